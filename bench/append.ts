@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { must } from '../src/lib/assert.ts';
+import { must } from '../src/base/assert.ts';
 import { LoadClient, type LoadRequest, succeed } from './load/client.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';

@@ -10,13 +10,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { crc32 } from 'node:zlib';
-import { createChunkClient } from '../src/adapters/chunk-http/client.ts';
-import type { PeerCredentials } from '../src/adapters/chunk-http/peer-proof.ts';
-import { systemClock } from '../src/adapters/system-clock.ts';
-import { freeMemory } from '../src/lib/free-memory.ts';
-import { makeBlobId } from '../src/model/names.ts';
+import { freeMemory } from '../src/base/free-memory.ts';
+import { createChunkClient } from '../src/platform/chunk-http/client.ts';
+import type { PeerCredentials } from '../src/platform/chunk-http/peer-proof.ts';
+import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkId } from '../src/ports/chunks.ts';
 import type { DiskChunks } from '../src/ports/disk-chunks.ts';
+import { makeBlobId } from '../src/types/names.ts';
 import { createPeerAuthority } from '../tests/support/peer-certificates.ts';
 import type { ChunkNodeStart } from './chunk-node.ts';
 

@@ -1,13 +1,13 @@
 // The storage node of chunk-http.ts: one disk behind the chunk server, in a process of its own.
 
-import type { PeerCredentials } from '../src/adapters/chunk-http/peer-proof.ts';
-import { createChunkServer } from '../src/adapters/chunk-http/server.ts';
-import { readDiskSpace } from '../src/adapters/disk-space.ts';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
-import { systemClock } from '../src/adapters/system-clock.ts';
+import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
+import type { PeerCredentials } from '../src/platform/chunk-http/peer-proof.ts';
+import { createChunkServer } from '../src/platform/chunk-http/server.ts';
+import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkPort } from '../src/ports/chunks.ts';
-import { openChunkStore } from '../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../src/storage/disk-reserve.ts';
 import { withoutOrders } from '../tests/support/no-orders.ts';
 
 export interface ChunkNodeStart {

@@ -5,14 +5,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readDiskSpace } from '../src/adapters/disk-space.ts';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
-import { systemClock } from '../src/adapters/system-clock.ts';
-import { makeBlobId } from '../src/model/names.ts';
+import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
 import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
+import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkId } from '../src/ports/chunks.ts';
-import { openChunkStore } from '../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../src/storage/disk-reserve.ts';
+import { makeBlobId } from '../src/types/names.ts';
 
 const MiB = 1024 * 1024;
 const { values } = parseArgs({

@@ -6,11 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
-import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
+import { createShards } from '../src/metadata/engine/shards.ts';
+import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
 import type { KvPort } from '../src/ports/kv.ts';
-import { createShards } from '../src/shard/shards.ts';
 import { noteMachine } from '../tests/scenarios/note-machine.ts';
 
 const MiB = 1024 * 1024;

@@ -4,8 +4,8 @@
 // npx node bench/copy.ts [--rounds N] [--buckets N] [--endpoint URL]
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
+import { must } from '../src/base/assert.ts';
 import { formatBytes } from '../src/cli/format.ts';
-import { must } from '../src/lib/assert.ts';
 import { LoadClient, succeed } from './load/client.ts';
 import type { Target } from './load/spec.ts';
 import { uploadByCopies } from './load/upload.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { must } from '../src/lib/assert.ts';
+import { must } from '../src/base/assert.ts';
 import type { Access } from '../tests/support/raw-s3.ts';
 import { createAccount } from '../tests/support/s3-api.ts';
 import { startServer } from '../tests/support/start-server.ts';

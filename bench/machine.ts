@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
 
 const MiB = 1024 * 1024;
 const KV_SECONDS = 3;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { DevCluster, ETCD } from '../cmd/cluster/dev-cluster.ts';
-import { must } from '../src/lib/assert.ts';
+import { must } from '../src/base/assert.ts';
 import { freePorts } from '../tests/support/free-ports.ts';
 import { settingVariables, startServer } from '../tests/support/start-server.ts';
 import type { Target } from './load/spec.ts';

@@ -5,13 +5,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { METADATA_COLUMNS } from '../cmd/open-databases.ts';
-import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
-import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
-import { must } from '../src/lib/assert.ts';
-import { driveMove } from '../src/metadata/drive-move.ts';
-import { metadataMachine } from '../src/metadata/table.ts';
+import { METADATA_COLUMNS } from '../src/admin/open-databases.ts';
+import { must } from '../src/base/assert.ts';
+import { createShards, type Shards } from '../src/metadata/engine/shards.ts';
+import { driveMove } from '../src/metadata/moves/drive-move.ts';
+import { metadataMachine } from '../src/metadata/state-machine.ts';
+import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
+import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata.ts';
 import {
   type AccountId,
   type BucketId,
@@ -19,10 +21,8 @@ import {
   makeBlobId,
   makeLinkId,
   type ObjectKey,
-} from '../src/model/names.ts';
-import { packOriginals } from '../src/model/originals.ts';
-import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata.ts';
-import { createShards, type Shards } from '../src/shard/shards.ts';
+} from '../src/types/names.ts';
+import { packOriginals } from '../src/types/originals.ts';
 
 const { values: flags } = parseArgs({
   options: { keys: { type: 'string', default: '100000' }, versions: { type: 'string', default: '1' } },

@@ -4,7 +4,7 @@ import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { RpcSecurity } from '../src/adapters/rpc/credentials.ts';
+import type { RpcSecurity } from '../src/platform/rpc/credentials.ts';
 import type { AppendMessage } from '../src/ports/replication.ts';
 import {
   makeCertificates,

@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { inlineCodecPool } from '../src/adapters/inline-codec-pool.ts';
-import { createCodecPool } from '../src/adapters/piscina-codec-pool.ts';
-import type { SealerOptions } from '../src/lib/body-sealer.ts';
-import { layPlaintext, sealedBytes } from '../src/lib/seal.ts';
-import { LIMITS } from '../src/model/limits.ts';
+import type { SealerOptions } from '../src/base/crypto/body-sealer.ts';
+import { layPlaintext, sealedBytes } from '../src/base/crypto/seal.ts';
+import { inlineCodecPool } from '../src/platform/codec/inline-codec-pool.ts';
+import { createCodecPool } from '../src/platform/codec/piscina-codec-pool.ts';
 import type { CodecPoolPort } from '../src/ports/codec-pool.ts';
+import { LIMITS } from '../src/types/limits.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -1,5 +1,5 @@
 // Times of a benchmark, and what is told of many of them.
-import { must } from '../src/lib/assert.ts';
+import { must } from '../src/base/assert.ts';
 
 /** How long it took, ms. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {

@@ -1,24 +1,25 @@
 // The background jobs of the embedded form: all of them, run in this process. Wiring only.
-import { createWorkerRunner, type WorkerRunner } from '../src/adapters/worker-runner.ts';
-import { createBlobCondemner } from '../src/metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.ts';
-import { createJobDriver } from '../src/metadata/background/drive-jobs.ts';
-import { createBucketEmptier } from '../src/metadata/background/empty-buckets.ts';
-import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
+
+import type { Surroundings } from '../src/admin/process-context.ts';
+import { createChunkSweep } from '../src/chunks/disk/sweep-chunks.ts';
+import { createBlobCondemner } from '../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createBlobRelease } from '../src/metadata/blobs/release-blobs.ts';
+import { createClaimResolver } from '../src/metadata/blobs/resolve-claims.ts';
+import { createBucketEmptier } from '../src/metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
+import { createKeyRotation, type KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
+import { createKeptWatch } from '../src/metadata/outcomes/watch-kept.ts';
+import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
 import {
   createCompletedUploadForgetter,
   createJobForgetter,
   createTokenForgetter,
-} from '../src/metadata/background/forget-by-age.ts';
-import { createBlobRelease } from '../src/metadata/background/release-blobs.ts';
-import { createPartRelease } from '../src/metadata/background/release-parts.ts';
-import { createClaimResolver } from '../src/metadata/background/resolve-claims.ts';
-import { createKeyRotation, type KeyRotation } from '../src/metadata/background/rotate-keys.ts';
-import { createKeptWatch } from '../src/metadata/background/watch-kept.ts';
+} from '../src/metadata/workers/forget-by-age.ts';
+import { createWorkerRunner, type WorkerRunner } from '../src/platform/worker-runner.ts';
 import type { Worker } from '../src/ports/worker.ts';
-import { createChunkSweep } from '../src/storage/sweep-chunks.ts';
 import type { Stores } from './open-stores.ts';
-import type { Surroundings } from './surroundings.ts';
 
 /** The jobs, not yet started. `oldestRequestMs` as KeyRotation's. */
 export function createBackground(

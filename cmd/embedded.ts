@@ -1,17 +1,17 @@
 // The embedded server as one thing that starts and stops. How it is put together is wire-embedded.ts; reading settings
 // and acting on signals is server.ts.
 
-import { startLoopWatch } from '../src/adapters/loop-watch.ts';
-import { createPromTelemetry } from '../src/adapters/prom-telemetry.ts';
-import { rememberErrors } from '../src/adapters/recent-errors.ts';
-import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
-import { thinWarnings } from '../src/adapters/thin-warnings.ts';
+import { checkGivenCredentials } from '../src/admin/root-credentials.ts';
 import type { Config } from '../src/config/schema.ts';
+import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
+import { startLoopWatch } from '../src/platform/telemetry/loop-watch.ts';
+import { createPromTelemetry } from '../src/platform/telemetry/prom-telemetry.ts';
+import { rememberErrors } from '../src/platform/telemetry/recent-errors.ts';
+import { thinWarnings } from '../src/platform/telemetry/thin-warnings.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
 import { refuseTaken } from './listening.ts';
 import { openHealth } from './open-health.ts';
-import { checkGivenCredentials } from './root-credentials.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
 export interface EmbeddedServer extends WiredServer {

@@ -1,7 +1,8 @@
 // Where a server is for those on the same machine.
+
+import { Refusal } from '../src/base/refusal.ts';
+import { bracketed } from '../src/base/text/host-port.ts';
 import type { Config } from '../src/config/schema.ts';
-import { bracketed } from '../src/lib/host-port.ts';
-import { Refusal } from '../src/lib/refusal.ts';
 
 /** The address as clients here reach it. */
 export function endpointOf({ tls, listen }: Config, port: number): string {

@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { join } from 'node:path';
+import { describeConnectionFailure } from '../src/base/connection-failure.ts';
+import { Refusal } from '../src/base/refusal.ts';
+import { hostPortText } from '../src/base/text/host-port.ts';
 import { DEFAULT_ENDPOINT, ENDPOINT_VARIABLE, SERVER_FILE } from '../src/cli/connection-help.ts';
 import type { Config } from '../src/config/schema.ts';
-import { describeConnectionFailure } from '../src/lib/connection-failure.ts';
-import { hostPortText } from '../src/lib/host-port.ts';
-import { Refusal } from '../src/lib/refusal.ts';
 import { healthEndpointOf } from './endpoint.ts';
 
 /** Below what supervisors grant by default (30 s), and above any pause of a process that works. */

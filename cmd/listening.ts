@@ -3,20 +3,20 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { writeDurableFile } from '../src/adapters/durable-file.ts';
+import { must } from '../src/base/assert.ts';
+import { Refusal } from '../src/base/refusal.ts';
+import { hostPortText } from '../src/base/text/host-port.ts';
+import type { Config } from '../src/config/schema.ts';
+import type { Gateway, GatewaySettings } from '../src/gateway/http/server.ts';
+import { writeDurableFile } from '../src/platform/disk/durable-file.ts';
 import {
   machineNames,
   openTls,
   selfSignedNames,
   type TlsIdentity,
   type TlsSource,
-} from '../src/adapters/tls.ts';
-import type { Config } from '../src/config/schema.ts';
-import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
-import { must } from '../src/lib/assert.ts';
-import { hostPortText } from '../src/lib/host-port.ts';
-import { Refusal } from '../src/lib/refusal.ts';
-import { LIMITS } from '../src/model/limits.ts';
+} from '../src/platform/tls/tls.ts';
+import { LIMITS } from '../src/types/limits.ts';
 
 /** Where the command line tool finds the address (cli/connect.ts). */
 const ADDRESS_FILE = 'server.json';

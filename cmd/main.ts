@@ -2,8 +2,8 @@
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Help, Option } from 'commander';
-import { writeDurableFile } from '../src/adapters/durable-file.ts';
-import { systemRandom } from '../src/adapters/system-clock.ts';
+import { toHex } from '../src/base/bytes/bytes.ts';
+import { Refusal } from '../src/base/refusal.ts';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { HEALTH_HELP } from '../src/cli/connection-help.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
@@ -11,16 +11,16 @@ import { checkVariables } from '../src/config/load.ts';
 import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
-import { toHex } from '../src/lib/bytes.ts';
-import { Refusal } from '../src/lib/refusal.ts';
-import { AppError } from '../src/model/errors.ts';
-import '../src/model/limit-relations.ts';
+import { writeDurableFile } from '../src/platform/disk/durable-file.ts';
+import { systemRandom } from '../src/platform/system-clock.ts';
+import { AppError } from '../src/types/errors.ts';
+import '../src/types/limit-relations.ts';
+import { readVersion } from '../src/platform/version.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
 import { endWithParent } from './end-with-parent.ts';
 import type { HealthOptions } from './health.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
-import { readVersion } from './version.ts';
 
 const ROWS: readonly SettingRow[] = SETTINGS;
 /** Enough that no two commands ever have the same token. */
@@ -107,7 +107,7 @@ function addSalvageCommand(program: Command, print: (line: string) => void): voi
     .description('of a single node that does not run: go on without tables of chunks that are lost')
     .option('--yes', 'do it; otherwise it is only shown');
   command.action(async () => {
-    const { salvage } = await import('./salvage.ts');
+    const { salvage } = await import('../src/admin/salvage.ts');
     const { dataDir } = readSettings(command);
     process.exitCode = await salvage({ dataDir, print, ...command.opts<{ yes?: true }>() });
   });

@@ -1,6 +1,7 @@
 // The address of its own for health and metrics, where the settings have one (health.listen). Wiring only.
-import { startHealthServer } from '../src/adapters/health-server.ts';
-import type { Surroundings } from './surroundings.ts';
+
+import type { Surroundings } from '../src/admin/process-context.ts';
+import { startHealthServer } from '../src/platform/telemetry/health-server.ts';
 
 /** To be opened before all that it tells of, so that it tells to the end. Gives where it listens, for the log. */
 export async function openHealth(

@@ -1,13 +1,14 @@
 // The data path of the embedded form: codec threads, memory of chunks, object store. Wiring only.
-import { createCodecPool } from '../src/adapters/piscina-codec-pool.ts';
+
+import type { Surroundings } from '../src/admin/process-context.ts';
+import type { LostChunks } from '../src/chunks/disk/lost-chunks.ts';
 import type { Config } from '../src/config/schema.ts';
 import { type ChunkBuffers, createChunkBuffers } from '../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ObjectStore } from '../src/objects/object-store.ts';
 import type { ShardTimes } from '../src/objects/shard-times.ts';
-import type { LostChunks } from '../src/storage/lost-chunks.ts';
+import { createCodecPool } from '../src/platform/codec/piscina-codec-pool.ts';
 import type { Stores } from './open-stores.ts';
-import type { Surroundings } from './surroundings.ts';
 
 export function createBuffers({ storage, memory }: Config): ChunkBuffers {
   return createChunkBuffers({

@@ -1,31 +1,31 @@
 // Opens what is on the disk, in the order in which it depends on one another: data folder, credentials, master keys,
 // databases, the shards and the chunk store in them. Wiring only.
 import { join } from 'node:path';
-import { openDataDir } from '../src/adapters/data-dir-lock.ts';
-import { readDiskSpace } from '../src/adapters/disk-space.ts';
-import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/adapters/file-keyring.ts';
-import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
-import { createLoopbackMetadata } from '../src/adapters/loopback-metadata.ts';
-import { createNeededKeys } from '../src/adapters/needed-keys.ts';
-import { must } from '../src/lib/assert.ts';
-import { createFairTurns } from '../src/lib/fair-turns.ts';
+import { refuseNodeFolder } from '../src/admin/node-folder.ts';
+import { isWithoutDatabase, openDatabases } from '../src/admin/open-databases.ts';
+import type { Surroundings } from '../src/admin/process-context.ts';
+import { openRootCredentials, type RootCredentials } from '../src/admin/root-credentials.ts';
+import { must } from '../src/base/assert.ts';
+import { createFairTurns } from '../src/base/async/fair-turns.ts';
+import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
+import { LostChunks } from '../src/chunks/disk/lost-chunks.ts';
+import { createReclaim } from '../src/chunks/disk/reclaim.ts';
+import { createScrub, type Scrub } from '../src/chunks/disk/scrub.ts';
+import { createShards } from '../src/metadata/engine/shards.ts';
 import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
-import { metadataMachine } from '../src/metadata/table.ts';
+import { metadataMachine } from '../src/metadata/state-machine.ts';
+import { openDataDir } from '../src/platform/disk/data-dir-lock.ts';
+import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
+import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platform/keyring/file-keyring.ts';
+import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
+import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
+import { createLoopbackMetadata } from '../src/platform/memory/loopback-metadata.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
-import { createShards } from '../src/shard/shards.ts';
-import { openChunkStore } from '../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../src/storage/disk-reserve.ts';
-import { LostChunks } from '../src/storage/lost-chunks.ts';
-import { createReclaim } from '../src/storage/reclaim.ts';
-import { createScrub, type Scrub } from '../src/storage/scrub.ts';
-import { refuseNodeFolder } from './cluster/node-folder.ts';
-import { isWithoutDatabase, openDatabases } from './open-databases.ts';
-import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
-import type { Surroundings } from './surroundings.ts';
 import { warnOfTimeJump } from './warn-of-time-jump.ts';
 
 export interface Stores {

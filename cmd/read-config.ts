@@ -1,11 +1,11 @@
 // Reads what the settings come from (settings file, files of secrets, environment) and loads them.
 // What may stand there and which source wins is src/config's.
 import { readFileSync } from 'node:fs';
-import { readSecretFileSync } from '../src/adapters/secret-file.ts';
+import { Refusal } from '../src/base/refusal.ts';
 import { type ConfigSources, loadConfig, SettingsError, secretsIn } from '../src/config/load.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, variableOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
-import { Refusal } from '../src/lib/refusal.ts';
+import { readSecretFileSync } from '../src/platform/disk/secret-file.ts';
 
 export interface ConfigInput {
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createPromTelemetry } from '../src/adapters/prom-telemetry.ts';
-import { rememberErrors } from '../src/adapters/recent-errors.ts';
+import { createPromTelemetry } from '../src/platform/telemetry/prom-telemetry.ts';
+import { rememberErrors } from '../src/platform/telemetry/recent-errors.ts';
 import { openMetadata } from '../tests/support/metadata-shards.ts';
 import { createReports } from './reports.ts';
 

@@ -1,17 +1,17 @@
 // What the server tells of itself: the status report and the gauges of the metrics, from the same figures.
 
 import type { Accounts } from '../src/accounts/accounts.ts';
-import { gaugeIfKnown } from '../src/adapters/prom-telemetry.ts';
-import type { StatusReport } from '../src/gateway/operator/status-report.ts';
-import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
-import { JOB_KINDS, JOB_STATES } from '../src/model/records/job-record.ts';
+import { alarmsOfNode } from '../src/admin/node-alarms.ts';
+import type { Surroundings } from '../src/admin/process-context.ts';
+import { measureFolderRoom } from '../src/admin/room-report.ts';
+import { chunkRoomOf } from '../src/chunks/disk/disk-reserve.ts';
+import type { StatusReport } from '../src/gateway/operator-api/status-report.ts';
+import type { KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
+import { gaugeIfKnown } from '../src/platform/telemetry/prom-telemetry.ts';
+import { readVersion } from '../src/platform/version.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
-import { chunkRoomOf } from '../src/storage/disk-reserve.ts';
-import { alarmsOfNode } from './node-alarms.ts';
+import { JOB_KINDS, JOB_STATES } from '../src/types/records/job-record.ts';
 import type { Stores } from './open-stores.ts';
-import { measureFolderRoom } from './room-report.ts';
-import type { Surroundings } from './surroundings.ts';
-import { readVersion } from './version.ts';
 
 export interface Reports {
   readStatus(endpoint: string): Promise<StatusReport>;

@@ -1,12 +1,12 @@
 // Runs the embedded server from its start to its end: banner, signals, exit code. The server itself is embedded.ts.
 import { join } from 'node:path';
-import { createJsonLog, type JsonLog } from '../src/adapters/json-log.ts';
+import { CREDENTIALS_FILE } from '../src/admin/root-credentials.ts';
 import type { Config } from '../src/config/schema.ts';
+import { createJsonLog, type JsonLog } from '../src/platform/telemetry/json-log.ts';
+import { readVersion } from '../src/platform/version.ts';
 import { formatBanner } from './banner.ts';
 import { type EmbeddedServer, startEmbedded } from './embedded.ts';
-import { CREDENTIALS_FILE } from './root-credentials.ts';
 import { onSignals } from './signals.ts';
-import { readVersion } from './version.ts';
 
 /** Of a process that a signal has ended, as shells count. */
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;

@@ -1,9 +1,11 @@
 // How the parts of the embedded form are put together: every role in one process over one data folder.
 import { createAccounts } from '../src/accounts/accounts.ts';
-import { createLocalIdentityFeed } from '../src/cluster/local-identity-feed.ts';
+import type { Surroundings } from '../src/admin/process-context.ts';
+import { warnOfRootKey } from '../src/admin/root-credentials.ts';
+import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
-import { answerOperator } from '../src/gateway/operator/operator-api.ts';
-import { createGateway, type Gateway } from '../src/gateway/server.ts';
+import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
+import { answerOperator } from '../src/gateway/operator-api/operator-api.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { createBackground } from './background.ts';
 import { endpointOf } from './endpoint.ts';
@@ -18,8 +20,6 @@ import {
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
 import { createReports } from './reports.ts';
-import { warnOfRootKey } from './root-credentials.ts';
-import type { Surroundings } from './surroundings.ts';
 
 /** The server put together and running; who ends it is embedded.ts. */
 export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {

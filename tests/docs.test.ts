@@ -1,16 +1,16 @@
 // Pages that list what tables of the code already say: each is written by this test (`vitest -u`) and must be fresh.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { METRICS } from '../src/adapters/prom-telemetry.ts';
 import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
 import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
 import { OPERATIONS } from '../src/gateway/s3/registry.ts';
-import { ERRORS, type ErrorSpec } from '../src/model/errors.ts';
-import { FINDINGS, PENDING } from '../src/model/findings.ts';
-import { LIMITS } from '../src/model/limits.ts';
+import { METRICS } from '../src/platform/telemetry/prom-telemetry.ts';
+import { ERRORS, type ErrorSpec } from '../src/types/errors.ts';
+import { FINDINGS, PENDING } from '../src/types/findings.ts';
+import { LIMITS } from '../src/types/limits.ts';
 
 const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
 const code = (text: string) => `\`${text}\``;
@@ -56,7 +56,7 @@ test('docs/configuration.md lists the settings as the schema has them', async ()
 
 const ERRORS_HEAD = `# Errors
 
-Every error that the server answers, as the catalogue in \`src/model/errors.ts\` has it. S3 requests get it as XML
+Every error that the server answers, as the catalogue in \`src/types/errors.ts\` has it. S3 requests get it as XML
 (\`<Error><Code>…\`), the operator API as JSON (\`{"error": {"code": …}}\`), with the request id in both. The message may
 be more precise than the one shown here.
 
@@ -219,7 +219,7 @@ test('docs/fsck.md lists what may be found', async () => {
 
 const LIMITS_TEXT = `# Limits, memory, overload
 
-Every number stands in \`src/model/limits.ts\`, with how they relate; all are listed at the end of this page. Those that are
+Every number stands in \`src/types/limits.ts\`, with how they relate; all are listed at the end of this page. Those that are
 the operator's to weigh are settings: \`memory.bodyBuffer\` and the timeouts of \`requests.*\`.
 
 ## What bounds memory

@@ -57,29 +57,37 @@ const problemsIn = (check: Check, path: string, text: string) => check([parseSou
 
 describe('layers', () => {
   test.each([
-    ['src/lib/a.ts', "import { x } from '../model/x.ts';", 'src/lib may not import src/model'],
-    ['src/model/a.ts', "import type { X } from '../config/x.ts';", 'src/model may not import src/config'],
-    ['src/shard/a.ts', "import { x } from '../metadata/x.ts';", 'src/shard may not import src/metadata'],
-    ['src/adapters/a.ts', "import { x } from '../storage/x.ts';", 'src/adapters may not import src/storage'],
+    ['src/base/a.ts', "import { x } from '../types/x.ts';", 'src/base may not import src/types'],
+    ['src/types/a.ts', "import type { X } from '../config/x.ts';", 'src/types may not import src/config'],
+    [
+      'src/metadata/engine/a.ts',
+      "import { x } from '../buckets/x.ts';",
+      'src/metadata/engine may not import src/metadata',
+    ],
+    ['src/platform/a.ts', "import { x } from '../chunks/x.ts';", 'src/platform may not import src/chunks'],
     [
       'src/gateway/s3/a.ts',
-      "import { x } from '../../adapters/x.ts';",
-      'src/gateway may not import src/adapters',
+      "import { x } from '../../platform/x.ts';",
+      'src/gateway may not import src/platform',
     ],
     [
       'src/gateway/a.ts',
-      "const x = await import('../adapters/x.ts');",
-      'src/gateway may not import src/adapters',
+      "const x = await import('../platform/x.ts');",
+      'src/gateway may not import src/platform',
     ],
     ['src/cli/a.ts', "import { x } from '../config/x.ts';", 'src/cli may not import src/config'],
-    ['src/storage/a.ts', "export { x } from '../shard/x.ts';", 'src/storage may not import src/shard'],
-    ['src/lib/a.ts', "import { x } from './x';", './x lacks its file extension'],
-    ['src/lib/a.ts', "import { x } from '../../x.ts';", '../../x.ts is in no room'],
+    [
+      'src/chunks/a.ts',
+      "export { x } from '../metadata/engine/x.ts';",
+      'src/chunks may not import src/metadata/engine',
+    ],
+    ['src/base/a.ts', "import { x } from './x';", './x lacks its file extension'],
+    ['src/base/a.ts', "import { x } from '../../x.ts';", '../../x.ts is in no room'],
     ['src/unknown/a.ts', 'export const x = 1;', 'is in no room'],
     ['src/objects/a.ts', "import { readFile } from 'node:fs';", 'node:fs is not for src/objects'],
-    ['src/lib/a.ts', "import { crc32, gzip } from 'node:zlib';", 'node:zlib: gzip is not for src/lib'],
-    ['src/lib/a.ts', "import * as zlib from 'node:zlib';", 'node:zlib: * is not for src/lib'],
-    ['src/lib/a.ts', "import { Packr } from 'msgpackr';", 'the package msgpackr is not for'],
+    ['src/base/a.ts', "import { crc32, gzip } from 'node:zlib';", 'node:zlib: gzip is not for src/base'],
+    ['src/base/a.ts', "import * as zlib from 'node:zlib';", 'node:zlib: * is not for src/base'],
+    ['src/base/a.ts', "import { Packr } from 'msgpackr';", 'the package msgpackr is not for'],
     ['src/gateway/a.ts', "import { Piscina } from 'piscina';", 'the package piscina is not for src/gateway'],
     ['src/ports/a.ts', "import '@scope/name/inner.js';", 'the package @scope/name is not for src/ports'],
   ])('%s: %s', (path, text, problem) => {
@@ -87,11 +95,14 @@ describe('layers', () => {
   });
 
   test.each([
-    ['src/lib/record-codec.ts', "import { Packr } from 'msgpackr';"],
-    ['src/lib/a.ts', "import { crc32 } from 'node:zlib'; import { createHash } from 'node:crypto';"],
+    ['src/base/record-codec.ts', "import { Packr } from 'msgpackr';"],
+    ['src/base/a.ts', "import { crc32 } from 'node:zlib'; import { createHash } from 'node:crypto';"],
     ['src/gateway/a.ts', "import { x } from '../objects/x.ts'; import { createServer } from 'node:http';"],
-    ['cmd/a.ts', "import { x } from '../src/adapters/x.ts';"],
-    ['src/shard/a.test.ts', "import { x } from '../adapters/memory-kv.ts'; import { test } from 'vitest';"],
+    ['cmd/a.ts', "import { x } from '../src/platform/x.ts';"],
+    [
+      'src/metadata/engine/a.test.ts',
+      "import { x } from '../../platform/memory-kv.ts'; import { test } from 'vitest';",
+    ],
   ])('allowed: %s: %s', (path, text) => {
     expect(problemsIn(layerProblems, path, text)).toEqual([]);
   });
@@ -116,7 +127,7 @@ describe('banned calls', () => {
     expect(problemsIn(bannedCallProblems, 'src/objects/a.ts', text)).toContainEqual(
       expect.stringContaining(`uses ${name},`),
     );
-    expect(problemsIn(bannedCallProblems, 'src/adapters/a.ts', text)).toEqual([]);
+    expect(problemsIn(bannedCallProblems, 'src/platform/a.ts', text)).toEqual([]);
   });
 
   test('the same words as properties, and a date of a given time, are fine', () => {
@@ -136,7 +147,7 @@ describe('what is handed on', () => {
   test.each(['src/metadata/commands/a.ts', 'cmd/a.ts', 'src/objects/a.test.ts'])('%s', (path) => {
     const text = "import { DELETE_RULES } from '../../model/delete-blocker.ts';";
     expect(problemsIn(handedOnProblems, path, text)).toEqual([expect.stringContaining('hands on')]);
-    expect(problemsIn(handedOnProblems, 'src/metadata/table.ts', text)).toEqual([]);
+    expect(problemsIn(handedOnProblems, 'src/metadata/state-machine.ts', text)).toEqual([]);
   });
 
   test('of this project', () => {
@@ -148,10 +159,10 @@ describe('what is handed on', () => {
 
 describe('exports', () => {
   test.each([
-    ['src/lib/a.ts', 'export default 1;', 'has a default export'],
-    ['src/lib/a.ts', 'const a = 1; export { a as default };', 'has a default export'],
-    ['src/lib/a.ts', "export * from './b.ts';", 'only passes on'],
-    ['src/lib/a.ts', "import './c.ts'; export { b } from './b.ts';", 'only passes on'],
+    ['src/base/a.ts', 'export default 1;', 'has a default export'],
+    ['src/base/a.ts', 'const a = 1; export { a as default };', 'has a default export'],
+    ['src/base/a.ts', "export * from './b.ts';", 'only passes on'],
+    ['src/base/a.ts', "import './c.ts'; export { b } from './b.ts';", 'only passes on'],
     ['src/ports/a.ts', 'export class A {}', 'has code'],
   ])('%s: %s', (path, text, problem) => {
     expect(problemsIn(exportProblems, path, text)).toEqual([expect.stringContaining(problem)]);
@@ -162,9 +173,9 @@ describe('exports', () => {
 
 describe('files', () => {
   test.each([
-    ['src/lib/twoWords.ts', '// x', 'kebab-case'],
-    ['src/lib/string-utils.ts', '// x', '"utils"'],
-    ['src/lib/a.ts', 'export const a = 1;', 'does not begin with a comment'],
+    ['src/base/twoWords.ts', '// x', 'kebab-case'],
+    ['src/base/string-utils.ts', '// x', '"utils"'],
+    ['src/base/a.ts', 'export const a = 1;', 'does not begin with a comment'],
   ])('%s: %s', (path, text, problem) => {
     expect(problemsIn(fileProblems, path, text)).toEqual([expect.stringContaining(problem)]);
   });
@@ -174,7 +185,8 @@ describe('files', () => {
 
 describe('operations', () => {
   test('an operation without an api test', () => {
-    const operation = parseSource('src/gateway/s3/operations/object/get-object.ts', '// x');
+    const text = 'export const getObject = defineOperation({});';
+    const operation = parseSource('src/gateway/s3/objects/get-object.ts', text);
     expect(operationProblems([operation])).toEqual([
       `${operation.path}: has no tests/api/get-object.test.ts`,
     ]);
@@ -186,18 +198,18 @@ describe('operations', () => {
 
 describe('sizes', () => {
   const none = { files: {}, functions: {} };
-  const long = parseSource('src/lib/a.ts', `function f() {${'\n'.repeat(70)}}${'\n'.repeat(630)}`);
+  const long = parseSource('src/base/a.ts', `function f() {${'\n'.repeat(70)}}${'\n'.repeat(630)}`);
 
   test('a file and a function one line too long', () => {
     expect(long.lineCount).toBe(700);
-    expect(sizeProblems([long], none)).toEqual(['src/lib/a.ts#f: 71 lines, at most 70']);
-    const longer = parseSource('src/lib/a.ts', '\n'.repeat(701));
-    expect(sizeProblems([longer], none)).toEqual(['src/lib/a.ts: 701 lines, at most 700']);
+    expect(sizeProblems([long], none)).toEqual(['src/base/a.ts#f: 71 lines, at most 70']);
+    const longer = parseSource('src/base/a.ts', '\n'.repeat(701));
+    expect(sizeProblems([longer], none)).toEqual(['src/base/a.ts: 701 lines, at most 700']);
   });
 
   test('lines of a function named inside of another are its own; those of a callback are not', () => {
     const body = '\n'.repeat(60);
-    const factory = (inner: string) => parseSource('src/lib/a.ts', `function create() {\n${inner}${body}}`);
+    const factory = (inner: string) => parseSource('src/base/a.ts', `function create() {\n${inner}${body}}`);
     for (const inner of [
       `function f() {${body}}`,
       `const f = () => {${body}};`,
@@ -210,12 +222,12 @@ describe('sizes', () => {
 
   test('an exception holds for its number of lines, no more and no fewer', () => {
     const check = (lines: number) =>
-      sizeProblems([long], { files: {}, functions: { 'src/lib/a.ts#f': lines } });
+      sizeProblems([long], { files: {}, functions: { 'src/base/a.ts#f': lines } });
     expect(check(71)).toEqual([]);
-    expect(check(72)).toEqual(['src/lib/a.ts#f: lower its exception to 71']);
-    const useless = { files: { 'src/lib/a.ts': 800 }, functions: { 'src/lib/a.ts#f': 71 } };
+    expect(check(72)).toEqual(['src/base/a.ts#f: lower its exception to 71']);
+    const useless = { files: { 'src/base/a.ts': 800 }, functions: { 'src/base/a.ts#f': 71 } };
     expect(sizeProblems([long], useless)).toEqual([
-      'src/lib/a.ts: its exception is needed no more, remove it',
+      'src/base/a.ts: its exception is needed no more, remove it',
     ]);
   });
 
@@ -228,27 +240,27 @@ describe('dead files', () => {
   const files = [
     parseSource(
       'cmd/main.ts',
-      "import '../src/lib/a.ts'; const x = new URL('./worker.ts', import.meta.url);",
+      "import '../src/base/a.ts'; const x = new URL('./worker.ts', import.meta.url);",
     ),
     parseSource('cmd/worker.ts', 'export const w = 1;'),
-    parseSource('src/lib/a.ts', 'export const a = 1;'),
-    parseSource('src/lib/fake.ts', 'export const f = 1;'),
-    parseSource('src/lib/a.test.ts', "import './fake.ts';"),
+    parseSource('src/base/a.ts', 'export const a = 1;'),
+    parseSource('src/base/fake.ts', 'export const f = 1;'),
+    parseSource('src/base/a.test.ts', "import './fake.ts';"),
   ];
   const entries = ['cmd/main.ts'];
 
   test('a file that nothing leads to, and one that only a test leads to', () => {
-    const dead = parseSource('src/lib/dead.ts', 'export const d = 1;');
+    const dead = parseSource('src/base/dead.ts', 'export const d = 1;');
     expect(deadFileProblems([...files, dead], { entries, testOnly: [] })).toEqual([
-      'src/lib/dead.ts: nothing leads to it',
-      'src/lib/fake.ts: only tests lead to it',
+      'src/base/dead.ts: nothing leads to it',
+      'src/base/fake.ts: only tests lead to it',
     ]);
-    expect(deadFileProblems(files, { entries, testOnly: ['src/lib/fake.ts'] })).toEqual([]);
+    expect(deadFileProblems(files, { entries, testOnly: ['src/base/fake.ts'] })).toEqual([]);
   });
 
   test('a file on the list of test-only files that the program uses', () => {
-    expect(deadFileProblems(files, { entries, testOnly: ['src/lib/fake.ts', 'src/lib/a.ts'] })).toEqual([
-      expect.stringContaining('src/lib/a.ts: is not a file that only tests lead to'),
+    expect(deadFileProblems(files, { entries, testOnly: ['src/base/fake.ts', 'src/base/a.ts'] })).toEqual([
+      expect.stringContaining('src/base/a.ts: is not a file that only tests lead to'),
     ]);
   });
 
@@ -284,7 +296,7 @@ describe('references', () => {
     service: '## 4. Endpoints\n\n### 4.2 Objects\n\n- **MOVE rule 4.** It is.',
     's3-behaviour': '### A refused upload\n\n### 16. Expect',
   });
-  const problemsOf = (text: string) => referenceProblems([{ path: 'src/lib/a.ts', text }], citable);
+  const problemsOf = (text: string) => referenceProblems([{ path: 'src/base/a.ts', text }], citable);
 
   test.each([
     '// Locks (R7) end here (I3), behind deleted rows (B11).',
@@ -294,11 +306,11 @@ describe('references', () => {
   ])('lead to headings: %s', (text) => expect(problemsOf(text)).toEqual([]));
 
   test.each([
-    ['// Fine.\n// As in (R49).', 'src/lib/a.ts:2: R49 leads to no heading'],
+    ['// Fine.\n// As in (R49).', 'src/base/a.ts:2: R49 leads to no heading'],
     ['// I17 holds.', 'I17 leads'],
     ['// Crawls (B12).', 'B12 leads'],
     ["test('service 4.2, 4.3: refused', () => {});", 'service 4.3 leads'],
-    ['/**\n * As service\n * 9 has it.\n */', 'src/lib/a.ts:2: service 9 leads'],
+    ['/**\n * As service\n * 9 has it.\n */', 'src/base/a.ts:2: service 9 leads'],
     ['// s3-behaviour 15-16', 's3-behaviour 15 leads'],
     ['// service 4.2, MOVE rules 4 and 5', 'service MOVE rule 5 leads'],
     ['// s3-behaviour "A refused request"', 's3-behaviour "A refused request" leads'],
@@ -370,7 +382,7 @@ describe('the top level', () => {
   const git = spawnSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' });
 
   test('an entry that does not belong there', () => {
-    expect(topLevelProblems(['src/lib/a.ts', 'notes.txt'])).toEqual([
+    expect(topLevelProblems(['src/base/a.ts', 'notes.txt'])).toEqual([
       'notes.txt: does not belong at the top',
     ]);
   });

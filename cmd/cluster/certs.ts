@@ -1,8 +1,8 @@
 // holdfast cluster certs: the files by which a node shows that it belongs to the cluster, and which of them go where.
 
-import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
-import { makeFolder } from '../../src/adapters/make-folder.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import { makeFolder } from '../../src/platform/disk/make-folder.ts';
+import { makeNodeCertificate } from '../../src/platform/tls/cluster-certificates.ts';
 import type { ClusterCommandContext } from './commands.ts';
 
 export async function makeCertificates(

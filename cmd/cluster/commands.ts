@@ -1,7 +1,7 @@
 // The commands about a cluster as a whole, for main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
+import { Refusal } from '../../src/base/refusal.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
 import { addDiskCommands } from './disk-commands.ts';
 
 export interface ClusterCommandContext {
@@ -73,7 +73,7 @@ function addGrow(cluster: Command, context: ClusterCommandContext): void {
     .option('--copies <n>', 'disks that are to hold each chunk', COPIES_DEFAULT);
   grow.action(async (folder: string) => {
     const options = grow.opts<{ replicas: string; copies: string }>();
-    const { growCluster } = await import('./grow.ts');
+    const { growCluster } = await import('../../src/admin/grow.ts');
     const { print } = context;
     const { clusterId, folders, wasDone } = await growCluster(context.readSettings(grow), {
       folder,
@@ -95,9 +95,9 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
-    const { readClusterStatus } = await import('./status.ts');
-    const { printClusterStatus } = await import('./print-status.ts');
-    const { lastKnownPath } = await import('./last-known.ts');
+    const { readClusterStatus } = await import('../../src/admin/status.ts');
+    const { printClusterStatus } = await import('../../src/admin/print-status.ts');
+    const { lastKnownPath } = await import('../../src/admin/last-known.ts');
     const config = context.readSettings(status);
     const lastKnown = lastKnownPath(process.env, config.join);
     const found = await readClusterStatus({ config, lastKnown });
@@ -118,7 +118,7 @@ function addRebuild(cluster: Command, context: ClusterCommandContext): void {
     .option('--yes', 'do it, else it is only shown');
   rebuild.action(async () => {
     const options = rebuild.opts<{ from?: string[]; clusterId?: string; yes?: true }>();
-    const { rebuildCoordination } = await import('./rebuild-coordination.ts');
+    const { rebuildCoordination } = await import('../../src/admin/rebuild-coordination.ts');
     const { print, nowMs } = context;
     const { from: folders = [], clusterId, yes: isMeant = false } = options;
     const config = context.readSettings(rebuild);

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Refusal } from '../../src/lib/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import { DevCluster } from './dev-cluster.ts';
 
 test('a port that somebody else has is refused before anything starts', async () => {

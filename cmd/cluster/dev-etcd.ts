@@ -2,10 +2,10 @@
 // end of one that a launcher which was killed has left behind.
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
-import type { EtcdTls } from '../../src/adapters/etcd-process.ts';
-import { makeFolder } from '../../src/adapters/make-folder.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
+import { makeFolder } from '../../src/platform/disk/make-folder.ts';
+import type { EtcdTls } from '../../src/platform/etcd/etcd-process.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
+import { makeNodeCertificate } from '../../src/platform/tls/cluster-certificates.ts';
 
 const NAME = 'etcd';
 const END_MAX_MS = 10_000;

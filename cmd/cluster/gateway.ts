@@ -1,21 +1,26 @@
 // The role gateway: S3 and the operator API over metadata nodes and storage nodes. It keeps nothing. Wiring only.
 import { join, resolve } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
-import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
-import { makeFolder } from '../../src/adapters/make-folder.ts';
-import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
-import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
-import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { measureWriting } from '../../src/admin/chunk-metrics.ts';
+import { type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
+import { openChunks } from '../../src/admin/open-chunks.ts';
+import type { Surroundings } from '../../src/admin/process-context.ts';
+import { readRootCredentials, warnOfRootKey } from '../../src/admin/root-credentials.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import { hostPortText } from '../../src/base/text/host-port.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
+import { createMetadataRouter, type MetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
-import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
-import { createGateway, type Gateway } from '../../src/gateway/server.ts';
-import { toHex } from '../../src/lib/bytes.ts';
-import { hostPortText } from '../../src/lib/host-port.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
-import { AppError } from '../../src/model/errors.ts';
+import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
+import { answerOperator } from '../../src/gateway/operator-api/operator-api.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
+import { makeFolder } from '../../src/platform/disk/make-folder.ts';
+import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
+import { createCallClient } from '../../src/platform/rpc/call-client.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
+import { AppError } from '../../src/types/errors.ts';
 import { endpointOf } from '../endpoint.ts';
 import {
   exchangeCertificate,
@@ -26,11 +31,6 @@ import {
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
-import { readRootCredentials, warnOfRootKey } from '../root-credentials.ts';
-import type { Surroundings } from '../surroundings.ts';
-import { measureWriting } from './chunk-metrics.ts';
-import { type JoinedCluster, joinCluster } from './join.ts';
-import { openChunks } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 import { NO_TIME_JUMPS } from './shard-work.ts';
 

@@ -1,14 +1,14 @@
 // holdfast cluster init: writes once what the cluster is, and makes the secrets that its gateways need.
 import { join, resolve } from 'node:path';
-import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
-import { makeFolder } from '../../src/adapters/make-folder.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { answer, CLUSTER_FORMAT, connect } from '../../src/admin/join-cluster.ts';
+import { SILENT } from '../../src/admin/operator-tools.ts';
+import { checkGivenCredentials, openRootCredentials } from '../../src/admin/root-credentials.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { toHex } from '../../src/lib/bytes.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
-import { checkGivenCredentials, openRootCredentials } from '../root-credentials.ts';
-import { answer, CLUSTER_FORMAT, connect } from './join.ts';
-import { SILENT } from './operator-tools.ts';
+import { makeFolder } from '../../src/platform/disk/make-folder.ts';
+import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
+import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 
 const ID_BYTES = 16;
 

@@ -1,18 +1,19 @@
 // The role metadata at rest (R23): opens no replica, and tells what its rows say, so that the registry can be rebuilt from
 // nodes on many machines. It needs nothing of etcd, and is found there. Wiring only.
-import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
-import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
-import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
-import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
-import { openWitnessFile } from '../../src/adapters/witness-file.ts';
-import { answerRecords, createNodeAtRest } from '../../src/cluster/answer-records.ts';
-import { hostPortText } from '../../src/lib/host-port.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
-import type { Surroundings } from '../surroundings.ts';
-import { readVersion } from '../version.ts';
-import { addressToTell, connect, securityOf } from './join.ts';
-import { openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
-import { openNodeFolder, readDatabaseId } from './node-folder.ts';
+
+import { addressToTell, connect, securityOf } from '../../src/admin/join-cluster.ts';
+import { openMetadataKv, readNodeRecords, witnessPath } from '../../src/admin/metadata-folder.ts';
+import { openNodeFolder, readDatabaseId } from '../../src/admin/node-folder.ts';
+import type { Surroundings } from '../../src/admin/process-context.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import { hostPortText } from '../../src/base/text/host-port.ts';
+import { answerRecords, createNodeAtRest } from '../../src/coordination/answer-records.ts';
+import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
+import { createCallServer } from '../../src/platform/rpc/call-server.ts';
+import { openRpcCredentials } from '../../src/platform/rpc/credentials.ts';
+import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
+import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
+import { readVersion } from '../../src/platform/version.ts';
 import type { RunningRole } from './run-role.ts';
 
 export async function startAtRest(surroundings: Surroundings): Promise<RunningRole> {

@@ -1,56 +1,66 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
 import { setImmediate } from 'node:timers/promises';
-import { describeEtcdFailure } from '../../src/adapters/coordination/etcd-failure.ts';
-import { readDiskSpace } from '../../src/adapters/disk-space.ts';
-import type { HangWatch } from '../../src/adapters/hang-watch.ts';
-import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
-import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
-import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
-import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
-import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
-import { openWitnessFile } from '../../src/adapters/witness-file.ts';
-import { answerRecords } from '../../src/cluster/answer-records.ts';
-import { auditedAt } from '../../src/cluster/audited-at.ts';
-import { callOwnNode } from '../../src/cluster/call-own-node.ts';
-import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
-import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
-import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { type DiskPlacerDeps, runDiskPlacer } from '../../src/cluster/place-disks.ts';
-import { createShardPlacer } from '../../src/cluster/place-shards.ts';
-import { placementOf } from '../../src/cluster/placement-document.ts';
-import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
-import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
-import { seeDisks } from '../../src/cluster/see-disks.ts';
-import { Corruption } from '../../src/lib/corruption.ts';
-import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
-import { createFairTurns } from '../../src/lib/fair-turns.ts';
-import { hostPortText } from '../../src/lib/host-port.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
-import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
-import { metadataMachine } from '../../src/metadata/table.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import type { KvPort } from '../../src/ports/kv.ts';
-import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import type { PlacementMap } from '../../src/ports/placement.ts';
-import type { PlacementDocument } from '../../src/ports/placement-map.ts';
-import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import type { Surroundings } from '../surroundings.ts';
-import { measureAudits, measureDisks, measurePlacement, measureSilentDisks } from './chunk-metrics.ts';
-import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
+import {
+  measureAudits,
+  measureDisks,
+  measurePlacement,
+  measureSilentDisks,
+} from '../../src/admin/chunk-metrics.ts';
+import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import {
   keepPlacement,
   type OwnDatabase,
   openOwnDatabase,
   readNodeRecords,
   witnessPath,
-} from './metadata-folder.ts';
-import { openNodeFolder } from './node-folder.ts';
-import { isMetadataReady, measureReplicas, measureRoom, measureShards } from './node-metrics.ts';
-import { openChunks } from './open-chunks.ts';
-import { markUnreadable } from './put-database-aside.ts';
-import { refuseRemovedNode } from './refuse-removed.ts';
+} from '../../src/admin/metadata-folder.ts';
+import { openNodeFolder } from '../../src/admin/node-folder.ts';
+import {
+  isMetadataReady,
+  measureReplicas,
+  measureRoom,
+  measureShards,
+} from '../../src/admin/node-metrics.ts';
+import { openChunks } from '../../src/admin/open-chunks.ts';
+import type { Surroundings } from '../../src/admin/process-context.ts';
+import { markUnreadable } from '../../src/admin/put-database-aside.ts';
+import { refuseRemovedNode } from '../../src/admin/refuse-removed.ts';
+import { createFairTurns } from '../../src/base/async/fair-turns.ts';
+import { Corruption } from '../../src/base/corruption.ts';
+import { closeUnlessItHangs } from '../../src/base/drive-hangs.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import { hostPortText } from '../../src/base/text/host-port.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { auditedAt } from '../../src/chunks/placement/audited-at.ts';
+import type { KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
+import { placementOf } from '../../src/chunks/placement/placement-document.ts';
+import { seeDisks } from '../../src/chunks/placement/see-disks.ts';
+import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
+import { answerRecords } from '../../src/coordination/answer-records.ts';
+import { callOwnNode } from '../../src/coordination/call-own-node.ts';
+import { delayRevocations } from '../../src/coordination/delay-revocations.ts';
+import { createShardPlacer } from '../../src/coordination/place-shards.ts';
+import { createRevocationWait } from '../../src/coordination/revocation-wait.ts';
+import { createMetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
+import { createMetadataNode, type MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import { readDiskSpace } from '../../src/platform/disk/disk-space.ts';
+import type { HangWatch } from '../../src/platform/disk/hang-watch.ts';
+import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
+import { describeEtcdFailure } from '../../src/platform/etcd/etcd-failure.ts';
+import { createCallClient } from '../../src/platform/rpc/call-client.ts';
+import { createCallServer } from '../../src/platform/rpc/call-server.ts';
+import { createPeerClient } from '../../src/platform/rpc/peer-client.ts';
+import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
+import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import type { PlacementMap } from '../../src/ports/placement.ts';
+import type { PlacementDocument } from '../../src/ports/placement-map.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import type { RunningRole } from './run-role.ts';
 import { startShardWork } from './shard-work.ts';
 

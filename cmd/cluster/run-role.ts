@@ -1,17 +1,18 @@
 // Runs one role of a cluster from its start to its end: surroundings, signals, exit code.
-import { createJsonLog } from '../../src/adapters/json-log.ts';
-import { startLoopWatch } from '../../src/adapters/loop-watch.ts';
-import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import { rememberErrors } from '../../src/adapters/recent-errors.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { thinWarnings } from '../../src/adapters/thin-warnings.ts';
+
+import type { Surroundings } from '../../src/admin/process-context.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
+import { createJsonLog } from '../../src/platform/telemetry/json-log.ts';
+import { startLoopWatch } from '../../src/platform/telemetry/loop-watch.ts';
+import { createPromTelemetry } from '../../src/platform/telemetry/prom-telemetry.ts';
+import { rememberErrors } from '../../src/platform/telemetry/recent-errors.ts';
+import { thinWarnings } from '../../src/platform/telemetry/thin-warnings.ts';
+import { readVersion } from '../../src/platform/version.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
 import { refuseTaken } from '../listening.ts';
 import { openHealth } from '../open-health.ts';
 import { onSignals } from '../signals.ts';
-import type { Surroundings } from '../surroundings.ts';
-import { readVersion } from '../version.ts';
 
 export interface RunningRole {
   /** Where it is reached. */

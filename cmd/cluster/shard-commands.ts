@@ -6,7 +6,7 @@ const SHARDS = 'numbers of shards, as 3 or 0-15 or 1,4-6';
 
 export function addShardCommands(program: Command, context: ClusterCommandContext): void {
   const { print, withSettings, readSettings } = context;
-  const load = () => import('./recover-shards.ts');
+  const load = () => import('../../src/admin/recover-shards.ts');
   const shard = program
     .command('shard')
     .description('look after shards that have lost their majority for good');

@@ -1,34 +1,35 @@
 // The background work of the shards that a metadata node leads (R21): where they are led, and only while they are.
 // Wiring only.
-import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
-import type { MetadataRouter } from '../../src/cluster/route-metadata.ts';
-import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
-import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
-import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
-import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
-import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
-import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+
+import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { MetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { createClaimAssertion } from '../../src/metadata/blobs/assert-claims.ts';
+import { createBlobAudit } from '../../src/metadata/blobs/audit-blobs.ts';
+import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDamageHearing } from '../../src/metadata/blobs/hear-damage.ts';
+import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
+import { createDebtRepair } from '../../src/metadata/blobs/repair-debts.ts';
+import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
+import { createDiskSweep } from '../../src/metadata/blobs/sweep-disks.ts';
+import { createDebtWatch } from '../../src/metadata/blobs/watch-debts.ts';
+import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
+import { createEngineWorkers } from '../../src/metadata/engine/engine-workers.ts';
+import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/jobs/drive-jobs.ts';
+import { createKeptWatch } from '../../src/metadata/outcomes/watch-kept.ts';
+import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
+import { createUploadExpiry } from '../../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../../src/metadata/uploads/release-parts-worker.ts';
 import {
   createCompletedUploadForgetter,
   createJobForgetter,
   createTokenForgetter,
-} from '../../src/metadata/background/forget-by-age.ts';
-import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
-import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
-import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
-import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
-import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
-import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
-import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
-import { createKeptWatch } from '../../src/metadata/background/watch-kept.ts';
+} from '../../src/metadata/workers/forget-by-age.ts';
+import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../src/ports/home-disks.ts';
 import type { TimeJumps } from '../../src/ports/time-jumps.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import { createEngineWorkers } from '../../src/shard/engine-workers.ts';
-import type { MetadataNode } from '../../src/shard/metadata-node.ts';
-import type { Surroundings } from '../surroundings.ts';
 
 /** Shard time follows a majority of clocks, so there are no jumps that wait for anybody's word (R19). */
 export const NO_TIME_JUMPS: TimeJumps = {

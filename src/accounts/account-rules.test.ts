@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AppError } from '../model/errors.ts';
+import { AppError } from '../types/errors.ts';
 import { type AccountFields, BUCKETS_MAX_CEILING, checkAccountFields } from './account-rules.ts';
 
 const VALID = {

@@ -1,6 +1,6 @@
 // What an account's name, e-mail, keys and limits may look like. Pure; whether they are taken is the system shard's to
 // say. Rules: extensions 1.4 where it has one, else wide enough for the credentials that clients bring along.
-import { AppError } from '../model/errors.ts';
+import { AppError } from '../types/errors.ts';
 
 /** The fields that a person may choose, as given. */
 export interface AccountFields {

@@ -1,14 +1,14 @@
 // Accounts and their keys, as the operator sees them: creation, look-up, change of state and limit, deletion.
 // The rows and the decisions about them are the system shard's (R41); signing with the keys is the gateway's.
-import { utf8 } from '../lib/bytes.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { AccountId } from '../model/names.ts';
-import type { AccessKeyRecord, AccountRecord, AccountState } from '../model/records/rows.ts';
-import { settleReply } from '../model/settle-reply.ts';
+import { utf8 } from '../base/bytes/bytes.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { AccountId } from '../types/names.ts';
+import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
+import { settleReply } from '../types/settle-reply.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { mintAccountId, mintCanonicalId, mintKeyPair } from './mint-keys.ts';
 

@@ -1,7 +1,7 @@
 // New account ids, canonical ids and key pairs. Only chance and form; nothing is stored here.
-import { toHex } from '../lib/bytes.ts';
-import type { AccountId } from '../model/names.ts';
+import { toHex } from '../base/bytes/bytes.ts';
 import type { RandomPort } from '../ports/clock.ts';
+import type { AccountId } from '../types/names.ts';
 
 const DIGITS = '0123456789';
 const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';

@@ -1,6 +1,6 @@
 // holdfast account keys: the access keys of an account, and one in exchange for another. A new key of the root account
 // goes into the root-credentials.json that this tool signs with, so that the tool goes on working without the old one.
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { type ConnectOptions, connect, type FileCliContext, findRootCredentials } from './connect.ts';
 import { formatAnswer, formatTable } from './format.ts';
 import { encodeSegment } from './sign-request.ts';

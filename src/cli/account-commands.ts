@@ -1,6 +1,6 @@
 // holdfast account create, list, show, suspend, delete, set.
-import { Refusal } from '../lib/refusal.ts';
-import type { AccountState } from '../model/records/rows.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { AccountState } from '../types/records/rows.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatCount, formatTable } from './format.ts';
 import { encodeSegment } from './sign-request.ts';

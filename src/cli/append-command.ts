@@ -1,7 +1,7 @@
 // holdfast append: adds a file, or what comes on standard input, to the end of an object (service 4.2).
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { LIMITS } from '../model/limits.ts';
+import { LIMITS } from '../types/limits.ts';
 import { type ConnectOptions, connectS3, type TokenCliContext } from './connect.ts';
 import { tokenHeader } from './extension-headers.ts';
 import { type FileSource, withFileSource } from './file-source.ts';

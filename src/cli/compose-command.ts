@@ -1,6 +1,6 @@
 // holdfast compose: makes an object of others that are there already, in their order (service 4.2). No byte is copied.
-import { Refusal } from '../lib/refusal.ts';
-import { xmlElement, xmlText } from '../lib/xml-writer.ts';
+import { Refusal } from '../base/refusal.ts';
+import { xmlElement, xmlText } from '../base/xml/write-xml.ts';
 import { type ConnectOptions, connectS3, type TokenCliContext } from './connect.ts';
 import { metadataHeaders, tokenHeader } from './extension-headers.ts';
 import { formatAnswer } from './format.ts';

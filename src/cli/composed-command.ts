@@ -1,5 +1,5 @@
 // holdfast composed: the data that compositions alone keep, by bucket, added up page by page.
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatBytes, formatCount, formatTable } from './format.ts';
 

@@ -2,8 +2,8 @@
 // then what the server keeps in its data folder for this purpose.
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Refusal } from '../lib/refusal.ts';
-import { refuseExposedSecret } from '../lib/secret-exposure.ts';
+import { refuseExposedSecret } from '../base/crypto/secret-exposure.ts';
+import { Refusal } from '../base/refusal.ts';
 import {
   DEFAULT_ENDPOINT,
   ENDPOINT_VARIABLE,

@@ -1,7 +1,7 @@
 // Headers that people give to the commands beyond S3, checked before anything is sent.
-import { Refusal } from '../lib/refusal.ts';
-import { textToBytes } from '../lib/uri.ts';
-import { LIMITS } from '../model/limits.ts';
+import { Refusal } from '../base/refusal.ts';
+import { textToBytes } from '../base/text/uri.ts';
+import { LIMITS } from '../types/limits.ts';
 
 const PRINTABLE = /^[\x20-\x7e]*[\x21-\x7e][\x20-\x7e]*$/;
 /** What HTTP takes in the name of a header. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, expect, test } from 'vitest';
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { type FileSource, withFileSource } from './file-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-source-'));

@@ -1,6 +1,6 @@
 // holdfast fsck: asks the server for a full comparison, tells how it goes, and says what was found, line by line.
-import { Refusal } from '../lib/refusal.ts';
-import { FINDINGS, type Finding, type FindingKind, PENDING, type Pending } from '../model/findings.ts';
+import { Refusal } from '../base/refusal.ts';
+import { FINDINGS, type Finding, type FindingKind, PENDING, type Pending } from '../types/findings.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 import type { OperatorClient } from './operator-client.ts';

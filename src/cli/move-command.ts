@@ -1,7 +1,7 @@
 // holdfast mv: renames an object, all that begins with a prefix, or a bucket (service 4.1, 4.2). No byte moves.
-import { Refusal } from '../lib/refusal.ts';
-import { percentEncodePath, textToBytes } from '../lib/uri.ts';
-import { childOf, childrenOf, textOf, type XmlElement } from '../lib/xml.ts';
+import { Refusal } from '../base/refusal.ts';
+import { percentEncodePath, textToBytes } from '../base/text/uri.ts';
+import { childOf, childrenOf, textOf, type XmlElement } from '../base/xml/parse-xml.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
 import { tokenHeader } from './extension-headers.ts';
 import { formatAnswer, formatCount } from './format.ts';

@@ -1,5 +1,5 @@
 // What people write to name a bucket or an object: `bucket`, `bucket/key`, or either behind `s3://`.
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 
 export interface Address {
   bucket: string;

@@ -1,6 +1,6 @@
 // The command line tool's side of the operator API: one signed JSON request at a time. What it cannot do ends in a
 // Refusal, whose message is what the person gets to read.
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { parseEndpoint, sendRequest } from './send-request.ts';
 import { type Credentials, signRequest } from './sign-request.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Job, JobReport } from './jobs-command.ts';
 import { type RemoveBucketOptions, removeBucket } from './remove-bucket-command.ts';
 

@@ -1,6 +1,6 @@
 // holdfast rb: deletes a bucket, with --force all that is in it (service 4.1). A bucket that was deleted by force is
 // gone at once; what was in it is freed by a job of the server, which the operator can watch.
-import { Refusal } from '../lib/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { type CliContext, type ConnectOptions, connectS3, connectWatcher } from './connect.ts';
 import { formatAnswer, formatCount } from './format.ts';
 import { parseBucketAddress } from './object-address.ts';

@@ -1,9 +1,9 @@
 // The command line tool's side of the S3 API, as far as its own commands need it: path style, SigV4, one request at a
 // time. An error answer is a Refusal with the code and the message of the server.
 import type { Readable } from 'node:stream';
-import { Refusal } from '../lib/refusal.ts';
-import { percentEncode, percentEncodePath, textToBytes } from '../lib/uri.ts';
-import { parseXml, textOf, type XmlElement, XmlError } from '../lib/xml.ts';
+import { Refusal } from '../base/refusal.ts';
+import { percentEncode, percentEncodePath, textToBytes } from '../base/text/uri.ts';
+import { parseXml, textOf, type XmlElement, XmlError } from '../base/xml/parse-xml.ts';
 import type { ClientOptions } from './operator-client.ts';
 import { type Answer, parseEndpoint, sendRequest } from './send-request.ts';
 import { signRequest } from './sign-request.ts';

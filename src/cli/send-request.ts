@@ -2,8 +2,8 @@
 import { type IncomingMessage, request as requestHttp, validateHeaderValue } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
-import { describeConnectionFailure } from '../lib/connection-failure.ts';
-import { Refusal } from '../lib/refusal.ts';
+import { describeConnectionFailure } from '../base/connection-failure.ts';
+import { Refusal } from '../base/refusal.ts';
 
 /** Silence on the connection, either way. Answers that take long say white space meanwhile. */
 const SILENCE_MAX_MS = 60_000;

@@ -1,7 +1,7 @@
 // Signs a request of the command line tool: SigV4 in the Authorization header (AWS "Create a signed AWS API request").
 // Only what the tool needs: no session tokens, no signed chunks.
 import { createHash, createHmac } from 'node:crypto';
-import { trimBlanks } from '../lib/trim-blanks.ts';
+import { trimBlanks } from '../base/text/trim-blanks.ts';
 
 export interface Credentials {
   accessKey: string;

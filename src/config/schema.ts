@@ -1,7 +1,7 @@
 // The settings: one row each. Flag, environment variable, key of the JSON file, help text, validation and the type
 // of the loaded value all follow from the row (names.ts, values.ts, load.ts, help.ts).
 // A new setting is a new row; nothing else needs to change. Values are read and combined in load.ts, not here.
-import { LIMITS } from '../model/limits.ts';
+import { LIMITS } from '../types/limits.ts';
 import type { SettingRow } from './setting-row.ts';
 
 const SECOND = 1000;

@@ -23,14 +23,14 @@ import { driveLeftJobs, type Life, mortal, runJobs } from '../../tests/support/l
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
-import { createKeyring } from '../adapters/memory-keyring.ts';
-import { createMemoryKv } from '../adapters/memory-kv.ts';
-import { driveMove } from '../metadata/drive-move.ts';
-import type { ObjectKey, VersionId } from '../model/names.ts';
+import { CHUNK_COLUMNS } from '../chunks/disk/keyspace.ts';
+import { SHARD_COLUMNS } from '../metadata/engine/shards.ts';
+import { driveMove } from '../metadata/moves/drive-move.ts';
 import type { CopyFrom } from '../objects/object-store.ts';
+import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
-import { SHARD_COLUMNS } from '../shard/shards.ts';
-import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
+import type { ObjectKey, VersionId } from '../types/names.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,9 +1,9 @@
 // A shard's blobs in order: small ones against their bodies, which lie in a column of their own; those with chunks are
 // handed on.
-import { sealedBytes } from '../lib/seal.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
+import { sealedBytes } from '../base/crypto/seal.ts';
 import type { BlobFact } from '../ports/metadata-checks.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { BlobId } from '../types/names.ts';
 import { comparePieces } from './compare-pieces.ts';
 import { createBatch, type FsckRun } from './run.ts';
 

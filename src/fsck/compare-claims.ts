@@ -1,11 +1,12 @@
 // Data of one shard that lives in another (R27 to R30): the home's claim and the claiming shard's foreign row, both ways.
 // The two are read one after the other, so what does not agree is looked at again where it began: work on its way has
 // moved on by then, or stands in the outbox.
-import type { FindingKind } from '../model/findings.ts';
-import type { BlobId, LinkId } from '../model/names.ts';
-import type { BlobRecord, OutboxRecord } from '../model/records/rows.ts';
-import { isLaidWithin } from '../model/version.ts';
+
 import type { ClaimFact, ForeignFact } from '../ports/metadata-checks.ts';
+import type { FindingKind } from '../types/findings.ts';
+import type { BlobId, LinkId } from '../types/names.ts';
+import type { BlobRecord, OutboxRecord } from '../types/records/rows.ts';
+import { isLaidWithin } from '../types/version.ts';
 import type { FsckRun } from './run.ts';
 
 const OUTBOX_ROWS = 250;

@@ -1,13 +1,13 @@
 // Blobs against the bytes that they say there are: small bodies in their shard, chunks in the chunk store. All of them
 // come in the order of blob ids, so streams are merged, a page of each in memory. They are read at different moments:
 // what does not agree is looked at again, in the order in which work on its way would explain it.
-import { sealedBytes } from '../lib/seal.ts';
-import { LIMITS } from '../model/limits.ts';
-import { type BlobId, homeShardOf, idTimeMs } from '../model/names.ts';
-import { isLiveBlob } from '../model/records/rows.ts';
-import { type BlobLayout, chunkCount } from '../model/version.ts';
+import { sealedBytes } from '../base/crypto/seal.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { BlobFact } from '../ports/metadata-checks.ts';
+import { LIMITS } from '../types/limits.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../types/names.ts';
+import { isLiveBlob } from '../types/records/rows.ts';
+import { type BlobLayout, chunkCount } from '../types/version.ts';
 import { compareBodies } from './compare-bodies.ts';
 import { createBatch, type FsckRun } from './run.ts';
 

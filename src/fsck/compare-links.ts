@@ -1,9 +1,9 @@
 // Every link of a shard's own versions, parts and manifests against those that hold it. Uses come in the order of keys,
 // links in the order of blobs: a window of links is held in memory and ticked off by a pass over all uses. Memory is
 // bounded by the window; the cost is one pass over the shard's versions per window.
-import { asBuffer, concatBytes, toHex } from '../lib/bytes.ts';
-import type { BlobId, BucketId, LinkId } from '../model/names.ts';
+import { asBuffer, concatBytes, toHex } from '../base/bytes/bytes.ts';
 import type { BucketUsage, CheckedTable } from '../ports/metadata-checks.ts';
+import type { BlobId, BucketId, LinkId } from '../types/names.ts';
 import { compareClaims } from './compare-claims.ts';
 import { comparePieceUses } from './compare-pieces.ts';
 import { createBatch, type FsckRun } from './run.ts';

@@ -1,12 +1,12 @@
 // Blobs of pieces against these, which lie in a column of their own: as many as the blob's row tells, without a gap and
 // none behind them. Both are read in the order of blob ids, at different moments, and grow meanwhile: what does not agree is
 // looked at again. Pieces are never written anew, so what a row tells must be there whenever it was read.
-import { sealedBytes } from '../lib/seal.ts';
-import { LIMITS } from '../model/limits.ts';
-import { type BlobId, homeShardOf } from '../model/names.ts';
-import { decodePiece, type PieceRecord } from '../model/records/piece-record.ts';
-import type { BlobRecord } from '../model/records/rows.ts';
+import { sealedBytes } from '../base/crypto/seal.ts';
 import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata-checks.ts';
+import { LIMITS } from '../types/limits.ts';
+import { type BlobId, homeShardOf } from '../types/names.ts';
+import { decodePiece, type PieceRecord } from '../types/records/piece-record.ts';
+import type { BlobRecord } from '../types/records/rows.ts';
 import { createBatch, type FsckRun } from './run.ts';
 
 const PAGE_KEYS = 500;

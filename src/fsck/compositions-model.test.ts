@@ -6,11 +6,11 @@ import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { INLINE_BYTES_MAX, sourceOf } from '../../tests/support/object-world.ts';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { must } from '../lib/assert.ts';
-import { AppError } from '../model/errors.ts';
-import type { ObjectKey } from '../model/names.ts';
-import { countOriginals } from '../model/originals.ts';
+import { must } from '../base/assert.ts';
 import type { BucketTarget } from '../objects/object-store.ts';
+import { AppError } from '../types/errors.ts';
+import type { ObjectKey } from '../types/names.ts';
+import { countOriginals } from '../types/originals.ts';
 
 const KEYS = ['a', 'b'];
 const STEPS = 400;

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { sourceOf } from '../../tests/support/object-world.ts';
-import { must } from '../lib/assert.ts';
-import { currentRow } from '../metadata/keyspace.ts';
-import type { BucketId, ObjectKey } from '../model/names.ts';
-import { encodeVersion } from '../model/records/version-record.ts';
+import { must } from '../base/assert.ts';
+import { currentRow } from '../metadata/schema/keyspace.ts';
+import type { BucketId, ObjectKey } from '../types/names.ts';
+import { encodeVersion } from '../types/records/version-record.ts';
 
 async function compose(world: FsckWorld, key: string, names: readonly string[], shard = 0) {
   const bucket = world.bucket(shard);

@@ -8,10 +8,10 @@ import { runJobs } from '../../tests/support/lives.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
-import { must } from '../lib/assert.ts';
-import { type ClosingCalls, driveClosing } from '../metadata/drive-closing.ts';
-import type { BucketId, BucketName, ObjectKey } from '../model/names.ts';
+import { must } from '../base/assert.ts';
+import { type ClosingCalls, driveClosing } from '../metadata/buckets/drive-closing.ts';
 import type { PartTarget } from '../objects/object-store.ts';
+import type { BucketId, BucketName, ObjectKey } from '../types/names.ts';
 
 const MINUTE = 60_000;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);

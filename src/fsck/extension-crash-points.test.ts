@@ -11,11 +11,11 @@ import type { FsckWorld } from '../../tests/support/fsck-world.ts';
 import { inSlices } from '../../tests/support/in-slices.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { CHUNK_BYTES, INLINE_BYTES_MAX, readAll } from '../../tests/support/object-world.ts';
-import { driveMove } from '../metadata/drive-move.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey, VersionId } from '../model/names.ts';
-import { growingUse } from '../model/version.ts';
+import { driveMove } from '../metadata/moves/drive-move.ts';
 import type { BucketTarget, CopyFrom } from '../objects/object-store.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey, VersionId } from '../types/names.ts';
+import { growingUse } from '../types/version.ts';
 
 const SHARDS = [0, 1, 2];
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);

@@ -8,10 +8,10 @@ import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { INLINE_BYTES_MAX, readAll } from '../../tests/support/object-world.ts';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { must } from '../lib/assert.ts';
-import { LIMITS } from '../model/limits.ts';
-import { NULL_VERSION, type ObjectKey, type VersionId } from '../model/names.ts';
+import { must } from '../base/assert.ts';
 import type { BucketTarget } from '../objects/object-store.ts';
+import { LIMITS } from '../types/limits.ts';
+import { NULL_VERSION, type ObjectKey, type VersionId } from '../types/names.ts';
 
 const KEYS = ['a', 'b'];
 const STEPS = 16;

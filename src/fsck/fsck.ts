@@ -1,9 +1,10 @@
 // `holdfast fsck` in the server: one full comparison at a time, that whoever asked for it looks at while it runs, and
 // that ends when nobody does any more. It proves and mends nothing: what the background jobs do not free by themselves
 // is damage, and damage must be looked at before anything is written over it.
-import { AppError } from '../model/errors.ts';
-import type { Finding, FindingKind, Pending } from '../model/findings.ts';
+
 import type { Logger } from '../ports/telemetry.ts';
+import { AppError } from '../types/errors.ts';
+import type { Finding, FindingKind, Pending } from '../types/findings.ts';
 import { compareAll } from './compare-all.ts';
 import { type FsckDeps, type FsckOptions, type FsckProgress, FsckRun } from './run.ts';
 

@@ -6,7 +6,7 @@ import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { codeOf } from '../../tests/support/object-world.ts';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
-import type { ObjectKey } from '../model/names.ts';
+import type { ObjectKey } from '../types/names.ts';
 
 const STEPS = 220;
 const NAMES = [0, 1].flatMap((shard) => ['a', 'b', 'c', 'd', 'e'].map((key) => ({ shard, key })));

@@ -8,21 +8,21 @@ import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts
 import { kek, OWNER } from '../../tests/support/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { createSteppedCalls, type SteppedCalls } from '../../tests/support/stepped-calls.ts';
-import { createBucketCache } from '../gateway/s3/bucket-cache.ts';
-import { fromUtf8 } from '../lib/bytes.ts';
-import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
-import { createBucketEmptier } from '../metadata/background/empty-buckets.ts';
-import { doneValue } from '../metadata/background/shard-worker.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { AccountId, BucketId, BucketName } from '../model/names.ts';
+import { fromUtf8 } from '../base/bytes/bytes.ts';
+import { createBucketCache } from '../gateway/s3/buckets/bucket-cache.ts';
+import { createBucketEmptier } from '../metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../metadata/jobs/deliver-outbox.ts';
+import { doneValue } from '../metadata/workers/shard-worker.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { AccountId, BucketId, BucketName } from '../types/names.ts';
 import {
   accountCodec,
   type BucketRecord,
   bucketCodec,
   type NameRecord,
   nameCodec,
-} from '../model/records/rows.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
+} from '../types/records/rows.ts';
 import { compareBuckets, compareNames } from './compare-names.ts';
 import { FsckRun } from './run.ts';
 

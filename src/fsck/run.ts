@@ -1,11 +1,12 @@
 // One full comparison under way: how it asks, how it rests, what it has found so far. What is compared with what is in
 // the other files of this room. It changes nothing, and asks only through the ports, so shards and chunks may be anywhere.
-import type { Finding, FindingKind, FindingPlace, Pending } from '../model/findings.ts';
-import type { BlobId } from '../model/names.ts';
+
 import type { ChunkId, ChunkPort } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata.ts';
 import type { CheckedTable } from '../ports/metadata-checks.ts';
+import type { Finding, FindingKind, FindingPlace, Pending } from '../types/findings.ts';
+import type { BlobId } from '../types/names.ts';
 
 /** Rows of one query: a millisecond or two of the thread that serves clients. */
 const PAGE_ROWS = 50;

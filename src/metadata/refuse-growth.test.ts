@@ -6,8 +6,8 @@ import {
   OWNER,
   openMetadata,
 } from '../../tests/support/metadata-shards.ts';
-import type { BucketName, ObjectKey } from '../model/names.ts';
 import type { CommandName, CommandOf, MetadataPort, OutcomeOf, Reply } from '../ports/metadata.ts';
+import type { BucketName, ObjectKey } from '../types/names.ts';
 import { refuseGrowth } from './refuse-growth.ts';
 
 let world: MetadataShards;

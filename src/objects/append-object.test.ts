@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/appends.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
-import { toBase64 } from '../lib/bytes.ts';
-import { crcOf } from '../lib/crc.ts';
-import { LIMITS } from '../model/limits.ts';
+import { toBase64 } from '../base/bytes/bytes.ts';
+import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
 
 const KiB = 1024;
 

@@ -2,17 +2,17 @@
 // under that key, commit: the shard puts the piece behind whatever is current then, so appends do not get into each other's
 // way. Where the object was replaced meanwhile, by one with another key, only the key of the piece is wrapped anew. Small
 // pieces are folded afterwards.
-import { must } from '../lib/assert.ts';
-import { BoundedMap } from '../lib/bounded-map.ts';
-import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
-import { FOLD_APPENDED } from '../model/plan-fold.ts';
-import { checkWriteConditions } from '../model/preconditions.ts';
-import { growingUse, type VersionRecord, type WrappedKek } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { BoundedMap } from '../base/bounded-map.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../ports/metadata.ts';
+import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { BlobId } from '../types/names.ts';
+import { FOLD_APPENDED } from '../types/plan-fold.ts';
+import { checkWriteConditions } from '../types/preconditions.ts';
+import { growingUse, type VersionRecord, type WrappedKek } from '../types/version.ts';
 import { newLinkId } from './claim-links.ts';
 import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
 import type { DataPath } from './data-path.ts';

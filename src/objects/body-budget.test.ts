@@ -1,10 +1,10 @@
 // The memory of bodies: who waits, who is refused and who gives way, of one tenant and of several.
 import { expect, test } from 'vitest';
 import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
-import type { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
+import type { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { Tenant } from '../types/tenant.ts';
 import { type BodyLease, createBodyBudget } from './body-budget.ts';
 
 const MiB = 1024 * 1024;

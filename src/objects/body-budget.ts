@@ -4,13 +4,13 @@
 // long is refused with SlowDown, and who would begin to wait behind too many of its tenant's at once. When others wait, who
 // holds memory for a client that stands still or trickles gives way: what can be fetched again is given back, then the body
 // ends; those of the same tenant, and of tenants that are over their share. It counts; it allocates nothing.
-import { createFairShare, type FairShare, type SharePath } from '../lib/fair-share.ts';
-import { createTenantQueue } from '../lib/tenant-queue.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../model/tenant.ts';
+import { createFairShare, type FairShare, type SharePath } from '../base/async/fair-share.ts';
+import { createTenantQueue } from '../base/async/tenant-queue.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../types/tenant.ts';
 
 /** One body's share. */
 export interface BodyLease {

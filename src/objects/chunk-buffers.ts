@@ -1,8 +1,8 @@
 // The ArrayBuffers of chunks, used again and again: on virtual machines the first touch of memory costs more than
 // anything that is done with it. A buffer travels with its chunk (to the codec's thread, to the store's) and comes home
 // when the chunk is written.
-import { sealedBytes } from '../lib/seal.ts';
-import { LIMITS } from '../model/limits.ts';
+import { sealedBytes } from '../base/crypto/seal.ts';
+import { LIMITS } from '../types/limits.ts';
 
 export interface ChunkBuffers {
   readonly sizeBytes: number;

@@ -1,9 +1,9 @@
 // Links to data that is there already: what a copy needs before it may commit (R26-R28). Blobs of the target's own
 // shard are linked by the commit itself; those of other homes are claimed there first.
-import { must } from '../lib/assert.ts';
-import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../model/names.ts';
-import { type Manifest, type ManifestBody, type Segment, widerUse } from '../model/version.ts';
+import { must } from '../base/assert.ts';
 import type { LinkGrant } from '../ports/metadata-commands.ts';
+import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../types/names.ts';
+import { type Manifest, type ManifestBody, type Segment, widerUse } from '../types/version.ts';
 import type { DataPath } from './data-path.ts';
 import type { MetadataCalls } from './object-store.ts';
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/object-world.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { INTERNAL_TENANT } from '../model/tenant.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { INTERNAL_TENANT } from '../types/tenant.ts';
 
 const whole = async (pieces: Buffer[]) => [...pieces];
 

@@ -1,8 +1,8 @@
 // Takes in a body that must be whole before it means anything: a document. It is counted with the bodies of all
 // requests, and gives way like them; nothing of it is stored.
-import { PieceQueue } from '../lib/piece-queue.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { Tenant } from '../model/tenant.ts';
+import { PieceQueue } from '../base/async/piece-queue.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { Tenant } from '../types/tenant.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodySource } from './object-store.ts';
 import { PieceSource } from './piece-source.ts';

@@ -10,10 +10,10 @@ import {
   type ObjectWorld,
   openObjectWorld,
 } from '../../tests/support/object-world.ts';
-import { fromHex, toBase64 } from '../lib/bytes.ts';
-import { crcOf } from '../lib/crc.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
+import { fromHex, toBase64 } from '../base/bytes/bytes.ts';
+import { crcOf } from '../base/crypto/crc.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
 import type { ComposeObject } from './object-store.ts';
 
 const md5 = (...bodies: Uint8Array[]) => createHash('md5').update(Buffer.concat(bodies)).digest('hex');

@@ -1,10 +1,12 @@
 // THE COMPOSE STORY: the pieces of all components one behind the other, with the data keys of those that had another key
 // wrapped by the first one's, which the new object keeps. Claim the data at its homes, commit; no byte of it is read.
 // Data that went meanwhile sends us back to read the components again, as for a copy.
-import { equalBytes } from '../lib/bytes.ts';
-import { AppError } from '../model/errors.ts';
-import { joinChecksums } from '../model/join-checksums.ts';
-import { LIMITS } from '../model/limits.ts';
+import { equalBytes } from '../base/bytes/bytes.ts';
+import type { ComposedVersion } from '../ports/compose-calls.ts';
+import type { CommandOf } from '../ports/metadata.ts';
+import { AppError } from '../types/errors.ts';
+import { joinChecksums } from '../types/join-checksums.ts';
+import { LIMITS } from '../types/limits.ts';
 import {
   composedETag,
   countOriginals,
@@ -12,10 +14,8 @@ import {
   joinOriginals,
   NO_ORIGINALS,
   type Originals,
-} from '../model/originals.ts';
-import type { ManifestBody, VersionRecord } from '../model/version.ts';
-import type { ComposedVersion } from '../ports/compose-calls.ts';
-import type { CommandOf } from '../ports/metadata.ts';
+} from '../types/originals.ts';
+import type { ManifestBody, VersionRecord } from '../types/version.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
 import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
 import type { DataPath } from './data-path.ts';

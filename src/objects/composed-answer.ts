@@ -1,9 +1,10 @@
 // What compositions and appends have in common: whose key may be there, and what became of the command.
-import { AppError } from '../model/errors.ts';
-import { TooMuchKept } from '../model/too-much-kept.ts';
-import type { VersionRecord } from '../model/version.ts';
+
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
+import { AppError } from '../types/errors.ts';
+import { TooMuchKept } from '../types/too-much-kept.ts';
+import type { VersionRecord } from '../types/version.ts';
 import type { Written } from './object-store.ts';
 import { refusedCommit } from './write-object.ts';
 

@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { etagOf, type NewData, OWNER } from '../../tests/support/metadata-shards.ts';
 import { type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
-import { packPlain } from '../lib/record-codec.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
+import { packPlain } from '../base/record-codec.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
 
 const MiB = 1024 * 1024;
 const KEY = 'large' as ObjectKey;

@@ -2,8 +2,8 @@ import { createSecretKey } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { createKeyring } from '../adapters/memory-keyring.ts';
-import { AppError } from '../model/errors.ts';
+import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import { AppError } from '../types/errors.ts';
 import { judgeKey, unwrapByCustomer, wrapByCustomer } from './customer-keys.ts';
 import { createObjectKeys } from './object-keys.ts';
 

@@ -1,10 +1,10 @@
 // Keys that customers bring (SSE-C): how they wrap an object's key-encryption key, and how one is told from another.
 // Nothing here keeps a customer's key: a salt and a fingerprint are all that is written down of it (design "Data model").
 import { hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
-import { fromHex, toHex } from '../lib/bytes.ts';
-import type { WrappedKek } from '../model/version.ts';
+import { fromHex, toHex } from '../base/bytes/bytes.ts';
+import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../base/crypto/aead.ts';
 import type { RandomPort } from '../ports/clock.ts';
+import type { WrappedKek } from '../types/version.ts';
 
 /** 32 bytes. A KeyObject, because no log and no JSON shows what is in one. It lives as long as its request. */
 export type CustomerKey = KeyObject;

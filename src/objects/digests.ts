@@ -1,10 +1,11 @@
 // What is computed of a body while it is written, and whether it is what the client said. The algorithms themselves are
 // in lib/; nothing is stored before `verifyDigests` has agreed.
-import type { BodyHashes, HashAlgorithm } from '../lib/body-sealer.ts';
-import { toBase64, toHex } from '../lib/bytes.ts';
-import type { CrcAlgorithm } from '../lib/crc.ts';
-import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
-import { AppError } from '../model/errors.ts';
+
+import { toBase64, toHex } from '../base/bytes/bytes.ts';
+import type { BodyHashes, HashAlgorithm } from '../base/crypto/body-sealer.ts';
+import type { CrcAlgorithm } from '../base/crypto/crc.ts';
+import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
+import { AppError } from '../types/errors.ts';
 import type { BodySource } from './object-store.ts';
 
 /** Raw digests of a whole body. */

@@ -5,10 +5,10 @@ import { append, appendMany, segmentsOf, versioned } from '../../tests/support/a
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
-import { linksOf, ownBody } from '../model/version.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
+import { linksOf, ownBody } from '../types/version.ts';
 
 const KiB = 1024;
 

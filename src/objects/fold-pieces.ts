@@ -1,16 +1,16 @@
 // Small pieces of objects that are appended to become larger ones, one object after the other and never before an answer:
 // read, written as one blob under the same key, and put in their place by the shard. Whatever fails is left as it is: the
 // next append or read meets it again, and what was written for nothing the sweep finds (R32).
-import { must } from '../lib/assert.ts';
-import { BoundedMap } from '../lib/bounded-map.ts';
-import { isCrc } from '../model/checksums.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
-import { type FoldPiece, type FoldRule, piecesOf, planFold } from '../model/plan-fold.ts';
-import { INTERNAL_TENANT } from '../model/tenant.ts';
-import { mayBeFolded, ownBody, type VersionRecord, type WrappedKek } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { BoundedMap } from '../base/bounded-map.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
+import { isCrc } from '../types/checksums.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
+import { type FoldPiece, type FoldRule, piecesOf, planFold } from '../types/plan-fold.ts';
+import { INTERNAL_TENANT } from '../types/tenant.ts';
+import { mayBeFolded, ownBody, type VersionRecord, type WrappedKek } from '../types/version.ts';
 import type { DataPath } from './data-path.ts';
 import type { BucketTarget, MetadataCalls } from './object-store.ts';
 import { readPieces } from './read-body.ts';

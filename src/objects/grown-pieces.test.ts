@@ -7,15 +7,15 @@ import { openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { type ObjectWorld, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
-import { must } from '../lib/assert.ts';
-import { blobRow } from '../metadata/keyspace.ts';
-import { pieceRow } from '../metadata/piece-rows.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { BlobId, ObjectKey } from '../model/names.ts';
-import { blobCodec } from '../model/records/rows.ts';
-import { growingUse, linksOf, ownBody } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { rowKey } from '../metadata/engine/row-keys.ts';
+import { blobRow } from '../metadata/schema/keyspace.ts';
+import { pieceRow } from '../metadata/versions/piece-rows.ts';
 import type { RowAddress } from '../ports/state-machine.ts';
-import { rowKey } from '../shard/row-keys.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { BlobId, ObjectKey } from '../types/names.ts';
+import { blobCodec } from '../types/records/rows.ts';
+import { growingUse, linksOf, ownBody } from '../types/version.ts';
 
 const KiB = 1024;
 

@@ -7,15 +7,15 @@ import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { codeOf, type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
-import { must } from '../lib/assert.ts';
-import { blobRow, HISTORY_ROW, TABLES } from '../metadata/keyspace.ts';
-import { pieceRow } from '../metadata/piece-rows.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { BlobId, ObjectKey } from '../model/names.ts';
-import { blobCodec, foreignCodec, historyCodec } from '../model/records/rows.ts';
-import { growingUse, ownBody } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { rowKey } from '../metadata/engine/row-keys.ts';
+import { blobRow, HISTORY_ROW, TABLES } from '../metadata/schema/keyspace.ts';
+import { pieceRow } from '../metadata/versions/piece-rows.ts';
 import type { RowAddress } from '../ports/state-machine.ts';
-import { rowKey } from '../shard/row-keys.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { BlobId, ObjectKey } from '../types/names.ts';
+import { blobCodec, foreignCodec, historyCodec } from '../types/records/rows.ts';
+import { growingUse, ownBody } from '../types/version.ts';
 import type { BucketTarget } from './object-store.ts';
 
 const key = 'k' as ObjectKey;

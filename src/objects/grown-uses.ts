@@ -1,8 +1,8 @@
 // Uses of one blob of pieces, which saw it at different times: each is a beginning of the longest one, unless its home goes on
 // with a history that has forgotten pieces (R23). Then others have come into their place, and no use stands for all of them.
-import { AppError } from '../model/errors.ts';
-import { homeShardOf } from '../model/names.ts';
-import type { BlobUse } from '../model/version.ts';
+import { AppError } from '../types/errors.ts';
+import { homeShardOf } from '../types/names.ts';
+import type { BlobUse } from '../types/version.ts';
 import type { MetadataCalls } from './object-store.ts';
 
 /** Each is a row of some KiB. */

@@ -2,12 +2,12 @@ import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
-import { toBase64 } from '../lib/bytes.ts';
-import { crcOf } from '../lib/crc.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
-import { linksOf } from '../model/version.ts';
+import { toBase64 } from '../base/bytes/bytes.ts';
+import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
+import { linksOf } from '../types/version.ts';
 
 const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
 const OTHER_HEADERS = { contentType: 'image/png', userMetadata: { other: 'value' } };

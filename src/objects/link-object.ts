@@ -3,13 +3,13 @@
 // Headers are sealed by the object's key, which the copy keeps, also where a customer's key comes or goes: only its
 // wrapping changes then. A part alone gets its data keys under another one.
 import { createHash } from 'node:crypto';
-import { AppError } from '../model/errors.ts';
-import { type ETag, isPlainMd5 } from '../model/etag.ts';
-import { LIMITS } from '../model/limits.ts';
-import { dataLinkId, isComposed, linksOf, type ManifestBody, ownBody } from '../model/version.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import type { NewVersion } from '../ports/metadata-commands.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
+import { AppError } from '../types/errors.ts';
+import { type ETag, isPlainMd5 } from '../types/etag.ts';
+import { LIMITS } from '../types/limits.ts';
+import { dataLinkId, isComposed, linksOf, type ManifestBody, ownBody } from '../types/version.ts';
 import { claimLinks, newLinkId, relink, relinkManifest } from './claim-links.ts';
 import type { DataPath } from './data-path.ts';
 import { isSameUse, requireBeginnings } from './grown-uses.ts';

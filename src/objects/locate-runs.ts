@@ -1,15 +1,15 @@
 // From a manifest and a range to what must be fetched: runs of bytes within single chunks, in order. Pages of a paged
 // manifest are fetched as they are reached.
-import { must } from '../lib/assert.ts';
-import { AppError } from '../model/errors.ts';
-import { type BlobId, homeShardOf } from '../model/names.ts';
+import { must } from '../base/assert.ts';
+import { AppError } from '../types/errors.ts';
+import { type BlobId, homeShardOf } from '../types/names.ts';
 import {
   type BlobUse,
   type Manifest,
   type ManifestPage,
   type Segment,
   sliceSegments,
-} from '../model/version.ts';
+} from '../types/version.ts';
 import type { ByteRange, MetadataCalls } from './object-store.ts';
 
 type DirectManifest = Extract<Manifest, { kind: 'direct' }>;

@@ -1,11 +1,11 @@
 // Metadata calls as one request makes them: what is not `done` becomes an AppError, and a bucket that has changed since
 // the request was authorised is authorised anew and asked again (R45). Finding primaries is the port's business.
-import { must } from '../lib/assert.ts';
-import { AppError } from '../model/errors.ts';
-import type { BucketRecord } from '../model/records/rows.ts';
-import { NO_ANSWER } from '../model/settle-reply.ts';
-import { INTERNAL_TENANT, type Tenant } from '../model/tenant.ts';
+import { must } from '../base/assert.ts';
 import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
+import { AppError } from '../types/errors.ts';
+import type { BucketRecord } from '../types/records/rows.ts';
+import { NO_ANSWER } from '../types/settle-reply.ts';
+import { INTERNAL_TENANT, type Tenant } from '../types/tenant.ts';
 import type { MetadataCalls } from './object-store.ts';
 
 /** A bucket whose row changes faster than a request can be authorised. */

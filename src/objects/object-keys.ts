@@ -2,17 +2,17 @@
 // the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
 // the length of a request, those of objects, unless a customer's key wraps them, while they are among the last that were used.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
-import { must } from '../lib/assert.ts';
-import { BoundedMap } from '../lib/bounded-map.ts';
-import { asBuffer, EMPTY_BYTES, equalBytes } from '../lib/bytes.ts';
-import { packPlain, unpackPlain } from '../lib/record-codec.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
-import type { BlobUse, ObjectHeaders, VersionRecord, WrappedKek } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { BoundedMap } from '../base/bounded-map.ts';
+import { asBuffer, EMPTY_BYTES, equalBytes } from '../base/bytes/bytes.ts';
+import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../base/crypto/aead.ts';
+import { packPlain, unpackPlain } from '../base/record-codec.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { BlobId } from '../types/names.ts';
+import type { BlobUse, ObjectHeaders, VersionRecord, WrappedKek } from '../types/version.ts';
 import {
   type CustomerKey,
   judgeKey,

@@ -2,14 +2,6 @@
 // Every call ends well or throws AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...)
 // having left nothing behind that a client could see.
 import type { Readable } from 'node:stream';
-import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../model/checksums.ts';
-import type { ETag } from '../model/etag.ts';
-import type { AccountId, ObjectKey, VersionId } from '../model/names.ts';
-import type { WriteConditions } from '../model/preconditions.ts';
-import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
-import type { Tag } from '../model/tags.ts';
-import type { Tenant } from '../model/tenant.ts';
-import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type {
   BucketClaim,
@@ -21,6 +13,14 @@ import type {
   ResultOf,
 } from '../ports/metadata.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
+import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../types/checksums.ts';
+import type { ETag } from '../types/etag.ts';
+import type { AccountId, ObjectKey, VersionId } from '../types/names.ts';
+import type { WriteConditions } from '../types/preconditions.ts';
+import type { BucketRecord, UploadRecord } from '../types/records/rows.ts';
+import type { Tag } from '../types/tags.ts';
+import type { Tenant } from '../types/tenant.ts';
+import type { ObjectHeaders, VersionRecord } from '../types/version.ts';
 import type { CustomerKey, KeyFit } from './customer-keys.ts';
 
 /** Where a bucket's shard is and what the request believes of the bucket. */

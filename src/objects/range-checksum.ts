@@ -1,12 +1,12 @@
 // The checksum of a range of stored data. CRCs that chunks were stored with are combined, so that at most the two edge
 // chunks of a blob's run are read; for any other algorithm the range is read and digested.
 import { createHash } from 'node:crypto';
-import { must } from '../lib/assert.ts';
-import { EMPTY_BYTES, toBase64 } from '../lib/bytes.ts';
-import { type CrcAlgorithm, crcCombine, crcOf, createCrc } from '../lib/crc.ts';
-import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
-import { type BlobId, homeShardOf } from '../model/names.ts';
-import type { BlobRecord } from '../model/records/rows.ts';
+import { must } from '../base/assert.ts';
+import { EMPTY_BYTES, toBase64 } from '../base/bytes/bytes.ts';
+import { type CrcAlgorithm, crcCombine, crcOf, createCrc } from '../base/crypto/crc.ts';
+import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
+import { type BlobId, homeShardOf } from '../types/names.ts';
+import type { BlobRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
 import { type BlobRun, type ChunkRun, chunkRuns, locateBlobRuns } from './locate-runs.ts';
 import type { MetadataCalls } from './object-store.ts';

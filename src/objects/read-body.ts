@@ -1,14 +1,14 @@
 // The bytes of a version, piece by piece: located, fetched ahead of a reader that is fast enough to need it, checked,
 // unsealed. A piece that it gives is right; where it cannot, it throws, and never ends early as if whole (R33).
-import { must } from '../lib/assert.ts';
-import { freeMemory } from '../lib/free-memory.ts';
-import { openPiece } from '../lib/seal.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { homeShardOf } from '../model/names.ts';
-import { decodePiece, type PieceRecord } from '../model/records/piece-record.ts';
-import type { Tenant } from '../model/tenant.ts';
-import { type Manifest, ownBody } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { openPiece } from '../base/crypto/seal.ts';
+import { freeMemory } from '../base/free-memory.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { homeShardOf } from '../types/names.ts';
+import { decodePiece, type PieceRecord } from '../types/records/piece-record.ts';
+import type { Tenant } from '../types/tenant.ts';
+import { type Manifest, ownBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
 import { type ChunkRun, chunkRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';

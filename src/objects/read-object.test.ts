@@ -11,12 +11,12 @@ import {
   readAll,
   type WorldOptions,
 } from '../../tests/support/object-world.ts';
-import { must } from '../lib/assert.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
+import { must } from '../base/assert.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { ObjectKey } from '../types/names.ts';
 import type { ByteRange, MetadataCalls, OpenObject } from './object-store.ts';
 
 const PIECE = LIMITS.sealPieceBytes;

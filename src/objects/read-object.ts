@@ -1,12 +1,12 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
 import { Readable } from 'node:stream';
-import { must } from '../lib/assert.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { homeShardOf } from '../model/names.ts';
-import { FOLD_READ, piecesOf, planFold } from '../model/plan-fold.ts';
-import { isLiveBlob } from '../model/records/rows.ts';
+import { must } from '../base/assert.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { homeShardOf } from '../types/names.ts';
+import { FOLD_READ, piecesOf, planFold } from '../types/plan-fold.ts';
+import { isLiveBlob } from '../types/records/rows.ts';
 import {
   dataLinkId,
   linksOf,
@@ -14,7 +14,7 @@ import {
   mayBeFolded,
   ownBody,
   type VersionRecord,
-} from '../model/version.ts';
+} from '../types/version.ts';
 import type { DataPath } from './data-path.ts';
 import type { FoldPieces } from './fold-pieces.ts';
 import { fetchPage } from './locate-runs.ts';

@@ -1,7 +1,8 @@
 // Shard time as the shards last told it: ids are minted from it, never from this machine's clock (R24).
-import { LIMITS } from '../model/limits.ts';
+
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, Reply } from '../ports/metadata.ts';
+import { LIMITS } from '../types/limits.ts';
 import type { MetadataCalls } from './object-store.ts';
 
 export interface ShardTimes {

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { CHUNK_BYTES, codeOf, INLINE_BYTES_MAX, openObjectWorld } from '../../tests/support/object-world.ts';
 import { settleAll } from '../../tests/support/replicated-world.ts';
-import { toBase64 } from '../lib/bytes.ts';
-import { crcOf } from '../lib/crc.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
+import { toBase64 } from '../base/bytes/bytes.ts';
+import { crcOf } from '../base/crypto/crc.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
 
 test('who hears that a write has failed does not wait for a disk that answers no drop', async () => {
   const answered = Promise.withResolvers<void>();

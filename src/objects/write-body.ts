@@ -1,23 +1,23 @@
 // Takes in the bytes of one body: splits, digests, seals, stores. What it gives back is not yet anyone's: a commit makes
 // a version or part of it (write-object.ts), or it is abandoned. Memory is bounded per body and over all of them.
 // It decides nothing about digests and headers, and never reads faster than it can store.
-import { must } from '../lib/assert.ts';
-import type { ChunkCrcs } from '../lib/body-sealer.ts';
-import { EMPTY_BYTES } from '../lib/bytes.ts';
-import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
-import { freeMemory } from '../lib/free-memory.ts';
-import { PieceQueue } from '../lib/piece-queue.ts';
-import { layPlaintext, sealedBytes } from '../lib/seal.ts';
-import { within } from '../lib/within.ts';
-import { gatherPlaces } from '../model/debts.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { type BlobId, type LinkId, makeBlobId, makeLinkId } from '../model/names.ts';
-import type { Tenant } from '../model/tenant.ts';
-import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
+import { must } from '../base/assert.ts';
+import { PieceQueue } from '../base/async/piece-queue.ts';
+import { within } from '../base/async/within.ts';
+import { EMPTY_BYTES } from '../base/bytes/bytes.ts';
+import type { ChunkCrcs } from '../base/crypto/body-sealer.ts';
+import { type CrcAlgorithm, crcCombine, crcOf } from '../base/crypto/crc.ts';
+import { layPlaintext, sealedBytes } from '../base/crypto/seal.ts';
+import { freeMemory } from '../base/free-memory.ts';
 import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
 import type { BlobBirth } from '../ports/metadata-commands.ts';
+import { gatherPlaces } from '../types/debts.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { type BlobId, type LinkId, makeBlobId, makeLinkId } from '../types/names.ts';
+import type { Tenant } from '../types/tenant.ts';
+import type { BlobLayout, BlobUse, ManifestBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';

@@ -10,13 +10,13 @@ import {
   openObjectWorld,
   sourceOf,
 } from '../../tests/support/object-world.ts';
-import { toBase64 } from '../lib/bytes.ts';
-import { crcOf } from '../lib/crc.ts';
-import { AppError } from '../model/errors.ts';
-import { LIMITS } from '../model/limits.ts';
-import { unpackOriginals } from '../model/originals.ts';
-import type { WriteConditions } from '../model/preconditions.ts';
+import { toBase64 } from '../base/bytes/bytes.ts';
+import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort, Reply } from '../ports/metadata.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import { unpackOriginals } from '../types/originals.ts';
+import type { WriteConditions } from '../types/preconditions.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');

@@ -1,13 +1,14 @@
 // THE PUT STORY: begin (what is bound to fail ends here), take the body in (split, digest, seal, store: write-body.ts),
 // check what the client said of it, commit; else abandon. Data first, the pointer to it last and in one entry, so that
 // no reader ever sees a part.
-import type { ChecksumAlgorithm } from '../model/checksums.ts';
-import { AppError } from '../model/errors.ts';
-import { packOriginals } from '../model/originals.ts';
-import { checkWriteConditions } from '../model/preconditions.ts';
-import type { UploadRecord } from '../model/records/rows.ts';
+
 import type { OutcomeOf } from '../ports/metadata.ts';
 import type { GrantRefusal } from '../ports/metadata-commands.ts';
+import type { ChecksumAlgorithm } from '../types/checksums.ts';
+import { AppError } from '../types/errors.ts';
+import { packOriginals } from '../types/originals.ts';
+import { checkWriteConditions } from '../types/preconditions.ts';
+import type { UploadRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, claimedAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
 import { wasNotEvaluated } from './metadata-calls.ts';

@@ -1,7 +1,7 @@
 // Encrypted, immutable chunks on storage nodes. Embedded: the chunk store itself; in a cluster: HTTP to its owners.
 // Contract (tests/contract/chunks.test.ts): plain data in and out; `put` is durable when it resolves (R35); the same
 // id with other bytes is refused (R24); reads verify the stored checksum, or leave that to tags of the reader's.
-import type { BlobId } from '../model/names.ts';
+import type { BlobId } from '../types/names.ts';
 import type { DiskId } from './placement.ts';
 
 export interface ChunkId {

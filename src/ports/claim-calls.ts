@@ -1,6 +1,6 @@
 // What is said of claims on blobs of other homes (R30), as plain data: by commands and queries of metadata-commands.ts and
 // metadata-queries.ts.
-import type { BlobId, LinkId } from '../model/names.ts';
+import type { BlobId, LinkId } from '../types/names.ts';
 
 /** A claim that nobody has confirmed yet: what is asked about. */
 export interface AskedClaim {

@@ -2,7 +2,7 @@
 // - `seal` takes over the chunk's ArrayBuffer and gives back the same bytes sealed, over an ArrayBuffer of the same
 //   size. Calls may overlap; chunks are worked on, and resolve, in the order of the calls.
 // - A sealer ends by `finish` or `abandon`; after an error only `abandon` is left. Neither holds up other bodies.
-import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../lib/body-sealer.ts';
+import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../base/crypto/body-sealer.ts';
 
 export interface SealedChunk {
   bytes: Uint8Array<ArrayBuffer>;

@@ -1,10 +1,10 @@
 // The commands and queries of objects that are made of others: compositions, appends, and the folding of small pieces
 // (service 4.2). Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
-import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
-import type { DeleteBlocker } from '../model/delete-blocker.ts';
-import type { BlobId, BucketId, LinkId, ObjectKey } from '../model/names.ts';
-import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
-import type { ManifestBody, VersionRecord, WrappedKek } from '../model/version.ts';
+import type { Checksum, ChecksumAlgorithm } from '../types/checksums.ts';
+import type { DeleteBlocker } from '../types/delete-blocker.ts';
+import type { BlobId, BucketId, LinkId, ObjectKey } from '../types/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../types/preconditions.ts';
+import type { ManifestBody, VersionRecord, WrappedKek } from '../types/version.ts';
 import type { IdempotencyToken } from './extension-calls.ts';
 import type {
   BlobBirth,

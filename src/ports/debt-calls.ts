@@ -1,8 +1,8 @@
 // The commands and queries of debts and audits (R36, R39): part of the tables in metadata-commands.ts and
 // metadata-queries.ts, as plain data. A debt is of chunks that do not lie on just their owners.
-import type { Debt } from '../model/debts.ts';
-import type { BlobId } from '../model/names.ts';
-import type { AuditRecord, DebtRecord } from '../model/records/rows.ts';
+import type { Debt } from '../types/debts.ts';
+import type { BlobId } from '../types/names.ts';
+import type { AuditRecord, DebtRecord } from '../types/records/rows.ts';
 
 export interface DebtCommands {
   /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */

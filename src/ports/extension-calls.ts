@@ -1,18 +1,18 @@
 // The commands and queries of what goes beyond S3: renames, compositions, appends, forced deletions, and the tokens by
 // which they may be repeated. Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
-import type { DeleteBlocker } from '../model/delete-blocker.ts';
-import type { MoveRefusal } from '../model/move-refusals.ts';
-import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
-import type { WriteConditions } from '../model/preconditions.ts';
+import type { DeleteBlocker } from '../types/delete-blocker.ts';
+import type { MoveRefusal } from '../types/move-refusals.ts';
+import type { BucketId, JobId, ObjectKey, VersionId } from '../types/names.ts';
+import type { WriteConditions } from '../types/preconditions.ts';
 import type {
   EmptyBucketJob,
   JobKind,
   JobRecord,
   JobState,
   MovePrefixJob,
-} from '../model/records/job-record.ts';
-import type { BucketRecord } from '../model/records/rows.ts';
-import type { Versioning } from '../model/versioning.ts';
+} from '../types/records/job-record.ts';
+import type { BucketRecord } from '../types/records/rows.ts';
+import type { Versioning } from '../types/versioning.ts';
 import type { ComposeCommands, ComposeQueries, TokenAnswer, TooMuchKept } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */

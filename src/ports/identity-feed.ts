@@ -1,6 +1,6 @@
 // What becomes of accounts and access keys that a gateway has cached (R46). Embedded: commands pass by in the same
-// process; in a cluster: asked of the system shard (src/cluster/identity-feed.ts).
-import type { AccountId } from '../model/names.ts';
+// process; in a cluster: asked of the system shard (src/coordination/identity-feed.ts).
+import type { AccountId } from '../types/names.ts';
 
 /** Everything that was read of this account and its access keys may be out of date. */
 export interface IdentityChange {

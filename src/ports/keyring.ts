@@ -1,5 +1,5 @@
 // Master keys. Only key material that protects other keys passes here; bodies never do.
-import type { WrappedKek } from '../model/version.ts';
+import type { WrappedKek } from '../types/version.ts';
 
 export interface KeyringPort {
   /** Wraps 32 bytes with the active master key. */

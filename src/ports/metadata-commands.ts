@@ -1,9 +1,9 @@
 // The commands of the metadata shards and their outcomes, as plain data: what changes state. Each is evaluated once,
 // atomically, in one shard. How they are called is in metadata.ts.
-import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
-import type { PlacedChunks } from '../model/debts.ts';
-import type { DeleteBlocker } from '../model/delete-blocker.ts';
-import type { ETag } from '../model/etag.ts';
+import type { Checksum, ChecksumAlgorithm } from '../types/checksums.ts';
+import type { PlacedChunks } from '../types/debts.ts';
+import type { DeleteBlocker } from '../types/delete-blocker.ts';
+import type { ETag } from '../types/etag.ts';
 import type {
   AccountId,
   BlobId,
@@ -14,8 +14,8 @@ import type {
   OutboxId,
   UploadId,
   VersionId,
-} from '../model/names.ts';
-import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
+} from '../types/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../types/preconditions.ts';
 import type {
   AccessKeyRecord,
   AccountRecord,
@@ -25,9 +25,9 @@ import type {
   NameRecord,
   PartRecord,
   UploadRecord,
-} from '../model/records/rows.ts';
-import type { Tag } from '../model/tags.ts';
-import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
+} from '../types/records/rows.ts';
+import type { Tag } from '../types/tags.ts';
+import type { BlobUse, VersionRecord, WrappedKek } from '../types/version.ts';
 import type { AskedClaim, SettledClaim } from './claim-calls.ts';
 import type { DebtCommands } from './debt-calls.ts';
 import type { ExtensionCommands } from './extension-calls.ts';

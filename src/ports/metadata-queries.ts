@@ -11,7 +11,7 @@ import type {
   OutboxId,
   UploadId,
   VersionId,
-} from '../model/names.ts';
+} from '../types/names.ts';
 import type {
   AccessKeyRecord,
   AccountRecord,
@@ -22,14 +22,14 @@ import type {
   OutboxRecord,
   PartRecord,
   UploadRecord,
-} from '../model/records/rows.ts';
+} from '../types/records/rows.ts';
 import type {
   ManifestBody,
   ManifestPage,
   VersionRecord,
   VersionSummary,
   WrappedKek,
-} from '../model/version.ts';
+} from '../types/version.ts';
 import type { PendingClaim } from './claim-calls.ts';
 import type { DebtQueries } from './debt-calls.ts';
 import type { ExtensionQueries } from './extension-calls.ts';

@@ -2,8 +2,8 @@
 // Embedded: the shards themselves; in a cluster: a client that finds the primary. Every command is evaluated once and
 // atomically in its shard; its outcome is a union on `kind`. The commands are in metadata-commands.ts, the queries in
 // metadata-queries.ts.
-import type { BucketId, BucketName } from '../model/names.ts';
-import type { BucketRecord } from '../model/records/rows.ts';
+import type { BucketId, BucketName } from '../types/names.ts';
+import type { BucketRecord } from '../types/records/rows.ts';
 
 import type { CommandTable } from './metadata-commands.ts';
 import type { QueryTable } from './metadata-queries.ts';

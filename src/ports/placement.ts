@@ -1,6 +1,6 @@
 // Which disks own which chunks (protocol 1.2, R34): a map over all disks, as plain data, and how parts of a process learn
-// of newer ones. How maps are made is src/cluster/placement.ts, how they change
-// src/cluster/placement-changes.ts.
+// of newer ones. How maps are made is src/chunks/placement/placement.ts, how they change
+// src/chunks/placement/placement-changes.ts.
 import type { NodeId } from './replication.ts';
 
 /** Random, made with the disk's database, 32 hex digits: an emptied disk is a new one (R40). */

@@ -1,6 +1,6 @@
 // What the replicas of a shard say to one another (protocol 1.4), as plain data, and how it travels. One-way messages:
 // an answer is a message of its own, so that any number may be under way, and any may be lost, late, doubled or out of
-// order. What they mean is src/shard's.
+// order. What they mean is src/metadata/replication's.
 
 /** A metadata node: random, made with its data folder, 32 hex digits. */
 export type NodeId = string;

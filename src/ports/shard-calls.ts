@@ -1,6 +1,6 @@
 // Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
-// Which node to call, and whether to call again, is src/cluster/route-metadata.ts.
-import type { Moment } from '../lib/moment.ts';
+// Which node to call, and whether to call again, is src/coordination/route-metadata.ts.
+import type { Moment } from '../base/moment.ts';
 import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 

@@ -1,4 +1,4 @@
-// The contract between the shard engine (src/shard) and what it replicates (src/metadata). A command's effect is a
+// The contract between the shard engine (src/metadata/engine) and what it replicates (src/metadata). A command's effect is a
 // pure function of (view, command, now, random): no I/O, no clock, no await inside, so it runs in transcripts and
 // under simulation (R7, design "Shards").
 

@@ -2,9 +2,9 @@
 // each acknowledged append once, and every refusal leaves the object as it was.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { toBase64 } from '../../src/lib/bytes.ts';
-import { crcOf } from '../../src/lib/crc.ts';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import { toBase64 } from '../../src/base/bytes/bytes.ts';
+import { crcOf } from '../../src/base/crypto/crc.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
 import { completeUpload } from '../support/multipart.ts';
 import { pathOf, type RawAnswer, sendBare, signedHeaders } from '../support/raw-s3.ts';

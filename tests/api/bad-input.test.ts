@@ -1,9 +1,9 @@
 // Requests that no client should send: each gets its exact error, stores nothing, and is never a 500 (useApi checks
 // that). One row each. Refusals of one operation only are in that operation's file; broken connections and heads that
-// are no HTTP are in src/gateway/server.test.ts.
+// are no HTTP are in src/gateway/http/server.test.ts.
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { openSocket, type SocketAnswer } from '../support/raw-socket.ts';
 import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
 import { chunkedBody, presign, sha256Hex, signHeaders } from '../support/s3-client.ts';

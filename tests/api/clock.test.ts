@@ -1,14 +1,14 @@
 // A clock that is more than 7 days ahead at a restart: the server says so until the operator accepts it (R19). That
-// nothing goes by age meanwhile: src/metadata/background/expire-uploads.test.ts.
+// nothing goes by age meanwhile: src/metadata/uploads/expire-uploads-worker.test.ts.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import { acceptClock } from '../../src/cli/clock-command.ts';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
 import { startServer } from '../support/start-server.ts';
 

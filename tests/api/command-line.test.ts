@@ -10,12 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, expect, test } from 'vitest';
+import { Refusal } from '../../src/base/refusal.ts';
+import { bytesToText } from '../../src/base/text/uri.ts';
 import { append } from '../../src/cli/append-command.ts';
 import { compose } from '../../src/cli/compose-command.ts';
 import { move } from '../../src/cli/move-command.ts';
 import { removeBucket } from '../../src/cli/remove-bucket-command.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
-import { bytesToText } from '../../src/lib/uri.ts';
 import { type Access, pathOf } from '../support/raw-s3.ts';
 import { expectStatus, useApi } from '../support/s3-api.ts';
 

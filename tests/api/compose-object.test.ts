@@ -3,9 +3,9 @@
 // compose rule 7 and the largest object (large-objects.test.ts).
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { toBase64 } from '../../src/lib/bytes.ts';
-import { crcOf } from '../../src/lib/crc.ts';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import { toBase64 } from '../../src/base/bytes/bytes.ts';
+import { crcOf } from '../../src/base/crypto/crc.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
 import { completeUpload } from '../support/multipart.ts';
 import { pathOf } from '../support/raw-s3.ts';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, putPart, sendComplete, uploadPath } from '../support/multipart.ts';
 import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
 import { headOf, openSocket } from '../support/raw-socket.ts';

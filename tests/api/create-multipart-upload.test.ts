@@ -1,7 +1,7 @@
 // CreateMultipartUpload: the checksum rules, the headers that are kept for the object, and every refusal.
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf } from '../../src/lib/xml.ts';
+import { childrenOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
 import { pathOf } from '../support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';

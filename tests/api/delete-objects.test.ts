@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { DeleteObjectsCommand } from '@aws-sdk/client-s3';
 import { beforeEach, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { ownServerTest } from '../support/own-server-test.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';

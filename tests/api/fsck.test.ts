@@ -1,8 +1,8 @@
 // holdfast fsck against a server in use: what it says, its exit codes, one at a time, and that it ends when it is left.
 // Damage of every kind: src/fsck/fsck.test.ts; with a load under way and after kill -9: tests/faults.
 import { afterAll, beforeAll, expect } from 'vitest';
+import { Refusal } from '../../src/base/refusal.ts';
 import { CLEAN, COULD_NOT_RUN, type FsckCommandOptions, runFsck } from '../../src/cli/fsck-command.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
 import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';

@@ -1,7 +1,7 @@
 // GetObjectTagging: what a version has, as a document; and what is not there.
 import { GetObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { childOf } from '../../src/lib/xml.ts';
+import { childOf } from '../../src/base/xml/parse-xml.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 import { makeVersionedBucket } from '../support/versions.ts';
 

@@ -1,8 +1,8 @@
 // ListBuckets.
 import { ListBucketsCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
-import { childOf, childrenOf, textOf } from '../../src/lib/xml.ts';
+import { must } from '../../src/base/assert.ts';
+import { childOf, childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import {
   type Account,
   expectError,

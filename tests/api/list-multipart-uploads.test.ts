@@ -1,6 +1,6 @@
 // ListMultipartUploads.
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, uploadPath } from '../support/multipart.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
 

@@ -1,7 +1,7 @@
 // ListObjectsV2: tokens, owners on request, counts. Prefixes, delimiters and encodings are version 1's as well.
 import { ListObjectsV2Command, paginateListObjectsV2 } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
 
 const api = useApi();

@@ -1,7 +1,7 @@
 // ListParts.
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, putPart, type UploadAddress, uploadPath } from '../support/multipart.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
 

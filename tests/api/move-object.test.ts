@@ -1,8 +1,8 @@
 // MOVE of objects and prefixes (service 4.2, 7; extensions 2.1): what is renamed, and every refusal, which changes
 // nothing. Versions, and all else that a key has: move-versions.test.ts. The answer: move-result.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { type Access, pathOf, sendBare, signedHeaders } from '../support/raw-s3.ts';
 import { headOf, openSocket } from '../support/raw-socket.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';

@@ -1,7 +1,7 @@
 // The MoveObjectResult (service 2.6; extensions 2.1): what MOVE of an object or a prefix answers. What it does:
 // move-object.test.ts, move-versions.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { pathOf } from '../support/raw-s3.ts';
 import { expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 import { setVersioning, versionOf } from '../support/versions.ts';

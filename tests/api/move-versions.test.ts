@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { toBase64 } from '../../src/lib/bytes.ts';
-import { crcOf } from '../../src/lib/crc.ts';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { toBase64 } from '../../src/base/bytes/bytes.ts';
+import { crcOf } from '../../src/base/crypto/crc.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { keyAnswer, keyHeaders } from '../support/customer-keys.ts';
 import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
 import { pathOf, type RawAnswer } from '../support/raw-s3.ts';

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createMatcher } from '../../src/gateway/s3/matcher.ts';
 import type { OperationMatch } from '../../src/gateway/s3/operation.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
-import { parseTarget } from '../../src/gateway/s3/target.ts';
+import { parseTarget } from '../../src/gateway/s3/request/target.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
 import { pathOf } from '../support/raw-s3.ts';
 import { expectError, useApi } from '../support/s3-api.ts';

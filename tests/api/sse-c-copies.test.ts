@@ -2,8 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { must } from '../../src/base/assert.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { ENCRYPTION, keyAnswer, keyHeaders } from '../support/customer-keys.ts';
 import {
   beginUpload,

@@ -6,8 +6,8 @@ import {
   ListBucketInventoryConfigurationsCommand,
 } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/operations/bucket/unset-configurations.ts';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/buckets/unset-configurations.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { type Account, expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 
 const api = useApi();

@@ -1,7 +1,7 @@
 // UploadPartCopy: parts that are ranges of objects, and every refusal, which leaves the upload as it was.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf } from '../../src/lib/xml.ts';
+import { childrenOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, sendComplete, type UploadAddress, uploadPath } from '../support/multipart.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { beginUpload, putPart, sendPart, type UploadAddress, uploadPath } from '../support/multipart.ts';
 import { answerOf, openRequest } from '../support/raw-s3.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';

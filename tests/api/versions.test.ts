@@ -1,7 +1,7 @@
 // What reads and deletes say of versions and markers: s3-behaviour 38 and 40, which others get wrong.
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 import {
   listVersions,

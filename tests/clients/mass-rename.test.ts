@@ -4,7 +4,7 @@
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { childrenOf, parseXml, textOf } from '../../src/lib/xml.ts';
+import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
 import { ROOT } from '../support/client-programs.ts';
 import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
 import { send } from '../support/raw-s3.ts';

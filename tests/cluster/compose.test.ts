@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { type ComposeProcesses, composeProcesses } from '../support/compose-processes.ts';
 import { readCompose, secondsOf } from '../support/deploy-files.ts';
 import { bringTestEtcd } from '../support/etcd.ts';

@@ -4,7 +4,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { readPlacementMap, untilWhole } from '../support/copies.ts';
 import { type Endurance, eventCount, openEndurance } from '../support/endure.ts';
 import { flipBits } from '../support/flip-bits.ts';

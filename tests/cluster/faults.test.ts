@@ -6,7 +6,7 @@ import { cp, readdir, rename, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import type { ClusterLoad } from '../support/cluster-load.ts';
 import { busiestNode, type Endurance, eventCount, type Watch } from '../support/endure.ts';
 import { COMPARE_MS, isLong, openFaults } from '../support/fault-drills.ts';

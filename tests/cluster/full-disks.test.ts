@@ -2,8 +2,8 @@
 // left what grows is refused early with 507, and nothing else; and room that deletes give back is used again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { must } from '../../src/base/assert.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { untilWhole } from '../support/copies.ts';
 import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';

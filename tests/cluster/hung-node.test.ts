@@ -2,8 +2,8 @@
 // second copy of a new chunk. Writes are refused soon, and at once while it is known; the state is told; it is over when the
 // node goes on.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { must } from '../../src/base/assert.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { type RawRequest, send } from '../support/raw-s3.ts';
 import { startCluster, type TestCluster } from '../support/start-cluster.ts';
 import { seededBytes } from '../support/tree.ts';

@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { freePort } from '../support/free-ports.ts';
 import { endGracefully, ranToEnd } from '../support/process-ends.ts';
 import { send } from '../support/raw-s3.ts';

@@ -6,7 +6,7 @@
 // The seed on the first line repeats the requests and the faults, not the moments of the kernel and the disk.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import type { Endurance } from '../support/endure.ts';
 import { COMPARE_MS, isLong, openFaults, RANDOM_MS, SEED } from '../support/fault-drills.ts';
 import type { TestCluster } from '../support/start-cluster.ts';

@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { programPath } from '../support/client-programs.ts';
 import { findCopies, isWhole } from '../support/copies.ts';
 import { fsckFindings } from '../support/endure.ts';

@@ -3,7 +3,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
 import { type RawRequest, send } from '../support/raw-s3.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';

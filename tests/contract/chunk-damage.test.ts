@@ -4,14 +4,14 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { must } from '../../src/lib/assert.ts';
-import { makeBlobId } from '../../src/model/names.ts';
+import { must } from '../../src/base/assert.ts';
+import { type ChunkStore, openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
+import { createScrub } from '../../src/chunks/disk/scrub.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
-import { type ChunkStore, openChunkStore } from '../../src/storage/chunk-store.ts';
-import { createScrub } from '../../src/storage/scrub.ts';
+import { makeBlobId } from '../../src/types/names.ts';
 import { QUIET } from '../support/chunk-nodes.ts';
 
 const CHUNKS = 600;

@@ -5,20 +5,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { createKnownPlacement } from '../../src/cluster/known-placement.ts';
-import { makePlacement } from '../../src/cluster/placement.ts';
-import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { type BlobId, makeBlobId } from '../../src/model/names.ts';
+import { createReplicatedChunks } from '../../src/chunks/copies/replicated-chunks.ts';
+import { openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/chunks/disk/keyspace.ts';
+import { createKnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { makePlacement } from '../../src/chunks/placement/placement.ts';
+import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
-import { openChunkStore } from '../../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { type BlobId, makeBlobId } from '../../src/types/names.ts';
 import {
   asChunkPort,
   connectTo,

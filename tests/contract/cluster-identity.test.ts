@@ -1,6 +1,6 @@
 // What every ClusterIdentityPort promises (src/ports/cluster-identity.ts).
 import { describe, expect, test } from 'vitest';
-import { Refusal } from '../../src/lib/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import { COORDINATORS, useCluster } from '../support/coordinators.ts';
 

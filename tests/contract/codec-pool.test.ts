@@ -1,11 +1,11 @@
 // What every CodecPoolPort promises (src/ports/codec-pool.ts), run over each adapter.
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
-import { createCodecPool } from '../../src/adapters/piscina-codec-pool.ts';
-import { toHex } from '../../src/lib/bytes.ts';
-import { crcOf } from '../../src/lib/crc.ts';
-import { layPlaintext, openPiece, pieceCount, sealedBytes } from '../../src/lib/seal.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { crcOf } from '../../src/base/crypto/crc.ts';
+import { layPlaintext, openPiece, pieceCount, sealedBytes } from '../../src/base/crypto/seal.ts';
+import { inlineCodecPool } from '../../src/platform/codec/inline-codec-pool.ts';
+import { createCodecPool } from '../../src/platform/codec/piscina-codec-pool.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
 
 const threads = createCodecPool({ workers: 1 });

@@ -1,7 +1,7 @@
 // What every CoordinatorPort promises (src/ports/coordinator.ts).
 import { describe, expect, test } from 'vitest';
-import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
+import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 
 const kv = () => createMemoryKv(['rows']);
 

@@ -4,16 +4,16 @@ import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { Refusal } from '../../src/base/refusal.ts';
 import {
   MASTER_KEYS_FILE,
   openDataKeyring,
   openFileKeyring,
   openMasterKeys,
-} from '../../src/adapters/file-keyring.ts';
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
-import { createNeededKeys } from '../../src/adapters/needed-keys.ts';
-import { Refusal } from '../../src/lib/refusal.ts';
+} from '../../src/platform/keyring/file-keyring.ts';
+import { createNeededKeys } from '../../src/platform/keyring/needed-keys.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 
 const folders: string[] = [];

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RocksLevel } from '@nxtedition/rocksdb';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { Corruption } from '../../src/lib/corruption.ts';
+import { Corruption } from '../../src/base/corruption.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { KvBounds, KvPort, KvPut } from '../../src/ports/kv.ts';
 
 const ROWS_OF_SHARD = 1000;

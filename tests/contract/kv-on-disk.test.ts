@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import { fromUtf8, utf8 } from '../../src/base/bytes/bytes.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 
 const folders: string[] = [];

@@ -1,8 +1,8 @@
 // What every PeerPort promises (src/ports/replication.ts), run over memory and over gRPC, by secret and by certificates.
 import { afterEach, describe, expect, test } from 'vitest';
-import { createMemoryPeers } from '../../src/adapters/memory-peers.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { createMemoryPeers } from '../../src/platform/memory/memory-peers.ts';
 import type { AppendMessage, PeerPort, ReplicaMessage } from '../../src/ports/replication.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import {
   type AddressBook,
   makeCertificates,

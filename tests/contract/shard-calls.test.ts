@@ -1,17 +1,17 @@
 // What every ShardCallPort promises (src/ports/shard-calls.ts), run over memory and over gRPC, by secret and by
 // certificates.
 import { afterEach, describe, expect, test } from 'vitest';
-import { createMemoryCalls } from '../../src/adapters/memory-calls.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { must } from '../../src/lib/assert.ts';
-import { linkRow, PRESENT, pendingClaimRow } from '../../src/metadata/keyspace.ts';
-import type { LinkName } from '../../src/metadata/links.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { linkCodec } from '../../src/model/records/rows.ts';
+import { must } from '../../src/base/assert.ts';
+import type { LinkName } from '../../src/metadata/blobs/links.ts';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { linkRow, PRESENT, pendingClaimRow } from '../../src/metadata/schema/keyspace.ts';
+import { createMemoryCalls } from '../../src/platform/memory/memory-calls.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { Envelope } from '../../src/ports/metadata.ts';
 import type { ShardCall, ShardCallHandler, ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { linkCodec } from '../../src/types/records/rows.ts';
 import { openBackground } from '../support/metadata-workers.ts';
 import {
   type AddressBook,

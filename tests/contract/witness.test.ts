@@ -4,10 +4,10 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openMemoryWitness, WitnessMedium } from '../../src/adapters/memory-witness.ts';
-import { openWitnessFile } from '../../src/adapters/witness-file.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
+import { openMemoryWitness, WitnessMedium } from '../../src/platform/memory/memory-witness.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { createManualClock } from '../support/simulated.ts';
 
 const PAGE_BYTES = 32 * LIMITS.shardCountMax;

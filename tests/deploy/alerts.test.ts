@@ -2,11 +2,11 @@
 
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { PENDING_LONG_MS } from '../../cmd/cluster/chunk-alarms.ts';
-import { LAG_SHOWN_MIN } from '../../cmd/cluster/shard-alarms.ts';
-import { METRICS } from '../../src/adapters/prom-telemetry.ts';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { PENDING_LONG_MS } from '../../src/admin/chunk-alarms.ts';
+import { LAG_SHOWN_MIN } from '../../src/admin/shard-alarms.ts';
+import { must } from '../../src/base/assert.ts';
+import { METRICS } from '../../src/platform/telemetry/prom-telemetry.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { readDeploy } from '../support/deploy-files.ts';
 
 interface Alert {

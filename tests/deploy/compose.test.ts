@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { roleFolders } from '../../cmd/cluster/grow-folder.ts';
 import { healthEndpointOf } from '../../cmd/endpoint.ts';
+import { roleFolders } from '../../src/admin/grow-folder.ts';
 import { ROOT, VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
 import {
   type ComposeService,

@@ -9,7 +9,7 @@ import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
 import { readCompose } from '../support/deploy-files.ts';
 import { HAPROXY, openExampleProxies } from '../support/example-proxy.ts';

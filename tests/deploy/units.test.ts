@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join, matchesGlob } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { CREDENTIALS_FILE } from '../../cmd/root-credentials.ts';
-import { MASTER_KEYS_FILE } from '../../src/adapters/file-keyring.ts';
+import { CREDENTIALS_FILE } from '../../src/admin/root-credentials.ts';
+import { MASTER_KEYS_FILE } from '../../src/platform/keyring/file-keyring.ts';
 import { programPath, ROOT } from '../support/client-programs.ts';
 import {
   assignmentsOf,

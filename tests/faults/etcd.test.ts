@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/platform/etcd/etcd-coordinator.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { memberOf, shardRecordOf } from '../support/coordination-records.ts';
 import {
   collect,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { createPrintedTool } from '../support/printed-tool.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';

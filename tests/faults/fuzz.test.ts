@@ -4,8 +4,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test, vi } from 'vitest';
+import { textOf } from '../../src/base/xml/parse-xml.ts';
 import { CLEAN, runFsck } from '../../src/cli/fsck-command.ts';
-import { textOf } from '../../src/lib/xml.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
 import { freePort } from '../support/free-ports.ts';
 import { createFuzzSender } from '../support/fuzz-exchanges.ts';

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, expect, test } from 'vitest';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { closeUnlessItHangs, DriveHangs } from '../../src/lib/drive-hangs.ts';
+import { closeUnlessItHangs, DriveHangs } from '../../src/base/drive-hangs.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import { programPath, ROOT } from '../support/client-programs.ts';
 import { mountHangingDrive } from '../support/hanging-drive.ts';
 
@@ -77,9 +77,9 @@ test('there are more threads to flush with than one of several drives that hangs
 
 /** Opens a witness whose syncs take longer than it waits for them; says what became of what was asked of it. */
 const WITNESS_PROGRAM = `
-  import { systemClock } from '${ROOT}/src/adapters/system-clock.ts';
-  import { openWitnessFile } from '${ROOT}/src/adapters/witness-file.ts';
-  import { closeUnlessItHangs } from '${ROOT}/src/lib/drive-hangs.ts';
+  import { systemClock } from '${ROOT}/src/platform/system-clock.ts';
+  import { openWitnessFile } from '${ROOT}/src/platform/disk/witness-file.ts';
+  import { closeUnlessItHangs } from '${ROOT}/src/base/drive-hangs.ts';
   const hangs = { clock: systemClock, afterMs: ${AFTER_MS} };
   const witness = await openWitnessFile(process.argv[1], systemClock, hangs);
   const beganMs = performance.now();

@@ -2,8 +2,8 @@
 // process, and the longest turn of its loop is measured in processor time.
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { must } from '../../src/base/assert.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { inSlices } from '../support/in-slices.ts';
 import { expectFreeLoop } from '../support/loop-watch.ts';
 import { beginUpload, uploadPath } from '../support/multipart.ts';

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
-import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/operations/bucket/unset-configurations.ts';
+import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/buckets/unset-configurations.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { countRows } from '../support/databases.ts';
 import { createLoad } from '../support/load.ts';

@@ -9,7 +9,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep, setInterval as ticks } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { answerOf, openRequest, send } from '../support/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../support/raw-socket.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';

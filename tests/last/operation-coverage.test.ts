@@ -3,7 +3,7 @@
 // the answer to some request.
 import { expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
-import { ERRORS, type ErrorCode } from '../../src/model/errors.ts';
+import { ERRORS, type ErrorCode } from '../../src/types/errors.ts';
 import { ANYTHING, readCoverage, SUCCESS } from '../support/operation-coverage.ts';
 
 /** What any operation may end with before it runs, or because the service cannot go on. */

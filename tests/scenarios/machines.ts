@@ -1,9 +1,9 @@
 // The state machines that scenarios run on: tests/scenarios/<name>/*.txt runs on the machine of that name.
-import { unpackPlain } from '../../src/lib/record-codec.ts';
+import { unpackPlain } from '../../src/base/record-codec.ts';
+import type { Shards } from '../../src/metadata/engine/shards.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { StateMachine, TableRef } from '../../src/ports/state-machine.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import type { Shards } from '../../src/shard/shards.ts';
 import { metadataScenario } from './metadata-machine.ts';
 import { noteMachine, noteTables } from './note-machine.ts';
 

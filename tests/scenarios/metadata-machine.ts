@@ -1,12 +1,12 @@
 // The state machine of metadata for scenarios: with short commands (short-commands.ts), and queries that print what is
 // there on one screen: versions {}, tags {key, versionId}, blobs {}, queues {}, names {}.
-import { asBuffer, fromUtf8, toHex } from '../../src/lib/bytes.ts';
-import { readU48 } from '../../src/metadata/key-parts.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import { metadataMachine } from '../../src/metadata/table.ts';
-import { blobCodec, foreignCodec, linkCodec, nameCodec, outboxCodec } from '../../src/model/records/rows.ts';
+import { asBuffer, fromUtf8, toHex } from '../../src/base/bytes/bytes.ts';
+import { readU48 } from '../../src/metadata/schema/key-parts.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../src/ports/state-machine.ts';
+import { blobCodec, foreignCodec, linkCodec, nameCodec, outboxCodec } from '../../src/types/records/rows.ts';
 import type { ScenarioMachine } from './machines.ts';
 import { metadataWorkers } from './metadata-workers.ts';
 import { BUCKET, SHORT_COMMANDS } from './short-commands.ts';

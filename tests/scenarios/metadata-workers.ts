@@ -1,20 +1,20 @@
 // The background workers of metadata for scenarios, over storage that only says what it is told to drop.
-import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
-import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
-import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
+import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
+import type { Shards } from '../../src/metadata/engine/shards.ts';
+import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/jobs/drive-jobs.ts';
+import { createUploadExpiry } from '../../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../../src/metadata/uploads/release-parts-worker.ts';
 import {
   createCompletedUploadForgetter,
   createJobForgetter,
   createTokenForgetter,
-} from '../../src/metadata/background/forget-by-age.ts';
-import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
-import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
-import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+} from '../../src/metadata/workers/forget-by-age.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import type { Shards } from '../../src/shard/shards.ts';
 import { shortBlob } from './short-ids.ts';
 
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 // A small state machine for tests of the engine: notes in buckets, with every feature that the engine offers (rows,
 // ranges, reads that follow reads, refusals, counters, both columns, chance, time).
-import { afterPrefix, fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import { afterPrefix, fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import type {
   CommandSpec,
   QuerySpec,

@@ -27,7 +27,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { MACHINES } from './machines.ts';
 import { formatTranscript, parseTranscript } from './transcript.ts';
 import { createWorld } from './world.ts';

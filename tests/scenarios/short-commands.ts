@@ -11,8 +11,11 @@
 //   claim {by, link, blobs}, settle {blob, link, verdict}    claim-links, settle-claims
 //   release {blob, link}, erase {blob}    release-links, erase-blobs
 //   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
-import { linkRow } from '../../src/metadata/keyspace.ts';
-import { metadataMachine } from '../../src/metadata/table.ts';
+import { linkRow } from '../../src/metadata/schema/keyspace.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
+import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
+import type { CommandSpec, View } from '../../src/ports/state-machine.ts';
 import {
   type AccountId,
   type BucketId,
@@ -20,13 +23,10 @@ import {
   homeShardOf,
   type ObjectKey,
   type VersionId,
-} from '../../src/model/names.ts';
-import { packOriginals } from '../../src/model/originals.ts';
-import { linkCodec } from '../../src/model/records/rows.ts';
-import type { BlobUse } from '../../src/model/version.ts';
-import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
-import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
-import type { CommandSpec, View } from '../../src/ports/state-machine.ts';
+} from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
+import { linkCodec } from '../../src/types/records/rows.ts';
+import type { BlobUse } from '../../src/types/version.ts';
 import { blobIdOf, linkIdOf, START_MS } from './short-ids.ts';
 
 export const BUCKET = 'b000000000000001' as BucketId;

@@ -1,6 +1,6 @@
 // Short forms of blob and link ids in scenarios: home and number instead of 32 digits; as old as the scenario's
 // beginning, or younger by whole hours.
-import type { BlobId, LinkId } from '../../src/model/names.ts';
+import type { BlobId, LinkId } from '../../src/types/names.ts';
 
 export const START_MS = Date.parse('2024-01-01T00:00:00.000Z');
 const HOUR_MS = 3_600_000;

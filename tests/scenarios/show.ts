@@ -1,7 +1,7 @@
 // Values as scenarios write and print them: JSON, with bytes as {"hex": ...} or {"utf8": ...}.
 import { createHash } from 'node:crypto';
-import { asBuffer } from '../../src/lib/bytes.ts';
-import { unpackPlain } from '../../src/lib/record-codec.ts';
+import { asBuffer } from '../../src/base/bytes/bytes.ts';
+import { unpackPlain } from '../../src/base/record-codec.ts';
 
 const LINE_WIDTH = 110;
 const SHOWN_BYTES_MAX = 64;

@@ -1,16 +1,17 @@
 // What a scenario runs in: shards over a memory store, a clock that moves when told, chance from a seed; and the
 // directives that act on them. One world per file, so a file reads from top to bottom.
-import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
-import { must } from '../../src/lib/assert.ts';
-import { unpackPlain } from '../../src/lib/record-codec.ts';
+
+import { must } from '../../src/base/assert.ts';
+import { unpackPlain } from '../../src/base/record-codec.ts';
+import { readCounters } from '../../src/metadata/engine/counters.ts';
+import { decodeApplied } from '../../src/metadata/engine/entry-rows.ts';
+import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
+import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { Envelope, Reply } from '../../src/ports/metadata.ts';
 import type { TableRef } from '../../src/ports/state-machine.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import { readCounters } from '../../src/shard/counters.ts';
-import { decodeApplied } from '../../src/shard/entry-rows.ts';
-import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
-import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
 import { createManualClock, createSeededRandom } from '../support/simulated.ts';
 import type { ScenarioMachine } from './machines.ts';
 import { parseValue, showKey, showStored, showValue } from './show.ts';

@@ -1,6 +1,6 @@
 // What clients have gateways do, from its beginning to its end: while it may go on, a body that it has stored may be
 // committed.
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 
 /** Of a gateway that has gone: what it sent is evaluated no later (R48), by clocks that differ. */
 const COMMIT_LATE_MAX_MS = 2 * LIMITS.metadataAnswerMaxMs;

@@ -2,7 +2,7 @@
 // a map of keys to what they have, for a MOVE concerns two of its keys. A value is the pieces that it was made of, in order,
 // each with its size: `1.2/40+3.4/25`. A key has its versions, newest first, objects and delete markers: none, and it is
 // absent; a bucket that keeps no versions has one of each key, which bears no id.
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import type { SequentialObject } from './linearizability.ts';
 import type { RecordOf } from './operations.ts';
 

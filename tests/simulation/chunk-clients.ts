@@ -1,13 +1,13 @@
 // What clients do with bodies in chunks, and the sweep, each through the data path of one gateway: the product's own,
 // over chunks in the simulated network. A body tells its value, and has to come back as it was, byte by byte (I12).
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/model/names.ts';
+import { fromUtf8, utf8 } from '../../src/base/bytes/bytes.ts';
+import { createChunkSweep } from '../../src/chunks/disk/sweep-chunks.ts';
 import type { BucketTarget, MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
 import type { ShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
-import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { KeyOperation, Outcome } from './operations.ts';

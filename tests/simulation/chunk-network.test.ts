@@ -1,7 +1,7 @@
 // Orders that the network of chunks holds back: who gave them hears of a broken connection, and they arrive nevertheless.
 import { beforeEach, expect, test } from 'vitest';
-import type { BlobId } from '../../src/model/names.ts';
 import type { ServedDisk, ServedDisks } from '../../src/ports/chunk-server.ts';
+import type { BlobId } from '../../src/types/names.ts';
 import { Chance } from './chance.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import { SimulatedHost, SimulatedProcess } from './clock.ts';

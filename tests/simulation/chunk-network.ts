@@ -1,19 +1,19 @@
 // Chunks between simulated processes: what gateways ask of disks crosses the simulated network as packed bytes, and is
-// done at the other end as the server of chunks does it (src/adapters/chunk-http): by the newest map that it has heard
+// done at the other end as the server of chunks does it (src/platform/chunk-http): by the newest map that it has heard
 // of, with the checksum looked at on both ends. A message that is lost breaks its connection sooner or later.
 import { crc32 } from 'node:zlib';
-import { codeOf, Refused } from '../../src/adapters/chunk-http/refused.ts';
-import type { RefusalCode } from '../../src/adapters/chunk-http/wire.ts';
-import { OVER } from '../../src/lib/over.ts';
-import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { chunkName } from '../../src/model/names.ts';
+import { OVER } from '../../src/base/async/over.ts';
+import { codeOf, Refused } from '../../src/platform/chunk-http/refused.ts';
+import type { RefusalCode } from '../../src/platform/chunk-http/wire.ts';
 import type { ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders, Order } from '../../src/ports/disk-orders.ts';
 import type { DiskId } from '../../src/ports/placement.ts';
+import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/types/chunk-refusals.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { chunkName } from '../../src/types/names.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { Network } from './network.ts';

@@ -3,11 +3,11 @@
 // Checked: a read gives what was acknowledged, or fails (I12), what lives has its copies (I11), and at rest all of it
 // is readable.
 
-import { readingOrder } from '../../src/cluster/candidates.ts';
-import { createDiskHealth } from '../../src/cluster/disk-health.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { readingOrder } from '../../src/chunks/copies/candidates.ts';
+import { createDiskHealth } from '../../src/chunks/copies/disk-health.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import type { Chance } from './chance.ts';
 import { checkKeys } from './check-history.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';

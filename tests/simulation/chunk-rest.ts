@@ -1,9 +1,9 @@
 // Whether chunks lie where they should: on their owners, all of them, and at rest nowhere else (I16).
-import { ownersOf, partitionOf } from '../../src/cluster/placement.ts';
-import { isPending } from '../../src/cluster/placement-changes.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { ownersOf, partitionOf } from '../../src/chunks/placement/placement.ts';
+import { isPending } from '../../src/chunks/placement/placement-changes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { SimulatedHost } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { DiskOperators } from './disk-operators.ts';

@@ -1,10 +1,11 @@
 // Versions as the logs of the shards tell of them, for what clients were not told: a request without an answer made the
 // version that it asked for, or never did. Each version that a log has is one that somebody asked for.
-import { REGION, readVersionPosition, TABLES, versionPosition } from '../../src/metadata/keyspace.ts';
-import type { BucketId } from '../../src/model/names.ts';
-import { decodeVersion, storedVersionId, versionOrder } from '../../src/model/records/version-record.ts';
-import type { Manifest } from '../../src/model/version.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { REGION, readVersionPosition, TABLES, versionPosition } from '../../src/metadata/schema/keyspace.ts';
+import type { BucketId } from '../../src/types/names.ts';
+import { decodeVersion, storedVersionId, versionOrder } from '../../src/types/records/version-record.ts';
+import type { Manifest } from '../../src/types/version.ts';
 import { type BucketOperation, type BucketRecord, NULL_ID, piecesOf } from './bucket-operations.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';

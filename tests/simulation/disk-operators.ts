@@ -1,8 +1,8 @@
 // What operators do with storage nodes while clients work: one joins, one is drained and removed for good, one is drained
 // and kept after all. The map is changed as their tools change it; everything else is the cluster's to do.
 
-import { changePlacement } from '../../src/cluster/placement.ts';
-import { holdings, isPending, retireDisks, withLeave } from '../../src/cluster/placement-changes.ts';
+import { changePlacement } from '../../src/chunks/placement/placement.ts';
+import { holdings, isPending, retireDisks, withLeave } from '../../src/chunks/placement/placement-changes.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Chance } from './chance.ts';
 import type { PlacementBoard } from './placement-board.ts';

@@ -1,8 +1,8 @@
 // The key-value port over a simulated disk (disk.ts), as one process sees it: its reads take time now and then, its commits
 // are written and synced in groups, step by step, and nothing is told to a process that has ended.
-import { compareBytes, EMPTY_BYTES } from '../../src/lib/bytes.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { compareBytes, EMPTY_BYTES } from '../../src/base/bytes/bytes.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { Change, SimulatedDisk } from './disk.ts';

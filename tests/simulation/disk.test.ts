@@ -1,6 +1,6 @@
 // The simulated disk: what is left of commits after the end of a process, a loss of power and a cut log.
 import { beforeEach, expect, test } from 'vitest';
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import { fromUtf8, utf8 } from '../../src/base/bytes/bytes.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import { Chance } from './chance.ts';
 import { SimulatedHost, SimulatedProcess } from './clock.ts';

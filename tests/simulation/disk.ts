@@ -1,10 +1,11 @@
 // A disk of the simulated world: what a process wrote through the key-value port, and what of it is left after the end of
 // the process, a loss of power, or a fault. Commits go to a log and are synced in groups, in their order, as RocksDB does
 // it; opening again replays the log, whose end may have been cut off at any point without a word (L4).
-import { openMemoryWitness, WitnessMedium } from '../../src/adapters/memory-witness.ts';
-import { EMPTY_BYTES } from '../../src/lib/bytes.ts';
-import { Corruption } from '../../src/lib/corruption.ts';
-import { SortedRows } from '../../src/lib/sorted-rows.ts';
+
+import { EMPTY_BYTES } from '../../src/base/bytes/bytes.ts';
+import { Corruption } from '../../src/base/corruption.ts';
+import { SortedRows } from '../../src/base/sorted-rows.ts';
+import { openMemoryWitness, WitnessMedium } from '../../src/platform/memory/memory-witness.ts';
 import type { KvBounds, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import type { Chance } from './chance.ts';

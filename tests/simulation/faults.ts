@@ -1,6 +1,6 @@
 // What goes wrong in the simulated world (protocol 4), each thing by its name: how it begins, and how it ends. A seed
 // draws several, and when. Disks lose what was synced one at a time only: the next one does when all copies are there again.
-import { ENGINE_TABLES, LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import { ENGINE_TABLES, LOG_COLUMN } from '../../src/metadata/engine/row-keys.ts';
 import { AIMED_FAULTS } from './aimed-faults.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedHost, SimulatedProcess } from './clock.ts';

@@ -1,6 +1,6 @@
 // A gateway of the simulated world, as far as shards see one: finds the primary by trying, retries under the same request
 // id (R47), and says 503 no sooner than nothing can be evaluated behind it (R48). Not here: HTTP, caches, chunks.
-import { OVER } from '../../src/lib/over.ts';
+import { OVER } from '../../src/base/async/over.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { Chance } from './chance.ts';
@@ -71,7 +71,7 @@ export class SimulatedGateway {
     let silentUntilMs = beganAtMs;
     let isInDoubt = false;
     // R48: the ticket of a node that has not been asked for long is refused, and comes anew with that answer. Gateways of the
-    // product keep theirs fresh (src/adapters/rpc/call-client.ts): nobody's patience is spent on it, or a client of little
+    // product keep theirs fresh (src/platform/rpc/call-client.ts): nobody's patience is spent on it, or a client of little
     // patience would fail with nothing wrong (I15).
     let hasNewTicket = false;
     const hasPatience = () => clock.monotonicMs() - beganAtMs < request.patienceMs;
@@ -83,7 +83,7 @@ export class SimulatedGateway {
       const budgetMs = this.#chance.between(BUDGET_MIN_MS, BUDGET_MAX_MS);
       const sentAtMs = clock.monotonicMs();
       const reply = await this.#attempt(request, { budgetMs, isRetry: isInDoubt });
-      // As src/cluster/route-metadata.ts.
+      // As src/coordination/route-metadata.ts.
       if (reply?.kind === 'done' && !(reply.isUnkept && isInDoubt)) {
         this.#observer.onReply(request.requestId, reply);
         return { kind: 'done', value: reply.value, timeMs: reply.timeMs };

@@ -1,6 +1,6 @@
 // Each invariant, broken by hand: what the watchers of stores, nodes and answers must accuse (protocol 1.9).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import { fromUtf8, utf8 } from '../../src/base/bytes/bytes.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
 import { Chance } from './chance.ts';

@@ -1,8 +1,8 @@
 // Orders that come when they no longer hold (R38): disks that own one chunk are to leave, so that it is copied elsewhere and
 // dropped there; the orders to drop are held back on their way, the disks stay after all, and what was copied elsewhere
 // goes. Then the orders arrive. By then the disks own the chunk again, and the other copies may be gone.
-import { changePlacement, ownersOf } from '../../src/cluster/placement.ts';
-import { withLeave } from '../../src/cluster/placement-changes.ts';
+import { changePlacement, ownersOf } from '../../src/chunks/placement/placement.ts';
+import { withLeave } from '../../src/chunks/placement/placement-changes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Chance } from './chance.ts';

@@ -1,10 +1,11 @@
 // The buckets of the links part, one in each shard. The seed says which of them keep versions, and which of those stop
 // doing so, and perhaps begin again, while clients are at work.
-import { AppError } from '../../src/model/errors.ts';
-import type { AccountId, BucketId, BucketName } from '../../src/model/names.ts';
-import type { BucketRecord } from '../../src/model/records/rows.ts';
+
 import type { BucketTarget } from '../../src/objects/object-store.ts';
 import type { BucketClaim } from '../../src/ports/metadata.ts';
+import { AppError } from '../../src/types/errors.ts';
+import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
+import type { BucketRecord } from '../../src/types/records/rows.ts';
 import type { Chance } from './chance.ts';
 import type { Counts } from './counts.ts';
 import { type Attempted, GatewayPool, type PartWorld } from './part.ts';

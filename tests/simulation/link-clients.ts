@@ -1,15 +1,16 @@
 // What clients do with objects that share their data: put, copy between buckets of different shards, make parts of copies,
 // remove and read, through the product's own data path. A body tells its value, and comes back as it was (I12).
+
+import { fromUtf8 } from '../../src/base/bytes/bytes.ts';
 import type { OperationContext } from '../../src/gateway/s3/context.ts';
-import { movePrefix, type PrefixMove } from '../../src/gateway/s3/move-prefix.ts';
-import { moveObject } from '../../src/gateway/s3/operations/object/move-object.ts';
-import { fromUtf8 } from '../../src/lib/bytes.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import type { JobId, ObjectKey, VersionId } from '../../src/model/names.ts';
+import { moveObject } from '../../src/gateway/s3/extensions/move-object.ts';
+import { movePrefix, type PrefixMove } from '../../src/gateway/s3/extensions/move-prefix.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { CopyFrom, MetadataCalls, ObjectStore, PutObject } from '../../src/objects/object-store.ts';
 import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { JobId, ObjectKey, VersionId } from '../../src/types/names.ts';
 import { type BucketOutcome, valueOutcome } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';

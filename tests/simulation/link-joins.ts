@@ -2,10 +2,10 @@
 // and without overwriting, several append to one object at once, and compositions take data of their own shard and of
 // others. They are cut between any two steps, and a job whose driver went away is driven on by the shard.
 
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import type { JobId } from '../../src/model/names.ts';
 import type { CopyFrom } from '../../src/objects/object-store.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { JobId } from '../../src/types/names.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import type { LinkBuckets } from './link-buckets.ts';

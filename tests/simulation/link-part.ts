@@ -1,13 +1,14 @@
 // Copies across shards: gateways copy objects and parts between buckets of different shards, overwrite and remove sources
 // and copies in any order, and end or stand still between any two steps (R27 to R32). Checked: what is committed leads to
 // live data that its home knows of (I9, I10), a body comes back as it was (I12), and at rest links are owners, exactly (I16).
-import { pieceRow } from '../../src/metadata/piece-rows.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { homeShardOf } from '../../src/model/names.ts';
-import { decodePiece } from '../../src/model/records/piece-record.ts';
+
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { pieceRow } from '../../src/metadata/versions/piece-rows.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { homeShardOf } from '../../src/types/names.ts';
+import { decodePiece } from '../../src/types/records/piece-record.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import { checkBucket } from './check-history.ts';

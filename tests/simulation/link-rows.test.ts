@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
 import {
   blobRow,
   currentRow,
@@ -6,7 +7,8 @@ import {
   linkRow,
   pendingClaimRow,
   versionRow,
-} from '../../src/metadata/keyspace.ts';
+} from '../../src/metadata/schema/keyspace.ts';
+import type { RowAddress } from '../../src/ports/state-machine.ts';
 import {
   type AccountId,
   type BucketId,
@@ -14,12 +16,10 @@ import {
   makeLinkId,
   type ObjectKey,
   type VersionId,
-} from '../../src/model/names.ts';
-import { NO_ORIGINALS } from '../../src/model/originals.ts';
-import { blobCodec, foreignCodec, linkCodec } from '../../src/model/records/rows.ts';
-import { encodeVersion } from '../../src/model/records/version-record.ts';
-import type { RowAddress } from '../../src/ports/state-machine.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+} from '../../src/types/names.ts';
+import { NO_ORIGINALS } from '../../src/types/originals.ts';
+import { blobCodec, foreignCodec, linkCodec } from '../../src/types/records/rows.ts';
+import { encodeVersion } from '../../src/types/records/version-record.ts';
 import { LinkRows } from './link-rows.ts';
 import { ShardHistory } from './shard-history.ts';
 

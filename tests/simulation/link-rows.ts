@@ -1,9 +1,10 @@
 // Blobs, links, claims and who owns them, as the logs of all shards tell, entry by entry. After every step: what a committed
 // version, part or page leads to is live, and has its link row in its home (I9); what is condemned stays so (I10). At rest:
 // links are owners, exactly, and nothing is under way (I16).
-import { toHex } from '../../src/lib/bytes.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import { type BlobId, homeShardOf, type LinkId } from '../../src/model/names.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import { type BlobId, homeShardOf, type LinkId } from '../../src/types/names.ts';
 import {
   blobCodec,
   type ForeignRecord,
@@ -13,10 +14,9 @@ import {
   manifestPageCodec,
   outboxCodec,
   partCodec,
-} from '../../src/model/records/rows.ts';
-import { decodeVersion } from '../../src/model/records/version-record.ts';
-import { linksOf } from '../../src/model/version.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+} from '../../src/types/records/rows.ts';
+import { decodeVersion } from '../../src/types/records/version-record.ts';
+import { linksOf } from '../../src/types/version.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';
 

@@ -1,11 +1,11 @@
 // Metadata calls of one request of the links part: what each commit is about to do to which value, what became of it, and
 // what happens behind each step.
 
-import type { VersionId } from '../../src/model/names.ts';
-import type { Versioning } from '../../src/model/versioning.ts';
 import type { MetadataCalls } from '../../src/objects/object-store.ts';
 import type { MoveResult } from '../../src/ports/extension-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
+import type { VersionId } from '../../src/types/names.ts';
+import type { Versioning } from '../../src/types/versioning.ts';
 import type { BucketOperation, BucketOutcome } from './bucket-operations.ts';
 import type { LinkBodies } from './link-bodies.ts';
 

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { debtRow } from '../../src/metadata/debts.ts';
-import { blobRow } from '../../src/metadata/keyspace.ts';
-import { type BlobId, makeBlobId } from '../../src/model/names.ts';
-import { blobCodec } from '../../src/model/records/rows.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+import { debtRow } from '../../src/metadata/blobs/debts.ts';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { blobRow } from '../../src/metadata/schema/keyspace.ts';
+import { type BlobId, makeBlobId } from '../../src/types/names.ts';
+import { blobCodec } from '../../src/types/records/rows.ts';
 import { LiveBlobs } from './live-blobs.ts';
 import { ShardHistory } from './shard-history.ts';
 

@@ -1,12 +1,12 @@
 // The blobs that shards have committed, as their logs tell, and what must hold of them: born while young enough (R25),
 // never again once condemned (I10), and on two nodes when they are born (R35, I11).
-import { toHex } from '../../src/lib/bytes.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import { type BlobId, idTimeMs } from '../../src/model/names.ts';
-import { type BlobRecord, blobCodec } from '../../src/model/records/rows.ts';
-import { chunkCount } from '../../src/model/version.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+import { type BlobId, idTimeMs } from '../../src/types/names.ts';
+import { type BlobRecord, blobCodec } from '../../src/types/records/rows.ts';
+import { chunkCount } from '../../src/types/version.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';
 

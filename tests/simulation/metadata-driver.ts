@@ -1,7 +1,8 @@
 // The operations of the simulation as the product's own commands: small objects of one unversioned bucket, put and deleted
 // under conditions, read and listed. The value of a key is the body of its object, and its ETag as well.
-import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
-import { metadataMachine } from '../../src/metadata/table.ts';
+import { fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import type { BucketClaim, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
 import {
   type AccountId,
   type BucketId,
@@ -9,10 +10,9 @@ import {
   makeBlobId,
   makeLinkId,
   type ObjectKey,
-} from '../../src/model/names.ts';
-import { packOriginals } from '../../src/model/originals.ts';
-import type { BlobUse } from '../../src/model/version.ts';
-import type { BucketClaim, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
+} from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
+import type { BlobUse } from '../../src/types/version.ts';
 import type { Chance } from './chance.ts';
 import type { Driver } from './driver.ts';
 import type { Operation, Outcome } from './operations.ts';

@@ -1,17 +1,23 @@
 // The product's metadata node in the simulated world: how it is founded, started, looked at, and what its rows tell.
 import { crc32 } from 'node:zlib';
-import { must } from '../../src/lib/assert.ts';
-import { fromUtf8, toHex } from '../../src/lib/bytes.ts';
-import { Corruption } from '../../src/lib/corruption.ts';
+import { must } from '../../src/base/assert.ts';
+import { fromUtf8, toHex } from '../../src/base/bytes/bytes.ts';
+import { Corruption } from '../../src/base/corruption.ts';
+import { decodeEntry, isEntrySound } from '../../src/metadata/engine/entry-codec.ts';
+import { baseCodec, decodeApplied, replicaCodec } from '../../src/metadata/engine/entry-rows.ts';
+import {
+  ENGINE_TABLES,
+  keyOfRow,
+  LOG_COLUMN,
+  seqOfLogKey,
+  shardOfRow,
+} from '../../src/metadata/engine/row-keys.ts';
+import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
+import { createMetadataNode } from '../../src/metadata/replication/metadata-node.ts';
+import type { ReplicaEvent } from '../../src/metadata/replication/replica-events.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { ReplicaRef } from '../../src/ports/replication.ts';
 import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
-import { decodeEntry, isEntrySound } from '../../src/shard/entry-codec.ts';
-import { baseCodec, decodeApplied, replicaCodec } from '../../src/shard/entry-rows.ts';
-import { createMetadataNode } from '../../src/shard/metadata-node.ts';
-import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
-import { ENGINE_TABLES, keyOfRow, LOG_COLUMN, seqOfLogKey, shardOfRow } from '../../src/shard/row-keys.ts';
-import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
 import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
 
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);

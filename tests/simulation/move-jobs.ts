@@ -1,10 +1,10 @@
 // MOVEs of prefixes, and of keys of many versions, as jobs of their shards, as the logs tell: whoever drives one, and however
 // often drivers change, it comes by each key of its prefix once between its beginning and its end, a key of many versions is
 // renamed entry by entry, and at rest none is under way.
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import type { BucketId } from '../../src/model/names.ts';
-import { jobCodec, type MovePrefixJob } from '../../src/model/records/job-record.ts';
-import { bucketCodec } from '../../src/model/records/rows.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import type { BucketId } from '../../src/types/names.ts';
+import { jobCodec, type MovePrefixJob } from '../../src/types/records/job-record.ts';
+import { bucketCodec } from '../../src/types/records/rows.ts';
 import type { BucketRecord, RenamePhase } from './bucket-operations.ts';
 import type { ShardHistory } from './shard-history.ts';
 

@@ -1,14 +1,15 @@
 // What clients of the names part do with buckets, each as an operation of the product does it, and what they are told.
+
+import { createBucket } from '../../src/gateway/s3/buckets/create-bucket.ts';
+import { deleteBucket } from '../../src/gateway/s3/buckets/delete-bucket.ts';
+import { presentBucket } from '../../src/gateway/s3/buckets/present-bucket.ts';
 import type { OperationContext, ResolvedBucket } from '../../src/gateway/s3/context.ts';
-import { createBucket } from '../../src/gateway/s3/operations/bucket/create-bucket.ts';
-import { deleteBucket } from '../../src/gateway/s3/operations/bucket/delete-bucket.ts';
-import { forceDeleteBucket } from '../../src/gateway/s3/operations/bucket/force-delete-bucket.ts';
-import { presentBucket } from '../../src/gateway/s3/present-bucket.ts';
-import { AppError } from '../../src/model/errors.ts';
-import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/model/names.ts';
-import type { AccountRecord } from '../../src/model/records/rows.ts';
+import { forceDeleteBucket } from '../../src/gateway/s3/extensions/force-delete-bucket.ts';
 import type { MetadataCalls } from '../../src/objects/object-store.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { AppError } from '../../src/types/errors.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
+import type { AccountRecord } from '../../src/types/records/rows.ts';
 import { openObjects, type ProductGateway } from './product-gateway.ts';
 import type { Ground } from './sites.ts';
 

@@ -1,16 +1,16 @@
 import { beforeEach, expect, test } from 'vitest';
-import { accountRow, bucketRow, nameRow } from '../../src/metadata/keyspace.ts';
-import type { AccountId, BucketId, BucketName } from '../../src/model/names.ts';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { accountRow, bucketRow, nameRow } from '../../src/metadata/schema/keyspace.ts';
+import type { KvPut } from '../../src/ports/kv.ts';
+import type { RowAddress } from '../../src/ports/state-machine.ts';
+import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import {
   accountCodec,
   type BucketRecord,
   bucketCodec,
   type NameRecord,
   nameCodec,
-} from '../../src/model/records/rows.ts';
-import type { KvPut } from '../../src/ports/kv.ts';
-import type { RowAddress } from '../../src/ports/state-machine.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+} from '../../src/types/records/rows.ts';
 import { NameHistory } from './name-history.ts';
 
 const OWNER = '000000000011' as AccountId;

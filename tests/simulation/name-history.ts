@@ -1,9 +1,11 @@
 // Which name led to which bucket at every moment, as readers could see it: the rows of names in the system shard and of
 // buckets in their homes, entry by entry. What must hold of them at each (I13), and whether an answer was so at one
 // moment between question and answer (I7).
-import { fromUtf8, toHex } from '../../src/lib/bytes.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import type { AccountId, BucketId } from '../../src/model/names.ts';
+import { fromUtf8, toHex } from '../../src/base/bytes/bytes.ts';
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import type { AccountId, BucketId } from '../../src/types/names.ts';
 import {
   type AccountRecord,
   accountCodec,
@@ -11,9 +13,7 @@ import {
   bucketCodec,
   type NameRecord,
   nameCodec,
-} from '../../src/model/records/rows.ts';
-import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+} from '../../src/types/records/rows.ts';
 import type { EntryFact } from './node.ts';
 import { SimulationFailure } from './scheduler.ts';
 

@@ -2,14 +2,14 @@
 // any two steps; others read, by what they have cached. Checked: every answer was so at one moment (I7), a name never leads to
 // two buckets (I13), and at rest nothing is under way.
 
-import { toHex } from '../../src/lib/bytes.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import { AppError } from '../../src/model/errors.ts';
-import type { AccountId, BucketId, BucketName } from '../../src/model/names.ts';
-import type { AccountRecord } from '../../src/model/records/rows.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+import { AppError } from '../../src/types/errors.ts';
+import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
+import type { AccountRecord } from '../../src/types/records/rows.ts';
 import type { Chance } from './chance.ts';
 import { type Answer, type Change, fill, perform } from './name-changes.ts';
 import { NameHistory, type NameMoment } from './name-history.ts';

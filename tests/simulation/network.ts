@@ -2,7 +2,7 @@
 // directions or in one, and may deliver what it has held back for longer than anyone waits. Only plain data crosses:
 // messages travel as packed bytes. The calls of gateways are in calls.ts.
 import { crc32 } from 'node:zlib';
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import type { NodeId, PeerPort, ReplicaMessage } from '../../src/ports/replication.ts';
 import type { Chance } from './chance.ts';
 import { Changeable } from './changes.ts';

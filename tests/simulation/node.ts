@@ -1,5 +1,7 @@
 // The seam between the simulated world and what runs in it: a metadata node made of nothing but ports, and what the
 // checkers may know of it. The world starts one on each host, ends it without a word, and starts it again.
+
+import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
 import type { ClockPort, RandomPort } from '../../src/ports/clock.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { NodeId, PeerPort } from '../../src/ports/replication.ts';
@@ -8,7 +10,6 @@ import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { Logger, TelemetryPort } from '../../src/ports/telemetry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
-import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { FaultName } from './faults.ts';
 import type { SimulatedRegistry } from './registry.ts';
 

@@ -1,7 +1,8 @@
 // What runs in a seed beside the clients of objects: a workload of its own with its own checks, over the same nodes and
 // gateways, under the same faults and some of its own. Which parts a seed has, the seed says.
+
+import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
-import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { Attempts } from './attempts.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';

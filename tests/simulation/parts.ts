@@ -1,6 +1,6 @@
 // The parts of a seed together, and what the run must see of them now and then.
 
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { Chance } from './chance.ts';
 import { CHUNK_BRANCHES, ChunkPart } from './chunk-part.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';

@@ -1,9 +1,9 @@
 // What the coordinator of the simulated cluster keeps for chunks: the placement map as one document that is changed by
 // compare-and-swap, the members that announce their disks, and the lock of who places disks. It stands where the registry
 // stands, so cuts and its absence reach it; processes hear of a change late, or from a node that has heard before.
-import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
-import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
+import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { NO_PLACEMENT } from '../../src/chunks/placement/placement.ts';
+import { documentOf, placementOf } from '../../src/chunks/placement/placement-document.ts';
 import type { JobLock, JobLocksPort } from '../../src/ports/job-locks.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
@@ -202,7 +202,7 @@ export class PlacementBoard {
     return revision;
   }
 
-  /** As followKeys (src/adapters/coordination): a watch may fall silent, so what it follows is read now and then. */
+  /** As followKeys (src/coordination): a watch may fall silent, so what it follows is read now and then. */
   async #followAnew(process: SimulatedProcess): Promise<void> {
     for (;;) {
       const stored = await this.#ask(process, 'reads the placement', () => this.#stored).catch(

@@ -1,21 +1,21 @@
 // A gateway of the simulated world below its HTTP: the product's router, caches, feed of identities and data path, in
 // the process of a gateway site and gone with it.
-import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
-import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
-import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
-import { createIdentities, type Identities } from '../../src/gateway/s3/auth/identities.ts';
-import { type BucketCache, createBucketCache } from '../../src/gateway/s3/bucket-cache.ts';
+
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { createReplicatedChunks } from '../../src/chunks/copies/replicated-chunks.ts';
+import type { KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
+import { createMetadataRouter, type MetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { createIdentities, type Identities } from '../../src/gateway/auth/identities.ts';
+import { type BucketCache, createBucketCache } from '../../src/gateway/s3/buckets/bucket-cache.ts';
 import { reauthorise } from '../../src/gateway/s3/reauthorise.ts';
-import { toHex } from '../../src/lib/bytes.ts';
-import { AppError } from '../../src/model/errors.ts';
 import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
 import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
+import { inlineCodecPool } from '../../src/platform/codec/inline-codec-pool.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
@@ -23,6 +23,7 @@ import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { ShardCallPort } from '../../src/ports/shard-calls.ts';
 import type { RegisteredShard, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
+import { AppError } from '../../src/types/errors.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { PlacementBoard } from './placement-board.ts';

@@ -1,8 +1,8 @@
 // The smallest state machine that has everything the engine must get right: keys with values, conditions, writes that
 // lean on what they read, reads that follow reads, lists, and a counter. Values lie apart from keys, under ids of their
 // own, so that a read which is not of one moment shows.
-import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import { fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import type {
   CommandSpec,
   QuerySpec,

@@ -1,7 +1,7 @@
 // The registry of shards (src/ports/shard-registry.ts) as the simulated world keeps it, with what goes wrong with etcd:
 // it is away, answers of swaps get lost, a swap lands after its caller was told of a failure, or behind another's, a watch
 // falls silent, an older state is restored.
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { Chance } from './chance.ts';
 import { Changeable } from './changes.ts';
@@ -114,7 +114,7 @@ export class SimulatedRegistry {
     this.#revision = this.#snapshot.revision;
     return () => {
       // What the operator does: of each shard the record of the highest epoch that anyone knows of, as one that is newer
-      // than all that were written before (R23, src/cluster/rebuild-records.ts).
+      // than all that were written before (R23, src/coordination/rebuild-records.ts).
       this.#revision = Math.max(this.#revision, newestRevision);
       const rebuiltAtMs = Math.floor(SimulatedHost.trueWallMs(this.#scheduler));
       for (const [shard, kept] of newest) {

@@ -1,9 +1,9 @@
 // Watches the rows of one node's store, as they become readable, and holds each of its replicas to what its shard has
 // committed: no applied entry is ever cut or different (I1), and the state is at each entry what the entries make of it
 // (I5), also when the store is opened again.
-import { equalBytes } from '../../src/lib/bytes.ts';
+import { equalBytes } from '../../src/base/bytes/bytes.ts';
+import { LOG_COLUMN } from '../../src/metadata/engine/row-keys.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
-import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { EntryFact, NodeKind, RowFact } from './node.ts';
 import { SimulationFailure } from './scheduler.ts';

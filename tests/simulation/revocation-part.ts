@@ -1,10 +1,11 @@
 // Revocation of keys: accounts are suspended or deleted through one gateway, while clients sign with their keys at all
 // of them. Checked: no request that begins 5 s after a revocation was acknowledged passes (I14), whatever happened to
 // gateways, their clocks and the primary of the system shard.
-import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import type { AccountId } from '../../src/model/names.ts';
+
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { AccountId } from '../../src/types/names.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import { GatewayPool, machinesOf, type Part, type PartWorld } from './part.ts';

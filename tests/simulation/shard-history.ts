@@ -1,7 +1,7 @@
 // What a shard has committed, as the checkers have seen it: the first replica that applies an entry makes it history, and
 // every other one must agree (I1). From it follows what the state must be after each entry (I5), which request had its
 // effect where (I6), and what time it was (I8).
-import { latin1Key } from '../../src/lib/bytes.ts';
+import { latin1Key } from '../../src/base/bytes/bytes.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
 import type { EntryFact } from './node.ts';
 import { SimulationFailure } from './scheduler.ts';

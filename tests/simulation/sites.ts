@@ -1,7 +1,8 @@
 // The machines of the simulated world and what runs on them: each starts its process, and starts it again when it has
 // ended, as a service manager does.
+
+import { cacheRows } from '../../src/metadata/engine/cached-rows.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
-import { cacheRows } from '../../src/shard/cached-rows.ts';
 import type { CallNetwork } from './calls.ts';
 import type { Chance } from './chance.ts';
 import { SimulatedHost, SimulatedProcess } from './clock.ts';

@@ -1,6 +1,6 @@
 // Of steps and pieces fewer than in life, so that a walk over few keys has several steps, few pieces are folded, and a job
 // that was left is driven on within a seed. Imported before whatever reads them.
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 
 type Changed =
   | 'moveKeysMax'

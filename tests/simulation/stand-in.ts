@@ -2,19 +2,19 @@
 // answers when one backup has the entry too. It survives ends, losses of power, cuts and pauses by waiting, and leads no
 // one but itself; what it is spared is said below. Each of its bugs can be switched on, and must be found.
 import { crc32 } from 'node:zlib';
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
+import { CommandView } from '../../src/metadata/engine/command-view.ts';
+import { decodeApplied, encodeApplied } from '../../src/metadata/engine/entry-rows.ts';
+import { Overlay } from '../../src/metadata/engine/overlay.ts';
+import { decodeOutcome, outcomeAddress, outcomeRows } from '../../src/metadata/engine/request-outcomes.ts';
+import { ENGINE_TABLES, rowKey, shardOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
+import { createStateReader } from '../../src/metadata/engine/state-reader.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
 import type { AckMessage, AppendMessage, NodeId, ReplicaMessage } from '../../src/ports/replication.ts';
 import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { StateReader } from '../../src/ports/state-machine.ts';
-import { CommandView } from '../../src/shard/command-view.ts';
-import { decodeApplied, encodeApplied } from '../../src/shard/entry-rows.ts';
-import { Overlay } from '../../src/shard/overlay.ts';
-import { decodeOutcome, outcomeAddress, outcomeRows } from '../../src/shard/request-outcomes.ts';
-import { ENGINE_TABLES, rowKey, shardOfRow } from '../../src/shard/row-keys.ts';
-import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
-import { createStateReader } from '../../src/shard/state-reader.ts';
 import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
 
 export const STAND_IN_BUGS = [

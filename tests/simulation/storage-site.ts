@@ -1,15 +1,21 @@
 // A storage node of the simulated world: the product's own, with some simulated disks, behind the simulated network.
 
-import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
-import { knownOwners } from '../../src/cluster/known-owners.ts';
-import { equalBytes } from '../../src/lib/bytes.ts';
+import { equalBytes } from '../../src/base/bytes/bytes.ts';
+import { decodeDiskIdentity } from '../../src/chunks/disk/disk-identity.ts';
+import {
+  CHUNK_COLUMNS,
+  DISK_KEY,
+  dataKey,
+  decodeIndexRow,
+  indexKey,
+} from '../../src/chunks/disk/keyspace.ts';
+import type { OpenedStore } from '../../src/chunks/disk/node-disks.ts';
+import { createStorageNode, type StorageNode } from '../../src/chunks/disk/storage-node.ts';
+import { knownOwners } from '../../src/chunks/placement/known-owners.ts';
+import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
-import { decodeDiskIdentity } from '../../src/storage/disk-identity.ts';
-import { CHUNK_COLUMNS, DISK_KEY, dataKey, decodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
-import type { OpenedStore } from '../../src/storage/node-disks.ts';
-import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
 import { SimulatedDisk } from './disk.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { makeBlobId } from '../../src/model/names.ts';
+import { CHUNK_COLUMNS, dataKey } from '../../src/chunks/disk/keyspace.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
-import { CHUNK_COLUMNS, dataKey } from '../../src/storage/keyspace.ts';
+import { makeBlobId } from '../../src/types/names.ts';
 import { Chance } from './chance.ts';
 import { SimulatedHost, SimulatedProcess } from './clock.ts';
 import { SimulatedDisk } from './disk.ts';

@@ -1,9 +1,9 @@
 // Which disks of the simulated world have which chunks, synced and intact, as their stores tell row by row; what they lost
 // by a fault, until it is made up for; and that no copy goes which its chunk still needs (I11).
-import { toHex } from '../../src/lib/bytes.ts';
-import type { BlobId } from '../../src/model/names.ts';
+import { toHex } from '../../src/base/bytes/bytes.ts';
+import { dataKey } from '../../src/chunks/disk/keyspace.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
-import { dataKey } from '../../src/storage/keyspace.ts';
+import type { BlobId } from '../../src/types/names.ts';
 import type { SimulatedDisk } from './disk.ts';
 
 const CHUNK_KEY_BYTES = 20;

@@ -1,5 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { currentRow, versionRow } from '../../src/metadata/keyspace.ts';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { currentRow, versionRow } from '../../src/metadata/schema/keyspace.ts';
+import type { RowAddress } from '../../src/ports/state-machine.ts';
 import {
   type AccountId,
   type BucketId,
@@ -7,11 +9,9 @@ import {
   makeLinkId,
   type ObjectKey,
   type VersionId,
-} from '../../src/model/names.ts';
-import { NO_ORIGINALS } from '../../src/model/originals.ts';
-import { encodeVersion } from '../../src/model/records/version-record.ts';
-import type { RowAddress } from '../../src/ports/state-machine.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+} from '../../src/types/names.ts';
+import { NO_ORIGINALS } from '../../src/types/originals.ts';
+import { encodeVersion } from '../../src/types/records/version-record.ts';
 import { ShardHistory } from './shard-history.ts';
 import { SupersededFolds } from './superseded-folds.ts';
 

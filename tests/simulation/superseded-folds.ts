@@ -1,11 +1,12 @@
 // Folds that help nobody: pieces of a version that is not its key's latest become one, while those above it still have them
 // one by one. Each version of an object that grows could be folded so, one after the other, and what is stored would grow
 // with their number; so a fold is for the latest version, or for all that have the pieces.
-import { REGION, TABLES } from '../../src/metadata/keyspace.ts';
-import type { BlobId } from '../../src/model/names.ts';
-import { decodeVersion } from '../../src/model/records/version-record.ts';
-import { linksOf } from '../../src/model/version.ts';
-import { keyOfRow } from '../../src/shard/row-keys.ts';
+
+import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
+import { REGION, TABLES } from '../../src/metadata/schema/keyspace.ts';
+import type { BlobId } from '../../src/types/names.ts';
+import { decodeVersion } from '../../src/types/records/version-record.ts';
+import { linksOf } from '../../src/types/version.ts';
 import { positionOf } from './committed-versions.ts';
 import { rowName, type ShardHistory } from './shard-history.ts';
 

@@ -1,8 +1,8 @@
 // Appends over an object world, also where versions are kept, and the pieces that an object has.
 import { randomBytes } from 'node:crypto';
-import type { ObjectKey } from '../../src/model/names.ts';
-import { ownBody } from '../../src/model/version.ts';
 import type { AppendObject, BodySource, BucketTarget } from '../../src/objects/object-store.ts';
+import type { ObjectKey } from '../../src/types/names.ts';
+import { ownBody } from '../../src/types/version.ts';
 import { type ObjectWorld, sourceOf } from './object-world.ts';
 
 export function append(

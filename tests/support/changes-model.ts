@@ -2,10 +2,10 @@
 // (service 4.2): for src/fsck/changes-model.test.ts. Pure.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { compareBytes, utf8 } from '../../src/lib/bytes.ts';
-import { planPrefixMove } from '../../src/metadata/plan-prefix-move.ts';
-import { type ETag, multipartETag } from '../../src/model/etag.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { compareBytes, utf8 } from '../../src/base/bytes/bytes.ts';
+import { planPrefixMove } from '../../src/metadata/moves/plan-prefix-move.ts';
+import { type ETag, multipartETag } from '../../src/types/etag.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { CHUNK_BYTES } from './object-world.ts';
 
 const KEYS = ['a', 'b', 'c'];

@@ -1,11 +1,11 @@
 // Storage nodes as the cluster sees them, with their disks given: served over loopback, or in this process.
 import { crc32 } from 'node:zlib';
-import { type ChunkClient, createChunkClient } from '../../src/adapters/chunk-http/client.ts';
-import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
-import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { ownDisk } from '../../src/cluster/own-disk.ts';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
+import { ownDisk } from '../../src/chunks/copies/own-disk.ts';
+import { type ChunkClient, createChunkClient } from '../../src/platform/chunk-http/client.ts';
+import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
+import { createChunkServer } from '../../src/platform/chunk-http/server.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { RunningChunkServer, ServedDisk, ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';

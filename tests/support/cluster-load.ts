@@ -5,7 +5,7 @@
 // each shard is renamed again and again, through one gateway or another until it is answered (renamed-prefix.ts).
 // Not here: the faults (tests/cluster: faults, random-faults).
 import { setTimeout as sleep } from 'node:timers/promises';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { ClusterWorker, type Work } from './cluster-worker.ts';
 import { GatewayClients } from './gateway-clients.ts';

@@ -1,8 +1,8 @@
 // One connection of the load on a cluster (cluster-load.ts): it owns the keys of one bucket, so that it knows what they
 // hold, and does to them whatever chance says. A request without an answer leaves its key open (ledger.ts): nobody writes
 // to it any more, and what is read of it must be one of its outcomes.
-import { must } from '../../src/lib/assert.ts';
-import { childrenOf, parseXml, textOf } from '../../src/lib/xml.ts';
+import { must } from '../../src/base/assert.ts';
+import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
 import type { GatewayClients, Wanted } from './gateway-clients.ts';
 import { type Digest, digestOf, type Ledger } from './ledger.ts';
 import { seededBytes } from './tree.ts';

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { ROOT } from './client-programs.ts';
 import { type ComposeFile, type ComposeService, deployPath, imageEnvironment } from './deploy-files.ts';
 import { freePorts } from './free-ports.ts';

@@ -3,7 +3,7 @@ import {
   type CoordinatorMessage,
   createMemoryCoordinator,
   type MessageFate,
-} from '../../src/adapters/memory-coordinator.ts';
+} from '../../src/platform/memory/memory-coordinator.ts';
 import { eventLog, type LoggedEvents } from './coordinators.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
 

@@ -1,8 +1,8 @@
 // The coordinators that the contracts of coordination are held against: in memory, and a real etcd.
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
-import { createMemoryCoordinator } from '../../src/adapters/memory-coordinator.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
+import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/platform/etcd/etcd-coordinator.ts';
+import { createMemoryCoordinator } from '../../src/platform/memory/memory-coordinator.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { startTestEtcd } from './etcd.ts';

@@ -1,20 +1,20 @@
 // Where every chunk of a cluster lies, by asking every disk and every home shard, and where it should lie by the placement
 // map: a witness beside `holdfast cluster status`, which takes the word of those who repair.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { securityOf } from '../../cmd/cluster/join.ts';
-import { withOperatorTools } from '../../cmd/cluster/operator-tools.ts';
-import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { ownersOf } from '../../src/cluster/placement.ts';
-import { placementOf } from '../../src/cluster/placement-document.ts';
-import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { securityOf } from '../../src/admin/join-cluster.ts';
+import { withOperatorTools } from '../../src/admin/operator-tools.ts';
+import { must } from '../../src/base/assert.ts';
+import { within } from '../../src/base/async/within.ts';
+import { ownersOf } from '../../src/chunks/placement/placement.ts';
+import { placementOf } from '../../src/chunks/placement/placement-document.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { must } from '../../src/lib/assert.ts';
-import { within } from '../../src/lib/within.ts';
-import { type BlobId, homeShardOf, idTimeMs } from '../../src/model/names.ts';
+import { createMetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { createChunkClient } from '../../src/platform/chunk-http/client.ts';
+import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../../src/types/names.ts';
 
 const PAGE_CHUNKS = 1000;
 const BLOBS_AT_ONCE = 200;

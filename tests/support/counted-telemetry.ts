@@ -1,5 +1,5 @@
 // The metrics of a process as a monitoring system reads them, and what the table of metrics does not have.
-import { createPromTelemetry, type PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import { createPromTelemetry, type PromTelemetry } from '../../src/platform/telemetry/prom-telemetry.ts';
 
 export function countedTelemetry(): {
   telemetry: PromTelemetry;

@@ -1,10 +1,10 @@
 // Operations that are cut short before one of their commits, whichever it is: the process ends there, and another one begins
 // over the same stores.
 import { expect } from 'vitest';
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
-import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
-import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
+import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import { type FsckWorld, openFsckWorld } from './fsck-world.ts';
 import { type Life, mortal, runJobs } from './lives.ts';
 import { createManualClock } from './simulated.ts';

@@ -1,8 +1,8 @@
 // How much data there is: what blobs take that are live, whatever has links to them.
-import { TABLE_END } from '../../src/lib/table-rows.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
-import { blobCodec } from '../../src/model/records/rows.ts';
-import { rowKey } from '../../src/shard/row-keys.ts';
+import { TABLE_END } from '../../src/base/table-rows.ts';
+import { rowKey } from '../../src/metadata/engine/row-keys.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import { blobCodec } from '../../src/types/records/rows.ts';
 import type { MetadataShards } from './metadata-shards.ts';
 
 /** Of one shard. Run the jobs before, if what has lost its last link is not to count. */

@@ -1,8 +1,8 @@
 // The databases of a server that is off, opened beneath it: to damage them, or to see what it left in them.
 import { join } from 'node:path';
-import { CHUNK_COLUMNS, METADATA_COLUMNS } from '../../cmd/open-databases.ts';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { TABLES } from '../../src/metadata/keyspace.ts';
+import { CHUNK_COLUMNS, METADATA_COLUMNS } from '../../src/admin/open-databases.ts';
+import { TABLES } from '../../src/metadata/schema/keyspace.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 
 const DATABASES = { chunks: CHUNK_COLUMNS, metadata: METADATA_COLUMNS } as const;

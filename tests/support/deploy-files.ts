@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { ROOT } from './client-programs.ts';
 
 export type Environment = Readonly<Record<string, string>>;

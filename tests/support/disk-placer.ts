@@ -1,9 +1,9 @@
-// Who places disks (src/cluster/place-disks.ts), alone with etcd: which disks are served, what is known and what other
+// Who places disks (src/chunks/placement/place-disks.ts), alone with etcd: which disks are served, what is known and what other
 // processes do is said by the test.
 import { onTestFinished } from 'vitest';
-import { type PlacementSeen, runDiskPlacer } from '../../src/cluster/place-disks.ts';
-import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
+import { type PlacementSeen, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
+import { documentOf, placementOf } from '../../src/chunks/placement/placement-document.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import { pass, startCoordinatorWorld } from './coordinator-world.ts';

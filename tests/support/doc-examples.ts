@@ -1,7 +1,7 @@
 // The examples of a page of the documentation, so that a test runs exactly those.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { ROOT } from './client-programs.ts';
 
 /** The first block of code in the section with this heading. */

@@ -1,6 +1,6 @@
 // Drives a prefix's MOVE over shards of a test, as a gateway would.
-import { driveMove, type MoveCalls, type MovedKeys } from '../../src/metadata/drive-move.ts';
-import type { MovePrefixJob } from '../../src/model/records/job-record.ts';
+import { driveMove, type MoveCalls, type MovedKeys } from '../../src/metadata/moves/drive-move.ts';
+import type { MovePrefixJob } from '../../src/types/records/job-record.ts';
 import { BUCKET, type MetadataShards } from './metadata-shards.ts';
 
 /** As whom jobs are begun and driven here. */

@@ -4,9 +4,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { ShardStatus } from '../../cmd/cluster/status.ts';
+import type { ShardStatus } from '../../src/admin/status.ts';
+import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
-import { must } from '../../src/lib/assert.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { ClusterLoad, shardThatGrows } from './cluster-load.ts';
 import { createPrintedTool } from './printed-tool.ts';

@@ -2,9 +2,9 @@
 import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type EtcdProcess, startEtcd } from '../../src/adapters/etcd-process.ts';
-import { bringEtcd } from '../../src/adapters/etcd-program.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
+import { type EtcdProcess, startEtcd } from '../../src/platform/etcd/etcd-process.ts';
+import { bringEtcd } from '../../src/platform/etcd/etcd-program.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import { ROOT } from './client-programs.ts';
 
 /** Goes with the packages. */

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
-import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
+import { makeNodeCertificate } from '../../src/platform/tls/cluster-certificates.ts';
 import { programPath } from './client-programs.ts';
 import { readDeploy } from './deploy-files.ts';
 

@@ -1,10 +1,11 @@
 // Disks that do as they are told, for what the cluster does with disks: fast, dead, silent, full, damaged.
-import { ChunkUnread, DiskBusy, StaleMap } from '../../src/model/chunk-refusals.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { chunkName as nameOf } from '../../src/model/names.ts';
+
 import type { ChunkId, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
+import { ChunkUnread, DiskBusy, StaleMap } from '../../src/types/chunk-refusals.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { chunkName as nameOf } from '../../src/types/names.ts';
 import { NoOrders } from './no-orders.ts';
 
 export type Mood =

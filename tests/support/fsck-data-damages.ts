@@ -1,6 +1,7 @@
 // Damage between versions and their bytes, for src/fsck/fsck.test.ts: links, claims, blobs, bodies, chunks.
-import { must } from '../../src/lib/assert.ts';
-import { debtQueueRow, debtRow } from '../../src/metadata/debts.ts';
+import { must } from '../../src/base/assert.ts';
+import { dataKey, encodeIndexRow, indexKey } from '../../src/chunks/disk/keyspace.ts';
+import { debtQueueRow, debtRow } from '../../src/metadata/blobs/debts.ts';
 import {
   blobRow,
   bodyRow,
@@ -11,15 +12,14 @@ import {
   PRESENT,
   pendingClaimRow,
   TABLES,
-} from '../../src/metadata/keyspace.ts';
-import { pieceRow } from '../../src/metadata/piece-rows.ts';
-import { wholeRange } from '../../src/model/debts.ts';
-import { packRanges } from '../../src/model/folded-from.ts';
-import type { BlobId } from '../../src/model/names.ts';
-import { encodePiece } from '../../src/model/records/piece-record.ts';
-import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/model/records/rows.ts';
-import { type BlobUse, growingUse } from '../../src/model/version.ts';
-import { dataKey, encodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
+} from '../../src/metadata/schema/keyspace.ts';
+import { pieceRow } from '../../src/metadata/versions/piece-rows.ts';
+import { wholeRange } from '../../src/types/debts.ts';
+import { packRanges } from '../../src/types/folded-from.ts';
+import type { BlobId } from '../../src/types/names.ts';
+import { encodePiece } from '../../src/types/records/piece-record.ts';
+import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/types/records/rows.ts';
+import { type BlobUse, growingUse } from '../../src/types/version.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
 import { CHUNK_BYTES } from './object-world.ts';
 

@@ -1,12 +1,12 @@
 // Damage among what shards keep of requests, for src/fsck/fsck.test.ts: jobs and tokens.
-import { utf8 } from '../../src/lib/bytes.ts';
-import { endedJobRow, jobRow, openJobRow } from '../../src/metadata/jobs.ts';
-import { u48 } from '../../src/metadata/key-parts.ts';
-import { PRESENT } from '../../src/metadata/keyspace.ts';
-import { tokenRow, tokenTimeRow } from '../../src/metadata/tokens.ts';
-import type { BucketId, JobId } from '../../src/model/names.ts';
-import { type JobRecord, jobCodec } from '../../src/model/records/job-record.ts';
-import { tokenCodec } from '../../src/model/records/rows.ts';
+import { utf8 } from '../../src/base/bytes/bytes.ts';
+import { endedJobRow, jobRow, openJobRow } from '../../src/metadata/jobs/jobs.ts';
+import { tokenRow, tokenTimeRow } from '../../src/metadata/outcomes/tokens.ts';
+import { u48 } from '../../src/metadata/schema/key-parts.ts';
+import { PRESENT } from '../../src/metadata/schema/keyspace.ts';
+import type { BucketId, JobId } from '../../src/types/names.ts';
+import { type JobRecord, jobCodec } from '../../src/types/records/job-record.ts';
+import { tokenCodec } from '../../src/types/records/rows.ts';
 import type { Damage } from './fsck-world.ts';
 import { OWNER } from './metadata-shards.ts';
 

@@ -1,10 +1,11 @@
 // Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts. Of what is kept of requests:
 // fsck-kept-damages.ts.
-import { must } from '../../src/lib/assert.ts';
-import { utf8 } from '../../src/lib/bytes.ts';
-import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
-import { jobRow, markOf, openJobRow } from '../../src/metadata/jobs.ts';
-import { u48 } from '../../src/metadata/key-parts.ts';
+import { must } from '../../src/base/assert.ts';
+import { utf8 } from '../../src/base/bytes/bytes.ts';
+import { identityChangeRow } from '../../src/metadata/accounts/identity-changes.ts';
+import { ENGINE_TABLES } from '../../src/metadata/engine/row-keys.ts';
+import { jobRow, markOf, openJobRow } from '../../src/metadata/jobs/jobs.ts';
+import { u48 } from '../../src/metadata/schema/key-parts.ts';
 import {
   accountBucketRow,
   accountEmailRow,
@@ -20,10 +21,10 @@ import {
   uploadTimeRow,
   versionIdRow,
   versionRow,
-} from '../../src/metadata/keyspace.ts';
-import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
-import { NO_ORIGINALS } from '../../src/model/originals.ts';
-import { jobCodec, type MovePrefixJob } from '../../src/model/records/job-record.ts';
+} from '../../src/metadata/schema/keyspace.ts';
+import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/types/names.ts';
+import { NO_ORIGINALS } from '../../src/types/originals.ts';
+import { jobCodec, type MovePrefixJob } from '../../src/types/records/job-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
@@ -31,10 +32,9 @@ import {
   type NameRecord,
   nameCodec,
   outboxCodec,
-} from '../../src/model/records/rows.ts';
-import { encodeVersion } from '../../src/model/records/version-record.ts';
-import type { VersionRecord } from '../../src/model/version.ts';
-import { ENGINE_TABLES } from '../../src/shard/row-keys.ts';
+} from '../../src/types/records/rows.ts';
+import { encodeVersion } from '../../src/types/records/version-record.ts';
+import type { VersionRecord } from '../../src/types/version.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
 import { OWNER } from './metadata-shards.ts';
 

@@ -1,21 +1,28 @@
 // A world for fsck: the object world of object-world.ts with its buckets' names and their owner, something of every kind
 // stored in it, and ways to damage rows beneath the shards, to mend them again, and to compare all.
+
+import { must } from '../../src/base/assert.ts';
 import { compareAll } from '../../src/fsck/compare-all.ts';
 import { type FsckOptions, FsckRun } from '../../src/fsck/run.ts';
-import { must } from '../../src/lib/assert.ts';
-import { accountBucketRow, accountRow, bucketRow, nameRow, TABLES } from '../../src/metadata/keyspace.ts';
-import type { Finding, FindingKind, FindingPlace } from '../../src/model/findings.ts';
+import { keyOfRow, rowKey } from '../../src/metadata/engine/row-keys.ts';
+import {
+  accountBucketRow,
+  accountRow,
+  bucketRow,
+  nameRow,
+  TABLES,
+} from '../../src/metadata/schema/keyspace.ts';
+import type { Row, RowAddress } from '../../src/ports/state-machine.ts';
+import type { Finding, FindingKind, FindingPlace } from '../../src/types/findings.ts';
 import {
   type BlobId,
   type BucketId,
   makeBlobId,
   type ObjectKey,
   type UploadId,
-} from '../../src/model/names.ts';
-import { accountCodec, bucketCodec, nameCodec } from '../../src/model/records/rows.ts';
-import type { BlobUse, VersionRecord } from '../../src/model/version.ts';
-import type { Row, RowAddress } from '../../src/ports/state-machine.ts';
-import { keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
+} from '../../src/types/names.ts';
+import { accountCodec, bucketCodec, nameCodec } from '../../src/types/records/rows.ts';
+import type { BlobUse, VersionRecord } from '../../src/types/version.ts';
 import { append } from './appends.ts';
 import { createAccount, kek, OWNER } from './metadata-shards.ts';
 import { beginUpload, uploadCopies } from './object-uploads.ts';

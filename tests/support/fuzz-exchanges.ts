@@ -2,8 +2,8 @@
 // asked: it must be HTTP, no fault of the server's, with an error of the catalogue where it is one, and the connection
 // must go on, or end, as the answer says.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { childrenOf, parseXml, textOf } from '../../src/lib/xml.ts';
-import { ERRORS } from '../../src/model/errors.ts';
+import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
+import { ERRORS } from '../../src/types/errors.ts';
 import type { FuzzRequest } from './fuzz-requests.ts';
 import { openSocket, type RawSocket, type SocketAnswer } from './raw-socket.ts';
 

@@ -2,7 +2,7 @@
 // given out before. They are made from the registry's rows, signed in each way or badly, with bodies in each framing or
 // a broken one. Not here: sending and judging (fuzz-exchanges.ts).
 import { createHash } from 'node:crypto';
-import { ENDPOINTS, OPERATOR_PREFIX } from '../../src/gateway/operator/operator-api.ts';
+import { ENDPOINTS, OPERATOR_PREFIX } from '../../src/gateway/operator-api/operator-api.ts';
 import type { MatchRow } from '../../src/gateway/s3/matcher.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';

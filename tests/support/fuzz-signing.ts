@@ -1,7 +1,7 @@
 // How the requests of a fuzz are signed: in each way that the server takes, by somebody else, or badly; chunks of bodies
 // too, because signatures are in them. Not here: what is asked (fuzz-requests.ts).
 import { crc32 } from 'node:zlib';
-import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/sub-resources.ts';
+import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/request/sub-resources.ts';
 import { bend, type Dice, type FuzzWorld, headerValue } from './fuzz-words.ts';
 import type { Access } from './raw-s3.ts';
 import { type Credentials, chunkedBody, presign, type Signed, sha256Hex, signHeaders } from './s3-client.ts';

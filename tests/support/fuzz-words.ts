@@ -3,8 +3,8 @@
 // (fuzz-requests.ts).
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/sub-resources.ts';
-import { TARGET_CONDITION_HEADERS } from '../../src/gateway/s3/write-conditions.ts';
+import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/request/sub-resources.ts';
+import { TARGET_CONDITION_HEADERS } from '../../src/gateway/s3/request/write-conditions.ts';
 import { seededNumbers } from './tree.ts';
 
 /** Chances that the seed decides. */

@@ -1,19 +1,20 @@
 // A gateway over real shards and a real data path in memory, on a free loopback port, for tests of what is between a
 // socket and the pipeline. Accounts are made at once; their secrets are sealed as in the product.
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
+
+import { toHex, utf8 } from '../../src/base/bytes/bytes.ts';
+import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
 import {
   createGateway,
   type Gateway,
   type GatewayDependencies,
   type GatewaySettings,
-} from '../../src/gateway/server.ts';
-import { toHex, utf8 } from '../../src/lib/bytes.ts';
-import type { AccountId } from '../../src/model/names.ts';
-import type { AccountState } from '../../src/model/records/rows.ts';
+} from '../../src/gateway/http/server.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
+import type { AccountId } from '../../src/types/names.ts';
+import type { AccountState } from '../../src/types/records/rows.ts';
 import { type ObjectWorld, openObjectWorld } from './object-world.ts';
 import { leaveCoverage } from './operation-coverage.ts';
 import type { Credentials } from './s3-client.ts';

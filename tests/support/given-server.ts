@@ -9,7 +9,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
-import { must } from '../../src/lib/assert.ts';
+import { must } from '../../src/base/assert.ts';
 import { startBalancer } from './balancer.ts';
 import type { LogLine, StartOptions, TestServer } from './start-server.ts';
 

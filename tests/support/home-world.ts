@@ -1,18 +1,19 @@
 // Home shards with their background work over disks that obey (order-disks.ts): for repair, audit, damage and the sweep.
 // Disks have names of one letter; all partitions have the same owners.
-import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
-import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
-import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
-import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
-import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
-import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { chunkCount } from '../../src/model/version.ts';
+
+import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
+import { createBlobAudit } from '../../src/metadata/blobs/audit-blobs.ts';
+import { createDamageHearing } from '../../src/metadata/blobs/hear-damage.ts';
+import { createDebtRepair } from '../../src/metadata/blobs/repair-debts.ts';
+import { createDiskSweep } from '../../src/metadata/blobs/sweep-disks.ts';
+import { createDebtWatch } from '../../src/metadata/blobs/watch-debts.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../src/ports/home-disks.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Worker } from '../../src/ports/worker.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { chunkCount } from '../../src/types/version.ts';
 import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
 import { createOrderDisks, nameOf, type OrderDisk } from './order-disks.ts';
 import { runUntilIdle } from './run-worker.ts';

@@ -1,17 +1,18 @@
 // Processes that end in the midst of their work, over stores that stay, and the background jobs that free what they leave
 // behind: for tests that cut operations short.
-import type { MemoryKv } from '../../src/adapters/memory-kv.ts';
-import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
-import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
-import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
-import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
-import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
-import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
-import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+
+import { createChunkSweep } from '../../src/chunks/disk/sweep-chunks.ts';
+import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
+import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
+import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/jobs/drive-jobs.ts';
+import { createUploadExpiry } from '../../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../../src/metadata/uploads/release-parts-worker.ts';
+import type { MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import type { FsckWorld } from './fsck-world.ts';
 import { runUntilIdle } from './run-worker.ts';
 

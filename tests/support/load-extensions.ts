@@ -1,7 +1,7 @@
 // What the load (load.ts) does beyond S3: an object that is appended to, composed of itself and renamed, a prefix that is
 // renamed, and a bucket that is renamed and deleted with all that is in it. Things, as those of load-things.ts.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIMITS } from '../../src/model/limits.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { WrongAnswer } from './load-changes.ts';
 import type { Reach, Thing, ThingChange } from './load-things.ts';
 import { succeedThing as succeed } from './load-things.ts';

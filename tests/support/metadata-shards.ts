@@ -1,22 +1,10 @@
 // Metadata shards over a memory store, for tests of commands, queries and background work: with short ways to make
 // buckets, versions and parts, and to see which blobs live.
-import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
-import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
-import { metadataMachine } from '../../src/metadata/table.ts';
-import {
-  type AccountId,
-  type BlobId,
-  type BucketId,
-  type BucketName,
-  type LinkId,
-  makeBlobId,
-  makeLinkId,
-  type ObjectKey,
-  type UploadId,
-} from '../../src/model/names.ts';
-import { packOriginals } from '../../src/model/originals.ts';
-import type { WriteConditions } from '../../src/model/preconditions.ts';
-import type { BlobUse, Manifest } from '../../src/model/version.ts';
+
+import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type {
   CommandName,
   CommandOf,
@@ -27,7 +15,20 @@ import type {
 } from '../../src/ports/metadata.ts';
 import type { BlobBirth, DataGrant, NewVersion } from '../../src/ports/metadata-commands.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
-import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
+import {
+  type AccountId,
+  type BlobId,
+  type BucketId,
+  type BucketName,
+  type LinkId,
+  makeBlobId,
+  makeLinkId,
+  type ObjectKey,
+  type UploadId,
+} from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
+import type { WriteConditions } from '../../src/types/preconditions.ts';
+import type { BlobUse, Manifest } from '../../src/types/version.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from './simulated.ts';
 
 export const OWNER = '000000000001' as AccountId;

@@ -1,25 +1,26 @@
 // The background jobs of metadata over the shards of metadata-shards.ts and a real chunk store, run by hand.
-import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
-import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
-import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
-import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
-import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
-import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+
+import { openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
+import { createClaimAssertion } from '../../src/metadata/blobs/assert-claims.ts';
+import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
+import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
+import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/jobs/drive-jobs.ts';
+import { createUploadExpiry } from '../../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../../src/metadata/uploads/release-parts-worker.ts';
 import {
   createCompletedUploadForgetter,
   createJobForgetter,
   createTokenForgetter,
-} from '../../src/metadata/background/forget-by-age.ts';
-import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
-import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
-import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
-import { chunkCount } from '../../src/model/version.ts';
+} from '../../src/metadata/workers/forget-by-age.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import { openChunkStore } from '../../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import { chunkCount } from '../../src/types/version.ts';
 import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
 import { runUntilIdle } from './run-worker.ts';
 

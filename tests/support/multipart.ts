@@ -1,6 +1,6 @@
 // Multipart uploads as the API tests make them: whole ones in one call, or step by step. Raw requests, no SDK.
-import { must } from '../../src/lib/assert.ts';
-import { textOf } from '../../src/lib/xml.ts';
+import { must } from '../../src/base/assert.ts';
+import { textOf } from '../../src/base/xml/parse-xml.ts';
 import { pathOf, type RawAnswer } from './raw-s3.ts';
 import { type Api, expectStatus, xmlOf } from './s3-api.ts';
 

@@ -1,16 +1,16 @@
 // A storage node over disks in memory, behind its real server: what it logs and tells the members' list can be looked at.
 import { randomBytes } from 'node:crypto';
-import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
-import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { makeBlobId } from '../../src/model/names.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
+import type { DiskToOpen } from '../../src/chunks/disk/node-disks.ts';
+import { createStorageNode, type StorageNode } from '../../src/chunks/disk/storage-node.ts';
+import { createChunkServer } from '../../src/platform/chunk-http/server.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkServerPort } from '../../src/ports/chunk-server.ts';
 import type { StorageMember, StorageMembersPort } from '../../src/ports/storage-members.ts';
 import type { TelemetryPort } from '../../src/ports/telemetry.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
-import type { DiskToOpen } from '../../src/storage/node-disks.ts';
-import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
+import { makeBlobId } from '../../src/types/names.ts';
 import { asChunkPort, connectTo, TEST_CLUSTER, TEST_SECRET } from './chunk-nodes.ts';
 import { settleAll } from './replicated-world.ts';
 import { createManualClock, createSeededRandom } from './simulated.ts';

@@ -1,9 +1,10 @@
 // Shards over a memory store on the note machine (tests/scenarios/note-machine.ts), for tests of the engine.
-import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
-import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
+
+import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
+import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { BucketClaim, Reply } from '../../src/ports/metadata.ts';
-import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from './simulated.ts';
 

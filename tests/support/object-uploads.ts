@@ -1,8 +1,9 @@
 // Multipart uploads over the object world: all steps of one, for tests that need an object of parts.
-import type { ChecksumAlgorithm, ChecksumType } from '../../src/model/checksums.ts';
-import type { ObjectKey } from '../../src/model/names.ts';
-import type { UploadRecord } from '../../src/model/records/rows.ts';
+
 import type { BucketTarget, ByteRange, PartTarget, WrittenPart } from '../../src/objects/object-store.ts';
+import type { ChecksumAlgorithm, ChecksumType } from '../../src/types/checksums.ts';
+import type { ObjectKey } from '../../src/types/names.ts';
+import type { UploadRecord } from '../../src/types/records/rows.ts';
 import { OWNER } from './metadata-shards.ts';
 import { HEADERS, type ObjectWorld } from './object-world.ts';
 

@@ -1,11 +1,9 @@
 // The whole data path over memory, for tests: real shards, a real chunk store and the object store on top. Bodies go in
 // and come out as Buffers; every byte that is stored can be looked at, chunks can be lost or damaged.
-import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
-import type { AppError } from '../../src/model/errors.ts';
-import type { BucketId, BucketName, ObjectKey, VersionId } from '../../src/model/names.ts';
-import type { ObjectHeaders } from '../../src/model/version.ts';
+
+import { openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
 import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
 import type { CustomerKey } from '../../src/objects/customer-keys.ts';
@@ -21,6 +19,9 @@ import type {
   Written,
 } from '../../src/objects/object-store.ts';
 import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
+import { inlineCodecPool } from '../../src/platform/codec/inline-codec-pool.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
@@ -28,9 +29,9 @@ import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { FoundVersion } from '../../src/ports/metadata-queries.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
-import { openChunkStore } from '../../src/storage/chunk-store.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import type { AppError } from '../../src/types/errors.ts';
+import type { BucketId, BucketName, ObjectKey, VersionId } from '../../src/types/names.ts';
+import type { ObjectHeaders } from '../../src/types/version.ts';
 import { type MetadataShards, OWNER, openMetadata } from './metadata-shards.ts';
 import { createSeededRandom, type ManualClock } from './simulated.ts';
 

@@ -1,14 +1,14 @@
 // Disks that obey home shards as real ones do, by the map and the epoch that they know, and can be made to fail: what
 // repair, audit and sweep are tested against.
 
-import { ownersOf } from '../../src/cluster/placement.ts';
-import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
-import { AppError } from '../../src/model/errors.ts';
-import { chunkName, homeShardOf } from '../../src/model/names.ts';
+import { ownersOf } from '../../src/chunks/placement/placement.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
 import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders, InspectedChunk, Order } from '../../src/ports/disk-orders.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/types/chunk-refusals.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { chunkName, homeShardOf } from '../../src/types/names.ts';
 import { FakeDisk } from './fake-disks.ts';
 
 export const nameOf = chunkName;

@@ -2,18 +2,18 @@
 // process or behind HTTP.
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { ownDisk } from '../../src/cluster/own-disk.ts';
-import { must } from '../../src/lib/assert.ts';
-import { chunkName, makeBlobId } from '../../src/model/names.ts';
+import { must } from '../../src/base/assert.ts';
+import { ownDisk } from '../../src/chunks/copies/own-disk.ts';
+import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { dataKey } from '../../src/chunks/disk/keyspace.ts';
+import { openNodeDisks } from '../../src/chunks/disk/node-disks.ts';
+import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders, FetchChunk, KnownOwners } from '../../src/ports/disk-orders.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
-import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { dataKey } from '../../src/storage/keyspace.ts';
-import { openNodeDisks } from '../../src/storage/node-disks.ts';
+import { chunkName, makeBlobId } from '../../src/types/names.ts';
 import { connectTo, serveNode, TEST_CLUSTER } from './chunk-nodes.ts';
 import { createSeededRandom } from './simulated.ts';
 

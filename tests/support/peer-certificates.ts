@@ -1,6 +1,6 @@
 // A certificate authority of a made-up cluster, and certificates that it issues to members on this machine.
 import { generate } from 'selfsigned';
-import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
+import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
 
 const KEYS = { keyType: 'ec', curve: 'P-256', algorithm: 'sha256' } as const;
 

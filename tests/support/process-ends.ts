@@ -1,8 +1,8 @@
 // How processes of a test end: told to, or by themselves, with what they said.
 import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { within } from '../../src/lib/within.ts';
+import { within } from '../../src/base/async/within.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 
 /** Of a command, which waits for a minute at most for others. */
 const ENDS_WITHIN_MS = 100_000;

@@ -2,7 +2,7 @@
 // with the length of the text and no faster.
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { AppError } from '../../src/model/errors.ts';
+import { AppError } from '../../src/types/errors.ts';
 import { withinOneTurn } from './loop-watch.ts';
 
 /**

@@ -3,9 +3,9 @@
 // prefix alone, with all of its versions; while a MOVE goes on that is the one or the other, behind its answer the new one.
 // Not here: faults, and what becomes of requests without an answer (load-extensions.ts, cluster-load.ts).
 import { createHash } from 'node:crypto';
-import { must } from '../../src/lib/assert.ts';
-import { childOf, parseXml, textOf, type XmlElement } from '../../src/lib/xml.ts';
-import { LIMITS } from '../../src/model/limits.ts';
+import { must } from '../../src/base/assert.ts';
+import { childOf, parseXml, textOf, type XmlElement } from '../../src/base/xml/parse-xml.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { WrongAnswer } from './load-changes.ts';
 import { pathOf, type RawAnswer, type RawRequest } from './raw-s3.ts';
 import { seededBytes } from './tree.ts';

@@ -1,12 +1,13 @@
 // Replicated chunks over fake disks, with a clock that moves when told.
-import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { makePlacement, ownersOf } from '../../src/cluster/placement.ts';
-import { createReplicatedChunks, type ReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
-import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { type BlobId, makeBlobId } from '../../src/model/names.ts';
+
+import { must } from '../../src/base/assert.ts';
+import { createReplicatedChunks, type ReplicatedChunks } from '../../src/chunks/copies/replicated-chunks.ts';
+import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
+import { makePlacement, ownersOf } from '../../src/chunks/placement/placement.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { type BlobId, makeBlobId } from '../../src/types/names.ts';
 import { createFakeDisks, type FakeDisk, type FakeDisks } from './fake-disks.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
 

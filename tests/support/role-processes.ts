@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.ts';
+import { type ClusterStatus, readClusterStatus } from '../../src/admin/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';

@@ -2,19 +2,19 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
-import { type CallClient, createCallClient } from '../../src/adapters/rpc/call-client.ts';
-import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
+import { hostPortText } from '../../src/base/text/host-port.ts';
+import { type CallClient, createCallClient } from '../../src/platform/rpc/call-client.ts';
+import { createCallServer } from '../../src/platform/rpc/call-server.ts';
 import {
   openRpcCredentials,
   type RpcCredentials,
   type RpcSecurity,
-} from '../../src/adapters/rpc/credentials.ts';
-import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
-import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
-import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { hostPortText } from '../../src/lib/host-port.ts';
+} from '../../src/platform/rpc/credentials.ts';
+import { createPeerClient } from '../../src/platform/rpc/peer-client.ts';
+import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
+import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
+import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
+import { makeNodeCertificate } from '../../src/platform/tls/cluster-certificates.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { PeerPort } from '../../src/ports/replication.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Refusal } from '../../src/lib/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import { bringClientPrograms, ROOT } from './client-programs.ts';
 import { bringTestEtcd } from './etcd.ts';
 

@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { must } from '../../src/base/assert.ts';
+import { childrenOf, parseXml, textOf, type XmlElement } from '../../src/base/xml/parse-xml.ts';
 import { signRequest } from '../../src/cli/sign-request.ts';
-import { must } from '../../src/lib/assert.ts';
-import { childrenOf, parseXml, textOf, type XmlElement } from '../../src/lib/xml.ts';
-import type { ErrorCode } from '../../src/model/errors.ts';
+import type { ErrorCode } from '../../src/types/errors.ts';
 import { type Access, pathOf, type RawAnswer, type RawRequest, send } from './raw-s3.ts';
 import { type StartOptions, startServer, type TestServer } from './start-server.ts';
 

@@ -2,15 +2,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { createDial } from '../../src/adapters/chunk-http/dial.ts';
-import type { PeerRequest } from '../../src/adapters/chunk-http/peer-connection.ts';
-import { PeerPool } from '../../src/adapters/chunk-http/peer-pool.ts';
+import { createDial } from '../../src/platform/chunk-http/dial.ts';
+import type { PeerRequest } from '../../src/platform/chunk-http/peer-connection.ts';
+import { PeerPool } from '../../src/platform/chunk-http/peer-pool.ts';
 import {
   type PeerCertificates,
   type PeerCredentials,
   tlsOptions,
-} from '../../src/adapters/chunk-http/peer-proof.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
+} from '../../src/platform/chunk-http/peer-proof.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 
 export interface PeerSide {

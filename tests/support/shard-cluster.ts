@@ -1,9 +1,16 @@
 // Metadata nodes in one process, over memory, on a clock that a test moves: for tests of replicas that need no faults of
 // disks or clocks. The simulation (tests/simulation) has those.
-import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
-import type { FoundReplica } from '../../src/cluster/rebuild-records.ts';
-import { must } from '../../src/lib/assert.ts';
-import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+
+import { must } from '../../src/base/assert.ts';
+import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
+import type { FoundReplica } from '../../src/coordination/rebuild-records.ts';
+import { LOG_COLUMN, logKey } from '../../src/metadata/engine/row-keys.ts';
+import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
+import { VERIFY_PACE, type VerifyPace } from '../../src/metadata/engine/timing.ts';
+import { createMetadataNode, type MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
+import type { ReplicaEvent } from '../../src/metadata/replication/replica-events.ts';
+import { readStoredReplicas } from '../../src/metadata/replication/stored-replicas.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import type { LogPosition, NodeId, ReplicaMessage, ReplicaRef } from '../../src/ports/replication.ts';
@@ -11,12 +18,6 @@ import type { ShardReply } from '../../src/ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
-import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
-import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
-import { LOG_COLUMN, logKey } from '../../src/shard/row-keys.ts';
-import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
-import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
-import { VERIFY_PACE, type VerifyPace } from '../../src/shard/timing.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom } from './simulated.ts';
 

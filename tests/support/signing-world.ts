@@ -1,16 +1,17 @@
 // Signatures as the gateway judges them, without a socket: one account with the credentials of AWS's own examples, a clock that
 // stands at their day, and requests signed by our own client to be bent by the test.
-import { createKeyring } from '../../src/adapters/memory-keyring.ts';
-import { createLocalIdentityFeed } from '../../src/cluster/local-identity-feed.ts';
-import { readHeaders } from '../../src/gateway/request-headers.ts';
-import { type Authentication, authenticate } from '../../src/gateway/s3/auth/authenticate.ts';
-import { createIdentities, type Identities } from '../../src/gateway/s3/auth/identities.ts';
-import { readPayload } from '../../src/gateway/s3/auth/payload-form.ts';
-import { parseTarget } from '../../src/gateway/s3/target.ts';
-import { utf8 } from '../../src/lib/bytes.ts';
-import { AppError } from '../../src/model/errors.ts';
-import type { AccountId } from '../../src/model/names.ts';
-import { settleReply } from '../../src/model/settle-reply.ts';
+
+import { utf8 } from '../../src/base/bytes/bytes.ts';
+import { createLocalIdentityFeed } from '../../src/coordination/local-identity-feed.ts';
+import { type Authentication, authenticate } from '../../src/gateway/auth/authenticate.ts';
+import { createIdentities, type Identities } from '../../src/gateway/auth/identities.ts';
+import { readPayload } from '../../src/gateway/auth/payload-form.ts';
+import { readHeaders } from '../../src/gateway/http/request-headers.ts';
+import { parseTarget } from '../../src/gateway/s3/request/target.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { AppError } from '../../src/types/errors.ts';
+import type { AccountId } from '../../src/types/names.ts';
+import { settleReply } from '../../src/types/settle-reply.ts';
 import { type MetadataShards, openMetadata } from './metadata-shards.ts';
 import { type Credentials, presign, type SigningOptions, signHeaders } from './s3-client.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DevCluster, ETCD } from '../../cmd/cluster/dev-cluster.ts';
-import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.ts';
+import { type ClusterStatus, readClusterStatus } from '../../src/admin/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { ROOT } from './client-programs.ts';

@@ -1,7 +1,7 @@
 // Tags of objects as the API tests set and see them. Raw requests, no SDK.
-import { must } from '../../src/lib/assert.ts';
-import { childOf, childrenOf, textOf } from '../../src/lib/xml.ts';
-import { escapeXml } from '../../src/lib/xml-writer.ts';
+import { must } from '../../src/base/assert.ts';
+import { childOf, childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
+import { escapeXml } from '../../src/base/xml/write-xml.ts';
 import { pathOf, type RawAnswer } from './raw-s3.ts';
 import { type Api, expectStatus, xmlOf } from './s3-api.ts';
 

@@ -1,8 +1,9 @@
 // The commands that take an idempotency token, each as one request that may be sent again: for tests of what is kept of
 // them. BUCKET keeps versions, so that each one that is done shows.
-import type { ObjectKey } from '../../src/model/names.ts';
-import { packOriginals } from '../../src/model/originals.ts';
+
 import type { IdempotencyToken } from '../../src/ports/extension-calls.ts';
+import type { ObjectKey } from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
 import { BUCKET, etagOf, kek, type MetadataShards, OWNER } from './metadata-shards.ts';
 
 /** `name` tells requests apart: each has objects of its own. */

@@ -1,5 +1,5 @@
 // Buckets with versions, and the versions that they list, for the API tests.
-import { textOf } from '../../src/lib/xml.ts';
+import { textOf } from '../../src/base/xml/parse-xml.ts';
 import type { RawAnswer } from './raw-s3.ts';
 import { type Api, expectStatus, xmlOf } from './s3-api.ts';
 

@@ -119,15 +119,14 @@ export const fileProblems: Check = (files) =>
     return problems.map((problem) => `${path}: ${problem}`);
   });
 
-const OPERATION = /^src\/gateway\/s3\/operations\/.*\/([a-z0-9-]+)\.ts$/;
-
 /** Each operation is driven over HTTP by a test file of its name. */
 export const operationProblems: Check = (files) => {
   const paths = new Set(files.map((file) => file.path));
-  return files.flatMap(({ path }) => {
-    const name = OPERATION.exec(path)?.[1];
-    if (name === undefined || isTest(path) || paths.has(`tests/api/${name}.test.ts`)) return [];
-    return [`${path}: has no tests/api/${name}.test.ts`];
+  return files.flatMap(({ path, text }) => {
+    const isOperation =
+      path.startsWith('src/gateway/s3/') && /^export const .* = defineOperation\(/m.test(text);
+    if (!isOperation || isTest(path) || paths.has(`tests/api/${basename(path, '.ts')}.test.ts`)) return [];
+    return [`${path}: has no tests/api/${basename(path, '.ts')}.test.ts`];
   });
 };
 

@@ -1,8 +1,9 @@
 // The one record of a request. The log line and the metrics are made of it here; the access log of buckets and the
 // events of the later issues read the same fields. It is filled in as the request goes through the pipeline.
-import { LIMITS } from '../../model/limits.ts';
+
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
-import { redactOptional } from '../redact.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { redactOptional } from '../http/redact.ts';
 
 /** One of several things that a request did: a key of DeleteObjects (service 4.2, delete rule 2). */
 export interface ItemRecord {

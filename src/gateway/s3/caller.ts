@@ -1,6 +1,6 @@
 // Who asks, and what for: what authentication finds out and authorisation judges.
-import type { AccessRule } from '../../identity/authorize.ts';
-import type { AccountRecord } from '../../model/records/rows.ts';
+import type { AccessRule } from '../../policy/authorize.ts';
+import type { AccountRecord } from '../../types/records/rows.ts';
 
 /**
  * An action and the ARN that it acts on: the operation runs only when every pair is allowed, by its rule (AccessRule of

@@ -1,10 +1,10 @@
 // Everything a handler can reach: its arguments are the whole truth, nothing hides in hooks or globals.
 
-import type { AccountId } from '../../model/names.ts';
-import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { BucketClaim } from '../../ports/metadata.ts';
+import type { AccountId } from '../../types/names.ts';
+import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { AccessPair, Caller } from './caller.ts';
 

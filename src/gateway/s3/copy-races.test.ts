@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keyHeaders } from '../../../tests/support/customer-keys.ts';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
-import type { BucketName } from '../../model/names.ts';
+import type { BucketName } from '../../types/names.ts';
 
 let world: GatewayWorld;
 let racing: GatewayWorld;

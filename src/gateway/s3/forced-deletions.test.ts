@@ -10,11 +10,11 @@ import {
   type TwoGateways,
   textOf,
 } from '../../../tests/support/two-gateways.ts';
-import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
-import { createBucketEmptier } from '../../metadata/background/empty-buckets.ts';
-import { LIMITS } from '../../model/limits.ts';
-import type { BucketName } from '../../model/names.ts';
+import { createBucketEmptier } from '../../metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { BucketName } from '../../types/names.ts';
 
 const STEPS = ['get-bucket', 'look-for-kept', 'close-bucket', 'step-closing', 'forget-name'] as const;
 

@@ -8,10 +8,10 @@ import { createKeptVersions } from '../../../tests/support/kept-versions.ts';
 import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
 import { expectError, expectStatus, xmlOf } from '../../../tests/support/s3-api.ts';
-import { must } from '../../lib/assert.ts';
-import { childOf, childrenOf, textOf } from '../../lib/xml.ts';
-import { createMetadataMachine } from '../../metadata/table.ts';
-import type { BucketName } from '../../model/names.ts';
+import { must } from '../../base/assert.ts';
+import { childOf, childrenOf, textOf } from '../../base/xml/parse-xml.ts';
+import { createMetadataMachine } from '../../metadata/state-machine.ts';
+import type { BucketName } from '../../types/names.ts';
 
 const kept = createKeptVersions();
 const KEPT = 'has to stay';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { AppError } from '../../model/errors.ts';
+import { AppError } from '../../types/errors.ts';
 import { createMatcher, type MatchRow } from './matcher.ts';
 import type { Level } from './operation.ts';
-import { parseTarget } from './target.ts';
+import { parseTarget } from './request/target.ts';
 import { UNSUPPORTED } from './unsupported.ts';
 
 const ROWS: MatchRow[] = [

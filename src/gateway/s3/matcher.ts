@@ -1,10 +1,10 @@
 // Which operation a request means: method and level, then sub-resources, parameters and a header. The most specific row
 // wins whatever the order of the list; rows that could tie are refused when the matcher is made (style 3).
-import { assert } from '../../lib/assert.ts';
-import { AppError } from '../../model/errors.ts';
-import { invalidArgument } from './arguments.ts';
+import { assert } from '../../base/assert.ts';
+import { AppError } from '../../types/errors.ts';
 import type { Level, OperationMatch, QueryParameters } from './operation.ts';
-import { KNOWN_SUB_RESOURCES, SELECTOR_SUB_RESOURCES } from './sub-resources.ts';
+import { invalidArgument } from './request/arguments.ts';
+import { KNOWN_SUB_RESOURCES, SELECTOR_SUB_RESOURCES } from './request/sub-resources.ts';
 
 /** What the matcher needs of a row, of operations that are there and of those that are not. */
 export interface MatchRow {

@@ -10,8 +10,8 @@ import {
   type TwoGateways,
   textOf,
 } from '../../../tests/support/two-gateways.ts';
-import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
-import type { BucketName } from '../../model/names.ts';
+import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
+import type { BucketName } from '../../types/names.ts';
 
 const STEPS = ['get-bucket', 'begin-rename', 'rename-bucket', 'end-rename'] as const;
 

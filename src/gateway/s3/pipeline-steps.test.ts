@@ -1,11 +1,11 @@
 // What a request is judged by: what its row asks for, of the bucket as it is, and again when that turns out to have changed.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { must } from '../../lib/assert.ts';
-import { finishAtOnce } from '../../lib/steps.ts';
-import type { AccountId, BucketId, BucketName } from '../../model/names.ts';
-import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
+import { must } from '../../base/assert.ts';
+import { finishAtOnce } from '../../base/async/steps.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
-import type { Exchange } from '../exchange.ts';
+import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
+import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { AccessPair, Caller } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';

@@ -1,32 +1,32 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
-import { finishAtOnce } from '../../lib/steps.ts';
-import { AppError } from '../../model/errors.ts';
-import { LIMITS } from '../../model/limits.ts';
-import type { BucketName, ObjectKey } from '../../model/names.ts';
+import { finishAtOnce } from '../../base/async/steps.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
-import type { Exchange } from '../exchange.ts';
-import { redact, redactOptional } from '../redact.ts';
-import { requireSingleHeaders } from '../request-headers.ts';
-import type { RequestIds } from '../request-ids.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { BucketName, ObjectKey } from '../../types/names.ts';
+import { type Authentication, authenticate, type SigningRules } from '../auth/authenticate.ts';
+import type { SignedHosts } from '../auth/authentication-request.ts';
+import { type PayloadForm, readPayload } from '../auth/payload-form.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { redact, redactOptional } from '../http/redact.ts';
+import { requireSingleHeaders } from '../http/request-headers.ts';
+import type { RequestIds } from '../http/request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
-import { type Authentication, authenticate, type SigningRules } from './auth/authenticate.ts';
-import type { SignedHosts } from './auth/authentication-request.ts';
-import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
-import { hoistedHeaders } from './hoisted-headers.ts';
 import type { Matcher } from './matcher.ts';
-import { openBody } from './open-body.ts';
 import type { Operation, OperationRequest, OperationResult } from './operation.ts';
-import { readDocument } from './read-document.ts';
 import { BucketReplaced } from './reauthorise.ts';
-import type { RequestBody } from './request-body.ts';
+import { hoistedHeaders } from './request/hoisted-headers.ts';
+import { openBody } from './request/open-body.ts';
+import type { RequestBody } from './request/request-body.ts';
+import { screenHeaders } from './request/screen-headers.ts';
+import { parseTarget, type Target } from './request/target.ts';
 import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
 import { type Reply, sendError, settleError } from './respond.ts';
-import { screenHeaders } from './screen-headers.ts';
-import { parseTarget, type Target } from './target.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
+import { readDocument } from './xml/read-document.ts';
 
 export interface S3Dependencies extends ContextDependencies {
   match: Matcher<Operation | UnsupportedOperation>;

@@ -1,6 +1,6 @@
 // The life of an S3 request, top to bottom: ten steps, and no other place where one hides (style 2). What each step
 // consists of is in pipeline-steps.ts.
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
 import {
   answerError,
   authorise,
@@ -15,8 +15,8 @@ import {
   type S3Dependencies,
   takeDocument,
 } from './pipeline-steps.ts';
+import { checkNames } from './request/target.ts';
 import { sendResult } from './respond.ts';
-import { checkNames } from './target.ts';
 
 /** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
 export async function serveS3(

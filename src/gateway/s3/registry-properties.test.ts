@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { HEADER_NAMES, PARAMETER_NAMES } from '../../../tests/support/fuzz-words.ts';
 import { byteText, nearly, outcomeOf } from '../../../tests/support/properties.ts';
-import { finishAtOnce } from '../../lib/steps.ts';
-import type { BucketName, ObjectKey } from '../../model/names.ts';
+import { finishAtOnce } from '../../base/async/steps.ts';
+import type { BucketName, ObjectKey } from '../../types/names.ts';
 import { createMatcher } from './matcher.ts';
 import type { OperationRequest } from './operation.ts';
 import { OPERATIONS } from './registry.ts';
-import type { RequestBody } from './request-body.ts';
-import { screenHeaders } from './screen-headers.ts';
+import type { RequestBody } from './request/request-body.ts';
+import { screenHeaders } from './request/screen-headers.ts';
 import { UNSUPPORTED } from './unsupported.ts';
 
 const VALUES = [

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { POLICY_ACTIONS } from '../../model/policy/actions.ts';
+import { POLICY_ACTIONS } from '../../types/policy/actions.ts';
 import { createMatcher, type MatchRow } from './matcher.ts';
 import { OPERATIONS } from './registry.ts';
-import { KNOWN_SUB_RESOURCES } from './sub-resources.ts';
+import { KNOWN_SUB_RESOURCES } from './request/sub-resources.ts';
 import { UNSUPPORTED } from './unsupported.ts';
 
 const rows: readonly MatchRow[] = [...OPERATIONS, ...UNSUPPORTED];

@@ -3,9 +3,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
-import { must } from '../../lib/assert.ts';
-import type { BucketName } from '../../model/names.ts';
+import { must } from '../../base/assert.ts';
 import { SYSTEM_SHARD } from '../../ports/metadata.ts';
+import type { BucketName } from '../../types/names.ts';
 
 let one: GatewayWorld;
 let two: GatewayWorld;

@@ -1,18 +1,18 @@
 // Makes what a handler sees (context.ts) for one request: closures over what the pipeline has resolved.
 
-import { isAllowed, isSomeAllowed } from '../../identity/authorize.ts';
-import { must } from '../../lib/assert.ts';
-import type { FairTurns } from '../../lib/fair-turns.ts';
-import { AppError } from '../../model/errors.ts';
-import type { PolicyAction } from '../../model/policy/actions.ts';
+import { must } from '../../base/assert.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
+import { isAllowed, isSomeAllowed } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
-import type { Exchange } from '../exchange.ts';
+import { AppError } from '../../types/errors.ts';
+import type { PolicyAction } from '../../types/policy/actions.ts';
+import type { Identities } from '../auth/identities.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
-import type { Identities } from './auth/identities.ts';
-import type { BucketCache } from './bucket-cache.ts';
+import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { AccessPair, Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { reauthorise } from './reauthorise.ts';

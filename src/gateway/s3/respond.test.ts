@@ -4,8 +4,8 @@ import { afterAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { openSocket, type SocketAnswer } from '../../../tests/support/raw-socket.ts';
 import { createManualClock } from '../../../tests/support/simulated.ts';
-import { XML_DECLARATION } from '../../lib/xml-writer.ts';
-import { AppError } from '../../model/errors.ts';
+import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
+import { AppError } from '../../types/errors.ts';
 import { defineOperation, type OperationMatch, type OperationResult } from './operation.ts';
 
 let answer: () => Promise<OperationResult>;

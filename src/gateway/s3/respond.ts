@@ -1,15 +1,15 @@
 // The one place that turns what a handler gave back, or threw, into an S3 answer.
-import { XML_DECLARATION } from '../../lib/xml-writer.ts';
-import { AppError } from '../../model/errors.ts';
-import { TooMuchKept } from '../../model/too-much-kept.ts';
+import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { type AnswerBody, sendAnswer } from '../answer.ts';
-import type { Exchange } from '../exchange.ts';
+import { AppError } from '../../types/errors.ts';
+import { TooMuchKept } from '../../types/too-much-kept.ts';
+import { type AnswerBody, sendAnswer } from '../http/answer.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
-import { corsHeaders } from './cors.ts';
-import { errorXml } from './error-xml.ts';
+import { corsHeaders } from './buckets/cors.ts';
 import type { OperationResult } from './operation.ts';
+import { errorXml } from './xml/error-xml.ts';
 
 const XML_TYPE = 'application/xml';
 const SERVER_NAME = 'Holdfast';

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
-import { LIMITS } from '../../model/limits.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
+import { LIMITS } from '../../types/limits.ts';
 
 const SMALL = Buffer.alloc(100, 1);
 const LARGE = Buffer.alloc(2 * CHUNK_BYTES, 2);

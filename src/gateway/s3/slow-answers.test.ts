@@ -2,12 +2,12 @@
 // error that came of it.
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { systemClock } from '../../adapters/system-clock.ts';
-import { parseXml } from '../../lib/xml.ts';
-import { AppError } from '../../model/errors.ts';
-import { answerWhenDone } from './answer-when-done.ts';
+import { parseXml } from '../../base/xml/parse-xml.ts';
+import { systemClock } from '../../platform/system-clock.ts';
+import { AppError } from '../../types/errors.ts';
+import { answerWhenDone } from './extensions/answer-when-done.ts';
 import { defineOperation, type OperationResult } from './operation.ts';
-import { s3Document } from './vendor.ts';
+import { s3Document } from './request/vendor.ts';
 
 let world: GatewayWorld | undefined;
 afterEach(() => world?.close());

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
-import { must } from '../../lib/assert.ts';
-import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
-import type { BucketName } from '../../model/names.ts';
+import { must } from '../../base/assert.ts';
+import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
+import type { BucketName } from '../../types/names.ts';
 
 const nothing = () => {};
 const quiet = { debug: nothing, info: nothing, warn: nothing, error: nothing };

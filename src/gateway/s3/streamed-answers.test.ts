@@ -3,9 +3,9 @@
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { systemClock } from '../../adapters/system-clock.ts';
-import { parseXml } from '../../lib/xml.ts';
-import { AppError } from '../../model/errors.ts';
+import { parseXml } from '../../base/xml/parse-xml.ts';
+import { systemClock } from '../../platform/system-clock.ts';
+import { AppError } from '../../types/errors.ts';
 import { defineOperation } from './operation.ts';
 
 let world: GatewayWorld | undefined;

@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
-import { parseXml, textOf } from '../../lib/xml.ts';
-import { COUNTER } from '../../metadata/counters.ts';
-import { LIMITS } from '../../model/limits.ts';
-import { counterKey } from '../../shard/counters.ts';
+import { parseXml, textOf } from '../../base/xml/parse-xml.ts';
+import { counterKey } from '../../metadata/engine/counters.ts';
+import { COUNTER } from '../../metadata/schema/counters.ts';
+import { LIMITS } from '../../types/limits.ts';
 
 let world: GatewayWorld;
 /** Reasons for which requests were counted as shed. */

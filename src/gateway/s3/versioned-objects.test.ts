@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, xmlOf } from '../../../tests/support/s3-api.ts';
-import { must } from '../../lib/assert.ts';
-import type { BucketName } from '../../model/names.ts';
+import { must } from '../../base/assert.ts';
+import type { BucketName } from '../../types/names.ts';
 
 const md5 = (text: string) => createHash('md5').update(text).digest('base64');
 

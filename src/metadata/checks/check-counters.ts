@@ -1,17 +1,17 @@
 // Counters against what they count, at one moment. The caller has counted versions bucket by bucket while others wrote;
 // only where that differs from the counter is the bucket counted anew here, under the view that shows the counter.
-import { concatBytes, fromHex } from '../../lib/bytes.ts';
-import { allRows } from '../../lib/table-rows.ts';
-import type { BucketId } from '../../model/names.ts';
-import { accountCodec, bucketCodec, nameCodec } from '../../model/records/rows.ts';
-import { decodeVersionSummary } from '../../model/records/version-record.ts';
+import { concatBytes, fromHex } from '../../base/bytes/bytes.ts';
+import { allRows } from '../../base/table-rows.ts';
 import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
-import { COUNTER } from '../counters.ts';
-import { REGION, TABLES } from '../keyspace.ts';
-import { debtCounts } from './check-debts.ts';
-import { jobCounts } from './check-jobs.ts';
-import { keptCounts } from './check-kept.ts';
+import type { BucketId } from '../../types/names.ts';
+import { accountCodec, bucketCodec, nameCodec } from '../../types/records/rows.ts';
+import { decodeVersionSummary } from '../../types/records/version-record.ts';
+import { debtCounts } from '../blobs/check-debts.ts';
+import { jobCounts } from '../jobs/check-jobs.ts';
+import { keptCounts } from '../outcomes/check-kept.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { REGION, TABLES } from '../schema/keyspace.ts';
 import { CheckScan } from './scan.ts';
 
 interface Sums {

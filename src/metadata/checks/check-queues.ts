@@ -1,16 +1,16 @@
 // What fsck asks of blobs that no link holds, of single links, of bodies, and of what waits for its turn.
-import { EMPTY_BYTES, fromHex, toHex } from '../../lib/bytes.ts';
-import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
-import type { Pending, PendingKind } from '../../model/findings.ts';
-import type { BlobId } from '../../model/names.ts';
-import { decodePiece } from '../../model/records/piece-record.ts';
-import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
+import { EMPTY_BYTES, fromHex, toHex } from '../../base/bytes/bytes.ts';
+import { allRows, behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
-import { readU48 } from '../key-parts.ts';
-import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
-import { pieceRow, readPieceKey } from '../piece-rows.ts';
-import { pendingDebts } from './check-debts.ts';
+import type { Pending, PendingKind } from '../../types/findings.ts';
+import type { BlobId } from '../../types/names.ts';
+import { decodePiece } from '../../types/records/piece-record.ts';
+import { blobCodec, isLiveBlob, linkCodec } from '../../types/records/rows.ts';
+import { pendingDebts } from '../blobs/check-debts.ts';
+import { readU48 } from '../schema/key-parts.ts';
+import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../schema/keyspace.ts';
+import { pieceRow, readPieceKey } from '../versions/piece-rows.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
   async run({ blobIds }, state) {

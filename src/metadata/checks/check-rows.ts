@@ -1,11 +1,9 @@
 // A page of a table, each row with its check, under one view. Every table is here: a new one needs a check to compile.
-import { toHex } from '../../lib/bytes.ts';
-import { behind, TABLE_END } from '../../lib/table-rows.ts';
+import { toHex } from '../../base/bytes/bytes.ts';
+import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { CheckedTable } from '../../ports/metadata-checks.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { TABLES } from '../keyspace.ts';
-import { versionsBehind } from '../queries/version-walk.ts';
 import {
   checkBlob,
   checkCondemned,
@@ -14,9 +12,8 @@ import {
   checkLink,
   checkManifestPage,
   checkPendingClaim,
-} from './check-blobs.ts';
-import { checkDebt, checkDebtQueue } from './check-debts.ts';
-import { checkEndedJob, checkJob, checkOpenJob } from './check-jobs.ts';
+} from '../blobs/check-blobs.ts';
+import { checkDebt, checkDebtQueue } from '../blobs/check-debts.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -28,16 +25,19 @@ import {
   checkIdentityChange,
   checkName,
   checkOutbox,
-} from './check-names.ts';
-import { checkToken, checkTokenTime } from './check-tokens.ts';
+} from '../buckets/check-names.ts';
+import { checkEndedJob, checkJob, checkOpenJob } from '../jobs/check-jobs.ts';
+import { checkToken, checkTokenTime } from '../outcomes/check-tokens.ts';
+import { TABLES } from '../schema/keyspace.ts';
 import {
   checkCompletedTime,
   checkCompletedUpload,
   checkPart,
   checkUpload,
   checkUploadTime,
-} from './check-uploads.ts';
-import { checkVersion, checkVersionId } from './check-versions.ts';
+} from '../uploads/check-uploads.ts';
+import { checkVersion, checkVersionId } from '../versions/check-versions.ts';
+import { versionsBehind } from '../versions/version-walk.ts';
 import { CheckScan, type RowCheck } from './scan.ts';
 
 type Query = QueryOf<'check-rows'>;

@@ -1,15 +1,15 @@
 // What every check of a row is given, and gathers into: a view of the shard at one moment, findings, and facts for
 // comparisons with what is elsewhere.
-import { concatBytes, fromHex } from '../../lib/bytes.ts';
-import type { FindingKind, FindingPlace } from '../../model/findings.ts';
-import { type BlobId, type BucketId, homeShardOf } from '../../model/names.ts';
-import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
-import { type BlobLayout, isLaidWithin, type WrappedKek } from '../../model/version.ts';
+import { concatBytes, fromHex } from '../../base/bytes/bytes.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
 import type { CheckFacts } from '../../ports/metadata-checks.ts';
 import type { Row, RowAddress, StateView } from '../../ports/state-machine.ts';
-import { blobRow, bucketRow, foreignRow, linkRow } from '../keyspace.ts';
-import type { LinkName } from '../links.ts';
+import type { FindingKind, FindingPlace } from '../../types/findings.ts';
+import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';
+import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../types/records/rows.ts';
+import { type BlobLayout, isLaidWithin, type WrappedKek } from '../../types/version.ts';
+import type { LinkName } from '../blobs/links.ts';
+import { blobRow, bucketRow, foreignRow, linkRow } from '../schema/keyspace.ts';
 
 /** Looks at one row and at all that must agree with it in the same view. */
 export type RowCheck = (row: Row, scan: CheckScan) => Promise<void>;

@@ -1,0 +1,161 @@
+// The database and the witness in the folder of a metadata node, and what they and its files say of the cluster: for the
+// role, and for commands that read the folder of a node that does not run. Wiring only.
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Corruption } from '../base/corruption.ts';
+import { Refusal } from '../base/refusal.ts';
+import { cacheRows } from '../metadata/engine/cached-rows.ts';
+import { LOG_COLUMN } from '../metadata/engine/row-keys.ts';
+import { readStoredReplicas } from '../metadata/replication/stored-replicas.ts';
+import { openDataDir } from '../platform/disk/data-dir-lock.ts';
+import { writeDurableFile } from '../platform/disk/durable-file.ts';
+import { openWitnessFile } from '../platform/disk/witness-file.ts';
+import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../platform/system-clock.ts';
+import type { RandomPort } from '../ports/clock.ts';
+import type { ClusterIdentity } from '../ports/cluster-identity.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { NodeRecords } from '../ports/node-records.ts';
+import type { PlacementDocument, PlacementMapPort } from '../ports/placement-map.ts';
+import type { ReplicaId } from '../ports/replication.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import { databaseId, readDatabaseId, readNodeFile } from './node-folder.ts';
+import { METADATA_COLUMNS, METADATA_FOLDER } from './open-databases.ts';
+import { isMarkedUnreadable, markUnreadable, putAside } from './put-database-aside.ts';
+
+const COLUMNS = {
+  ...METADATA_COLUMNS,
+  [LOG_COLUMN]: { reads: 'sync', content: 'ciphertext', cacheBytes: 0, isPrefixFree: true },
+} as const;
+
+/** The last placement map that the node has heard of: etcd may lose it (R23). */
+const PLACEMENT_FILE = 'placement.json';
+
+type DatabaseWatch = Pick<RocksdbKvOptions, 'onGroup' | 'hangs'>;
+
+export async function openMetadataKv(folder: string, options: DatabaseWatch = {}): Promise<KvPort> {
+  return cacheRows(await openMetadataDatabase(join(folder, METADATA_FOLDER), options), 'rows');
+}
+
+/** `path`: of the database itself. */
+export function openMetadataDatabase(
+  path: string,
+  options: DatabaseWatch = {},
+): ReturnType<typeof openRocksdbKv> {
+  return openRocksdbKv({ folder: path, columns: COLUMNS, ...options });
+}
+
+const WITNESS = 'witness';
+export const witnessPath = (folder: string) => join(folder, WITNESS);
+
+export interface OwnDatabase {
+  kv: KvPort;
+  replicaId: ReplicaId;
+}
+
+/**
+ * The database of a node that runs. One that cannot be read is put aside, and an empty one takes its place: it is another
+ * replica, with a witness of its own (R1, R17).
+ */
+export async function openOwnDatabase(
+  folder: string,
+  { log, random, ...options }: { log: Logger; random: RandomPort } & DatabaseWatch,
+): Promise<OwnDatabase> {
+  if (!(await isMarkedUnreadable(folder))) {
+    const opened = await tryOpen(folder, { random, ...options });
+    if (!(opened instanceof Error)) return opened;
+    await markUnreadable(folder, opened);
+  }
+  log.error({ folder, databases: [METADATA_FOLDER, WITNESS] }, 'database-put-aside');
+  await putAside(folder, [METADATA_FOLDER, WITNESS]);
+  const kv = await openMetadataKv(folder, options);
+  return { kv, replicaId: await databaseId(kv, random) };
+}
+
+/** The error: it cannot be read, or not who it is. */
+async function tryOpen(
+  folder: string,
+  { random, ...options }: { random: RandomPort } & DatabaseWatch,
+): Promise<OwnDatabase | Error> {
+  let kv: KvPort | undefined;
+  try {
+    kv = await openMetadataKv(folder, options);
+    return { kv, replicaId: await databaseId(kv, random) };
+  } catch (error) {
+    const isLost = error instanceof Corruption || (error instanceof KvOpenError && error.code === 'CORRUPT');
+    await kv?.close();
+    if (!isLost) throw error;
+    return error;
+  }
+}
+
+/**
+ * Keeps a copy of each map that is heard of, if it is newer than the one kept, which is returned: etcd may have been set
+ * back. One that cannot be written is no reason to stop.
+ */
+export async function keepPlacement(
+  folder: string,
+  { placementMap, log, stopping }: { placementMap: PlacementMapPort; log: Logger; stopping: AbortSignal },
+): Promise<PlacementDocument | undefined> {
+  const kept = await readPlacement(folder);
+  let writing: Promise<void> = Promise.resolve();
+  let version = kept?.version ?? 0;
+  placementMap.watch(({ document }) => {
+    if (document.version <= version) return;
+    version = document.version;
+    const write = () => writeDurableFile(join(folder, PLACEMENT_FILE), `${JSON.stringify(document)}\n`);
+    writing = writing.then(write).catch((error: unknown) => log.warn({ err: error }, 'placement-not-kept'));
+  }, stopping);
+  return kept ?? undefined;
+}
+
+export interface RecordSources {
+  folder: string;
+  nodeId: string;
+  replicaId: string;
+  kv: KvPort;
+  witness: WitnessPort;
+  cluster: ClusterIdentity;
+  isAtRest: boolean;
+}
+
+export async function readNodeRecords(sources: RecordSources): Promise<NodeRecords> {
+  const { folder, nodeId, replicaId, kv, witness, cluster, isAtRest } = sources;
+  return {
+    ...{ nodeId, replicaId, cluster, isAtRest },
+    placement: await readPlacement(folder),
+    replicas: await readStoredReplicas(kv, witness, cluster.shardCount),
+  };
+}
+
+async function readPlacement(folder: string): Promise<PlacementDocument | null> {
+  try {
+    return JSON.parse(await readFile(join(folder, PLACEMENT_FILE), 'utf8')) as PlacementDocument;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Of a node that does not run. Throws {@link Refusal} when one does, or the folder is none of a metadata node. */
+export async function readFolderRecords(path: string): Promise<NodeRecords> {
+  const stored = await readNodeFile(path);
+  if (stored?.role !== 'metadata') throw new Refusal(`${path} is not the folder of a metadata node`);
+  const { nodeId, cluster } = stored;
+  if (cluster === undefined) throw new Refusal(`${path} is of a node that has never joined a cluster`);
+  await using closing = new AsyncDisposableStack();
+  const dataDir = await openDataDir({ path, shards: cluster.shardCount });
+  closing.defer(() => dataDir.close());
+  await access(join(dataDir.path, METADATA_FOLDER)).catch(() => {
+    throw new Refusal(`${path} has no database`);
+  });
+  const kv = await openMetadataKv(dataDir.path);
+  closing.defer(() => kv.close());
+  const replicaId = await readDatabaseId(kv);
+  if (replicaId === undefined) throw new Refusal(`the database of ${path} is empty`);
+  const witness = await openWitnessFile(witnessPath(dataDir.path), systemClock);
+  closing.defer(() => witness.close());
+  const sources = { folder: dataDir.path, nodeId, replicaId, kv, witness, cluster };
+  return await readNodeRecords({ ...sources, isAtRest: true });
+}

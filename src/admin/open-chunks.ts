@@ -1,0 +1,61 @@
+// Chunks over all disks of the cluster, as gateways and metadata nodes see them: the placement map as it becomes known,
+// connections to storage nodes, copies. Wiring only.
+
+import { must } from '../base/assert.ts';
+import { type ReachedDisks, reachDisks } from '../chunks/copies/reach-disks.ts';
+import { createReplicatedChunks, type ReplicatedChunks } from '../chunks/copies/replicated-chunks.ts';
+import { createKnownPlacement, type KnownPlacement } from '../chunks/placement/known-placement.ts';
+import { NO_PLACEMENT } from '../chunks/placement/placement.ts';
+import { placementOf } from '../chunks/placement/placement-document.ts';
+import type { Config } from '../config/schema.ts';
+import { createChunkClient } from '../platform/chunk-http/client.ts';
+import type { PeerCredentials } from '../platform/chunk-http/peer-proof.ts';
+import { type JoinedCluster, securityOf } from './join-cluster.ts';
+import type { Surroundings } from './process-context.ts';
+
+export async function openChunks(
+  { config, clock, log, closing }: Surroundings,
+  joined: JoinedCluster,
+  onReleased?: (buffer: ArrayBuffer) => void,
+): Promise<{ chunks: ReplicatedChunks; placement: KnownPlacement; directory: ReachedDisks }> {
+  const placement = watchPlacement(joined);
+  const client = createChunkClient({
+    clusterId: joined.identity.clusterId,
+    credentials: chunkCredentials(config, joined),
+    clock,
+    onMapVersion: (version) => placement.hear(version),
+  });
+  closing.defer(() => client.close());
+  const near = config.node.zone === undefined ? {} : { zone: config.node.zone };
+  const directory = reachDisks(client);
+  joined.onMembers((members) => directory.learn(members));
+  const chunks = createReplicatedChunks({
+    ...{ placement, directory, clock, log, near },
+    ...(onReleased && { onReleased }),
+  });
+  closing.defer(() => chunks.close());
+  return { chunks, placement, directory };
+}
+
+/** The newest map that is known here; one without disks until the first has been made. */
+export function watchPlacement(joined: JoinedCluster): KnownPlacement {
+  const { placementMap } = joined.coordinator;
+  const placement = createKnownPlacement(NO_PLACEMENT, () => {
+    // Told by a node, before the watch has told: looked up at once.
+    placementMap.read().then(
+      (stored) => stored && placement.learn(placementOf(stored.document)),
+      () => {},
+    );
+  });
+  placementMap.watch(({ document }) => placement.learn(placementOf(document)), joined.stopping);
+  return placement;
+}
+
+export function chunkCredentials(
+  config: Config,
+  { credentials }: Pick<JoinedCluster, 'credentials'>,
+): PeerCredentials {
+  const security = securityOf(config);
+  if (security.mode === 'secret') return { kind: 'secret', secret: security.secret };
+  return { kind: 'tls', ...must(credentials.certificates, 'nodes that have no secret have certificates') };
+}

@@ -1,0 +1,108 @@
+// The two databases of the embedded form, each with a committer thread of its own: metadata and chunks do not wait for
+// one another's syncs. Wiring only.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Refusal } from '../base/refusal.ts';
+import { cacheRows } from '../metadata/engine/cached-rows.ts';
+import type { CommitGroup } from '../platform/rocksdb/commit-queue.ts';
+import { KvOpenError, openRocksdbKv } from '../platform/rocksdb/rocksdb-kv.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { TelemetryPort } from '../ports/telemetry.ts';
+
+const MiB = 1024 * 1024;
+
+/** Names of the databases, in the folder of a single node and in those of the roles. */
+export const METADATA_FOLDER = 'metadata';
+export const CHUNKS_FOLDER = 'chunks';
+
+// `usage` tells of the first column, so the one that holds the bytes is first (rocksdb-kv.ts). Together the memtables of
+// a server that writes bodies of one kind take some 160 MiB: two of 64 MiB for these, and the rows'.
+export const METADATA_COLUMNS = {
+  bodies: { reads: 'sync', content: 'ciphertext', cacheBytes: 64 * MiB, isPrefixFree: true },
+  rows: { reads: 'sync', content: 'rows', cacheBytes: 64 * MiB },
+} as const;
+export const CHUNK_COLUMNS = {
+  data: { reads: 'async', content: 'ciphertext', isPrefixFree: true },
+  index: { reads: 'sync', content: 'rows', memtableBytes: MiB },
+} as const;
+
+/**
+ * Whether no database has been made yet, also where a first start was cut short. Throws {@link Refusal} when metadata is
+ * missing beside chunks: to an empty one all of them would be orphans, and be dropped (R32).
+ */
+export function isWithoutDatabase(folder: string): boolean {
+  const isWithout = !isMade(folder, METADATA_FOLDER);
+  if (isWithout && isMade(folder, CHUNKS_FOLDER)) throw missing(folder, METADATA_FOLDER);
+  return isWithout;
+}
+
+/** A file that RocksDB makes last. */
+function isMade(folder: string, name: string): boolean {
+  return existsSync(join(folder, name, 'CURRENT'));
+}
+
+function missing(folder: string, name: string): Refusal {
+  return new Refusal(
+    `The database ${join(folder, name)} is missing beside the other one: put it back (is its file system mounted?).`,
+  );
+}
+
+export async function openDatabases(options: {
+  folder: string;
+  telemetry: TelemetryPort;
+  closing: AsyncDisposableStack;
+  /** A database has failed for good (R20). */
+  onFatal(error: Error): void;
+  /** Takes back the memory of chunks that are written. */
+  onReleased(buffer: ArrayBuffer): void;
+}): Promise<{ metadataKv: KvPort; chunkKv: KvPort }> {
+  const { folder, telemetry, closing, onFatal, onReleased } = options;
+  const measure = (store: string) => (group: CommitGroup) => {
+    telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, { store });
+    // The disk's answer: a group that is not synced ends in memory.
+    if (group.isSynced)
+      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
+    telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
+  };
+  const open = async (database: Parameters<typeof openRocksdbKv>[0]) => {
+    const kv = await openRocksdbKv(database).catch((error: unknown) => {
+      throw error instanceof KvOpenError ? refusalOf(error, folder, database.folder) : error;
+    });
+    closing.defer(() => kv.close());
+    kv.failed.then(onFatal);
+    return kv;
+  };
+  const openingMetadata = open({
+    folder: join(folder, METADATA_FOLDER),
+    columns: METADATA_COLUMNS,
+    onGroup: measure('metadata'),
+  });
+  if (!isMade(folder, CHUNKS_FOLDER) && (await isUsed(await openingMetadata))) {
+    throw missing(folder, CHUNKS_FOLDER);
+  }
+  const openingChunks = open({
+    folder: join(folder, CHUNKS_FOLDER),
+    columns: CHUNK_COLUMNS,
+    onGroup: measure('chunks'),
+    onReleased,
+  });
+  // What has been opened beside a failure must be there to be closed.
+  await Promise.allSettled([openingMetadata, openingChunks]);
+  return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
+}
+
+/** What the operator can do about a database that does not open. */
+function refusalOf(error: KvOpenError, folder: string, database: string): Refusal {
+  if (error.code === 'LOCKED') return new Refusal(error.message);
+  const remedy =
+    database === join(folder, CHUNKS_FOLDER)
+      ? `\`holdfast salvage --data-dir ${folder}\` shows what of it is lost, and can go on with the rest`
+      : 'restore the data folder from a backup (docs/backup.md)';
+  return new Refusal(`${error.message}.\nIf the disk is sound and mounted: ${remedy}.`);
+}
+
+/** Nothing is written to the metadata before both databases have been made. */
+async function isUsed(metadataKv: KvPort): Promise<boolean> {
+  const everything = { column: 'rows', gte: Uint8Array.of(0), lt: Uint8Array.of(0xff, 0xff, 0xff) };
+  return (await metadataKv.range({ ...everything, limit: 1 })).length > 0;
+}

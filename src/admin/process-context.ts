@@ -1,0 +1,19 @@
+// What every part of a server is given when it is wired.
+
+import type { Config } from '../config/schema.ts';
+import type { LoopWatch } from '../platform/telemetry/loop-watch.ts';
+import type { PromTelemetry } from '../platform/telemetry/prom-telemetry.ts';
+import type { RecentErrors } from '../platform/telemetry/recent-errors.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+
+export interface Surroundings {
+  config: Config;
+  log: RecentErrors;
+  telemetry: PromTelemetry;
+  clock: ClockPort;
+  random: RandomPort;
+  /** How late the event loop of this process has been. */
+  loop: LoopWatch;
+  /** Takes over what closes the parts; they close in the reverse order of their opening. */
+  closing: AsyncDisposableStack;
+}

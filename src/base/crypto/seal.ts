@@ -1,0 +1,140 @@
+// Sealing the chunks of a blob: AES-256-GCM in pieces, so that a range is read without the rest of its chunk. A sealed
+// chunk is its pieces in order, each followed by its tag; plaintext to be sealed already lies with these gaps, so that
+// sealing happens in place and needs no second buffer.
+// Nonces are counted, not random: a data key belongs to one blob and seals each position once (R24).
+import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { assert } from '../assert.ts';
+import { freeMemory } from '../free-memory.ts';
+import { TAG_BYTES } from './aead.ts';
+
+/** What every piece of a chunk is bound to, besides its index. */
+export interface ChunkPosition {
+  /** 32 hex digits. */
+  blobId: string;
+  chunkIndex: number;
+  /** The last chunk of the blob: its last piece says so, and a blob cannot be cut short unnoticed. */
+  isLastChunk: boolean;
+  /** Plaintext bytes of the chunk. */
+  sizeBytes: number;
+  /** Plaintext bytes per piece; the last one may be shorter. */
+  pieceBytes: number;
+}
+
+/** Ciphers work in steps that stay in the processor's cache, together with whatever else reads the plaintext. */
+const STEP_BYTES = 64 * 1024;
+
+export function pieceCount(position: Pick<ChunkPosition, 'sizeBytes' | 'pieceBytes'>): number {
+  return Math.ceil(position.sizeBytes / position.pieceBytes);
+}
+
+/** Bytes of a chunk once sealed. */
+export function sealedBytes(position: Pick<ChunkPosition, 'sizeBytes' | 'pieceBytes'>): number {
+  return position.sizeBytes + pieceCount(position) * TAG_BYTES;
+}
+
+/** Where a piece begins in the sealed chunk, and its plaintext size. */
+function pieceSpan(position: ChunkPosition, piece: number): { offsetBytes: number; sizeBytes: number } {
+  const { pieceBytes } = position;
+  assert(piece >= 0 && piece < pieceCount(position), 'a piece of the chunk');
+  return {
+    offsetBytes: piece * (pieceBytes + TAG_BYTES),
+    sizeBytes: Math.min(pieceBytes, position.sizeBytes - piece * pieceBytes),
+  };
+}
+
+/** Copies plaintext to where it belongs in a chunk that is to be sealed; `offsetBytes` is of the plaintext. */
+export function layPlaintext(
+  chunk: Uint8Array,
+  plaintext: Uint8Array,
+  at: { offsetBytes: number; pieceBytes: number },
+): void {
+  let { offsetBytes } = at;
+  let copiedBytes = 0;
+  while (copiedBytes < plaintext.length) {
+    const piece = Math.floor(offsetBytes / at.pieceBytes);
+    const roomBytes = (piece + 1) * at.pieceBytes - offsetBytes;
+    const part = plaintext.subarray(copiedBytes, copiedBytes + roomBytes);
+    chunk.set(part, offsetBytes + piece * TAG_BYTES);
+    copiedBytes += part.length;
+    offsetBytes += part.length;
+  }
+}
+
+/**
+ * Seals in place; `onPlaintext` sees each part of the plaintext, in order, before it is gone. Gives the CRC32 of the
+ * sealed chunk, taken while its parts are in the cache.
+ */
+export function sealChunk(options: {
+  dataKey: Uint8Array;
+  position: ChunkPosition;
+  chunk: Uint8Array;
+  onPlaintext(part: Uint8Array): void;
+}): number {
+  const { dataKey, position, chunk, onPlaintext } = options;
+  assert(chunk.length === sealedBytes(position), 'a chunk has room for its tags');
+  const key = createSecretKey(dataKey);
+  let checksum = 0;
+  for (let piece = 0; piece < pieceCount(position); piece++) {
+    const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
+    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(position, piece));
+    cipher.setAAD(associatedData(position, piece));
+    const endBytes = offsetBytes + sizeBytes;
+    for (let at = offsetBytes; at < endBytes; at += STEP_BYTES) {
+      const part = chunk.subarray(at, Math.min(at + STEP_BYTES, endBytes));
+      onPlaintext(part);
+      const sealed = cipher.update(part);
+      chunk.set(sealed, at);
+      checksum = crc32(sealed, checksum);
+      freeMemory(sealed);
+    }
+    cipher.final();
+    const tag = cipher.getAuthTag();
+    chunk.set(tag, endBytes);
+    checksum = crc32(tag, checksum);
+  }
+  return checksum;
+}
+
+/** The plaintext of one piece, in fresh memory; undefined when key, position or bytes are not those of the sealing. */
+export function openPiece(options: {
+  dataKey: Uint8Array;
+  position: ChunkPosition;
+  chunk: Uint8Array;
+  piece: number;
+}): Buffer | undefined {
+  const { dataKey, position, chunk, piece } = options;
+  if (chunk.length !== sealedBytes(position)) return undefined;
+  const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
+  const endBytes = offsetBytes + sizeBytes;
+  const key = createSecretKey(dataKey);
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(position, piece), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(associatedData(position, piece));
+  decipher.setAuthTag(chunk.subarray(endBytes, endBytes + TAG_BYTES));
+  const plaintext = decipher.update(chunk.subarray(offsetBytes, endBytes));
+  try {
+    decipher.final();
+  } catch {
+    return undefined;
+  }
+  return plaintext;
+}
+
+function nonceOf(position: ChunkPosition, piece: number): Uint8Array {
+  const nonce = Buffer.alloc(12);
+  nonce.writeUInt32BE(position.chunkIndex, 0);
+  nonce.writeUInt32BE(piece, 4);
+  return nonce;
+}
+
+/** blob id 16 | chunk 4 | piece 4 | last 1 */
+function associatedData(position: ChunkPosition, piece: number): Uint8Array {
+  const bytes = Buffer.alloc(25);
+  bytes.write(position.blobId, 'hex');
+  bytes.writeUInt32BE(position.chunkIndex, 16);
+  bytes.writeUInt32BE(piece, 20);
+  bytes[24] = position.isLastChunk && piece === pieceCount(position) - 1 ? 1 : 0;
+  return bytes;
+}

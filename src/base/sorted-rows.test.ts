@@ -1,0 +1,51 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { compareBytes } from './bytes/bytes.ts';
+import { SortedRows } from './sorted-rows.ts';
+
+const keys = fc.uint8Array({ minLength: 0, maxLength: 3 }).map((bytes) => bytes.map((byte) => byte & 0xc1));
+
+test('behaves as a plain list of rows kept in order', () => {
+  const steps = fc.array(fc.record({ key: keys, value: fc.option(fc.nat(), { nil: null }) }), {
+    maxLength: 60,
+  });
+  fc.assert(
+    fc.property(steps, keys, keys, (changes, gte, lt) => {
+      const rows = new SortedRows<number>();
+      let model: { key: Uint8Array; value: number }[] = [];
+      for (const { key, value } of changes) {
+        const before = model.find((row) => compareBytes(row.key, key) === 0)?.value;
+        model = model.filter((row) => compareBytes(row.key, key) !== 0);
+        if (value === null) rows.delete(key);
+        else {
+          expect(rows.set(key, value)).toBe(before);
+          model.push({ key, value });
+        }
+      }
+      model.sort((a, b) => compareBytes(a.key, b.key));
+      const inRange = model.filter((row) => compareBytes(row.key, gte) >= 0 && compareBytes(row.key, lt) < 0);
+      expect(Array.from(rows.between(gte, lt), ({ key, value }) => [...key, value])).toEqual(
+        inRange.map(({ key, value }) => [...key, value]),
+      );
+      expect(rows.size).toBe(model.length);
+      for (const { key, value } of model) expect(rows.get(key)?.value).toBe(value);
+    }),
+  );
+});
+
+test('keeps its order over many rows, added in any order and taken away again', () => {
+  const rows = new SortedRows<number>();
+  const count = 5000;
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const keyOf = (at: number) => bytes(String((at * 7919) % count).padStart(5, '0'));
+  for (let at = 0; at < count; at++) rows.set(keyOf(at), at);
+  const all = () =>
+    Array.from(rows.between(bytes('0'), bytes('9')), ({ key }) => Buffer.from(key).toString());
+  expect(all()).toEqual(Array.from({ length: count }, (_, at) => String(at).padStart(5, '0')));
+  for (let at = 0; at < count; at++) if (at % 10 !== 0) rows.delete(keyOf(at));
+  expect(all()).toHaveLength(count / 10);
+  for (let at = 0; at < count; at += 10) rows.delete(keyOf(at));
+  expect(all()).toEqual([]);
+  rows.set(bytes('1'), 1);
+  expect(rows.get(bytes('1'))?.value).toBe(1);
+});

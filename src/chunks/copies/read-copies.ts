@@ -1,0 +1,156 @@
+// Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one has
+// not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk
+// has said so.
+
+import type { ChunkId, ChunkRead } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskDirectory } from '../../ports/disk-chunks.ts';
+import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { ChunkUnread } from '../../types/chunk-refusals.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { chunkName } from '../../types/names.ts';
+import { othersOf, readingOrder, type Whereabouts } from './candidates.ts';
+import type { DiskHealth } from './disk-health.ts';
+
+export interface ReadParts {
+  directory: DiskDirectory;
+  health: DiskHealth;
+  near: Whereabouts;
+  clock: ClockPort;
+  log: Logger;
+}
+
+export interface ChunkToRead {
+  id: ChunkId;
+  isProven: boolean;
+  map: PlacementMap;
+}
+
+/** Why attempts and waits end: one for all, because an exception with its stack costs more than they do. */
+const SETTLED = new Error('another copy was sooner');
+
+/** Rejects with AppError ServiceUnavailable when no copy was found and not every disk has answered. */
+export function readCopies(parts: ReadParts, chunk: ChunkToRead): Promise<ChunkRead> {
+  return new CopyRead(parts, chunk).done;
+}
+
+class CopyRead {
+  readonly done: Promise<ChunkRead>;
+  readonly #parts: ReadParts;
+  readonly #chunk: ChunkToRead;
+  /** And those of before a pending change. */
+  readonly #owners: PlacedDisk[];
+  readonly #others: PlacedDisk[];
+  /** In the order of being asked. */
+  readonly #pending = new Set<PlacedDisk>();
+  readonly #failures: unknown[] = [];
+  readonly #outcome = Promise.withResolvers<ChunkRead>();
+  /** Ends the other attempts, and the waits. */
+  readonly #settled = new AbortController();
+  #hasDamage = false;
+
+  constructor(parts: ReadParts, chunk: ChunkToRead) {
+    const { map, id } = chunk;
+    this.#parts = parts;
+    this.#chunk = chunk;
+    this.done = this.#outcome.promise;
+    this.#owners = readingOrder(map, id, parts);
+    const first = new Set(this.#owners);
+    this.#others = othersOf(map, id).filter((disk) => !first.has(disk));
+    // Where no disk is known, none has said that it is missing.
+    if (map.disks.length === 0) this.#failures.push(new Error('no placement is known'));
+    this.#askNext();
+    void this.#hedge();
+  }
+
+  #askNext(): void {
+    const owner = this.#owners.shift();
+    if (owner !== undefined) {
+      this.#ask(owner);
+      return;
+    }
+    while (this.#pending.size < LIMITS.copySearchDisksMax) {
+      const other = this.#others.shift();
+      if (other === undefined) break;
+      this.#ask(other);
+    }
+    if (this.#pending.size === 0) this.#conclude();
+  }
+
+  #ask(disk: PlacedDisk): void {
+    const { directory, health } = this.#parts;
+    const { id, isProven } = this.#chunk;
+    this.#pending.add(disk);
+    health.asked(disk.id, 'read');
+    const get = async () => directory.chunksOf(disk).get(id, { isProven, signal: this.#settled.signal });
+    get().then(
+      (read) => this.#hasAnswered(disk, read),
+      (error: unknown) => this.#hasFailed(disk, error),
+    );
+  }
+
+  #hasAnswered(disk: PlacedDisk, read: ChunkRead): void {
+    const { health, log } = this.#parts;
+    health.answered(disk.id, 'read');
+    if (this.#settled.signal.aborted) return;
+    if (read.kind === 'found') {
+      for (const earlier of this.#pending) {
+        if (earlier === disk) break;
+        health.wasSlow(earlier.id, 'read');
+      }
+      this.#settle(() => this.#outcome.resolve(read));
+      return;
+    }
+    this.#pending.delete(disk);
+    if (read.kind === 'damaged') {
+      this.#hasDamage = true;
+      log.error({ ...this.#chunk.id, disk: disk.id }, 'copy-damaged');
+    }
+    this.#askNext();
+  }
+
+  #hasFailed(disk: PlacedDisk, error: unknown): void {
+    if (this.#settled.signal.aborted) return;
+    const { health } = this.#parts;
+    this.#pending.delete(disk);
+    if (error instanceof ChunkUnread) health.couldNotRead(disk.id, chunkName(this.#chunk.id));
+    else if (!(error instanceof AppError && error.code === 'SlowDown')) health.failed(disk.id);
+    this.#failures.push(error);
+    this.#askNext();
+  }
+
+  /** Whoever does not answer soon is not waited for alone; in the end nobody is. */
+  async #hedge(): Promise<void> {
+    const { clock } = this.#parts;
+    const endMs = clock.monotonicMs() + LIMITS.copyReadMaxMs;
+    while (!this.#settled.signal.aborted) {
+      await clock.sleep(LIMITS.copyReadHedgeMs, this.#settled.signal);
+      if (this.#settled.signal.aborted) return;
+      if (clock.monotonicMs() >= endMs) {
+        this.#failures.push(new Error(`${this.#pending.size} disks do not answer`));
+        this.#conclude();
+        return;
+      }
+      this.#askNext();
+    }
+  }
+
+  #conclude(): void {
+    if (this.#failures.length > 0) {
+      const { id } = this.#chunk;
+      const silentCount = this.#failures.length;
+      this.#parts.log.error({ ...id, silentCount, err: this.#failures[0] }, 'chunk-found-nowhere');
+      const cause = new AggregateError(this.#failures, 'not every disk has answered');
+      this.#settle(() => this.#outcome.reject(new AppError('ServiceUnavailable', { cause })));
+      return;
+    }
+    this.#settle(() => this.#outcome.resolve({ kind: this.#hasDamage ? 'damaged' : 'missing' }));
+  }
+
+  #settle(tell: () => void): void {
+    this.#settled.abort(SETTLED);
+    tell();
+  }
+}

@@ -1,0 +1,150 @@
+// Reads of the bytes of one disk's chunks that come to an end. A drive may leave one unanswered for as long as it likes: then
+// nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so it keeps
+// its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
+// them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
+
+import { OVER } from '../../base/async/over.ts';
+import { toHex } from '../../base/bytes/bytes.ts';
+import { Corruption } from '../../base/corruption.ts';
+import { DriveHangs } from '../../base/drive-hangs.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import { ChunkUnread } from '../../types/chunk-refusals.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+
+/** Only a slice in which this process ran is counted, so that one that was stopped does not blame its drive. */
+const SLICES = 4;
+const HANG_SLICES = 20;
+const LATE = Symbol('late');
+
+export interface ChunkReadsDeps {
+  kv: Pick<KvPort, 'getMany'>;
+  clock: Pick<ClockPort, 'sleep'>;
+  /** Told once, when the drive has answered too few reads for LIMITS.chunkReadsHangMs. */
+  onHangs?: (error: DriveHangs) => void;
+}
+
+type Values = (Uint8Array | undefined)[];
+
+export class ChunkReads {
+  readonly #kv: ChunkReadsDeps['kv'];
+  readonly #clock: ChunkReadsDeps['clock'];
+  readonly #onHangs: ChunkReadsDeps['onHangs'];
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
+  /** Without a name where the chunk has been written anew. */
+  readonly #unanswered = new Set<{ name: string | undefined }>();
+
+  #isWatched = false;
+
+  constructor({ kv, clock, onHangs }: ChunkReadsDeps) {
+    this.#kv = kv;
+    this.#clock = clock;
+    this.#onHangs = onHangs;
+  }
+
+  /**
+   * As KvPort has it, of chunks one by one. Where the bytes could not be read, and are not known to be lost, it rejects with
+   * ChunkUnread.
+   */
+  async getMany(column: string, keys: readonly Uint8Array[]): Promise<Values> {
+    const [key] = keys;
+    if (column !== 'data' || key === undefined) return this.#kv.getMany(column, keys);
+    const name = toHex(key);
+    await this.#enter(name);
+    return this.#read(name, keys);
+  }
+
+  /** What is read of it from now on lies elsewhere. */
+  wasReplaced(key: Uint8Array): void {
+    const name = toHex(key);
+    for (const read of this.#unanswered) if (read.name === name) read.name = undefined;
+  }
+
+  #refuse(name: string): void {
+    for (const read of this.#unanswered)
+      if (read.name === name) throw new ChunkUnread(new Error('an earlier read of it has not been answered'));
+    if (!this.#isRefusing()) return;
+    const cause = new Error(`the drive has left ${this.#unanswered.size} reads unanswered`);
+    throw new AppError('ServiceUnavailable', { cause });
+  }
+
+  async #read(name: string, keys: readonly Uint8Array[]): Promise<Values> {
+    const reading = this.#kv.getMany('data', keys);
+    const left = () => this.#leave();
+    // Not before it is answered, late or not: until then it has its thread.
+    reading.then(left, left);
+    const over = new AbortController();
+    try {
+      const outcome = await Promise.race([reading, this.#late(over.signal)]);
+      if (outcome !== LATE) return outcome;
+    } catch (error) {
+      throw error instanceof Corruption || error instanceof AppError ? error : new ChunkUnread(error);
+    } finally {
+      over.abort(OVER);
+    }
+    const unanswered = { name };
+    this.#unanswered.add(unanswered);
+    const ended = () => void this.#unanswered.delete(unanswered);
+    reading.then(ended, ended);
+    if (this.#isRefusing()) {
+      // No place comes free for them, and they are to hear so.
+      for (const wake of this.#waiting.splice(0)) wake();
+      void this.#watch();
+    }
+    throw new ChunkUnread(new Error(`the drive has not answered for ${LIMITS.chunkReadMaxMs / 1000} s`));
+  }
+
+  #isRefusing(): boolean {
+    return this.#unanswered.size >= LIMITS.chunkReadsUnansweredMax;
+  }
+
+  async #watch(): Promise<void> {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    for (let slice = 0; slice < HANG_SLICES; slice++) {
+      await this.#clock.sleep(LIMITS.chunkReadsHangMs / HANG_SLICES);
+      if (this.#isRefusing()) continue;
+      this.#isWatched = false;
+      return;
+    }
+    const text = `the drive has left ${this.#unanswered.size} reads unanswered`;
+    this.#onHangs?.(new DriveHangs(`${text} for ${LIMITS.chunkReadsHangMs / 1000} s`));
+  }
+
+  async #late(signal: AbortSignal): Promise<typeof LATE> {
+    for (let slice = 0; slice < SLICES && !signal.aborted; slice++)
+      await this.#clock.sleep(LIMITS.chunkReadMaxMs / SLICES, signal);
+    return LATE;
+  }
+
+  /** No more at once than there are threads for: what waits for one is not waiting for the drive. */
+  async #enter(name: string): Promise<void> {
+    this.#refuse(name);
+    for (let hasWaited = false; this.#underWay >= LIMITS.chunkReadsAtOnceMax; hasWaited = true) {
+      // Whose place was taken by one that came just then is the next in turn again.
+      await new Promise<void>((resolve) =>
+        hasWaited ? this.#waiting.unshift(resolve) : this.#waiting.push(resolve),
+      );
+      // Found out while it waited.
+      this.#refuseOrPass(name);
+    }
+    this.#underWay++;
+  }
+
+  /** A turn that was not taken is the next one's. */
+  #refuseOrPass(name: string): void {
+    try {
+      this.#refuse(name);
+    } catch (error) {
+      if (this.#underWay < LIMITS.chunkReadsAtOnceMax) this.#waiting.shift()?.();
+      throw error;
+    }
+  }
+
+  #leave(): void {
+    this.#underWay--;
+    this.#waiting.shift()?.();
+  }
+}

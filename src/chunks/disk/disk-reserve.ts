@@ -1,0 +1,142 @@
+// Refuses what grows before a file system is full, so that deletes, retention changes and the store's own upkeep still
+// have room (R20). It measures now and then, and counts what it has let through beside that.
+import { sealedBytes } from '../../base/crypto/seal.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskReservePort, DiskSpace } from '../../ports/disk-reserve.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { LIMITS } from '../../types/limits.ts';
+
+const MEASURE_EVERY_MS = 1000;
+/** Nothing is refused by an older measure. */
+const REFUSE_BY_MS = 100;
+/** What is written takes its room twice for a while: in the log and in a table. */
+const ROOM_PER_BYTE = 2;
+/** Refusals are logged together, once in this time. */
+const WARN_EVERY_MS = 60_000;
+const LARGEST_CHUNK_BYTES = sealedBytes({
+  sizeBytes: LIMITS.chunkBytesMax,
+  pieceBytes: LIMITS.sealPieceBytes,
+});
+
+export function createDiskReserve(deps: {
+  readSpace(): Promise<DiskSpace>;
+  clock: ClockPort;
+  /** Default: a share of the file system, within bounds (LIMITS). */
+  reserveBytes?: number;
+  /** Told of refusals, at most once a minute. */
+  log?: Pick<Logger, 'warn'>;
+}): DiskReservePort {
+  const { readSpace, clock, log } = deps;
+  let refusedCount = 0;
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
+  let known: { space: DiskSpace; atMs: number } | undefined;
+  let measuring: Promise<DiskSpace> | undefined;
+  /** Of writes under way. */
+  let heldBytes = 0;
+  /** Of writes that have ended since the last measure. */
+  let writtenBytes = 0;
+
+  function measure(): Promise<DiskSpace> {
+    measuring ??= readSpace()
+      .then((space) => {
+        known = { space, atMs: clock.monotonicMs() };
+        writtenBytes = 0;
+        return space;
+      })
+      .finally(() => {
+        measuring = undefined;
+      });
+    return measuring;
+  }
+
+  async function measureIfOlder(ageMs: number): Promise<void> {
+    if (known === undefined || clock.monotonicMs() - known.atMs > ageMs) await measure();
+  }
+
+  function warnOfRefusal(): void {
+    refusedCount++;
+    if (log === undefined || clock.monotonicMs() - warnedAtMs < WARN_EVERY_MS) return;
+    warnedAtMs = clock.monotonicMs();
+    log.warn({ refusedCount, ...known?.space }, 'disk-full');
+    refusedCount = 0;
+  }
+
+  function hasRoom(neededBytes: number): boolean {
+    if (known === undefined) return false;
+    const { space } = known;
+    const leftBytes = space.freeBytes - heldBytes - writtenBytes - neededBytes;
+    return leftBytes >= (deps.reserveBytes ?? reserveOf(space));
+  }
+
+  return {
+    measure,
+    async hold(sizeBytes) {
+      const neededBytes = sizeBytes * ROOM_PER_BYTE;
+      await measureIfOlder(MEASURE_EVERY_MS);
+      if (!hasRoom(neededBytes)) await measureIfOlder(REFUSE_BY_MS);
+      if (!hasRoom(neededBytes)) {
+        warnOfRefusal();
+        return undefined;
+      }
+      heldBytes += neededBytes;
+      return {
+        release() {
+          heldBytes -= neededBytes;
+          writtenBytes += neededBytes;
+        },
+      };
+    },
+  };
+}
+
+/** Where operators are told of a file system, in bytes that it has free. */
+export interface RoomLimits {
+  /** It takes nothing that grows. */
+  fullBelowBytes: number;
+  /** It will soon be full. */
+  scarceBelowBytes: number;
+}
+
+export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
+  const fullBelowBytes = reserveOf(space);
+  return { fullBelowBytes, scarceBelowBytes: LIMITS.diskReservesTold * fullBelowBytes };
+}
+
+/** Of a disk with chunks: what fills it refuses the next one, and so comes to rest above the reserve. */
+export function chunkRoomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
+  const limits = roomLimitsOf(space);
+  const fullBelowBytes = limits.fullBelowBytes + ROOM_PER_BYTE * LARGEST_CHUNK_BYTES;
+  return { fullBelowBytes, scarceBelowBytes: Math.max(limits.scarceBelowBytes, fullBelowBytes) };
+}
+
+/** The room of a file system as operators are told of it: tables, alarms and metrics all go by this. */
+export interface Room extends DiskSpace, RoomLimits {
+  state: 'ok' | 'scarce' | 'full';
+}
+
+/** `holdsChunks`: it is a disk with chunks, and not of metadata alone. */
+export function roomOf(space: DiskSpace, { holdsChunks }: { holdsChunks: boolean }): Room {
+  const limits = holdsChunks ? chunkRoomLimitsOf(space) : roomLimitsOf(space);
+  const { freeBytes, totalBytes } = space;
+  const isScarce = freeBytes < limits.scarceBelowBytes;
+  const state = freeBytes < limits.fullBelowBytes ? 'full' : isScarce ? 'scarce' : 'ok';
+  return { freeBytes, totalBytes, ...limits, state };
+}
+
+/** The room of a disk with chunks, from what it says that it holds. */
+export function chunkRoomOf(usage: { diskFreeBytes: number; diskTotalBytes: number }): Room {
+  const space = { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskTotalBytes };
+  return roomOf(space, { holdsChunks: true });
+}
+
+/** Whether a disk with this room takes no new chunks of full size. */
+export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number }): boolean {
+  return chunkRoomOf(usage).state === 'full';
+}
+
+/** What is kept free of a file system, by default. */
+function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
+  const shareBytes = totalBytes * LIMITS.diskReserveShare;
+  const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
+  return Math.round(Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax));
+}

@@ -1,0 +1,99 @@
+// The two halves of each chunk brought together again after tables of a disk were lost: a chunk without its bytes is no chunk,
+// bytes without their row get one. What the bytes are worth their tags say to whoever reads them.
+import { crc32 } from 'node:zlib';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { KvPort, KvPut } from '../../ports/kv.ts';
+import {
+  dataBounds,
+  dataKey,
+  decodeIndexRow,
+  encodeIndexRow,
+  encodeTotals,
+  indexBounds,
+  indexKey,
+  keyBehind,
+  parseDataKey,
+  parseIndexKey,
+  TOTALS_KEY,
+} from './keyspace.ts';
+
+const PAGE_ROWS = 500;
+
+export interface JoinedHalves {
+  /** Chunks of which the bytes are gone. */
+  lostCount: number;
+  /** Chunks of which the row was gone, and is there again. */
+  regainedCount: number;
+}
+
+/** Durable when it resolves. Nobody else may write. */
+export async function joinHalves(kv: KvPort, clock: ClockPort): Promise<JoinedHalves> {
+  const lostCount = await dropEmptyRows(kv);
+  const regainedCount = await regainRows(kv, clock);
+  await recount(kv);
+  return { lostCount, regainedCount };
+}
+
+async function dropEmptyRows(kv: KvPort): Promise<number> {
+  let lostCount = 0;
+  for await (const rows of pagesOf(kv, { column: 'index', ...indexBounds() })) {
+    const ids = rows.map(({ key }) => parseIndexKey(key));
+    const known = await presentKeys(kv, 'data', ids.map(dataKey));
+    const gone = rows.filter((_, at) => !known[at]);
+    lostCount += gone.length;
+    if (gone.length > 0) await kv.commit(gone.map(({ key }) => ({ column: 'index', key, value: null })));
+  }
+  return lostCount;
+}
+
+async function regainRows(kv: KvPort, clock: ClockPort): Promise<number> {
+  let regainedCount = 0;
+  for await (const rows of pagesOf(kv, { column: 'data', ...dataBounds(indexBounds()) })) {
+    const ids = rows.map(({ key }) => parseDataKey(key));
+    const known = await kv.getMany('index', ids.map(indexKey));
+    const puts: KvPut[] = [];
+    for (const [at, id] of ids.entries()) {
+      if (known[at] !== undefined) continue;
+      const [bytes] = await kv.getMany('data', [dataKey(id)]);
+      if (bytes === undefined) continue;
+      const row = { sizeBytes: bytes.length, crc32: crc32(bytes), receivedAtMs: clock.wallMs() };
+      puts.push({ column: 'index', key: indexKey(id), value: encodeIndexRow(row) });
+    }
+    regainedCount += puts.length;
+    if (puts.length > 0) await kv.commit(puts);
+  }
+  return regainedCount;
+}
+
+async function recount(kv: KvPort): Promise<void> {
+  const totals = { chunkCount: 0, liveBytes: 0 };
+  for await (const rows of pagesOf(kv, { column: 'index', ...indexBounds(), keysOnly: false })) {
+    for (const { value } of rows) {
+      totals.chunkCount++;
+      totals.liveBytes += decodeIndexRow(value).sizeBytes;
+    }
+  }
+  await kv.commit([{ column: 'index', key: TOTALS_KEY, value: encodeTotals(totals) }]);
+}
+
+/** Keys alone, of a range from the first of `keys` to the last: values of chunks are large. */
+async function presentKeys(kv: KvPort, column: string, keys: readonly Uint8Array[]): Promise<boolean[]> {
+  const [first, last] = [keys[0], keys.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const found = new Set<string>();
+  for await (const rows of pagesOf(kv, { column, gte: first, lt: keyBehind(last) }))
+    for (const { key } of rows) found.add(Buffer.from(key).toString('hex'));
+  return keys.map((key) => found.has(Buffer.from(key).toString('hex')));
+}
+
+async function* pagesOf(
+  kv: KvPort,
+  range: { column: string; gte: Uint8Array; lt: Uint8Array; keysOnly?: boolean },
+) {
+  for (let gte: Uint8Array | undefined = range.gte; gte !== undefined; ) {
+    const rows = await kv.range({ keysOnly: true, ...range, gte, limit: PAGE_ROWS });
+    yield rows;
+    const last = rows.at(-1);
+    gte = last === undefined || rows.length < PAGE_ROWS ? undefined : keyBehind(last.key);
+  }
+}

@@ -1,0 +1,81 @@
+// Reads rows where a disk may have lost some: a page ends before what cannot be read, and the next one begins behind it.
+// A block that is lost takes with it all rows that lie in it, and nobody can tell which those were.
+import { must } from '../../base/assert.ts';
+import { Corruption } from '../../base/corruption.ts';
+import type { KvPort, KvRow } from '../../ports/kv.ts';
+import { keyBehind } from './keyspace.ts';
+
+export interface PageRange {
+  column: string;
+  gte: Uint8Array;
+  lt: Uint8Array;
+  /** Rows at most. */
+  limit: number;
+  keysOnly?: boolean;
+}
+
+export interface ReadPage {
+  rows: KvRow[];
+  /** Nothing between the two can be read; a page has either this or rows. */
+  lost?: { gte: Uint8Array; lt: Uint8Array };
+  /** Where the next page begins; absent at the end. */
+  next?: Uint8Array;
+}
+
+/** Longer than any key that is looked for. */
+const PROBE_KEY_BYTES = 24;
+
+/** One page, shorter than `limit` where rows are lost. */
+export async function readPage(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<ReadPage> {
+  for (let limit = range.limit; limit > 0; limit = Math.floor(limit / 2)) {
+    const rows = await rangeOrLost(kv, { ...range, limit });
+    if (rows === 'lost') continue;
+    const isEnd = limit === range.limit && rows.length < limit;
+    return isEnd ? { rows } : { rows, next: keyBehind(must(rows.at(-1), 'a row').key) };
+  }
+  const lt = await findReadable(kv, range);
+  return { rows: [], lost: { gte: range.gte, lt }, ...(lt !== range.lt && { next: lt }) };
+}
+
+async function rangeOrLost(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<KvRow[] | 'lost'> {
+  try {
+    return await kv.range(range);
+  } catch (error) {
+    if (error instanceof Corruption) return 'lost';
+    throw error;
+  }
+}
+
+/**
+ * The first key from which on a row can be read, while none can from `gte` on; `lt`: there is none. Found by greater and
+ * greater steps, and then between the last two: what can be read between two lost blocks may be stepped over as well.
+ */
+async function findReadable(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<Uint8Array> {
+  const first = toNumber(range.gte);
+  const end = toNumber(range.lt);
+  const canRead = async (at: bigint) =>
+    at >= end || (await rangeOrLost(kv, { ...range, gte: toKey(at), limit: 1 })) !== 'lost';
+  let lost = first;
+  let step = 1n;
+  while (!(await canRead(first + step))) {
+    lost = first + step;
+    step *= 2n;
+  }
+  let readable = first + step;
+  while (readable - lost > 1n) {
+    const middle = (lost + readable) / 2n;
+    if (await canRead(middle)) readable = middle;
+    else lost = middle;
+  }
+  return readable >= end ? range.lt : toKey(readable);
+}
+
+function toNumber(key: Uint8Array): bigint {
+  const padded = Buffer.alloc(PROBE_KEY_BYTES);
+  padded.set(key);
+  return BigInt(`0x${padded.toString('hex')}`);
+}
+
+function toKey(value: bigint): Uint8Array {
+  return Buffer.from(value.toString(16).padStart(2 * PROBE_KEY_BYTES, '0'), 'hex');
+}

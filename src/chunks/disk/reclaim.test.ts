@@ -1,0 +1,96 @@
+// When the reclaim worker turns a store over; that room then comes back is shown in tests/faults/reclaim.test.ts.
+import { beforeEach, expect, test } from 'vitest';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createReclaim } from './reclaim.ts';
+
+const MiB = 1024 * 1024;
+const MINUTE = 60_000;
+
+let clock: ReturnType<typeof createManualClock>;
+let pendingBytes: number;
+let freeBytes: number;
+let turnCount: number;
+const events: string[] = [];
+let worker: Worker;
+
+beforeEach(() => {
+  clock = createManualClock(1e12);
+  pendingBytes = 0;
+  freeBytes = 1e12;
+  turnCount = 0;
+  events.length = 0;
+  const note = (_fields: object, event: string) => void events.push(event);
+  worker = createReclaim({
+    name: 'reclaim',
+    kv: {
+      async turnOver() {
+        turnCount++;
+        return true;
+      },
+    },
+    pendingBytes: async () => pendingBytes,
+    reserve: { measure: async () => ({ freeBytes, totalBytes: 2e12 }) },
+    clock,
+    log: { debug: note, info: note, warn: note, error: note },
+    afterBytes: 64 * MiB,
+    delayMs: 5 * MINUTE,
+  });
+});
+
+/** Works and waits as the runner does; the time it was told to wait. */
+async function unit(): Promise<number> {
+  const outcome = await worker.work(new AbortController().signal);
+  if (outcome.state !== 'idle') throw new Error('one unit is all there is to do');
+  clock.advance(outcome.idleMs);
+  return outcome.idleMs;
+}
+
+test('acts at once when enough is pending, and says so', async () => {
+  await unit();
+  expect(turnCount).toBe(0);
+  pendingBytes = 64 * MiB;
+  await unit();
+  expect(turnCount).toBe(1);
+  expect(events).toEqual(['reclaim']);
+});
+
+test('half as much waits its time, and less for ever', async () => {
+  pendingBytes = 31 * MiB;
+  for (let waitedMs = 0; waitedMs < 10 * MINUTE; waitedMs += await unit());
+  expect(turnCount).toBe(0);
+  pendingBytes = 32 * MiB;
+  for (let waitedMs = 0; waitedMs < 5 * MINUTE; waitedMs += await unit()) expect(turnCount).toBe(0);
+  await unit();
+  expect(turnCount).toBe(1);
+});
+
+test('what comes and goes by itself is not counted together', async () => {
+  for (let round = 0; round < 3; round++) {
+    pendingBytes = 40 * MiB;
+    for (let waitedMs = 0; waitedMs < 3 * MINUTE; waitedMs += await unit());
+    pendingBytes = 0;
+    await unit();
+  }
+  expect(turnCount).toBe(0);
+});
+
+test('the pause grows while nothing comes back, up to a bound, and shrinks again when something does', async () => {
+  pendingBytes = 100 * MiB;
+  const pauses: number[] = [];
+  for (let round = 0; round < 6; round++) pauses.push(await unit());
+  expect(pauses).toEqual([15_000, 30_000, 60_000, 120_000, 120_000, 120_000]);
+  pendingBytes = 90 * MiB;
+  expect(await unit()).toBe(15_000);
+});
+
+test('without room for the filler it leaves the disk alone', async () => {
+  pendingBytes = 500 * MiB;
+  freeBytes = 100 * MiB;
+  await unit();
+  expect(turnCount).toBe(0);
+  expect(events).toEqual(['reclaim-without-room']);
+  freeBytes = 1e9;
+  await unit();
+  expect(turnCount).toBe(1);
+});

@@ -1,0 +1,61 @@
+// Gives the room of deleted data back to the file system while the server runs, also when nothing more is written
+// (design "Data"): tells a store to turn over what it holds back, when enough has gathered or when it has waited long
+// enough. How a store does that is its own business; what may go at all is decided elsewhere (R31, R38).
+import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskReservePort } from '../../ports/disk-reserve.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+
+const LOOK_EVERY_MS = 5000;
+/** Compaction needs time to do its part, and requests their share of the disk. Longer while nothing comes back. */
+const PAUSE_MIN_MS = 15_000;
+const PAUSE_MAX_MS = 120_000;
+/** Less than this share of `afterBytes` is not worth the writes. */
+const WORTH_SHARE = 0.5;
+/** What it writes before anything comes back: filler in the log, and tables of what that pushes out. */
+const ROOM_BYTES = 192 * 1024 * 1024;
+
+export interface ReclaimDeps {
+  name: string;
+  kv: Pick<KvPort, 'turnOver'>;
+  /** Deleted, but still on the disk. */
+  pendingBytes(): Promise<number>;
+  /** Of the store's file system. */
+  reserve: Pick<DiskReservePort, 'measure'>;
+  clock: ClockPort;
+  log: Logger;
+  /** Pending bytes from which it acts at once. */
+  afterBytes: number;
+  /** How long less than that, but half of it, may be pending. */
+  delayMs: number;
+}
+
+export function createReclaim(deps: ReclaimDeps): Worker {
+  const { name, kv, reserve, clock, log, afterBytes, delayMs } = deps;
+  let pendingSinceMs: number | undefined;
+  let pauseMs = PAUSE_MIN_MS;
+  let lastBytes = Number.POSITIVE_INFINITY;
+
+  function isDue(pendingBytes: number): boolean {
+    if (pendingBytes < afterBytes * WORTH_SHARE) pendingSinceMs = undefined;
+    else pendingSinceMs ??= clock.monotonicMs();
+    if (pendingSinceMs === undefined) return false;
+    return pendingBytes >= afterBytes || clock.monotonicMs() - pendingSinceMs >= delayMs;
+  }
+
+  return {
+    name,
+    async work(signal) {
+      const pendingBytes = await deps.pendingBytes();
+      if (!isDue(pendingBytes)) return { state: 'idle', idleMs: LOOK_EVERY_MS };
+      pendingSinceMs = undefined;
+      pauseMs = pendingBytes < lastBytes ? PAUSE_MIN_MS : Math.min(2 * pauseMs, PAUSE_MAX_MS);
+      lastBytes = pendingBytes;
+      const { freeBytes } = await reserve.measure();
+      if (freeBytes < ROOM_BYTES) log.warn({ pendingBytes, freeBytes }, `${name}-without-room`);
+      else if (await kv.turnOver(signal)) log.info({ pendingBytes, freeBytes }, name);
+      return { state: 'idle', idleMs: pauseMs };
+    },
+  };
+}

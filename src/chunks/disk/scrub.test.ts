@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { beforeEach, expect, test } from 'vitest';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { Corruption } from '../../base/corruption.ts';
+import { createMemoryKv, type MemoryKv } from '../../platform/memory/memory-kv.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import { makeBlobId } from '../../types/names.ts';
+import { type ChunkStore, openChunkStore } from './chunk-store.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey } from './keyspace.ts';
+import { createScrub, type ScrubDeps } from './scrub.ts';
+
+const CHUNK_BYTES = 100_000;
+const RATE = 1_000_000;
+const PERIOD_MS = 3600_000;
+const { signal } = new AbortController();
+const reserve = {
+  hold: async () => ({ release() {} }),
+  measure: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),
+};
+
+let kv: MemoryKv;
+let clock: ReturnType<typeof createManualClock>;
+let events: [string, object][];
+let store: ChunkStore;
+let ids: ChunkId[];
+/** By the scrub, in order. */
+let verified: ChunkId[];
+
+beforeEach(async () => {
+  kv = createMemoryKv(CHUNK_COLUMNS);
+  clock = createManualClock(1_700_000_000_000);
+  events = [];
+  verified = [];
+  ids = [];
+  store = await openStore(kv);
+});
+
+const note = (fields: object, event: string) => void events.push([event, fields]);
+const log = { debug: note, info: note, warn: note, error: note };
+
+function openStore(over: KvPort): Promise<ChunkStore> {
+  return openChunkStore({ kv: over, reserve, clock, log, onAside() {} });
+}
+
+async function putChunks(count: number): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const id = { blobId: makeBlobId({ timeMs: 1000, homeShard: 1, random: randomBytes(8) }), index };
+    await store.put(id, randomBytes(CHUNK_BYTES));
+    ids.push(id);
+  }
+  ids.sort((a, b) => (a.blobId < b.blobId ? -1 : 1));
+}
+
+function scrubOf(change: Partial<ScrubDeps> = {}) {
+  return createScrub({
+    ...{ kv, clock, log, bytesPerSecond: RATE, periodMs: PERIOD_MS },
+    store: {
+      usage: () => store.usage(),
+      unreadToTry: () => store.unreadToTry(),
+      isLost: (id) => store.isLost(id),
+      verify(id) {
+        verified.push(id);
+        return store.verify(id);
+      },
+    },
+    ...change,
+  });
+}
+
+/** Until nothing is read any more; gives how long it took. */
+async function pass(scrub: ReturnType<typeof scrubOf>): Promise<number> {
+  let tookMs = 0;
+  for (;;) {
+    const { idleMs } = (await scrub.work(signal)) as { idleMs: number };
+    tookMs += idleMs;
+    clock.advance(idleMs);
+    if (scrub.progress().share === 1) return tookMs;
+  }
+}
+
+async function rot(id: ChunkId): Promise<void> {
+  await kv.commit([{ column: 'data', key: dataKey(id), value: randomBytes(CHUNK_BYTES) }]);
+}
+
+test('reads all, in the order of ids, as fast as it may', async () => {
+  await putChunks(200);
+  const scrub = scrubOf();
+  const tookMs = await pass(scrub);
+  expect(verified).toEqual(ids);
+  expect(tookMs).toBeCloseTo((200 * CHUNK_BYTES * 1000) / RATE, -1);
+  expect(events.at(-1)).toEqual([
+    'scrub-ended',
+    { checkedCount: 200, checkedBytes: 200 * CHUNK_BYTES, foundCount: 0 },
+  ]);
+});
+
+test('reads faster where a pass would not end within its period', async () => {
+  await putChunks(200);
+  const periodMs = 10_000;
+  const tookMs = await pass(scrubOf({ periodMs }));
+  expect(tookMs).toBeLessThan(periodMs);
+  expect(tookMs).toBeGreaterThan(periodMs / 2);
+});
+
+test('begins anew a period after it began', async () => {
+  await putChunks(5);
+  const scrub = scrubOf();
+  const tookMs = await pass(scrub);
+  expect((await scrub.work(signal)) as object).toMatchObject({ state: 'idle' });
+  expect(verified).toHaveLength(5);
+  clock.advance(PERIOD_MS - tookMs);
+  await pass(scrub);
+  expect(verified).toHaveLength(10);
+});
+
+test('sets aside what it finds, and says so', async () => {
+  await putChunks(6);
+  const bad = [ids[1], ids[4]] as ChunkId[];
+  for (const id of bad) await rot(id);
+  const scrub = scrubOf();
+  await pass(scrub);
+  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual(bad);
+  expect(scrub.progress()).toEqual({ share: 1, foundCount: 2, endedAtMs: expect.any(Number) });
+  expect(await store.usage()).toMatchObject({ chunkCount: 4 });
+});
+
+test('goes on after a restart where it was, and keeps what it found', async () => {
+  await putChunks(200);
+  await rot(ids[0] as ChunkId);
+  const first = scrubOf();
+  await first.work(signal);
+  const readCount = verified.length;
+  expect(readCount).toBeGreaterThan(0);
+  expect(readCount).toBeLessThan(100);
+  expect(first.progress().share).toBeCloseTo(readCount / 200, 1);
+  const again = scrubOf();
+  await pass(again);
+  expect(verified).toEqual(ids);
+  expect(again.progress().foundCount).toBe(1);
+});
+
+test('finds chunks by their bytes where a part of the index is lost', async () => {
+  await putChunks(200);
+  const lost = ids.slice(70, 130);
+  // A block of the index: what touches it fails, unless it was written anew.
+  const gone = new Set(lost.map((id) => Buffer.from(indexKey(id)).toString('hex')));
+  const inBlock = (key: Uint8Array) => gone.has(Buffer.from(key).toString('hex'));
+  const checked = <T extends { key: Uint8Array }>(rows: T[]) => {
+    if (rows.some(({ key }) => inBlock(key))) throw new Corruption('block checksum mismatch');
+    return rows;
+  };
+  const damaged: KvPort = {
+    ...kv,
+    range: async (range) => (range.column === 'index' ? checked(await kv.range(range)) : kv.range(range)),
+    getMany: async (column, keys) => {
+      if (column === 'index') checked(keys.map((key) => ({ key })));
+      return kv.getMany(column, keys);
+    },
+    async commit(rows, options) {
+      await kv.commit(rows, options);
+      for (const { column, key } of rows)
+        if (column === 'index') gone.delete(Buffer.from(key).toString('hex'));
+    },
+  };
+  store = await openStore(damaged);
+  const scrub = scrubOf({ kv: damaged });
+  await pass(scrub);
+  expect(new Set(verified)).toEqual(new Set(ids));
+  expect(await store.listAside({ homes: [1], limit: 1000 })).toEqual(lost);
+  expect(scrub.progress().foundCount).toBe(60);
+  expect(await store.have(lost.slice(0, 2))).toEqual([null, null]);
+  expect(await store.usage()).toMatchObject({ chunkCount: 140, liveBytes: 140 * CHUNK_BYTES });
+  expect(await store.list({ limit: 1000 })).toHaveLength(140);
+});
+
+test('goes on where the same part of the index and of the bytes is lost, and the index beyond it', async () => {
+  await putChunks(100);
+  const lostOf = (from: number, to: number, keyOf: (id: ChunkId) => Uint8Array) =>
+    new Set(ids.slice(from, to).map((id) => Buffer.from(keyOf(id)).toString('hex')));
+  const gone = { index: lostOf(30, 70, indexKey), data: lostOf(28, 50, dataKey) };
+  const damaged: KvPort = {
+    ...kv,
+    async range(range) {
+      const rows = await kv.range(range);
+      const lost = gone[range.column as 'index' | 'data'];
+      if (rows.some(({ key }) => lost.has(Buffer.from(key).toString('hex'))))
+        throw new Corruption('block checksum mismatch');
+      return rows;
+    },
+  };
+  await pass(scrubOf({ kv: damaged }));
+  // What can be found by neither of the two is found by those who look for it.
+  expect(new Set(verified)).toEqual(new Set([...ids.slice(0, 30), ...ids.slice(50)]));
+});
+
+test('ends with its process', async () => {
+  await putChunks(3);
+  await scrubOf().work(AbortSignal.abort());
+  expect(verified).toEqual([]);
+});
+
+test('an empty disk is read at once, and not over and over', async () => {
+  const scrub = scrubOf();
+  await scrub.work(signal);
+  expect(scrub.progress()).toMatchObject({ share: 1, endedAtMs: clock.wallMs() });
+  await scrub.work(signal);
+  expect(events.filter(([event]) => event === 'scrub-ended')).toHaveLength(1);
+});

@@ -1,0 +1,201 @@
+// Reads everything on a disk again and again, at a bounded rate, so that what the disk has lost is found while other copies
+// are whole (R40): what does not verify is set aside by the store, and what cannot be read is tried again later. Where it is
+// in its pass outlives a restart. It walks the index; where a part of that is lost it finds the chunks by the keys of their
+// bytes.
+import { defineRecord } from '../../base/record-codec.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+import type { ChunkStore } from './chunk-store.ts';
+import {
+  dataBounds,
+  decodeIndexRow,
+  indexBounds,
+  indexKey,
+  indexPosition,
+  keyBehind,
+  parseDataKey,
+  parseIndexKey,
+  SCRUB_KEY,
+} from './keyspace.ts';
+import { readPage } from './read-page.ts';
+
+export interface ScrubDeps {
+  kv: KvPort;
+  store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry' | 'isLost'>;
+  clock: ClockPort;
+  log: Logger;
+  /** At least so many are read, while a pass goes on; more on a disk that would not be read within a period. */
+  bytesPerSecond: number;
+  /** From the beginning of one pass to that of the next. */
+  periodMs: number;
+}
+
+export interface ScrubProgress {
+  /** Of the chunks of the pass under way, 0 to 1; 1 between passes. */
+  share: number;
+  /** Damaged copies of the pass under way, or of the last one. */
+  foundCount: number;
+  /** Wall clock; absent before the first pass has ended. */
+  endedAtMs?: number;
+}
+
+export interface Scrub extends Worker {
+  progress(): ScrubProgress;
+}
+
+interface ScrubRecord {
+  startedAtMs: number;
+  /** Key of the index from which on it is to be read; absent between passes. */
+  next?: Uint8Array;
+  checkedCount: number;
+  checkedBytes: number;
+  foundCount: number;
+  /** What there was when the pass began. */
+  wantedBytes: number;
+  endedAtMs?: number;
+}
+
+const codec = defineRecord<ScrubRecord>({ name: 'scrub', version: 1 });
+
+const PAGE_ROWS = 64;
+/** Read in one unit of work. */
+const UNIT_BYTES = 4 * 1024 * 1024;
+/** What a chunk costs at least: a disk seeks for it. */
+const CHUNK_COST_BYTES = 16 * 1024;
+/** Of a period, for a pass that is paced by it. */
+const PASS_SHARE = 0.9;
+/** Of chunks that could not be read, beside one unit of work: each of them may take its time. */
+const RETRIES_MAX = 4;
+const LOOK_EVERY_MS = 60_000;
+
+export function createScrub(deps: ScrubDeps): Scrub {
+  return new DiskScrub(deps);
+}
+
+class DiskScrub implements Scrub {
+  readonly name = 'scrub-chunks';
+  readonly #deps: ScrubDeps;
+  #record: ScrubRecord | undefined;
+
+  constructor(deps: ScrubDeps) {
+    this.#deps = deps;
+  }
+
+  progress(): ScrubProgress {
+    const record = this.#record;
+    if (record === undefined) return { share: 0, foundCount: 0 };
+    const { next, checkedBytes, wantedBytes, foundCount, endedAtMs } = record;
+    const share = next === undefined || wantedBytes === 0 ? 1 : Math.min(1, checkedBytes / wantedBytes);
+    return { share, foundCount, ...(endedAtMs !== undefined && { endedAtMs }) };
+  }
+
+  async work(signal: AbortSignal): Promise<{ state: 'idle'; idleMs: number }> {
+    const record = this.#record ?? (await this.#load());
+    this.#record = record;
+    await this.#tryAgain(signal);
+    if (record.next === undefined) {
+      const waitMs = this.#waitMs(record);
+      if (waitMs > 0) return { state: 'idle', idleMs: Math.min(waitMs, LOOK_EVERY_MS) };
+      await this.#begin(record);
+    }
+    const costBytes = await this.#readOn(record, signal);
+    if (record.next === undefined) this.#end(record);
+    await this.#keep(record);
+    return { state: 'idle', idleMs: (costBytes / this.#rate(record)) * 1000 };
+  }
+
+  /** What could not be read, between passes too: by that it is found to be readable, or told to its home. */
+  async #tryAgain(signal: AbortSignal): Promise<void> {
+    for (const id of this.#deps.store.unreadToTry().slice(0, RETRIES_MAX)) {
+      if (signal.aborted) return;
+      await this.#deps.store.verify(id);
+    }
+  }
+
+  async #load(): Promise<ScrubRecord> {
+    const [row] = await this.#deps.kv.getMany('index', [SCRUB_KEY]);
+    if (row !== undefined) return codec.decode(row);
+    const startedAtMs = Number.NEGATIVE_INFINITY;
+    return { startedAtMs, checkedCount: 0, checkedBytes: 0, foundCount: 0, wantedBytes: 0 };
+  }
+
+  /** Until the next pass; a clock that was set back begins one. */
+  #waitMs({ startedAtMs }: ScrubRecord): number {
+    const sinceMs = this.#deps.clock.wallMs() - startedAtMs;
+    return sinceMs < 0 ? 0 : this.#deps.periodMs - sinceMs;
+  }
+
+  async #begin(record: ScrubRecord): Promise<void> {
+    const { liveBytes } = await this.#deps.store.usage();
+    record.startedAtMs = this.#deps.clock.wallMs();
+    record.next = indexBounds().gte;
+    record.wantedBytes = liveBytes;
+    record.checkedCount = 0;
+    record.checkedBytes = 0;
+    record.foundCount = 0;
+  }
+
+  #end(record: ScrubRecord): void {
+    record.endedAtMs = this.#deps.clock.wallMs();
+    const { checkedCount, checkedBytes, foundCount } = record;
+    this.#deps.log.info({ checkedCount, checkedBytes, foundCount }, 'scrub-ended');
+  }
+
+  #rate({ wantedBytes }: ScrubRecord): number {
+    const { bytesPerSecond, periodMs } = this.#deps;
+    return Math.max(bytesPerSecond, wantedBytes / ((periodMs / 1000) * PASS_SHARE));
+  }
+
+  /** Nobody waits for it: after a crash a little is read twice. */
+  async #keep(record: ScrubRecord): Promise<void> {
+    const row = { column: 'index', key: SCRUB_KEY, value: codec.encode(record) };
+    await this.#deps.kv.commit([row], { sync: false, isPatient: true });
+  }
+
+  /** What it has cost. */
+  async #readOn(record: ScrubRecord, signal: AbortSignal): Promise<number> {
+    const bounds = { gte: record.next ?? indexBounds().gte, lt: indexBounds().lt };
+    const page = await readPage(this.#deps.kv, { column: 'index', ...bounds, limit: PAGE_ROWS });
+    if (page.lost !== undefined) return this.#readLost(record, page.lost, page.next);
+    let costBytes = 0;
+    for (const { key, value } of page.rows) {
+      if (costBytes >= UNIT_BYTES || signal.aborted) return costBytes;
+      const { sizeBytes } = decodeIndexRow(value);
+      await this.#check(record, parseIndexKey(key), sizeBytes);
+      record.next = keyBehind(key);
+      costBytes += Math.max(sizeBytes, CHUNK_COST_BYTES);
+    }
+    goTo(record, page.next);
+    return costBytes;
+  }
+
+  /** Between the two nothing can be read of the index: a page of the chunks that lie there. */
+  async #readLost(
+    record: ScrubRecord,
+    lost: { gte: Uint8Array; lt: Uint8Array },
+    behind: Uint8Array | undefined,
+  ): Promise<number> {
+    const range = { column: 'data', ...dataBounds(lost), limit: PAGE_ROWS, keysOnly: true };
+    const page = await readPage(this.#deps.kv, range);
+    for (const { key } of page.rows) await this.#check(record, parseDataKey(key), 0);
+    const last = page.rows.at(-1);
+    if (page.next === undefined) goTo(record, behind);
+    else if (last !== undefined) goTo(record, keyBehind(indexKey(parseDataKey(last.key))));
+    else goTo(record, indexPosition(page.next));
+    return Math.max(page.rows.length, 1) * CHUNK_COST_BYTES;
+  }
+
+  async #check(record: ScrubRecord, id: ReturnType<typeof parseIndexKey>, sizeBytes: number): Promise<void> {
+    const found = await this.#deps.store.verify(id);
+    record.checkedCount++;
+    record.checkedBytes += sizeBytes;
+    if (found.kind === 'missing' && (found.isAside || this.#deps.store.isLost(id))) record.foundCount++;
+  }
+}
+
+function goTo(record: ScrubRecord, next: Uint8Array | undefined): void {
+  if (next === undefined) delete record.next;
+  else record.next = next;
+}

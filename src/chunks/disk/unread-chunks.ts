@@ -1,0 +1,132 @@
+// Chunks of a disk that could not be read, though nothing says that their bytes are lost: the drive does not answer for them,
+// or with an error that may go away. One that cannot be read later either is told to its home, which has it written anew from
+// another copy (R39, R40); those are remembered over a restart. None of this is a ground to drop anything.
+import { defineRecord } from '../../base/record-codec.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { chunkName, compareChunkIds, homeShardOf } from '../../types/names.ts';
+import { parseIndexKey, unreadBounds, unreadKey } from './keyspace.ts';
+import { readPage } from './read-page.ts';
+
+export interface UnreadDeps {
+  kv: KvPort;
+  clock: ClockPort;
+  log: Logger;
+  /** Told of each time that a chunk could not be read. */
+  onUnread?: () => void;
+}
+
+interface Unread {
+  id: ChunkId;
+  /** Monotonic; undefined: not since the start. */
+  triedAtMs: number | undefined;
+  /** Twice, with time in between. */
+  isSure: boolean;
+}
+
+const codec = defineRecord<{ unreadAtMs: number }>({ name: 'unread', version: 1 });
+
+export class UnreadChunks {
+  readonly #deps: UnreadDeps;
+  /** Those that come when there are so many already are found again by the next pass of the scrub. */
+  readonly #chunks = new Map<string, Unread>();
+
+  private constructor(deps: UnreadDeps) {
+    this.#deps = deps;
+  }
+
+  static async open(deps: UnreadDeps): Promise<UnreadChunks> {
+    const unread = new UnreadChunks(deps);
+    const range = { column: 'index', ...unreadBounds(), limit: LIMITS.unreadChunksMax, keysOnly: true };
+    for (const { key } of (await readPage(deps.kv, range)).rows) {
+      const id = parseIndexKey(key);
+      unread.#chunks.set(chunkName(id), { id, triedAtMs: undefined, isSure: true });
+    }
+    return unread;
+  }
+
+  /** Of which `has` is true. */
+  get count(): number {
+    return this.#chunks.size === 0 ? 0 : [...this.#chunks.values()].filter(({ isSure }) => isSure).length;
+  }
+
+  note(id: ChunkId, error: unknown): void {
+    const { clock, log, onUnread } = this.#deps;
+    onUnread?.();
+    const name = chunkName(id);
+    const known = this.#chunks.get(name);
+    const triedAtMs = clock.monotonicMs();
+    if (known === undefined) {
+      if (this.#chunks.size >= LIMITS.unreadChunksMax) return;
+      this.#chunks.set(name, { id, triedAtMs, isSure: false });
+      log.warn({ ...id, err: error }, 'chunk-unread');
+      return;
+    }
+    if (!this.#isDue(known)) return;
+    known.triedAtMs = triedAtMs;
+    if (known.isSure) return;
+    known.isSure = true;
+    this.#keep(id, codec.encode({ unreadAtMs: clock.wallMs() }));
+    log.error({ ...id, err: error }, 'chunk-unread-again');
+  }
+
+  /** It could be read, or is written anew, or is not there any more. */
+  forget(id: ChunkId): void {
+    const name = chunkName(id);
+    const known = this.#chunks.get(name);
+    if (known === undefined) return;
+    this.#chunks.delete(name);
+    if (known.isSure) this.#keep(id, null);
+  }
+
+  /** Whether its home is to hear that it cannot be read. */
+  has(id: ChunkId): boolean {
+    return this.#chunks.size > 0 && this.#chunks.get(chunkName(id))?.isSure === true;
+  }
+
+  /** Whether it could not be read when that was tried last. */
+  isKnown(id: ChunkId): boolean {
+    return this.#chunks.size > 0 && this.#chunks.has(chunkName(id));
+  }
+
+  /** Those that `has` has, of these homes, in id order. */
+  list(options: { homes: readonly number[]; after?: ChunkId; limit: number }): ChunkId[] {
+    const homes = new Set(options.homes);
+    const { after } = options;
+    return [...this.#chunks.values()]
+      .filter(({ id, isSure }) => isSure && homes.has(homeShardOf(id.blobId)))
+      .map(({ id }) => id)
+      .filter((id) => after === undefined || compareChunkIds(id, after) > 0)
+      .sort(compareChunkIds)
+      .slice(0, options.limit);
+  }
+
+  /** Those that have not been tried for a while. */
+  due(): ChunkId[] {
+    return [...this.#chunks.values()].filter((one) => this.#isDue(one)).map(({ id }) => id);
+  }
+
+  #isDue({ triedAtMs }: Unread): boolean {
+    if (triedAtMs === undefined) return true;
+    return this.#deps.clock.monotonicMs() - triedAtMs >= LIMITS.unreadChunkAgainMs;
+  }
+
+  /** Nobody waits for it, least of all for a drive that hangs: a store that has failed says so itself. */
+  #keep(id: ChunkId, value: Uint8Array | null): void {
+    const row = { column: 'index', key: unreadKey(id), value };
+    this.#deps.kv.commit([row], { sync: false, isPatient: true }).catch(() => {});
+  }
+}
+
+/** Of two lists in id order one, with each id once: beside a copy that was set aside there may be one that cannot be read. */
+export function mergeIds(first: readonly ChunkId[], second: readonly ChunkId[]): ChunkId[] {
+  return [...byName([...first, ...second]).values()].sort(compareChunkIds);
+}
+
+/** Each of them once. */
+export function byName(ids: readonly ChunkId[]): Map<string, ChunkId> {
+  return new Map(ids.map((id) => [chunkName(id), id]));
+}

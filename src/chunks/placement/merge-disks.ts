@@ -1,0 +1,51 @@
+// What several disks say, as if one had said it.
+import type { ChunkPort, ChunkTotals } from '../../ports/chunks.ts';
+
+type Listed = Awaited<ReturnType<ChunkPort['list']>>[number];
+type Usage = Awaited<ReturnType<ChunkPort['usage']>>;
+type Recount = Awaited<ReturnType<ChunkPort['recount']>>;
+
+/**
+ * The first `limit` chunks of all pages, each once. Every page has the first of its disk, so nothing before the last one
+ * is left out. A chunk counts as received when its youngest copy was: the sweep must not take it earlier (R32).
+ */
+export function mergeChunkPages(pages: readonly (readonly Listed[])[], limit: number): Listed[] {
+  const merged: Listed[] = [];
+  for (const chunk of pages.flat().sort(compareChunks)) {
+    const last = merged.at(-1);
+    if (last !== undefined && compareChunks(last, chunk) === 0) {
+      last.receivedAtMs = Math.max(last.receivedAtMs, chunk.receivedAtMs);
+    } else if (merged.length === limit) break;
+    else merged.push({ ...chunk });
+  }
+  return merged;
+}
+
+function compareChunks({ id: a }: Listed, { id: b }: Listed): number {
+  if (a.blobId !== b.blobId) return a.blobId < b.blobId ? -1 : 1;
+  return a.index - b.index;
+}
+
+export function sumUsages(usages: readonly Usage[]): Usage {
+  const sum = (of: (usage: Usage) => number) => usages.reduce((total, usage) => total + of(usage), 0);
+  return {
+    ...sumTotals(usages),
+    pendingReclaimBytes: sum((usage) => usage.pendingReclaimBytes),
+    diskFreeBytes: sum((usage) => usage.diskFreeBytes),
+    diskTotalBytes: sum((usage) => usage.diskTotalBytes),
+  };
+}
+
+export function sumRecounts(recounts: readonly Recount[]): Recount {
+  return {
+    counted: sumTotals(recounts.map(({ counted }) => counted)),
+    kept: sumTotals(recounts.map(({ kept }) => kept)),
+  };
+}
+
+function sumTotals(totals: readonly ChunkTotals[]): ChunkTotals {
+  return {
+    chunkCount: totals.reduce((count, one) => count + one.chunkCount, 0),
+    liveBytes: totals.reduce((bytes, one) => bytes + one.liveBytes, 0),
+  };
+}

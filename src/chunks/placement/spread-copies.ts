@@ -1,0 +1,353 @@
+// Hands whole partitions to disks: keeps what lies well, gives what lacks an owner to who lacks most, then moves single
+// copies from disks with too many to disks with too few, if need be by way of others. Deterministic; made for changes
+// that are rare, not for requests.
+import { assert, must } from '../../base/assert.ts';
+import type { Steps } from '../../base/async/steps.ts';
+import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { Spread } from './placement-shares.ts';
+
+const PARTITIONS = LIMITS.partitionCount;
+/** Shares are fractions with an error far below it. */
+const EPSILON = 1e-6;
+/** Comparisons in one step: about a millisecond or two. */
+const STEP_COMPARISONS = 20_000;
+/** What keeping or ordering the owners of a partition costs, in comparisons. */
+const PARTITION_COMPARISONS = 40;
+/** Levelling once may open ways that were closed. */
+const ROUNDS_MAX = 8;
+
+interface Disk {
+  readonly id: DiskId;
+  readonly zone: number;
+  readonly node: number;
+  /** Fewer are too few, and more too many. */
+  readonly least: number;
+  readonly most: number;
+  readonly share: number;
+  readonly partitions: Set<number>;
+  /** Those of them that it did not have before: to move one costs nothing. */
+  readonly given: Set<number>;
+}
+
+interface Partition {
+  /** Those that had it before, then those that are given it. */
+  readonly owners: Disk[];
+  /** How many of them stay where they are, whatever would be more even. */
+  pinnedCount: number;
+  /** Of how many zones and nodes they shall be. */
+  zones: number;
+  nodes: number;
+}
+
+export interface SpreadOptions {
+  disks: readonly PlacedDisk[];
+  spread: Spread;
+  shares: ReadonlyMap<DiskId, number>;
+  /** Owners up to now, the newest last; disks that are no more among `disks` are left out. */
+  before: readonly (readonly DiskId[])[];
+  /** Owners of such a partition stay (R34): it is not changed again for evenness alone. */
+  isPinned(partition: number): boolean;
+  /** Who had the partition and gets it back, in place of its newest owner, as far as its share goes. */
+  returning(partition: number): readonly DiskId[];
+}
+
+/** Owners by partition: who stays in the order of before, and behind them who is new. */
+export function spreadCopies(options: SpreadOptions): Steps<DiskId[][]> {
+  return new CopySpreader(options).spread();
+}
+
+class CopySpreader {
+  readonly #options: SpreadOptions;
+  readonly #spread: Spread;
+  readonly #disks: readonly Disk[];
+  readonly #partitions: readonly Partition[];
+  readonly #zoneLacks = new Map<number, number>();
+  readonly #nodeLacks = new Map<number, number>();
+  #comparisons = 0;
+
+  constructor(options: SpreadOptions) {
+    const { disks, spread, shares } = options;
+    const zones = numbered(disks.map(({ zone }) => zone));
+    const nodes = numbered(disks.map(({ nodeId }) => nodeId));
+    this.#options = options;
+    this.#spread = spread;
+    this.#disks = disks.map((disk) => {
+      const share = must(shares.get(disk.id), 'each disk has a share');
+      const zone = must(zones.get(disk.zone), 'a zone');
+      const node = must(nodes.get(disk.nodeId), 'a node');
+      const bounds = { least: Math.floor(share + EPSILON), most: Math.ceil(share - EPSILON) };
+      const held = { partitions: new Set<number>(), given: new Set<number>() };
+      return { id: disk.id, zone, node, share, ...bounds, ...held };
+    });
+    for (const { zone, node, share } of this.#disks) {
+      this.#zoneLacks.set(zone, (this.#zoneLacks.get(zone) ?? 0) + share);
+      this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + share);
+    }
+    const wanted = { zones: spread.zones, nodes: spread.nodes };
+    this.#partitions = Array.from({ length: PARTITIONS }, () => ({ owners: [], pinnedCount: 0, ...wanted }));
+  }
+
+  *spread(): Steps<DiskId[][]> {
+    const { before, returning, isPinned } = this.#options;
+    const byId = new Map(this.#disks.map((disk) => [disk.id, disk]));
+    const disksOf = (ids: readonly DiskId[] | undefined) => (ids ?? []).flatMap((id) => byId.get(id) ?? []);
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      this.#keep(partition, disksOf(before[partition]));
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+    }
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      for (const disk of disksOf(returning(partition))) this.#giveBack(partition, disk);
+      if (isPinned(partition)) this.#pin(partition);
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+    }
+    for (let at = 0; at < PARTITIONS; at++) {
+      const partition = shuffled(at);
+      while (this.#of(partition).owners.length < this.#spread.copies)
+        this.#give(partition, this.#neediest(partition), 'given');
+      if (this.#isStepOver()) yield;
+    }
+    yield* this.#level();
+    const ordered: DiskId[][] = [];
+    for (const [partition, { owners }] of this.#partitions.entries()) {
+      ordered.push(this.#inOrderOfBefore(owners, partition).map(({ id }) => id));
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+    }
+    return ordered;
+  }
+
+  /** Where not all can stay, because more can be kept apart now, those stay that lack most. */
+  #keep(partition: number, owners: readonly Disk[]): void {
+    if (this.#options.isPinned(partition)) {
+      for (const disk of owners.slice(0, this.#spread.copies)) this.#give(partition, disk, 'kept');
+      return;
+    }
+    for (const disk of owners.toSorted((a, b) => lackOf(b) - lackOf(a)))
+      if (this.#fits(partition, disk)) this.#give(partition, disk, 'kept');
+  }
+
+  /** In place of the newest owner that can spare it; while a change is pending, of the newest one. */
+  #giveBack(partition: number, disk: Disk): void {
+    const { owners } = this.#of(partition);
+    if (owners.includes(disk) || disk.partitions.size >= disk.most) return;
+    if (owners.length < this.#spread.copies) {
+      if (this.#options.isPinned(partition) || this.#fits(partition, disk))
+        this.#give(partition, disk, 'kept');
+      return;
+    }
+    const newestFirst = this.#inOrderOfBefore(owners, partition).reverse();
+    const [newest] = newestFirst;
+    const fitting = newestFirst.filter((owner) => this.#fits(partition, disk, owner));
+    const gone = this.#options.isPinned(partition)
+      ? newest
+      : (fitting.find(({ partitions, least }) => partitions.size > least) ??
+        fitting.sort((a, b) => lackOf(a) - lackOf(b))[0]);
+    if (gone === undefined) return;
+    this.#take(partition, gone);
+    this.#give(partition, disk, 'kept');
+  }
+
+  /** Whoever owns it now stays; it becomes as distinct as that allows. */
+  #pin(partition: number): void {
+    const pinned = this.#of(partition);
+    const { copies, zones, nodes } = this.#spread;
+    const { owners } = pinned;
+    const left = copies - owners.length;
+    pinned.pinnedCount = owners.length;
+    pinned.zones = Math.min(zones, distinctCount(owners, 'zone') + left);
+    pinned.nodes = Math.min(nodes, distinctCount(owners, 'node') + left);
+  }
+
+  /** Whether the partition can still become as distinct as it should with `disk` among its owners, in place of `gone`. */
+  #fits(partition: number, disk: Disk, gone?: Disk): boolean {
+    const { owners, zones, nodes } = this.#of(partition);
+    this.#comparisons++;
+    let left = this.#spread.copies - 1;
+    let zoneCount = 1;
+    let nodeCount = 1;
+    for (let at = 0; at < owners.length; at++) {
+      const owner = owners[at] as Disk;
+      if (owner === gone) continue;
+      if (owner === disk) return false;
+      left--;
+      let isNewZone = owner.zone !== disk.zone;
+      let isNewNode = owner.node !== disk.node;
+      for (let earlier = 0; earlier < at; earlier++) {
+        const other = owners[earlier] as Disk;
+        if (other === gone) continue;
+        if (other.zone === owner.zone) isNewZone = false;
+        if (other.node === owner.node) isNewNode = false;
+      }
+      if (isNewZone) zoneCount++;
+      if (isNewNode) nodeCount++;
+    }
+    return left >= 0 && zoneCount + left >= zones && nodeCount + left >= nodes;
+  }
+
+  /** Zones and nodes by how many copies they lack, for else they end with more than can be kept apart. */
+  #neediest(partition: number): Disk {
+    let best: Disk | undefined;
+    let bestChance = 0;
+    for (const [at, disk] of this.#disks.entries()) {
+      if (!this.#fits(partition, disk)) continue;
+      // Neighbours on one disk have their other copies on many.
+      const chance = scrambled(partition * 8191 + at);
+      const order = best === undefined ? 1 : this.#compareNeeds(disk, best) || chance - bestChance;
+      if (order <= 0) continue;
+      best = disk;
+      bestChance = chance;
+    }
+    return must(best, 'there are as many disks as copies');
+  }
+
+  #compareNeeds(a: Disk, b: Disk): number {
+    const ofGroups = (lacks: ReadonlyMap<number, number>, one: number, other: number) =>
+      one === other ? 0 : wholeOf(lacks.get(one)) - wholeOf(lacks.get(other));
+    return (
+      ofGroups(this.#zoneLacks, a.zone, b.zone) ||
+      ofGroups(this.#nodeLacks, a.node, b.node) ||
+      lackOf(a) - lackOf(b)
+    );
+  }
+
+  *#level(): Steps<void> {
+    const count = ({ partitions }: Disk) => partitions.size;
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      // Who has too many gives to anyone with room, then who has too few takes from anyone who can spare one.
+      const given = yield* this.#moveAll(
+        (disk) => count(disk) > disk.most,
+        (disk) => count(disk) < disk.most,
+      );
+      const taken = yield* this.#moveAll(
+        (disk) => count(disk) > disk.least,
+        (disk) => count(disk) < disk.least,
+      );
+      if (given + taken === 0) return;
+    }
+  }
+
+  *#moveAll(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): Steps<number> {
+    const movesMax = this.#spread.copies * PARTITIONS;
+    for (let moves = 0; moves < movesMax; moves++) if (!(yield* this.#moveOne(gives, takes))) return moves;
+    return movesMax;
+  }
+
+  /** One copy from a disk that gives to one that takes, by the fewest moves: a search over disks. */
+  *#moveOne(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): Steps<boolean> {
+    if (!this.#disks.some(takes)) return false;
+    const reachedBy = new Map<Disk, { from: Disk; partition: number } | undefined>();
+    const excess = (disk: Disk) => disk.partitions.size - disk.share;
+    const queue = this.#disks.filter(gives).sort((a, b) => excess(b) - excess(a));
+    for (const disk of queue) reachedBy.set(disk, undefined);
+    for (const from of queue) {
+      // Those that take first: most moves need no detour.
+      const open = this.#disks.filter((disk) => !reachedBy.has(disk)).sort((a, b) => excess(a) - excess(b));
+      this.#comparisons += open.length * 8;
+      for (const to of open) {
+        const partition = this.#movable(from, to);
+        if (this.#isStepOver()) yield;
+        if (partition === undefined) continue;
+        reachedBy.set(to, { from, partition });
+        if (takes(to)) {
+          this.#movePath(to, reachedBy);
+          return true;
+        }
+        queue.push(to);
+      }
+    }
+    return false;
+  }
+
+  /** What is new to `from` first: its bytes are not there yet. */
+  #movable(from: Disk, to: Disk): number | undefined {
+    for (const partition of from.given) if (this.#fits(partition, to, from)) return partition;
+    for (const partition of from.partitions) {
+      const { owners, pinnedCount } = this.#of(partition);
+      if (pinnedCount > 0 && owners.indexOf(from) < pinnedCount) continue;
+      if (this.#fits(partition, to, from)) return partition;
+    }
+    return undefined;
+  }
+
+  #movePath(end: Disk, reachedBy: ReadonlyMap<Disk, { from: Disk; partition: number } | undefined>): void {
+    for (let to = end, step = reachedBy.get(to); step !== undefined; step = reachedBy.get(to)) {
+      const { from, partition } = step;
+      const { owners } = this.#of(partition);
+      assert(owners.includes(from) && !owners.includes(to), 'a copy moves from an owner to another disk');
+      owners.splice(owners.indexOf(from), 1);
+      owners.push(to);
+      from.partitions.delete(partition);
+      from.given.delete(partition);
+      to.partitions.add(partition);
+      to.given.add(partition);
+      to = from;
+    }
+  }
+
+  #give(partition: number, disk: Disk, how: 'kept' | 'given'): void {
+    this.#of(partition).owners.push(disk);
+    disk.partitions.add(partition);
+    if (how === 'given') disk.given.add(partition);
+    this.#lack(disk, -1);
+  }
+
+  #take(partition: number, disk: Disk): void {
+    const { owners } = this.#of(partition);
+    owners.splice(owners.indexOf(disk), 1);
+    disk.partitions.delete(partition);
+    this.#lack(disk, 1);
+  }
+
+  #lack({ zone, node }: Disk, more: number): void {
+    this.#zoneLacks.set(zone, (this.#zoneLacks.get(zone) ?? 0) + more);
+    this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + more);
+  }
+
+  /** Who is given it back is no newcomer. */
+  #inOrderOfBefore(owners: readonly Disk[], partition: number): Disk[] {
+    const { before, returning } = this.#options;
+    const known = [...returning(partition), ...(before[partition] ?? [])];
+    const rank = ({ id }: Disk) => (known.includes(id) ? known.lastIndexOf(id) : known.length);
+    return owners.toSorted((a, b) => rank(a) - rank(b));
+  }
+
+  #of(partition: number): Partition {
+    return this.#partitions[partition] as Partition;
+  }
+
+  #isStepOver(more = 0): boolean {
+    this.#comparisons += more;
+    if (this.#comparisons < STEP_COMPARISONS) return false;
+    this.#comparisons = 0;
+    return true;
+  }
+}
+
+function distinctCount(owners: readonly Disk[], key: 'zone' | 'node'): number {
+  return new Set(owners.map((owner) => owner[key])).size;
+}
+
+/** As a part of its share. */
+function lackOf({ share, partitions }: Disk): number {
+  return (share - partitions.size) / Math.max(share, 1);
+}
+
+function wholeOf(lack: number | undefined): number {
+  return Math.ceil((lack ?? 0) - EPSILON);
+}
+
+function numbered(names: readonly string[]): Map<string, number> {
+  return new Map([...new Set(names)].sort().map((name, at) => [name, at]));
+}
+
+/** Each partition once, in no order. */
+function shuffled(at: number): number {
+  return (at * 1597) % PARTITIONS;
+}
+
+/** A number that has nothing to do with its neighbours' (the finalizer of MurmurHash3). */
+function scrambled(value: number): number {
+  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

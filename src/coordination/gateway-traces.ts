@@ -1,0 +1,85 @@
+// Gateways that have ended without leaving, under `gateway/<instance>`. A gateway keeps nothing that would outlive it, so a
+// row under a long lease is all that shows that it was there: who leaves removes it, who is killed does not, and who is
+// started again at the same place takes it over.
+import type { Member } from '../ports/members.ts';
+import { createRetryDelay } from './follow-keys.ts';
+import { holdLease } from './held-lease.ts';
+import { memberRecord } from './records.ts';
+import type { Surroundings } from './surroundings.ts';
+import { tellReadable } from './tell-readable.ts';
+
+/** How long a gateway that has gone is missed. */
+const TRACE_LEASE_MS = 24 * 3_600_000;
+
+interface Trace {
+  member: Member;
+  leaseId: string | undefined;
+}
+
+/** Keeps the row of `member` until `signal` aborts. Never rejects. */
+export async function keepTrace(
+  surroundings: Surroundings,
+  member: Member & { instance: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, clock, log, prefix } = surroundings;
+  const key = `${prefix}gateway/${encodeURIComponent(member.instance)}`;
+  const retry = createRetryDelay();
+  while (!signal.aborted) {
+    try {
+      await removeEarlier(surroundings, { key, member });
+      const lease = await holdLease({ store, clock, ttlMs: TRACE_LEASE_MS });
+      await store.put({ key, value: memberRecord.encode(member), leaseId: lease.leaseId });
+      retry.reset();
+      await ended(AbortSignal.any([signal, lease.lost]));
+      await lease.release();
+    } catch (error) {
+      log.debug({ key, err: error }, 'gateway-trace-not-kept');
+      await clock.sleep(retry.nextMs(), signal);
+    }
+  }
+}
+
+/** The process that was here before is gone, though its lease has not ended: two do not listen at one address. */
+async function removeEarlier(
+  { store, prefix }: Surroundings,
+  { key, member }: { key: string; member: Member },
+): Promise<void> {
+  const { row } = await store.get(key);
+  if (row === undefined) return;
+  const { nodeId } = memberRecord.decode(key, row.value);
+  if (nodeId === member.nodeId) return;
+  const { row: listed } = await store.get(`${prefix}node/${nodeId}`);
+  if (listed?.leaseId !== undefined) await store.revokeLease(listed.leaseId);
+}
+
+/** Gateways of the last day that are not among `members` and have not left. */
+export async function missingGateways(
+  surroundings: Surroundings,
+  members: readonly Member[],
+): Promise<Member[]> {
+  const there = new Set(members.map(({ nodeId }) => nodeId));
+  return (await readTraces(surroundings)).flatMap(({ member }) => (there.has(member.nodeId) ? [] : [member]));
+}
+
+/** A gateway that will not come back is not missed any more. */
+export async function forgetGateway(surroundings: Surroundings, nodeId: string): Promise<void> {
+  const traces = await readTraces(surroundings);
+  const leaseId = traces.find(({ member }) => member.nodeId === nodeId)?.leaseId;
+  if (leaseId !== undefined) await surroundings.store.revokeLease(leaseId);
+}
+
+async function readTraces({ store, prefix, log }: Surroundings): Promise<Trace[]> {
+  const { rows } = await store.list(`${prefix}gateway/`);
+  const traces: Trace[] = [];
+  for (const { key, value, leaseId } of rows)
+    tellReadable(log, () => traces.push({ member: memberRecord.decode(key, value), leaseId }));
+  return traces;
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

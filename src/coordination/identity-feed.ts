@@ -1,0 +1,90 @@
+// A gateway's knowledge of what has changed among accounts and access keys (R46): asked of the system shard each second.
+// It is current until some time after the sending of the last question that was answered; a revocation waits until this
+// gateway has asked with what it has seen, or until it would have stopped to trust its cache (revocation-wait.ts).
+import { type Moment, momentNow, passedMs } from '../base/moment.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
+import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import { LIMITS } from '../types/limits.ts';
+import { watchIdentityCommands } from './watch-identity-commands.ts';
+
+/** Questions that wait for their answers: those that are older would tell nothing any more. */
+const ASKS_MAX = Math.ceil(LIMITS.identityServeMs / LIMITS.identityAskMs);
+
+export interface ClusterIdentityFeed extends IdentityFeed {
+  /** Through which this process changes identities: its own changes are told at once. */
+  readonly metadata: MetadataPort;
+  /** Asks until `signal` aborts. */
+  follow(signal: AbortSignal): Promise<void>;
+}
+
+export function createIdentityFeed(deps: {
+  metadata: MetadataPort;
+  clock: ClockPort;
+  log: Logger;
+  /** Names this process, for its life: random. */
+  gateway: string;
+}): ClusterIdentityFeed {
+  const { metadata, clock, log, gateway } = deps;
+  const listeners: Parameters<IdentityFeed['listen']>[0][] = [];
+  const tell: (typeof listeners)[number] = (changes) => {
+    for (const listener of listeners) listener(changes);
+  };
+  let position: IdentityPosition | undefined;
+  /** When the last question was sent of those that were answered. */
+  let goodSent: Moment | undefined;
+  let askCount = 0;
+  let wasCurrent = false;
+
+  function isCurrent(): boolean {
+    return goodSent !== undefined && passedMs(goodSent, momentNow(clock)) < LIMITS.identityServeMs;
+  }
+
+  async function ask(signal: AbortSignal): Promise<void> {
+    const sent = momentNow(clock);
+    const query = { gateway, ...(position && { since: position }) };
+    askCount++;
+    try {
+      const reply = await metadata.query({ shard: SYSTEM_SHARD }, 'identity-changes', query);
+      if (reply.kind === 'done' && !signal.aborted) take(reply.value, sent);
+    } catch (error) {
+      log.debug({ err: error }, 'identity-ask-failed');
+    } finally {
+      askCount--;
+    }
+  }
+
+  function take(answer: ResultOf<'identity-changes'>, sent: Moment): void {
+    // Told first: from then on the answer counts.
+    if (answer.kind === 'reset') tell('all');
+    else if (answer.changes.length > 0) tell(answer.changes);
+    // An answer that was overtaken by a later one says nothing of where we are.
+    if (goodSent !== undefined && sent.monotonicMs < goodSent.monotonicMs) return;
+    position = answer.upTo;
+    goodSent = sent;
+    note();
+  }
+
+  /** Logs what has changed. */
+  function note(): void {
+    const isNow = isCurrent();
+    if (isNow === wasCurrent) return;
+    wasCurrent = isNow;
+    if (isNow) log.info({}, 'identity-feed-current');
+    else log.warn({}, 'identity-feed-behind');
+  }
+
+  return {
+    metadata: watchIdentityCommands(metadata, tell),
+    isCurrent,
+    listen: (onChange) => void listeners.push(onChange),
+    async follow(signal) {
+      while (!signal.aborted) {
+        note();
+        if (askCount < ASKS_MAX) void ask(signal);
+        await clock.sleep(LIMITS.identityAskMs, signal);
+      }
+    },
+  };
+}

@@ -1,0 +1,18 @@
+// The metadata nodes that are to hold no shards, one document under `leaving-nodes`.
+import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
+import { leavingNodesRecord } from './records.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export function createLeavingNodes({ store, prefix }: Surroundings): LeavingNodesPort {
+  const key = `${prefix}leaving-nodes`;
+  return {
+    async read() {
+      const { row } = await store.get(key);
+      if (row === undefined) return { nodes: [], revision: 0 };
+      return { ...leavingNodesRecord.decode(key, row.value), revision: row.modRevision };
+    },
+    async swap({ expected, nodes }) {
+      return store.put({ key, value: leavingNodesRecord.encode({ nodes: [...nodes] }), expected });
+    },
+  };
+}

@@ -1,0 +1,82 @@
+// Members when the coordinator, or they themselves, cannot be reached. The contract is tests/contract/members.test.ts.
+import { expect, test } from 'vitest';
+import { memberOf } from '../../tests/support/coordination-records.ts';
+import { LEASE_MS, pass, STEP_MS, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
+import { LIMITS } from '../types/limits.ts';
+
+test('a member that cannot reach the coordinator goes with its lease, and comes back', async () => {
+  const { clock, fates, connect, over } = startCoordinatorWorld();
+  let isAway = false;
+  fates.push(({ by }) => (by === 'm' && isAway ? 'lost' : undefined));
+  const lists: string[] = [];
+  connect('w').members.watch(
+    (members) => lists.push(members.map(({ nodeId }) => nodeId).join()),
+    over.signal,
+  );
+  await pass(clock, 0);
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 5 * LEASE_MS);
+  expect(lists).toEqual(['', 'm', 'm']);
+  isAway = true;
+  await pass(clock, LEASE_MS + STEP_MS);
+  expect(lists.at(-1)).toBe('');
+  isAway = false;
+  await pass(clock, LIMITS.coordinatorCallMaxMs + LIMITS.coordinatorRetryMaxMs);
+  expect(lists.at(-1)).toBe('m');
+  over.abort();
+});
+
+test('two processes with one node id, of which one is a copy, are told of', async () => {
+  const { clock, connect, logged, over } = startCoordinatorWorld();
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 3 * LEASE_MS);
+  expect(logged).toEqual([]);
+  void connect('n').members.announce({ ...memberOf('m'), address: '127.0.0.1:9' }, over.signal);
+  await pass(clock, 3 * LEASE_MS);
+  expect(logged).toContainEqual(['error', 'member-announced-by-another']);
+  over.abort();
+});
+
+test('a lease that was lost is replaced before its row would go', async () => {
+  const { clock, fates, connect, over } = startCoordinatorWorld();
+  fates.push(({ of }) => (of === 'keep' ? 'lost' : undefined));
+  const lists: number[] = [];
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 0);
+  connect('w').members.watch((members) => lists.push(members.length), over.signal);
+  await pass(clock, 5 * LEASE_MS);
+  expect(lists.length).toBeGreaterThan(5);
+  expect(lists).not.toContain(0);
+  over.abort();
+});
+
+test('with the coordinator away the last list stays', async () => {
+  const { clock, fates, connect, coordinator, over } = startCoordinatorWorld();
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 0);
+  const lists: number[] = [];
+  connect('w').members.watch((members) => lists.push(members.length), over.signal);
+  await pass(clock, 0);
+  fates.push(({ by }) => (by === 'w' ? 'refused' : undefined));
+  coordinator.endWatches();
+  await pass(clock, 10 * 60_000);
+  expect(lists).toEqual([1]);
+  over.abort();
+});
+
+test.each([
+  ['by hand', 'remove'],
+  ['by setting the coordinator back', 'restore'],
+])('a member that was removed %s is there again soon', async (_name, how) => {
+  const { clock, connect, coordinator, over } = startCoordinatorWorld();
+  const empty = coordinator.copy();
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 0);
+  if (how === 'remove') coordinator.remove('node/m');
+  else coordinator.restore(empty);
+  const { members } = connect('w');
+  expect(await members.current()).toEqual([]);
+  await pass(clock, LEASE_MS);
+  expect(await members.current()).toEqual([memberOf('m')]);
+  over.abort();
+});

@@ -1,0 +1,98 @@
+// Who is there, under `node/<id>`, each key under a lease of its process.
+import type { Member, MembersPort } from '../ports/members.ts';
+import { createRetryDelay, followKeys } from './follow-keys.ts';
+import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
+import { type HeldLease, holdLease } from './held-lease.ts';
+import { memberRecord } from './records.ts';
+import type { StoredKey } from './store.ts';
+import type { Surroundings } from './surroundings.ts';
+import { tellReadable } from './tell-readable.ts';
+
+export function createMembers(surroundings: Surroundings): MembersPort {
+  const { store, clock, log, memberLeaseMs } = surroundings;
+  const prefix = `${surroundings.prefix}node/`;
+
+  function membersOf(rows: Iterable<StoredKey>): Member[] {
+    const members: Member[] = [];
+    for (const { key, value } of rows) tellReadable(log, () => members.push(memberRecord.decode(key, value)));
+    return members.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
+  }
+
+  return {
+    async announce(member, signal) {
+      const { instance } = member;
+      const trace =
+        instance === undefined ? undefined : keepTrace(surroundings, { ...member, instance }, signal);
+      const row = { key: prefix + member.nodeId, value: memberRecord.encode(member) };
+      const retry = createRetryDelay();
+      while (!signal.aborted) {
+        try {
+          const lease = await holdLease({ store, clock, ttlMs: memberLeaseMs });
+          retry.reset();
+          await keepRow(surroundings, { row, lease, signal });
+          // A lost lease is left to end by itself: its row must stay until the next one has taken it over.
+          if (signal.aborted) await lease.release();
+        } catch (error) {
+          log.debug({ nodeId: member.nodeId, err: error }, 'member-lease-not-granted');
+          await clock.sleep(retry.nextMs(), signal);
+        }
+      }
+      await trace;
+    },
+    async missingGateways() {
+      return missingGateways(surroundings, membersOf((await store.list(prefix)).rows));
+    },
+    forgetGateway: (nodeId) => forgetGateway(surroundings, nodeId),
+    async current() {
+      return membersOf((await store.list(prefix)).rows);
+    },
+    watch(onMembers, signal) {
+      const rows = new Map<string, StoredKey>();
+      void followKeys({
+        store,
+        clock,
+        log,
+        prefix,
+        onState(state) {
+          rows.clear();
+          for (const row of state) rows.set(row.key, row);
+          onMembers(membersOf(rows.values()));
+        },
+        onChange({ key, row }) {
+          if (row === undefined) rows.delete(key);
+          else rows.set(key, row);
+          onMembers(membersOf(rows.values()));
+        },
+        signal,
+      });
+    },
+  };
+}
+
+/** Keeps a row where it is until the lease is lost or `signal` aborts: somebody may have removed it by hand. */
+async function keepRow(
+  { store, clock, log, memberLeaseMs }: Surroundings,
+  { row, lease, signal }: { row: { key: string; value: string }; lease: HeldLease; signal: AbortSignal },
+): Promise<void> {
+  const ended = AbortSignal.any([signal, lease.lost]);
+  const retry = createRetryDelay();
+  let isOurs = false;
+  while (!ended.aborted) {
+    let waitMs = memberLeaseMs;
+    try {
+      const { row: found } = await store.get(row.key);
+      if (ended.aborted) return;
+      // A copy of a data folder, say, as of a machine that was cloned: neither of the two can be relied on.
+      if (isOurs && found !== undefined && found.leaseId !== lease.leaseId && found.value !== row.value)
+        log.error({ key: row.key, value: found.value }, 'member-announced-by-another');
+      if (found?.leaseId !== lease.leaseId || found.value !== row.value)
+        await store.put({ ...row, leaseId: lease.leaseId });
+      isOurs = true;
+      retry.reset();
+    } catch (error) {
+      log.debug({ key: row.key, err: error }, 'member-not-announced');
+      waitMs = retry.nextMs();
+    }
+    await clock.sleep(waitMs, ended);
+  }
+}

@@ -1,0 +1,63 @@
+// For how long a store has been silent: by what it answers, and by nothing else.
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { noteAnswers } from './note-answers.ts';
+import type { CoordinationStore } from './store.ts';
+
+function setUp() {
+  const clock = createManualClock(1e12);
+  let isAway = false;
+  let tell: Parameters<CoordinationStore['watch']>[0]['onChange'] = () => {};
+  const answer = async () => {
+    if (isAway) throw new Error('no answer');
+  };
+  const away = (value: boolean) => {
+    isAway = value;
+  };
+  const store: CoordinationStore = {
+    get: () => answer().then(() => ({ row: undefined, revision: 1 })),
+    list: () => answer().then(() => ({ rows: [], revision: 1 })),
+    put: () => answer().then(() => ({ kind: 'lost' })),
+    grantLease: () => answer().then(() => '7'),
+    keepLease: () => answer().then(() => true),
+    revokeLease: answer,
+    async watch({ onChange }) {
+      tell = onChange;
+    },
+  };
+  const change = { key: 'k', row: undefined, revision: 2 };
+  return { clock, away, ...noteAnswers(store, clock), tellChange: () => tell(change), change };
+}
+
+test('every answer ends the silence, and a failure does not', async () => {
+  const { clock, away, store, silentMs } = setUp();
+  const calls = [
+    () => store.get('k'),
+    () => store.list('k'),
+    () => store.put({ key: 'k', value: 'v' }),
+    () => store.grantLease(1000),
+    () => store.keepLease('7'),
+    () => store.revokeLease('7'),
+  ];
+  for (const call of calls) {
+    clock.advance(5000);
+    expect(silentMs()).toBe(5000);
+    away(true);
+    await expect(call()).rejects.toThrow('no answer');
+    expect(silentMs()).toBe(5000);
+    away(false);
+    await call();
+    expect(silentMs()).toBe(0);
+  }
+});
+
+test('what a watch tells is an answer, and goes on to who watches', async () => {
+  const { clock, store, silentMs, tellChange, change } = setUp();
+  const told: unknown[] = [];
+  const { signal } = new AbortController();
+  await store.watch({ prefix: 'k', fromRevision: 1, onChange: (one) => void told.push(one), signal });
+  clock.advance(5000);
+  expect(silentMs()).toBe(5000);
+  tellChange();
+  expect([silentMs(), told]).toEqual([0, [change]]);
+});

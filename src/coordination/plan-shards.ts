@@ -1,0 +1,167 @@
+// Which metadata nodes should hold which shard, and lead it: even over nodes, copies in distinct zones, and as little
+// moved as that needs (R14). Pure: what is there goes in, what should be comes out.
+import { must } from '../base/assert.ts';
+import type { NodeId, ReplicaId, ReplicaRef } from '../ports/replication.ts';
+import type { WantedShard } from '../ports/shard-registry.ts';
+
+export interface PlannedNode {
+  ref: ReplicaRef;
+  zone: string;
+}
+
+/** What is known of each shard; undefined: it has no record yet. */
+export interface PresentShard {
+  voters: readonly ReplicaRef[];
+  primary: ReplicaId | undefined;
+}
+
+/** Who may hold shards, and how many each of them needs. */
+export interface PlannedNodes {
+  /** Those that are there, leaving ones too. */
+  nodes: readonly PlannedNode[];
+  replicaCount: number;
+  /** Of those that are there or not: they get nothing, and lose what others can take. */
+  leaving: ReadonlySet<NodeId>;
+}
+
+/**
+ * One wish per shard, for all of `shards`. Voters of nodes that are not in `nodes` stay where they are: a node that is
+ * away for a while must not lose its shards. One that is gone for good is `leaving`, by the operator's word: another one
+ * takes its place, and until there is one it stays a voter. But a node that has another database now has lost the one it
+ * had (R1): the new one takes its place.
+ */
+export function planShards(
+  shards: readonly (PresentShard | undefined)[],
+  planned: PlannedNodes,
+): WantedShard[] {
+  const plan = new Plan(planned);
+  for (const shard of shards) plan.keep(shard);
+  for (const index of shards.keys()) plan.relieve(index);
+  for (const index of shards.keys()) plan.fill(index);
+  plan.level();
+  return plan.wishes(shards);
+}
+
+class Plan {
+  readonly #zones: ReadonlyMap<ReplicaId, string>;
+  /** Of the nodes that stay. */
+  readonly #refs: ReadonlyMap<ReplicaId, ReplicaRef>;
+  readonly #present: readonly ReplicaRef[];
+  readonly #leaving: ReadonlySet<NodeId>;
+  readonly #replicaCount: number;
+  readonly #voters: ReplicaRef[][] = [];
+  readonly #loads = new Map<ReplicaId, number>();
+
+  constructor({ nodes, replicaCount, leaving }: PlannedNodes) {
+    const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
+    this.#zones = new Map(nodes.map(({ ref, zone }) => [ref.replicaId, zone]));
+    this.#refs = new Map(staying.map(({ ref }) => [ref.replicaId, ref]));
+    this.#present = nodes.map(({ ref }) => ref);
+    this.#leaving = leaving;
+    this.#replicaCount = Math.min(replicaCount, odd(staying.length));
+    for (const { ref } of staying) this.#loads.set(ref.replicaId, 0);
+  }
+
+  keep(shard: PresentShard | undefined): void {
+    const voters = (shard?.voters ?? []).map((ref) => this.#presentOf(ref));
+    this.#voters.push(voters);
+    for (const { replicaId } of voters) this.#add(replicaId, 1);
+  }
+
+  #presentOf(ref: ReplicaRef): ReplicaRef {
+    if (this.#present.some(({ replicaId }) => replicaId === ref.replicaId)) return ref;
+    return this.#present.find(({ nodeId }) => nodeId === ref.nodeId) ?? ref;
+  }
+
+  /** Others in the place of voters that leave, as far as there are others. */
+  relieve(index: number): void {
+    const voters = must(this.#voters[index], 'a shard');
+    for (const [at, { nodeId }] of voters.entries()) {
+      if (!this.#leaving.has(nodeId)) continue;
+      const chosen = this.#leastLoaded(voters.filter((ref) => !this.#leaving.has(ref.nodeId)));
+      if (chosen === undefined) return;
+      voters[at] = chosen;
+      this.#add(chosen.replicaId, 1);
+    }
+  }
+
+  /** Voters that are missing, on the nodes that have least. */
+  fill(index: number): void {
+    const voters = must(this.#voters[index], 'a shard');
+    while (voters.length < this.#replicaCount) {
+      const chosen = this.#leastLoaded(voters);
+      if (chosen === undefined) return;
+      voters.push(chosen);
+      this.#add(chosen.replicaId, 1);
+    }
+  }
+
+  /** Moves a voter from the fullest node to the emptiest as long as that makes them more alike. */
+  level(): void {
+    for (let moves = 0; moves < this.#voters.length * this.#replicaCount; moves++) {
+      const byLoad = [...this.#refs.keys()].sort((a, b) => this.#load(a) - this.#load(b));
+      const emptiest = byLoad[0];
+      const fullest = byLoad.at(-1);
+      if (emptiest === undefined || fullest === undefined) return;
+      if (this.#load(fullest) - this.#load(emptiest) < 2 || !this.#move(fullest, emptiest)) return;
+    }
+  }
+
+  /** Primaries even over the nodes that may lead; one that leads well stays. */
+  wishes(shards: readonly (PresentShard | undefined)[]): WantedShard[] {
+    const led = new Map<ReplicaId, number>();
+    const mayLead = (voters: readonly ReplicaRef[]) =>
+      voters.filter(({ replicaId }) => this.#refs.has(replicaId));
+    const share = Math.ceil(this.#voters.length / Math.max(1, this.#refs.size));
+    return this.#voters.map((voters, index) => {
+      const present = shards[index]?.primary;
+      const able = mayLead(voters);
+      const keeps =
+        able.some(({ replicaId }) => replicaId === present) && (led.get(present ?? '') ?? 0) < share;
+      const [least] = able.sort((a, b) => (led.get(a.replicaId) ?? 0) - (led.get(b.replicaId) ?? 0));
+      const primary = keeps ? present : least?.replicaId;
+      if (primary === undefined) return { voters };
+      led.set(primary, (led.get(primary) ?? 0) + 1);
+      return { voters, primary };
+    });
+  }
+
+  #move(from: ReplicaId, to: ReplicaId): boolean {
+    for (const voters of this.#voters) {
+      const at = voters.findIndex(({ replicaId }) => replicaId === from);
+      if (at === -1 || voters.some(({ replicaId }) => replicaId === to)) continue;
+      const rest = voters.filter((_, index) => index !== at);
+      const zone = this.#zones.get(to);
+      // Never into a zone that has a copy already, unless it had one of them.
+      const crowds = rest.some(({ replicaId }) => this.#zones.get(replicaId) === zone);
+      if (crowds && this.#zones.get(from) !== zone) continue;
+      voters[at] = must(this.#refs.get(to), 'a node');
+      this.#add(from, -1);
+      this.#add(to, 1);
+      return true;
+    }
+    return false;
+  }
+
+  #leastLoaded(voters: readonly ReplicaRef[]): ReplicaRef | undefined {
+    const taken = new Set(voters.map(({ replicaId }) => replicaId));
+    const zones = new Set(voters.map(({ replicaId }) => this.#zones.get(replicaId)));
+    const free = [...this.#refs.values()].filter(({ replicaId }) => !taken.has(replicaId));
+    const rank = ({ replicaId }: ReplicaRef) =>
+      (zones.has(this.#zones.get(replicaId)) ? 1_000_000 : 0) + this.#load(replicaId);
+    return free.sort((a, b) => rank(a) - rank(b) || (a.replicaId < b.replicaId ? -1 : 1))[0];
+  }
+
+  #load(replicaId: ReplicaId): number {
+    return this.#loads.get(replicaId) ?? 0;
+  }
+
+  #add(replicaId: ReplicaId, delta: number): void {
+    if (this.#loads.has(replicaId)) this.#loads.set(replicaId, this.#load(replicaId) + delta);
+  }
+}
+
+/** An even number of voters bears no more losses than one fewer. */
+function odd(count: number): number {
+  return count % 2 === 0 ? count - 1 : count;
+}

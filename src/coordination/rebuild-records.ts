@@ -1,0 +1,91 @@
+// The records of the registry anew, from what replicas durably know, after etcd was lost or came back from a backup
+// (R23, A14). Pure: what was found goes in, what should be written comes out. A majority of the last voters knows the
+// last voters: whoever took an epoch has fenced majorities of both sets with the record that it is by.
+
+import type { StoredReplica } from '../ports/node-records.ts';
+import type { NodeId, ReplicaId, ReplicaRef, SeenRecord } from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import { compareMoments, compareRecords } from '../types/registry-order.ts';
+
+/** One replica, and where it was found. */
+export interface FoundReplica extends StoredReplica {
+  replicaId: ReplicaId;
+  nodeId: NodeId;
+}
+
+export type ShardPlan =
+  | { kind: 'as-it-is' }
+  /** `expected`: as the registry's swap wants it. */
+  | { kind: 'rebuild'; expected: number; record: ShardRecord }
+  | { kind: 'cannot'; why: string; missing: ReplicaRef[] };
+
+export interface ShardFacts {
+  /** All that was found of the shard, one of each replica. */
+  found: readonly FoundReplica[];
+  registered: RegisteredShard | undefined;
+}
+
+/** `rebuiltAtMs`: later than that of every record there is; `nonce`: of this writing. */
+export function planRebuild(
+  { found, registered }: ShardFacts,
+  { rebuiltAtMs, nonce }: { rebuiltAtMs: number; nonce: string },
+): ShardPlan {
+  if (found.length === 0) return { kind: 'cannot', why: 'no replica of it was found', missing: [] };
+  const incarnation = Math.max(...found.map((replica) => replica.incarnation));
+  const ours = found.filter((replica) => replica.incarnation === incarnation);
+  const seen = latestSeen(ours);
+  if (registered !== undefined && registered.record.incarnation > incarnation)
+    return { kind: 'cannot', why: 'the registry knows a later history than all replicas found', missing: [] };
+  if (seen === undefined)
+    return { kind: 'cannot', why: 'no replica was found that knows who its voters were', missing: [] };
+  const sound = new Set(ours.filter(isSound).map(({ replicaId }) => replicaId));
+  const { voters, prevVoters, learners } = seen;
+  const missing = [voters, prevVoters ?? []].flatMap((set) => missingOf(set, sound));
+  if (missing.length > 0) return { kind: 'cannot', why: 'no majority of its last voters was found', missing };
+  if (registered !== undefined && ours.every((replica) => isUpTo(registered, replica)))
+    return { kind: 'as-it-is' };
+  const epochs = [seen.epoch, ...ours.map(highestEpoch)];
+  if (registered?.record.incarnation === incarnation) epochs.push(registered.record.epoch);
+  const epoch = Math.max(...epochs) + 1;
+  return {
+    kind: 'rebuild',
+    expected: registered?.revision ?? 0,
+    record: { incarnation, epoch, primary: null, voters, prevVoters, learners, rebuiltAtMs, nonce },
+  };
+}
+
+/** By which the last voters are known. */
+export function latestSeen(found: readonly FoundReplica[]): SeenRecord | undefined {
+  let latest: SeenRecord | undefined;
+  for (const { seen } of found) {
+    if (seen === null) continue;
+    if (latest === undefined || compareRecords(seen, latest) > 0) latest = seen;
+  }
+  return latest;
+}
+
+/** R17: what it says of itself can be believed, and it would count. */
+function isSound({ state, promised, last, witness }: FoundReplica): boolean {
+  if (state !== 'live' || witness === 'damaged') return false;
+  return witness === null || (promised >= witness.epoch && last.seq >= witness.seq);
+}
+
+/** Of a set without a majority of `sound` ones: those that are not. */
+function missingOf(set: readonly ReplicaRef[], sound: ReadonlySet<ReplicaId>): ReplicaRef[] {
+  const missing = set.filter(({ replicaId }) => !sound.has(replicaId));
+  return missing.length * 2 < set.length || set.length === 0 ? [] : missing;
+}
+
+/** That it has promised, by its rows or by its witness. */
+export function highestEpoch({ promised, witness }: StoredReplica): number {
+  return Math.max(promised, witness === null || witness === 'damaged' ? 0 : witness.epoch);
+}
+
+/** The registry is nowhere behind what the replica knows. */
+function isUpTo({ record, registryRevision }: RegisteredShard, replica: FoundReplica): boolean {
+  const { rebuiltAtMs = 0, epoch } = record;
+  if (epoch < highestEpoch(replica)) return false;
+  const { seen } = replica;
+  if (seen === null || rebuiltAtMs > seen.rebuiltAtMs) return true;
+  return compareMoments({ rebuiltAtMs, revision: registryRevision }, seen) >= 0 && epoch >= seen.epoch;
+}

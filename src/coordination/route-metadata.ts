@@ -1,0 +1,338 @@
+// The metadata port of a gateway in a cluster (R18, R47, R48): finds the primary of a shard, and asks again under the
+// same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
+// the primary says so, and evaluates nothing.
+import { assert } from '../base/assert.ts';
+import { OVER } from '../base/async/over.ts';
+import { toHex } from '../base/bytes/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { NodeId } from '../ports/replication.ts';
+import type { ShardCall, ShardCallPort, ShardReply } from '../ports/shard-calls.ts';
+import type { RegisteredShard } from '../ports/shard-registry.ts';
+import { CallBroken } from '../types/call-broken.ts';
+import { LIMITS } from '../types/limits.ts';
+import { compareMoments } from '../types/registry-order.ts';
+
+const REQUEST_ID_BYTES = 16;
+/** How long one node may keep an answer to itself before another is asked as well. */
+const ATTEMPT_MS = 1500;
+/** Clocks of both ends drift by less than 5 % (protocol 1.1). */
+const CLOCKS_APART = 1.11;
+/** A node that kept one to itself is asked again after so long only, or once it has answered: others may lead by then. */
+const LEFT_ALONE_MS = 5000;
+/** Nodes that take each other for the primary would send a question to and fro as fast as the network bears it. */
+const REDIRECTS_IN_A_ROW_MAX = 2;
+const PAUSE_MS_MIN = 10;
+const PAUSE_MS_MAX = 300;
+
+assert(
+  LIMITS.metadataPatienceMs + ATTEMPT_MS <= LIMITS.metadataAnswerMaxMs,
+  'the last try has its time before its question is given up',
+);
+
+export interface MetadataRouter extends MetadataPort {
+  /** What the registry says, as it changes: hints. */
+  onRegistered(shard: number, registered: RegisteredShard): void;
+  /**
+   * For a process that ends: nothing is asked again from now on. What has no answer yet is waited for as long as one node may
+   * take, and is `unknown` then, which R48 allows to nobody whose process goes on.
+   */
+  stop(): void;
+}
+
+export interface RouterDeps {
+  shardCount: number;
+  calls: ShardCallPort;
+  clock: ClockPort;
+  random: RandomPort;
+}
+
+export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
+  const routes = new Map<number, Route>();
+  const routeOf = (shard: number) => {
+    let route = routes.get(shard);
+    if (route === undefined) {
+      route = { primary: undefined, nodes: [], next: 0, revision: 0, rebuiltAtMs: 0 };
+      routes.set(shard, route);
+    }
+    return route;
+  };
+  const shared: Shared = {
+    ...{ deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) },
+    ...{ isStopped: false, pauses: new Set() },
+  };
+  const ask = (call: Question) => new Attempts(shared, routeOf(call.envelope.shard), call).run();
+  return {
+    shardCount: deps.shardCount,
+    execute(envelope, name, body) {
+      const requestId = envelope.requestId ?? toHex(deps.random.bytes(REQUEST_ID_BYTES));
+      return ask({ kind: 'execute', envelope: { ...envelope, requestId }, name, body }) as Promise<never>;
+    },
+    query: (envelope, name, body) => ask({ kind: 'query', envelope, name, body }) as Promise<never>,
+    onRegistered(shard, { record, revision }) {
+      const route = routeOf(shard);
+      const { rebuiltAtMs = 0 } = record;
+      if (compareMoments({ rebuiltAtMs, revision }, route) <= 0) return;
+      route.revision = revision;
+      route.rebuiltAtMs = rebuiltAtMs;
+      route.nodes = record.voters.map(({ nodeId }) => nodeId);
+      route.primary = record.primary?.nodeId;
+    },
+    stop() {
+      shared.isStopped = true;
+      for (const pause of shared.pauses) pause.abort(OVER);
+    },
+  };
+}
+
+/** What is believed of a shard. */
+interface Route {
+  primary: NodeId | undefined;
+  nodes: NodeId[];
+  /** Who is asked when nobody is known to lead. */
+  next: number;
+  revision: number;
+  rebuiltAtMs: number;
+}
+
+/** Of all shards: which nodes are not asked, because they keep everything to themselves. */
+class NodeSilence {
+  readonly #clock: ClockPort;
+  /** Monotonic ms. */
+  readonly #leftAloneUntil = new Map<NodeId, number>();
+  readonly #answeredAt = new Map<NodeId, number>();
+
+  constructor(clock: ClockPort) {
+    this.#clock = clock;
+  }
+
+  has(node: NodeId): boolean {
+    const untilMs = this.#leftAloneUntil.get(node);
+    return untilMs !== undefined && this.#clock.monotonicMs() < untilMs;
+  }
+
+  answered(node: NodeId): void {
+    this.#leftAloneUntil.delete(node);
+    this.#answeredAt.set(node, this.#clock.monotonicMs());
+  }
+
+  /** One answer is missing. A node that gives others meanwhile holds it back: a revocation waits for gateways (R46). */
+  missing(node: NodeId, sentMs: number): void {
+    const answeredMs = this.#answeredAt.get(node);
+    if (answeredMs !== undefined && answeredMs > sentMs) return;
+    this.#leftAloneUntil.set(node, this.#clock.monotonicMs() + LEFT_ALONE_MS);
+  }
+}
+
+/** What all questions of a router have in common. */
+interface Shared {
+  deps: RouterDeps;
+  silence: NodeSilence;
+  patience: Patience;
+  /** Nothing is asked again. */
+  isStopped: boolean;
+  /** That a stop ends. */
+  readonly pauses: Set<AbortController>;
+}
+
+type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
+
+/** Of one command or query. */
+class Attempts {
+  readonly #shared: Shared;
+  readonly #route: Route;
+  readonly #question: Question;
+  readonly #startedMs: number;
+  /** Monotonic ms at which the caller is told that the shard does not answer. */
+  readonly #answerByMs: number;
+  readonly #settled = Promise.withResolvers<Reply<unknown>>();
+  readonly #over = new AbortController();
+  #isSettled = false;
+  /** Calls that `over` would end. */
+  #callCount = 0;
+  #pausing: AbortController | undefined;
+  /** To a node that may have evaluated it. */
+  #wasSent = false;
+  /** Since the last pause. */
+  #redirectCount = 0;
+  #pauseCount = 0;
+  /** Times that it was sent to somebody who may still evaluate it, or has. */
+  #inDoubtCount = 0;
+
+  constructor(shared: Shared, route: Route, question: Question) {
+    this.#shared = shared;
+    this.#route = route;
+    this.#question = question;
+    this.#startedMs = shared.deps.clock.monotonicMs();
+    this.#answerByMs = this.#startedMs + LIMITS.metadataAnswerMaxMs;
+  }
+
+  run(): Promise<Reply<unknown>> {
+    void this.#repeat();
+    return this.#settled.promise;
+  }
+
+  #settle(reply: Reply<unknown>): void {
+    this.#isSettled = true;
+    this.#settled.resolve(reply);
+    // What is still under way is not waited for.
+    if (this.#callCount > 0) this.#over.abort(OVER);
+    this.#pausing?.abort(OVER);
+  }
+
+  async #repeat(): Promise<void> {
+    const { clock } = this.#shared.deps;
+    const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
+    while (!this.#isSettled && !this.#shared.isStopped && hasTime()) {
+      const node = this.#choose();
+      if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
+    }
+    if (!this.#isSettled) await this.#giveUp();
+  }
+
+  async #pause(ms: number): Promise<void> {
+    this.#redirectCount = 0;
+    const { pauses, isStopped, deps } = this.#shared;
+    if (this.#isSettled || isStopped) return;
+    const pausing = new AbortController();
+    this.#pausing = pausing;
+    pauses.add(pausing);
+    await deps.clock.sleep(ms, pausing.signal);
+    pauses.delete(pausing);
+    this.#pausing = undefined;
+  }
+
+  #choose(): NodeId | undefined {
+    const { primary, nodes } = this.#route;
+    if (primary !== undefined && !this.#shared.silence.has(primary)) return primary;
+    for (let tries = nodes.length; tries > 0; tries--) {
+      const node = nodes[this.#route.next++ % nodes.length];
+      if (node !== undefined && !this.#shared.silence.has(node)) return node;
+    }
+    return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
+  }
+
+  /** `now`: another node is to be asked at once. */
+  #ask(node: NodeId): Promise<'now' | 'later'> {
+    const { calls, clock } = this.#shared.deps;
+    const isRetry = this.#question.kind === 'execute' && this.#inDoubtCount > 0;
+    const envelope = isRetry ? { ...this.#question.envelope, isRetry } : this.#question.envelope;
+    const sentMs = clock.monotonicMs();
+    // R48: when this question is given up, the node may not evaluate it any more, by its own clock.
+    const budgetMs = Math.floor((this.#answerByMs - sentMs) / CLOCKS_APART);
+    const call = { ...this.#question, envelope, budgetMs };
+    this.#wasSent = true;
+    this.#inDoubtCount++;
+    return new Promise((resolve) => {
+      const wait = this.#shared.patience.begin(() => {
+        // It may be standing still. Its answer, if it comes, is as good as another's.
+        this.#shared.silence.missing(node, sentMs);
+        this.#doubt(node);
+        resolve('now');
+      });
+      const ended = () => {
+        this.#callCount--;
+        this.#shared.patience.end(wait);
+      };
+      this.#callCount++;
+      calls.call(node, call, this.#over.signal).then(
+        (reply) => {
+          ended();
+          resolve(this.#onReply(node, reply));
+        },
+        (error: unknown) => {
+          ended();
+          if (error instanceof CallBroken && !error.wasSent) this.#inDoubtCount--;
+          if (!this.#isSettled) this.#doubt(node);
+          resolve('later');
+        },
+      );
+    });
+  }
+
+  #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
+    this.#shared.silence.answered(node);
+    // Of these, and of them alone, it is certain that nothing was evaluated.
+    if (isUnevaluated(reply)) this.#inDoubtCount--;
+    if (reply.kind === 'not-primary') {
+      const { primary } = reply;
+      // Who follows one that stands still learns later than we that it does not lead.
+      const isNews = primary !== undefined && primary !== node && !this.#shared.silence.has(primary);
+      this.#route.primary = isNews ? primary : undefined;
+      return isNews && ++this.#redirectCount <= REDIRECTS_IN_A_ROW_MAX ? 'now' : 'later';
+    }
+    if (reply.kind === 'too-old') return 'later';
+    if (reply.kind === 'unknown') {
+      this.#doubt(node);
+      return 'later';
+    }
+    this.#route.primary = node;
+    // R48: an earlier try may be evaluated yet, so "busy" would be said too early.
+    if (reply.kind === 'busy' && this.#question.kind === 'execute' && this.#inDoubtCount > 0) return 'later';
+    // R18: what is kept holds for all tries; this one may be contradicted by another that is still on its way.
+    if (reply.kind === 'done' && reply.isUnkept && this.#inDoubtCount > 1) return 'later';
+    this.#settle(reply);
+    return 'now';
+  }
+
+  /** It may lead no longer: others are asked next. */
+  #doubt(node: NodeId): void {
+    if (this.#route.primary === node) this.#route.primary = undefined;
+  }
+
+  /** R48: the question stays unanswered until no node can evaluate it any more. A late answer still counts. */
+  async #giveUp(): Promise<void> {
+    const leftMs = this.#answerByMs - this.#shared.deps.clock.monotonicMs();
+    if (this.#wasSent && leftMs > 0) await this.#pause(leftMs);
+    if (!this.#isSettled) this.#settle({ kind: 'unknown' });
+  }
+
+  /** Short at first: a hand-over takes a few round trips. Longer and longer, and apart from those of others (R47). */
+  #pauseMs(): number {
+    const mostMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** this.#pauseCount++);
+    const [byte = 0] = this.#shared.deps.random.bytes(1);
+    return mostMs / 2 + ((byte / 255) * mostMs) / 2;
+  }
+}
+
+function isUnevaluated({ kind }: ShardReply): boolean {
+  return kind === 'not-primary' || kind === 'too-old' || kind === 'busy';
+}
+
+interface Wait {
+  untilMs: number;
+  onOver(): void;
+}
+
+/** Tells whoever has waited for a node's answer for ATTEMPT_MS. One sleep for all of them: nearly all end before. */
+class Patience {
+  readonly #clock: ClockPort;
+  /** In the order of their ends. */
+  readonly #waits = new Set<Wait>();
+  #isWatching = false;
+
+  constructor(clock: ClockPort) {
+    this.#clock = clock;
+  }
+
+  begin(onOver: () => void): Wait {
+    const wait = { untilMs: this.#clock.monotonicMs() + ATTEMPT_MS, onOver };
+    this.#waits.add(wait);
+    if (!this.#isWatching) void this.#watch();
+    return wait;
+  }
+
+  end(wait: Wait): void {
+    this.#waits.delete(wait);
+  }
+
+  async #watch(): Promise<void> {
+    this.#isWatching = true;
+    for (const wait of this.#waits) {
+      const leftMs = wait.untilMs - this.#clock.monotonicMs();
+      if (leftMs > 0) await this.#clock.sleep(leftMs);
+      if (this.#waits.delete(wait)) wait.onOver();
+    }
+    this.#isWatching = false;
+  }
+}

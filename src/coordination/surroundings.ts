@@ -1,0 +1,16 @@
+// What the ports of coordination share.
+import type { ClockPort } from '../ports/clock.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { CoordinationStore } from './store.ts';
+
+export interface Surroundings {
+  store: CoordinationStore;
+  clock: ClockPort;
+  log: Logger;
+  /** Before all keys of this cluster; ends in a slash. */
+  prefix: string;
+  /** Of this process, as locks and their waiters are shown. */
+  holder: string;
+  memberLeaseMs: number;
+  jobLeaseMs: number;
+}

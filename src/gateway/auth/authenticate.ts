@@ -1,0 +1,122 @@
+// Who sent a request: finds the one form of authentication that it uses, checks time, signature and account. Serves S3
+// and every other door whose requests are signed, by service name. What the caller may do is identity/authorize.ts.
+import type { KeyObject } from 'node:crypto';
+import type { ClockPort } from '../../ports/clock.ts';
+import { AppError } from '../../types/errors.ts';
+import type { Caller } from '../s3/caller.ts';
+import { invalidArgument } from '../s3/request/arguments.ts';
+import type { AuthenticationRequest } from './authentication-request.ts';
+import type { Identities, Identity } from './identities.ts';
+import { requireSignedHeaders } from './must-be-signed.ts';
+import type { SigV4Claim } from './signature-claim.ts';
+import { refuseSigV2, type SigV2Claim } from './sigv2-claim.ts';
+import { isSigV2Header, readSigV2Header } from './sigv2-header.ts';
+import { hasSigV2Query, readSigV2Query } from './sigv2-query.ts';
+import { readHeaderClaim } from './sigv4-header.ts';
+import { hasQueryClaim, readQueryClaim } from './sigv4-query.ts';
+import { requireSigV2Signature, requireSigV2Time } from './verify-sigv2.ts';
+import { requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
+
+/** What the chunks of a body go on signing from (AWS "Calculating the seed signature"). */
+export interface Seed {
+  readonly signingKey: KeyObject;
+  readonly signature: string;
+  readonly timestamp: string;
+  readonly scopeText: string;
+}
+
+export interface Authentication {
+  readonly caller: Caller;
+  /** Absent for anonymous callers, and with SigV2, by which no chunks are signed. */
+  readonly seed?: Seed;
+}
+
+/** How a door takes signatures: the service in the scope of SigV4, and whether SigV2, which has no scope, will do. */
+export interface SigningRules {
+  readonly service: string;
+  readonly takesSigV2: boolean;
+}
+
+const ANONYMOUS: Authentication = { caller: { kind: 'anonymous' } };
+const SECURITY_TOKEN = 'x-amz-security-token';
+
+type HeadOfRequest = Omit<AuthenticationRequest, 'payloadHash'>;
+
+interface AuthenticationDependencies {
+  identities: Identities;
+  clock: ClockPort;
+  rules: SigningRules;
+}
+
+/** Throws the AppError that AWS gives for what is wrong with the request's authentication. */
+export async function authenticate(
+  deps: AuthenticationDependencies,
+  request: AuthenticationRequest,
+): Promise<Authentication> {
+  const claimed = await findClaimed(deps, request);
+  if (claimed === undefined) return ANONYMOUS;
+  const { claim, identity } = claimed;
+  const { accessKey, authType, version } = claim;
+  if (claim.version === 'SigV2') requireSigV2Signature(request, claim, identity);
+  else requireSigV4Signature(request, claim, identity);
+  const { account } = identity;
+  // Told only to who knows the secret.
+  if (account.state === 'suspended') throw new AppError('AccountProblem');
+  const caller: Caller = { kind: 'account', account, accessKey, signatureVersion: version, authType };
+  if (claim.version === 'SigV2') return { caller };
+  const { signature, timestamp, scope } = claim;
+  return {
+    caller,
+    seed: { signingKey: identity.signingKey(scope), signature, timestamp, scopeText: scope.text },
+  };
+}
+
+/**
+ * Who the head says has signed the request: everything but the signature itself is checked, so that nothing of a body has
+ * to be read. Undefined: nobody. Throws as `authenticate`.
+ */
+export async function findClaimed(
+  deps: AuthenticationDependencies,
+  request: HeadOfRequest,
+): Promise<{ claim: SigV4Claim | SigV2Claim; identity: Identity } | undefined> {
+  const claim = readClaim(request, deps.rules);
+  if (claim === undefined) return undefined;
+  const nowMs = deps.clock.wallMs();
+  if (claim.version === 'SigV2') requireSigV2Time(claim, nowMs);
+  else requireSigV4Time(claim, nowMs);
+  requireSignedHeaders(request, claim);
+  if (hasSecurityToken(request)) throw new AppError('InvalidToken');
+  const { accessKey } = claim;
+  const identity = await deps.identities.find(accessKey);
+  if (identity === undefined) {
+    throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
+  }
+  return { claim, identity };
+}
+
+/** The one form in which the request is signed; undefined: in none. */
+function readClaim(request: HeadOfRequest, rules: SigningRules): SigV4Claim | SigV2Claim | undefined {
+  const { parameters } = request.target.query;
+  const { values } = request.headers;
+  const { authorization } = values;
+  const isPresigned = hasQueryClaim(parameters);
+  const isPresignedV2 = hasSigV2Query(parameters);
+  if ([authorization !== undefined, isPresigned, isPresignedV2].filter(Boolean).length > 1) {
+    const message =
+      'Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the Authorization header should be specified';
+    throw invalidArgument({ name: 'Authorization', value: authorization ?? '', message });
+  }
+  if (isPresigned) return readQueryClaim(parameters, rules.service);
+  const isV2 = isPresignedV2 || isSigV2Header(authorization ?? '');
+  if (isV2 && !rules.takesSigV2) throw refuseSigV2();
+  if (isPresignedV2) return readSigV2Query(parameters);
+  if (authorization === undefined) return undefined;
+  return isV2 ? readSigV2Header(values) : readHeaderClaim(values, rules.service);
+}
+
+function hasSecurityToken({ headers, target }: HeadOfRequest): boolean {
+  if (headers.values[SECURITY_TOKEN] !== undefined) return true;
+  const { parameters } = target.query;
+  // SDKs write it in lower case beside a SigV2 signature.
+  return parameters.has('X-Amz-Security-Token') || parameters.has(SECURITY_TOKEN);
+}

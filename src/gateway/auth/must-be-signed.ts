@@ -1,0 +1,60 @@
+// Which headers a signature must cover, in one rule for every form of authentication. Whatever it leaves out, the holder
+// of a presigned URL may choose freely, so in a query string more headers count than in an Authorization header, which
+// nobody but the signer sends.
+import { AppError } from '../../types/errors.ts';
+import { READ_METHODS } from '../s3/operation.ts';
+import { canonicalHeaderName, isVendorHeader } from '../s3/request/vendor.ts';
+import type { SignedParts } from './canonical-request.ts';
+import type { SigV4Claim } from './signature-claim.ts';
+import type { SigV2Claim } from './sigv2-claim.ts';
+
+/** What the head says: all that is signed but the digest of the body. */
+type HeadParts = Omit<SignedParts, 'payloadHash'>;
+
+/** Headers beside those of the vendor that say what is done and to what (extensions 2.1). */
+const DECISIVE = new Set(['destination', 'overwrite']);
+/** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
+const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
+
+/** AccessDenied, with the names in HeadersNotSigned as AWS has it, unless all that must be signed is. */
+export function requireSignedHeaders(request: HeadParts, claim: SigV4Claim | SigV2Claim): void {
+  const unsigned = unsignedHeaders(request, claim);
+  if (unsigned.length === 0) return;
+  throw new AppError('AccessDenied', {
+    message: 'There were headers present in the request which were not signed',
+    fields: { HeadersNotSigned: unsigned.join(', ') },
+  });
+}
+
+/** Names as they were sent, each once. */
+function unsignedHeaders({ method, headers }: HeadParts, claim: SigV4Claim | SigV2Claim): string[] {
+  const isInQuery = claim.authType === 'QueryString';
+  const isCovered = coverageOf(claim);
+  const wanted = new Set(claim.version === 'SigV4' ? ['host'] : []);
+  // Without one in the signature the holder could name any.
+  if (isInQuery && method === 'MOVE') wanted.add('destination');
+  for (const name of headers.sentNames) {
+    if (isAlwaysSigned(name) || (isInQuery && isDecisive(name, method))) wanted.add(name);
+  }
+  return [...wanted].filter((name) => !isCovered(name));
+}
+
+/** SigV2 signs what is of the vendor's and three lines of HTTP's, and cannot sign anything else. */
+function coverageOf(claim: SigV4Claim | SigV2Claim): (name: string) => boolean {
+  if (claim.version === 'SigV2') return (name) => isVendorHeader(name) || name === 'content-md5';
+  const signed = new Set(claim.signedHeaders);
+  return (name) => signed.has(name);
+}
+
+/** AWS "Create a canonical request"; the digest of the body is in every signature by itself. */
+function isAlwaysSigned(name: string): boolean {
+  if (name === 'x-amz-content-sha256') return false;
+  return isVendorHeader(name) || name === 'content-md5';
+}
+
+function isDecisive(sentName: string, method: string): boolean {
+  const name = canonicalHeaderName(sentName);
+  if (DECISIVE.has(name) || DECISIVE_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
+  // Conditions of reads only choose between the object and a short answer.
+  return name.startsWith('if-') && !READ_METHODS.has(method);
+}

@@ -1,0 +1,185 @@
+// Sends an answer, and settles what becomes of the connection: a body that nobody read is dropped, or ends the connection,
+// and is never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
+import type { Readable } from 'node:stream';
+import { freeMemory } from '../../base/free-memory.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { Exchange } from './exchange.ts';
+
+export type AnswerBody =
+  | { kind: 'bytes'; bytes: Buffer | string }
+  | { kind: 'stream'; stream: Readable; sizeBytes: number }
+  /** Of unknown length, written as it comes. */
+  | { kind: 'pieces'; pieces: AsyncIterable<string> };
+
+export interface Answer {
+  status: number;
+  /** Names and values in turn; a Content-Length only for answers to HEAD. */
+  headers: string[];
+  body?: AnswerBody | undefined;
+}
+
+/** What is done with a body that was not read to its end. */
+type Rest = 'none' | 'linger';
+
+/** Resolves when the answer is handed over or the client is gone. Rejects only by a fault of ours. */
+export async function sendAnswer(exchange: Exchange, answer: Answer, clock: ClockPort): Promise<void> {
+  const { response } = exchange;
+  const rest = await settleBody(exchange, answer.status);
+  if (response.destroyed || exchange.isAborted) return discardBody(answer.body);
+  writeHead(exchange, answer, clock);
+  await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
+  if (rest === 'none') {
+    // All of it is handed over, but the client may not read it.
+    if (response.writableLength > 0) exchange.sendingSinceMs = clock.monotonicMs();
+    return exchange.closed;
+  }
+  await linger(exchange, clock);
+  response.end();
+  return exchange.closed;
+}
+
+/** A connection that closed on bytes of its client's would take the answer away from it again. */
+async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
+  const { body, signal } = exchange;
+  exchange.beginLingering();
+  const isDone = new AbortController();
+  const discarding = body.discard(LIMITS.refusedBodyDrainBytesMax).finally(() => isDone.abort());
+  const untilMs = clock.monotonicMs() + LIMITS.refusedBodyDrainMaxMs;
+  const waits = AbortSignal.any([signal, isDone.signal]);
+  for (let fromMs = clock.monotonicMs(); !waits.aborted && fromMs < untilMs; fromMs = clock.monotonicMs()) {
+    await clock.sleep(LIMITS.refusedBodyIdleMaxMs, waits);
+    if (body.lastByteAtMs <= fromMs) return;
+  }
+  if (isDone.signal.aborted) await discarding;
+}
+
+/**
+ * Decides about the unread rest of the request's body before the head of the answer says what comes next. A client that
+ * has not been told to go on may send its body all the same (RFC 9110 10.1.1): the connection ends then, too. Nobody
+ * waits for the body of a stranger, which may never come: the answer goes out at once.
+ */
+async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
+  const { body } = exchange;
+  if (body.isAtEnd) return 'none';
+  const isKnown = exchange.tenant.account !== undefined;
+  const isUseless = status < 400 && !body.awaitsContinue && isKnown;
+  if (isUseless && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) return 'none';
+  // It is too late for 100 Continue: what is dropped from here on is not asked for.
+  body.awaitsContinue = false;
+  exchange.mustClose = true;
+  return 'linger';
+}
+
+function writeHead(exchange: Exchange, answer: Answer, clock: ClockPort): void {
+  const { response } = exchange;
+  const { headers, status, body } = answer;
+  if (exchange.mustClose) headers.push('Connection', 'close');
+  if (body?.kind === 'bytes') headers.push('Content-Length', String(Buffer.byteLength(body.bytes)));
+  else if (body?.kind === 'stream') headers.push('Content-Length', String(body.sizeBytes));
+  else if (body === undefined && mayHaveBody(exchange, status)) headers.push('Content-Length', '0');
+  exchange.answeredAtMs = clock.monotonicMs();
+  response.writeHead(status, headers);
+}
+
+function mayHaveBody(exchange: Exchange, status: number): boolean {
+  return exchange.request.method !== 'HEAD' && status !== 204 && status !== 304;
+}
+
+interface BodyOptions {
+  answer: Answer;
+  clock: ClockPort;
+  /** False while the rest of the request's body is still to be dropped: the end of the answer ends the connection. */
+  mayEnd: boolean;
+}
+
+async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void> {
+  const { response } = exchange;
+  const { body } = options.answer;
+  if (body?.kind === 'stream') return sendStream(exchange, body, options);
+  if (body?.kind === 'pieces') {
+    for await (const piece of body.pieces) {
+      exchange.sentBytes += Buffer.byteLength(piece);
+      if (!response.write(piece)) await drained(exchange, options.clock);
+    }
+    if (options.mayEnd) response.end();
+    return;
+  }
+  if (body?.kind === 'bytes') exchange.sentBytes += Buffer.byteLength(body.bytes);
+  if (options.mayEnd) response.end(body?.bytes);
+  else if (body === undefined) response.flushHeaders();
+  else response.write(body.bytes);
+}
+
+/** Resolves when the client has taken enough for more to be written, or is gone. */
+function drained(exchange: Exchange, clock: ClockPort): Promise<void> {
+  const { response } = exchange;
+  if (response.destroyed) return Promise.resolve();
+  exchange.sendingSinceMs = clock.monotonicMs();
+  return new Promise((resolve) => {
+    const goOn = () => {
+      response.off('drain', goOn).off('close', goOn);
+      exchange.sendingSinceMs = undefined;
+      resolve();
+    };
+    response.on('drain', goOn).on('close', goOn);
+  });
+}
+
+/** Resolves when what makes the body has ended. */
+async function discardBody(body: AnswerBody | undefined): Promise<void> {
+  if (body?.kind === 'stream') body.stream.destroy();
+  if (body?.kind !== 'pieces') return;
+  const pieces = body.pieces[Symbol.asyncIterator]();
+  while (!(await pieces.next()).done);
+}
+
+/**
+ * Passes the stream on at the client's pace. A stream that fails or has another size than was promised cuts the
+ * connection: the client must not take a part for the whole (R33).
+ */
+function sendStream(
+  exchange: Exchange,
+  body: { stream: Readable; sizeBytes: number },
+  { clock, mayEnd }: BodyOptions,
+): Promise<void> {
+  const { response } = exchange;
+  const { stream } = body;
+  exchange.isBodyMemory = true;
+  return new Promise((resolve, reject) => {
+    let leftBytes = body.sizeBytes;
+    const settle = (error?: Error) => {
+      response.off('drain', resume);
+      exchange.sendingSinceMs = undefined;
+      stream.destroy();
+      if (error === undefined) return resolve();
+      response.destroy();
+      reject(error);
+    };
+    const resume = () => {
+      exchange.sendingSinceMs = undefined;
+      stream.resume();
+    };
+    const complete = (piece?: Buffer) => {
+      // The last piece goes out with the end: one write for a small object.
+      if (mayEnd) response.end(piece, piece && (() => freeMemory(piece)));
+      else if (piece !== undefined) response.write(piece);
+      settle();
+    };
+    response.on('drain', resume);
+    void exchange.closed.then(() => settle());
+    stream.on('error', (error) => settle(exchange.isAborted ? undefined : error));
+    stream.on('end', () =>
+      leftBytes === 0 ? complete() : settle(new Error(`${leftBytes} bytes are missing`)),
+    );
+    stream.on('data', (piece: Buffer) => {
+      leftBytes -= piece.length;
+      exchange.sentBytes += piece.length;
+      if (leftBytes < 0) return settle(new Error('more bytes than the answer promised'));
+      if (leftBytes === 0) return complete(piece);
+      if (response.write(piece, (error) => error ?? freeMemory(piece))) return;
+      stream.pause();
+      exchange.sendingSinceMs = clock.monotonicMs();
+    });
+  });
+}

@@ -1,0 +1,76 @@
+// What of a body's intake no client can show at will; the rest is in server.test.ts.
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { Tenant } from '../../types/tenant.ts';
+import { BodyIntake } from './body-intake.ts';
+
+const READ_BYTES = 64 * 1024;
+const ALICE = { account: 'alice', address: '192.0.2.1' };
+const BOB = { account: 'bob', address: '192.0.2.1' };
+
+const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
+
+/** The body of a request with these headers, which nobody reads yet. */
+function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Tenant = ALICE) {
+  const request = new IncomingMessage(new Socket());
+  request.headers = headers;
+  const response = new ServerResponse(request);
+  const intake = new BodyIntake({
+    ...{ request, response, queues },
+    clock: createManualClock(0),
+    tenant: () => tenant,
+  });
+  return { request, response, intake };
+}
+
+/** One that somebody reads, and what its client sends without being stopped. */
+function open(queues: FairShare, tenant: Tenant) {
+  const { request, response, intake } = intakeOf({ 'content-length': String(1024 * 1024) }, queues, tenant);
+  const first = intake.read();
+  return {
+    ...{ intake, first },
+    /** Reads of the socket until it is paused. */
+    fill(): number {
+      for (let reads = 1; ; reads++) {
+        request.emit('data', Buffer.alloc(READ_BYTES));
+        if (request.isPaused()) return reads;
+      }
+    },
+    close: () => response.emit('close'),
+  };
+}
+
+test('one tenant’s bodies that are not read leave another’s their place in the queues', async () => {
+  const queues = newQueues();
+  const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;
+  const crowd = Array.from({ length: 200 }, () => open(queues, ALICE));
+  const reads = crowd.map(({ fill }) => fill());
+  expect([reads[0], reads.at(-1)]).toEqual([whole, 1]);
+  const other = open(queues, BOB);
+  expect(other.fill()).toBe(whole);
+  await Promise.all([...crowd, other].map(({ first }) => first));
+  for (const { close } of [...crowd, other]) close();
+  expect(queues.used).toBe(0);
+});
+
+test('a client that has left before anybody reads its body is not waited for', async () => {
+  const { request, intake } = intakeOf({ 'content-length': '10' });
+  request.destroy();
+  await once(request, 'close');
+  await expect(intake.read()).rejects.toMatchObject({ code: 'IncompleteBody' });
+  expect(intake.waitingSinceMs).toBeUndefined();
+});
+
+test('a body of very small pieces is taken together, and is not read on to be dropped', async () => {
+  const { request, intake } = intakeOf({ 'transfer-encoding': 'chunked' });
+  const dropped = intake.discard(LIMITS.refusedBodyDrainBytesMax);
+  for (let count = 0; count < 1000; count++) request.push('a');
+  expect(await dropped).toBe(false);
+  const together = await intake.read();
+  expect(together?.length).toBeGreaterThan(500);
+});

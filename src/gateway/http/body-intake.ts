@@ -1,0 +1,261 @@
+// Takes in the body of one request, piece by piece, under back-pressure. It never destroys the request, because the
+// connection must live on for the answer; it asks for the body (100 Continue) only when somebody reads; and it knows
+// since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FairShare, SharePath } from '../../base/async/fair-share.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
+import { PieceQueue } from '../../base/async/piece-queue.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { sharePathOf, type Tenant } from '../../types/tenant.ts';
+
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
+
+/** Bytes that have arrived on all connections and wait for their readers, beyond what one read gives: shared by tenant. */
+export type IntakeQueues = FairShare;
+
+/** One read of a socket gives so much at most. */
+const READ_BYTES = 64 * 1024;
+/** After so many pieces of less than so many bytes, what one read of the socket gives is taken together. */
+const SMALL_PIECES_MAX = 256;
+const SMALL_PIECE_BYTES = 512;
+/**
+ * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
+ * once. No program sends its data so, and each such read takes Node about 50 ms.
+ */
+const FRAMING_READS_MAX = 16;
+/** Such a read has so many bytes at least, and so many for each byte of the body. */
+const FRAMING_READ_BYTES = 8 * 1024;
+const FRAMING_FACTOR = 3;
+
+export interface BodyIntakeOptions {
+  request: IncomingMessage;
+  response: ServerResponse;
+  clock: ClockPort;
+  queues: IntakeQueues;
+  /** Whose share of the queues it takes; asked for once somebody reads. */
+  tenant(): Tenant;
+}
+
+export class BodyIntake {
+  /** Content-Length; undefined where there is none. */
+  readonly declaredBytes: number | undefined;
+  /** A body is announced, be it empty. */
+  readonly isExpected: boolean;
+  /** The client waits to be told to send its body. */
+  awaitsContinue: boolean;
+  /** On the wire, framing of chunks included. */
+  receivedBytes = 0;
+  /** Everything has arrived and been read. */
+  isAtEnd: boolean;
+  /** Monotonic ms since when a reader waits for the client; undefined while nobody waits. */
+  waitingSinceMs: number | undefined;
+  /** Monotonic ms of the last byte. */
+  lastByteAtMs: number;
+
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #clock: ClockPort;
+  readonly #queues: IntakeQueues;
+  readonly #tenant: () => Tenant;
+  #path: SharePath = [];
+  /** What has arrived and waits for its reader. */
+  readonly #queue = new PieceQueue();
+  /** Of the queue, as the tenant's share knows it. */
+  #countedBytes = 0;
+  #readBytes = 0;
+  #smallPieces = 0;
+  #isReadTogether = false;
+  /** Of the socket, when the request was last asked. */
+  #wireBytes = 0;
+  #framingReads = 0;
+  /** It is about to be asked for what has come. */
+  #isDue = false;
+  #isListening = false;
+  #hasEnded = false;
+  #failure: AppError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(options: BodyIntakeOptions) {
+    const { request, response, clock, queues, tenant } = options;
+    const length = request.headers['content-length'];
+    this.#request = request;
+    this.#response = response;
+    this.#clock = clock;
+    this.#queues = queues;
+    this.#tenant = tenant;
+    this.declaredBytes = length === undefined ? undefined : Number(length);
+    this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
+    this.isAtEnd = !this.isExpected || this.declaredBytes === 0;
+    this.awaitsContinue =
+      !this.isAtEnd && request.httpVersion === '1.1' && CONTINUE.test(request.headers.expect ?? '');
+    this.lastByteAtMs = clock.monotonicMs();
+  }
+
+  /**
+   * The next piece, or undefined at the end. Throws what `fail` was given, IncompleteBody when the client leaves. Who
+   * reads while another waits takes over: the other one has been abandoned by a handler that failed meanwhile.
+   */
+  async read(): Promise<Buffer | undefined> {
+    if (this.isAtEnd) return undefined;
+    this.#start();
+    while (this.#queue.sizeBytes === 0) {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#hasEnded) {
+        this.isAtEnd = true;
+        return undefined;
+      }
+      await this.#wait();
+    }
+    const piece = this.#queue.shift() as Buffer;
+    this.#count();
+    this.#readBytes += piece.length;
+    // The end of a body of known size need not be waited for.
+    if (this.#readBytes === this.declaredBytes) this.isAtEnd = true;
+    this.#goOn();
+    return piece;
+  }
+
+  /**
+   * Reads on and drops what comes, up to `bytesMax`. True when that was the rest of the body. A body of very small chunks is
+   * not read on: dropping it costs more than its client's answer is worth.
+   */
+  async discard(bytesMax: number): Promise<boolean> {
+    try {
+      for (let leftBytes = bytesMax; leftBytes >= 0; ) {
+        const piece = await this.read();
+        if (piece === undefined) return true;
+        leftBytes -= piece.length;
+        if (this.#isReadTogether) return false;
+      }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+    }
+    return false;
+  }
+
+  /** Ends the body for its readers, now and later. */
+  fail(error: AppError): void {
+    this.#failure ??= error;
+    this.#wake?.();
+  }
+
+  #start(): void {
+    if (this.awaitsContinue) {
+      this.awaitsContinue = false;
+      this.#response.writeContinue();
+    }
+    if (this.#isListening) return;
+    this.#isListening = true;
+    // What was taken is given back to the same tenant, whoever has signed meanwhile.
+    this.#path = sharePathOf(this.#tenant());
+    const request = this.#request;
+    request.on('data', this.#onPiece);
+    request.on('end', () => {
+      this.#hasEnded = true;
+      this.#wake?.();
+    });
+    // 'close' also follows a good end; a failure then changes nothing for readers.
+    const cut = () => this.fail(new AppError('IncompleteBody'));
+    request.on('error', cut);
+    request.on('close', () => {
+      if (!this.#hasEnded) cut();
+    });
+    // Who left before anybody read: there will be no event any more.
+    if (request.destroyed) cut();
+    // Nobody reads what is left when the answer is out.
+    this.#response.once('close', () => {
+      this.#queue.takeAll();
+      this.#count();
+    });
+  }
+
+  readonly #onPiece = (piece: Buffer): void => {
+    if (this.#response.closed) return;
+    this.#take(piece);
+    if (piece.length < SMALL_PIECE_BYTES) this.#smallPieces++;
+    if (this.#smallPieces === SMALL_PIECES_MAX) this.#readTogether();
+    else if (this.#isFull()) this.#request.pause();
+  };
+
+  #take(piece: Buffer): void {
+    this.#queue.add(piece);
+    this.#count();
+    this.receivedBytes += piece.length;
+    this.lastByteAtMs = this.#clock.monotonicMs();
+    this.#wake?.();
+  }
+
+  /**
+   * From here on the request gathers what one read of the socket gives, and is asked for all of it at once. A read of
+   * 64 KiB may hold ten thousand chunks of a byte (RFC 9112 7.1), and Node runs what waits for one before it reads the next:
+   * that would keep the loop, so nobody is told before its next turn.
+   */
+  #readTogether(): void {
+    const request = this.#request;
+    request.off('data', this.#onPiece);
+    request.pause();
+    this.#isReadTogether = true;
+    this.#wireBytes = request.socket.bytesRead;
+    request.on('readable', () => {
+      if (this.#isDue) return;
+      this.#isDue = true;
+      void nextTurn().then(() => {
+        this.#isDue = false;
+        this.#goOn();
+      });
+    });
+  }
+
+  /** Takes more, if there is room. */
+  #goOn(): void {
+    const request = this.#request;
+    if (this.#response.closed || this.#isFull()) return;
+    if (!this.#isReadTogether) {
+      if (request.isPaused()) request.resume();
+      return;
+    }
+    let bodyBytes = 0;
+    for (let pieces = request.read(); pieces !== null; pieces = request.read()) {
+      this.#take(pieces);
+      bodyBytes += pieces.length;
+      if (this.#isFull()) break;
+    }
+    this.#judgeFraming(bodyBytes);
+  }
+
+  #judgeFraming(bodyBytes: number): void {
+    const { bytesRead } = this.#request.socket;
+    const wireBytes = bytesRead - this.#wireBytes;
+    this.#wireBytes = bytesRead;
+    if (wireBytes < FRAMING_READ_BYTES || wireBytes < FRAMING_FACTOR * bodyBytes) return;
+    if (++this.#framingReads <= FRAMING_READS_MAX) return;
+    const message = 'The chunks of the body are too small.';
+    this.fail(new AppError('InvalidRequest', { message }));
+  }
+
+  /** Tells the tenant's share what waits beyond one read. */
+  #count(): void {
+    const bytes = Math.max(0, this.#queue.sizeBytes - READ_BYTES);
+    if (bytes > this.#countedBytes) this.#queues.take(this.#path, bytes - this.#countedBytes);
+    else if (bytes < this.#countedBytes) this.#queues.giveBack(this.#path, this.#countedBytes - bytes);
+    this.#countedBytes = bytes;
+  }
+
+  /** Whether the client is to wait. */
+  #isFull(): boolean {
+    // Beyond its tenant's share a connection keeps what one read gave: without it nothing would come at all.
+    const isWithinShare = this.#queues.mayTake(this.#path, READ_BYTES);
+    return this.#queue.sizeBytes >= (isWithinShare ? LIMITS.intakeQueueBytesMax : 1);
+  }
+
+  async #wait(): Promise<void> {
+    this.waitingSinceMs = this.#clock.monotonicMs();
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+    this.waitingSinceMs = undefined;
+  }
+}

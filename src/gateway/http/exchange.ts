@@ -1,0 +1,118 @@
+// One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ClockPort } from '../../ports/clock.ts';
+import { addressGroupOf, type Tenant } from '../../types/tenant.ts';
+import { BodyIntake, type IntakeQueues } from './body-intake.ts';
+import type { ClientView, ClientViewer } from './client-view.ts';
+import { type RequestHeaders, readHeaders } from './request-headers.ts';
+
+/** RFC 3986 3.2.1. */
+const USER_INFO = /^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i;
+
+export interface ExchangeOptions {
+  request: IncomingMessage;
+  response: ServerResponse;
+  viewer: ClientViewer;
+  clock: ClockPort;
+  queues: IntakeQueues;
+}
+
+/** Whoever keeps account of what exchanges hold. */
+export interface ExchangeWatcher {
+  /** It is known which account asks. */
+  onProved(exchange: Exchange): void;
+  /** The answer is out, and the exchange only listened to. */
+  onLingering(exchange: Exchange): void;
+}
+
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** The request line's target, as sent, but for a user's name and password in an absolute one: answers and logs repeat it. */
+  readonly uri: string;
+  readonly headers: RequestHeaders;
+  readonly client: ClientView;
+  readonly body: BodyIntake;
+  /** Whom it counts against: the client's address until `proveAccount`. */
+  #tenant: Tenant;
+  /** Resolves when the answer is complete or the client gone. */
+  readonly closed: Promise<void>;
+  /** Monotonic ms. */
+  readonly startedAtMs: number;
+  /** Monotonic ms of the first byte of the answer. */
+  answeredAtMs: number | undefined = undefined;
+  /** Bytes of the answer's body handed to the connection. */
+  sentBytes = 0;
+  /** The connection ends with this answer. */
+  mustClose: boolean;
+  watcher: ExchangeWatcher | undefined = undefined;
+  /** What it sends is counted with the memory of bodies. */
+  isBodyMemory = false;
+  /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
+  sendingSinceMs: number | undefined = undefined;
+
+  #isAborted = false;
+  #isLingering = false;
+  /** Made when somebody asks for its signal: most requests end without. */
+  #gone: AbortController | undefined = undefined;
+
+  constructor({ request, response, viewer, clock, queues }: ExchangeOptions) {
+    this.request = request;
+    this.response = response;
+    this.uri = (request.url ?? '').replace(USER_INFO, '$1');
+    this.headers = readHeaders(request.rawHeaders);
+    this.client = viewer.view(request.socket, this.headers);
+    this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
+    this.body = new BodyIntake({ request, response, clock, queues, tenant: () => this.tenant });
+    this.startedAtMs = clock.monotonicMs();
+    this.mustClose = isEndInDoubt(request);
+    this.closed = new Promise((resolve) => {
+      response.once('close', () => {
+        this.#isAborted = !response.writableFinished;
+        if (this.#isAborted) this.#gone?.abort();
+        resolve();
+      });
+    });
+  }
+
+  /** Whom the request counts against where requests share what there is. */
+  get tenant(): Tenant {
+    return this.#tenant;
+  }
+
+  /** From here on it counts against the account whose signature fits. */
+  proveAccount(accountId: string): void {
+    this.#tenant = { account: accountId, address: this.#tenant.address };
+    this.watcher?.onProved(this);
+  }
+
+  /** It is answered, and only listened to until its client has done with sending. */
+  get isLingering(): boolean {
+    return this.#isLingering;
+  }
+
+  beginLingering(): void {
+    this.#isLingering = true;
+    this.watcher?.onLingering(this);
+  }
+
+  /** The client went away before its answer was complete. */
+  get isAborted(): boolean {
+    return this.#isAborted;
+  }
+
+  /** Aborts then. */
+  get signal(): AbortSignal {
+    if (this.#isAborted) return AbortSignal.abort();
+    this.#gone ??= new AbortController();
+    return this.#gone.signal;
+  }
+}
+
+/** Whether what follows the request on its connection may begin elsewhere than at its end. */
+function isEndInDoubt({ httpVersion, headers }: IncomingMessage): boolean {
+  // A relay of HTTP/1.0 may not know chunks, and see another end of the request (RFC 9112 6.1).
+  if (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined) return true;
+  // Node drops what came in one packet with a request to upgrade: the next bytes may be from the middle of a body.
+  return headers.upgrade !== undefined;
+}

@@ -1,0 +1,80 @@
+// The HTTP or HTTPS server under the gateway: limits of heads and connections, expectations answered by hand, live
+// exchange of certificates. Which protocol a request speaks is decided above (server.ts).
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Server as TlsServer } from 'node:tls';
+import { LIMITS } from '../../types/limits.ts';
+
+/** PEM texts. */
+export interface Certificate {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+export interface ListenerSettings {
+  /** Absent: plain HTTP. */
+  readonly tls?: Certificate;
+  readonly headerTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly connectionsMax: number;
+}
+
+export interface ListenerEvents {
+  onRequest(request: IncomingMessage, response: ServerResponse): void;
+  /** It is taken; over TLS its hands are still to be shaken. */
+  onConnection(socket: Socket): void;
+  /** Hands are shaken: requests come on this socket, whose ends are those of the one that was taken. */
+  onSecured(socket: Socket): void;
+  onClientError(error: Error, socket: Socket): void;
+  /** CONNECT: the connection is no longer the parser's. */
+  onTunnel(socket: Socket): void;
+}
+
+const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
+
+export function createListener(settings: ListenerSettings, events: ListenerEvents): Server {
+  const options = {
+    maxHeaderSize: LIMITS.headerBytesMax,
+    headersTimeout: settings.headerTimeoutMs,
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    // Bodies may take as long as they make progress (live-exchanges.ts).
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(1000, settings.headerTimeoutMs),
+    // A request without Host is answered like every other bad one.
+    requireHostHeader: false,
+    noDelay: true,
+    highWaterMark: LIMITS.streamBufferBytes,
+  };
+  const server =
+    settings.tls === undefined
+      ? createServer(options)
+      : (createTlsServer({
+          ...options,
+          ...settings.tls,
+          ...TLS_OPTIONS,
+          handshakeTimeout: settings.headerTimeoutMs,
+        }) as unknown as Server);
+  // By default Node drops headers beyond 2000 without a word; their bytes are bounded already.
+  server.maxHeadersCount = 0;
+  // Those beyond the limit are told so at their first request (live-exchanges.ts); many more are not heard at all.
+  server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;
+  server.on('request', events.onRequest);
+  // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).
+  server.on('checkContinue', events.onRequest);
+  server.on('checkExpectation', events.onRequest);
+  server.on('connection', events.onConnection);
+  if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
+  server.on('clientError', events.onClientError);
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    // Node has taken its own listener away: without one a reset by the client would end the process.
+    socket.on('error', () => socket.destroy());
+    events.onTunnel(socket);
+  });
+  return server;
+}
+
+/** New connections see the new certificate; nothing happens to those that exist. */
+export function exchangeCertificate(server: Server, certificate: Certificate): void {
+  (server as unknown as TlsServer).setSecureContext({ ...certificate, ...TLS_OPTIONS });
+}

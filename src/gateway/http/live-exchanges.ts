@@ -1,0 +1,188 @@
+// The exchanges that are under way: who is too slow, whether there are too many, what a broken connection was about, and
+// what must end when the server does. Decisions by time are made once a second for all of them, which costs a request
+// nothing. Places of requests are shared by tenant; those of connections are in connections.ts.
+import type { Socket } from 'node:net';
+import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../../types/tenant.ts';
+import { Connections } from './connections.ts';
+import type { Exchange, ExchangeWatcher } from './exchange.ts';
+import type { Overload } from './shedding.ts';
+import { UnsentAnswers } from './unsent-answers.ts';
+
+const SWEEP_EVERY_MS = 1000;
+
+export interface LiveLimits {
+  /** How long a connection may stand still in the middle of a request. */
+  readonly idleTimeoutMs: number;
+  readonly connectionsMax: number;
+  readonly requestsInFlightMax: number;
+}
+
+export class LiveExchanges implements ExchangeWatcher {
+  readonly connections: Connections;
+  readonly #clock: ClockPort;
+  readonly #limits: LiveLimits;
+  readonly #exchanges = new Set<Exchange>();
+  readonly #requests;
+  /** Those that have a place among the requests in flight. */
+  readonly #admitted = new Map<Exchange, SharePath>();
+  readonly #unsent;
+  #isDraining = false;
+  #onEmpty: (() => void) | undefined;
+
+  /** `onYield`: as in connections.ts. */
+  constructor(options: { clock: ClockPort; limits: LiveLimits; onYield?: (tenant: Tenant) => void }) {
+    const { clock, limits, onYield = () => {} } = options;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#unsent = new UnsentAnswers(clock, this.#exchanges);
+    this.connections = new Connections({ connectionsMax: limits.connectionsMax, onYield });
+    this.#requests = createFairShare({ limit: limits.requestsInFlightMax, weights: SHARE_WEIGHTS });
+  }
+
+  get count(): number {
+    return this.#exchanges.size;
+  }
+
+  /** Monotonic ms at which the oldest exchange under way began; undefined when there is none. */
+  get oldestStartedAtMs(): number | undefined {
+    // A set keeps the order in which they began.
+    const [oldest] = this.#exchanges;
+    return oldest?.startedAtMs;
+  }
+
+  begin(exchange: Exchange): void {
+    const connection = this.connections.get(exchange.request.socket);
+    this.#exchanges.add(exchange);
+    exchange.watcher = this;
+    if (connection !== undefined) {
+      connection.underWay++;
+      this.connections.settle(connection);
+    }
+    exchange.mustClose ||= this.#isDraining || connection?.excessOf !== undefined;
+    if (connection?.isBroken !== true) return;
+    // It has waited for others' answers, and the client has gone meanwhile: the rest of its body never comes.
+    exchange.mustClose = true;
+    if (!exchange.request.complete) exchange.body.fail(new AppError('IncompleteBody'));
+  }
+
+  onProved(exchange: Exchange): void {
+    const { request, tenant } = exchange;
+    const connection = this.connections.get(request.socket);
+    if (connection === undefined || tenant.account === undefined) return;
+    this.connections.prove(connection, tenant.account);
+    if (connection.excessOf !== undefined) exchange.mustClose = true;
+  }
+
+  /** Who is only listened to holds nothing that others wait for, and makes room for them. */
+  onLingering(exchange: Exchange): void {
+    this.#release(exchange);
+    const connection = this.connections.get(exchange.request.socket);
+    if (connection === undefined) return;
+    connection.lingering++;
+    this.connections.settle(connection);
+  }
+
+  end(exchange: Exchange): void {
+    const { socket } = exchange.request;
+    this.#exchanges.delete(exchange);
+    this.#release(exchange);
+    const connection = this.connections.get(socket);
+    if (connection !== undefined) {
+      connection.underWay--;
+      if (exchange.isLingering) connection.lingering--;
+      this.connections.settle(connection);
+      // Its head may have been out before this was known, so that it could not say that the connection ends here.
+      const isLast = this.#isDraining || connection.isBroken;
+      if (isLast && connection.underWay === 0) socket.destroySoon();
+    }
+    if (this.#exchanges.size === 0) this.#onEmpty?.();
+  }
+
+  /** Whether anybody's request would be one too many, whoever asks. */
+  overload(): Overload | undefined {
+    const share = this.#requests.usedUp(1);
+    return share === 'all' ? { reason: 'requests', share } : undefined;
+  }
+
+  /**
+   * Gives an exchange that has begun a place among the requests in flight, until it ends or lingers; undefined: it has
+   * one. To be asked when it is known who asks, so that strangers take no place of those who have proved who they are.
+   */
+  admit(exchange: Exchange): Overload | undefined {
+    const share = this.connections.get(exchange.request.socket)?.excessOf;
+    if (share !== undefined) return { reason: 'connections', share };
+    if (this.#unsent.isOverShare(exchange)) return { reason: 'answers', share: 'tenant' };
+    const path = sharePathOf(exchange.tenant);
+    if (!this.#requests.mayTake(path, 1)) return { reason: 'requests', share: this.#requests.usedUp(1) };
+    this.#requests.take(path, 1);
+    this.#admitted.set(exchange, path);
+    return undefined;
+  }
+
+  #release(exchange: Exchange): void {
+    const path = this.#admitted.get(exchange);
+    if (path === undefined) return;
+    this.#admitted.delete(exchange);
+    this.#requests.giveBack(path, 1);
+  }
+
+  /**
+   * The connection broke off or its bytes make no sense any more. True when an exchange on it will give the answer: the
+   * one whose body was cut, or one whose answer is still to come; the connection closes behind it.
+   */
+  breakOff(socket: Socket, error: AppError): boolean {
+    let isAnswered = false;
+    const connection = this.connections.get(socket);
+    if (connection !== undefined) connection.isBroken = true;
+    for (const exchange of this.#exchanges) {
+      if (exchange.request.socket !== socket) continue;
+      exchange.mustClose = true;
+      if (!exchange.request.complete) exchange.body.fail(error);
+      isAnswered = true;
+    }
+    return isAnswered;
+  }
+
+  /** Looks for slow clients until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#clock.sleep(SWEEP_EVERY_MS, signal);
+      const nowMs = this.#clock.monotonicMs();
+      for (const exchange of this.#exchanges) this.#judge(exchange, nowMs);
+      for (const { request } of this.#unsent.tooMany()) request.socket.destroy();
+    }
+  }
+
+  /** Lets what is under way end, for `timeoutMs` at most. Idle connections end at once. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#isDraining = true;
+    for (const exchange of this.#exchanges) exchange.mustClose = true;
+    for (const { socket, underWay } of this.connections.all()) if (underWay === 0) socket.destroy();
+    if (this.#exchanges.size > 0) {
+      const isEmpty = new AbortController();
+      this.#onEmpty = () => isEmpty.abort();
+      await this.#clock.sleep(timeoutMs, isEmpty.signal);
+    }
+    for (const { socket } of this.connections.all()) socket.destroy();
+  }
+
+  #judge(exchange: Exchange, nowMs: number): void {
+    const { body, request, response } = exchange;
+    const isOver = (sinceMs: number | undefined, limitMs: number) =>
+      sinceMs !== undefined && nowMs - sinceMs > limitMs;
+    // R25: ids of blobs are refused when they are a day old.
+    const { idleTimeoutMs } = this.#limits;
+    const isTooOld = isOver(exchange.startedAtMs, LIMITS.requestAgeMaxMs);
+    if (isOver(body.waitingSinceMs, idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
+      body.fail(new AppError('RequestTimeout'));
+    }
+    // A client that does not read its answer cannot be told anything.
+    if (isOver(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
+      request.socket.destroy();
+    }
+  }
+}

@@ -1,0 +1,231 @@
+// What a gateway with too much to do answers, over real sockets: 503 to S3 requests, early and on a connection that
+// stays where HTTP allows it; health, metrics and the operator API are served, and what is under way goes on.
+import { afterEach, expect, test } from 'vitest';
+import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type Access, send } from '../../../tests/support/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../../../tests/support/raw-socket.ts';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { GatewayDependencies, GatewaySettings } from './server.ts';
+
+const MiB = 1024 * 1024;
+let world: GatewayWorld | undefined;
+afterEach(() => world?.close());
+
+async function open(settings: Partial<GatewaySettings>, deps: Partial<GatewayDependencies> = {}) {
+  const shed: unknown[] = [];
+  const telemetry = {
+    count(name: string, labels?: object) {
+      if (name === 'holdfast_requests_shed_total') shed.push(labels);
+    },
+    observe() {},
+    gauge() {},
+    gaugeAll() {},
+  };
+  world = await openGatewayWorld({ settings, deps: { telemetry, ...deps } });
+  const clock = deps.clock;
+  const root: Access = {
+    endpoint: world.endpoint,
+    ...world.root,
+    ...(clock && { nowMs: () => clock.wallMs() }),
+  };
+  await send(root, { method: 'PUT', path: '/bucket' });
+  return { root, shed };
+}
+
+const get = (root: Access, path = '/bucket?location=') => headOf(root, { method: 'GET', path });
+const bare = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+test('that no request is under way is told from the start', async () => {
+  const { telemetry, linesOf } = countedTelemetry();
+  world = await openGatewayWorld({ deps: { telemetry } });
+  expect(await linesOf('holdfast_requests_in_flight')).toEqual(['0']);
+});
+
+/** A PUT whose body does not come to its end until more is written; resolves when it is under way. */
+async function beginPut(root: Access, key: string, { bucket = 'bucket' } = {}): Promise<RawSocket> {
+  const socket = await openSocket(root);
+  const headers = { 'content-length': '4', expect: '100-continue' };
+  socket.write(headOf(root, { method: 'PUT', path: `/${bucket}/${key}`, headers }));
+  expect((await socket.answer())?.status).toBe(100);
+  socket.write('ha');
+  return socket;
+}
+
+test('too many requests: SlowDown on connections that stay, while the doors beside S3 are open', async () => {
+  const { root, shed } = await open({ requestsInFlightMax: 3 });
+  const busy = [await beginPut(root, 'busy-0'), await beginPut(root, 'busy-1')];
+  const socket = await openSocket(root);
+  for (let count = 0; count < 3; count++) {
+    socket.write(get(root));
+    const answer = await socket.answer();
+    expect(answer?.status).toBe(503);
+    expect(answer?.body).toContain('<Code>SlowDown</Code>');
+    expect(answer?.headers.get('connection')).toBe('keep-alive');
+  }
+  expect(shed).toEqual(Array.from({ length: 3 }, () => ({ reason: 'requests', share: 'tenant' })));
+  // Another account finds a place.
+  const other = await world?.makeAccount('other');
+  socket.write(headOf({ ...root, ...other }, { method: 'GET', path: '/' }));
+  expect((await socket.answer())?.status).toBe(200);
+  for (const path of ['/health/live', '/health/ready', '/metrics']) {
+    socket.write(bare(path));
+    expect((await socket.answer())?.status).toBe(200);
+  }
+  socket.write(get(root, '/holdfast-admin/v1/status'));
+  expect((await socket.answer())?.status).not.toBe(503);
+  // With 100-continue nothing of a refused body is asked for.
+  const headers = { 'content-length': String(64 * MiB), expect: '100-continue' };
+  const large = await openSocket(root);
+  large.write(headOf(root, { method: 'PUT', path: '/bucket/large', headers }));
+  expect((await large.answer())?.status).toBe(503);
+  for (const one of busy) one.write('lf');
+  expect(await Promise.all(busy.map(async (one) => (await one.answer())?.status))).toEqual([200, 200]);
+  socket.write(get(root));
+  expect((await socket.answer())?.status).toBe(200);
+  for (const one of [...busy, large, socket]) one.destroy();
+});
+
+test('ready says no while S3 refuses everybody, and only then; alive is told all the same', async () => {
+  const { root } = await open({ requestsInFlightMax: 3 });
+  const probe = await openSocket(root);
+  const ask = async (path: string) => {
+    probe.write(bare(path));
+    return (await probe.answer())?.status;
+  };
+  const busy = [await beginPut(root, 'busy-0'), await beginPut(root, 'busy-1')];
+  expect(await ask('/health/ready')).toBe(200);
+  const other = await world?.makeAccount('other');
+  const theirs: Access = { ...root, ...other };
+  await send(theirs, { method: 'PUT', path: '/theirs' });
+  busy.push(await beginPut(theirs, 'busy', { bucket: 'theirs' }));
+  expect([await ask('/health/ready'), await ask('/health/live')]).toEqual([503, 200]);
+  expect(world?.gateway.hasRoom()).toBe(false);
+  for (const one of busy) one.destroy();
+  await expect.poll(() => ask('/health/ready')).toBe(200);
+  probe.destroy();
+});
+
+test('refused clients that are still listened to keep nobody out', async () => {
+  const { root, shed } = await open({ requestsInFlightMax: 3 });
+  const refused = await Promise.all([openSocket(root), openSocket(root), openSocket(root)]);
+  for (const socket of refused) {
+    socket.write('PUT /bucket/key HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n');
+    expect((await socket.answer())?.status).toBe(403);
+  }
+  const socket = await openSocket(root);
+  socket.write(get(root));
+  expect((await socket.answer())?.status).toBe(200);
+  expect(shed).toEqual([]);
+  for (const other of [...refused, socket]) other.destroy();
+});
+
+test.each([
+  ['health', 'GET', '/health/live', 200],
+  ['metrics', 'GET', '/metrics', 200],
+  ['a preflight', 'OPTIONS', '/bucket/key', 200],
+  ['the operator API', 'POST', '/holdfast-admin/v1/accounts', 403],
+  ['S3', 'PUT', '/bucket/key', 403],
+])(
+  'strangers whose bodies never come: %s is answered at once, and another tenant is not refused',
+  async (_name, method, path, status) => {
+    const { root, shed } = await open({ requestsInFlightMax: 3, connectionsMax: 50 });
+    const head = `${method} ${path} HTTP/1.1\r\nHost: x\r\nOrigin: http://x\r\nContent-Length: 1000\r\n\r\n`;
+    const sockets: RawSocket[] = [];
+    // More than there are places of requests, and of connections.
+    for (let count = 0; count < 60; count++) {
+      const socket = await openSocket(root, { localAddress: '127.0.0.2' });
+      sockets.push(socket);
+      socket.write(head);
+      const answer = await socket.answer();
+      expect([answer?.status, answer?.headers.get('connection')]).toEqual([status, 'close']);
+    }
+    const put = await send(root, { method: 'PUT', path: '/bucket/mine', body: Buffer.from('mine') });
+    expect(put.status).toBe(200);
+    const ready = await openSocket(root);
+    ready.write(bare('/health/ready'));
+    expect((await ready.answer())?.status).toBe(200);
+    expect(shed).toEqual([]);
+    for (const socket of [ready, ...sockets]) socket.destroy();
+  },
+);
+
+test('too many connections, all at work: the first answer is the last one, S3 is refused, health is told', async () => {
+  // One of them is kept by the client that made the bucket, and makes room.
+  const { root, shed } = await open({ connectionsMax: 5 });
+  const busy: RawSocket[] = [];
+  for (let at = 0; at < 4; at++) busy.push(await beginPut(root, `busy-${at}`));
+  const excess = await openSocket(root);
+  excess.write(get(root));
+  const answer = await excess.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([503, 'close']);
+  expect(answer?.body).toContain('<Code>SlowDown</Code>');
+  await excess.closed;
+  expect(shed).toEqual([{ reason: 'connections', share: 'tenant' }]);
+  // The last place is another's.
+  const probe = await openSocket(root, { localAddress: '127.0.0.3' });
+  probe.write(bare('/health/live'));
+  expect((await probe.answer())?.status).toBe(200);
+  const more = await openSocket(root, { localAddress: '127.0.0.3' });
+  more.write(bare('/health/live'));
+  expect((await more.answer())?.status).toBe(200);
+  for (const socket of busy) {
+    socket.write('lf');
+    expect((await socket.answer())?.status).toBe(200);
+  }
+  for (const socket of [...busy, probe, more]) socket.destroy();
+});
+
+test('idle connections and half heads of one address keep nobody out: they go first', async () => {
+  const { root } = await open({ connectionsMax: 20 });
+  const mine = await openSocket(root, { localAddress: '127.0.0.3' });
+  mine.write(get(root));
+  expect((await mine.answer())?.status).toBe(200);
+  const crowd: RawSocket[] = [];
+  for (let count = 0; count < 60; count++) {
+    const socket = await openSocket(root, { localAddress: '127.0.0.2' });
+    crowd.push(socket);
+    if (count % 2 === 0) socket.write('GET / HTTP/1.1\r\nHo');
+  }
+  await Promise.all(crowd.slice(0, 40).map((socket) => socket.closed));
+  // The one that was there, a new one, and an operator's probe.
+  for (const socket of [mine, await openSocket(root, { localAddress: '127.0.0.4' })]) {
+    socket.write(get(root));
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'keep-alive']);
+    socket.destroy();
+  }
+  for (const socket of crowd) socket.destroy();
+});
+
+test('a flood of requests behind one that is not answered ends its connection', async () => {
+  const { root } = await open({});
+  const socket = await openSocket(root);
+  const headers = { 'content-length': '4' };
+  const put = headOf(root, { method: 'PUT', path: '/bucket/first', headers });
+  socket.write(`${put}body${bare('/health/live').repeat(LIMITS.pipelinedRequestsMax + 2)}`);
+  await socket.closed;
+  const other = await openSocket(root);
+  other.write(bare('/health/live'));
+  expect((await other.answer())?.status).toBe(200);
+  other.destroy();
+});
+
+test('a client that does not read the end of its answer is let go', async () => {
+  const clock = createManualClock(Date.now());
+  const text = 'x'.repeat(32 * MiB);
+  const readMetrics = async () => ({ contentType: 'text/plain', text });
+  const { root } = await open({ idleTimeoutMs: 3000 }, { clock, readMetrics });
+  const socket = await openSocket(root);
+  socket.socket.pause();
+  socket.write(bare('/metrics'));
+  const begun = () => world?.gateway.oldestRequestMs();
+  while (begun() === undefined) await new Promise(setImmediate);
+  for (let second = 0; begun() !== undefined && second < 20; second++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    clock.advance(1000);
+  }
+  expect(begun()).toBeUndefined();
+  socket.destroy();
+});

@@ -1,0 +1,271 @@
+// The gateway: takes connections, decides which door each request goes through, and ends in good order. Fastify carries
+// the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
+import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { assert } from '../../base/assert.ts';
+import { createFairShare } from '../../base/async/fair-share.ts';
+import { createFairTurns } from '../../base/async/fair-turns.ts';
+import { keepReading } from '../../base/async/kept-reading.ts';
+import type { ObjectStore } from '../../objects/object-store.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { IdentityFeed } from '../../ports/identity-feed.ts';
+import type { KeyringPort } from '../../ports/keyring.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { SHARE_WEIGHTS } from '../../types/tenant.ts';
+import type { SignedHosts } from '../auth/authentication-request.ts';
+import { createIdentities } from '../auth/identities.ts';
+import type { OperatorAnswer, OperatorRequest } from '../operator-api/operator-api.ts';
+import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
+import { createMatcher } from '../s3/matcher.ts';
+import type { Operation } from '../s3/operation.ts';
+import { serveS3 } from '../s3/pipeline.ts';
+import type { S3Dependencies } from '../s3/pipeline-steps.ts';
+import { OPERATIONS } from '../s3/registry.ts';
+import { bucketLabelOf } from '../s3/request/target.ts';
+import { UNSUPPORTED, type UnsupportedOperation } from '../s3/unsupported.ts';
+import { createClientViewer } from './client-view.ts';
+import { Exchange } from './exchange.ts';
+import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
+import { LiveExchanges } from './live-exchanges.ts';
+import { protocolError, refuseConnection } from './protocol-errors.ts';
+import { createRequestIds } from './request-ids.ts';
+import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
+import { createShedding } from './shedding.ts';
+
+/** What strangers hold beside S3. */
+const BY_ADDRESS = [SHARE_WEIGHTS[1]];
+
+export interface GatewaySettings extends ListenerSettings {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Base domains of virtual-host style. */
+  readonly domains: readonly string[];
+  readonly publicNames: readonly string[];
+  readonly trustedProxies: readonly string[];
+  /** S3 requests may be signed by version 2. */
+  readonly takesSigV2: boolean;
+  /** Customers' keys are taken over connections that others may read, too. */
+  readonly takesSecretsOverHttp: boolean;
+  /** How long a connection may stand still in the middle of a request. */
+  readonly idleTimeoutMs: number;
+  /** S3 requests beyond them are refused; health, metrics and the operator API are not. */
+  readonly requestsInFlightMax: number;
+}
+
+export interface GatewayDependencies {
+  settings: GatewaySettings;
+  metadata: MetadataPort;
+  objects: ObjectStore;
+  keyring: KeyringPort;
+  identityFeed: IdentityFeed;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+  /** For /health/ready. */
+  isReady(): boolean;
+  readMetrics(): Promise<{ contentType: string; text: string }>;
+  /** A request whose signature and body are verified; AppErrors are rendered here. */
+  answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
+  /** Of tests; default the registry. */
+  operations?: readonly Operation[];
+}
+
+export interface Gateway {
+  /** Resolves when connections are taken. Rejects when the address cannot be had. */
+  start(): Promise<{ host: string; port: number }>;
+  /** False while S3 requests are refused whoever asks. */
+  hasRoom(): boolean;
+  /** Monotonic ms at which the oldest request under way began; undefined when there is none. */
+  oldestRequestMs(): number | undefined;
+  /** For new connections (TLS only). */
+  setCertificate(certificate: Certificate): void;
+  /** Takes no more connections, lets requests end for `timeoutMs` at most, then closes everything. Safe to repeat. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+export function createGateway(deps: GatewayDependencies): Gateway {
+  const { settings, clock, log, telemetry } = deps;
+  const ids = createRequestIds(deps.random);
+  const viewer = createClientViewer(settings);
+  const shedding = createShedding(deps);
+  const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
+  const queues = createFairShare({
+    limit: LIMITS.intakeQueuesBytesMax,
+    weights: SHARE_WEIGHTS,
+  });
+  const identities = createIdentities({ ...deps, feed: deps.identityFeed });
+  // The longest first: the more special domain takes the bucket's label.
+  const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
+  function hostsOf({ client, headers }: Exchange, label?: string): SignedHosts {
+    const sent = headers.values.host ?? '';
+    // A signature for one bucket's host opens no other bucket that a header beside it names.
+    const mayBeSent = client.host === sent || bucketLabelOf(sent, domains) === label;
+    return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
+  }
+  const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
+  const s3: S3Dependencies = {
+    ...deps,
+    identities,
+    ids,
+    hostsOf,
+    signing: { service: 's3', takesSigV2: settings.takesSigV2 },
+    buckets: createBucketCache(deps.metadata),
+    match: createMatcher(rows),
+    takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    turns: createFairTurns(),
+    requestCount: () => live.count,
+    requireRoom(exchange) {
+      const overload = live.overload();
+      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
+    },
+    requireShare(exchange) {
+      const overload = live.admit(exchange);
+      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
+    },
+  };
+  const hasRoom = () => live.overload() === undefined;
+  const isReady = () => deps.isReady() && hasRoom();
+  const doors: ServiceDependencies = {
+    ...deps,
+    ...{ identities, ids, hostsOf, shedding },
+    isReady,
+    readMetrics: keepReading(deps.readMetrics, {
+      keptMs: LIMITS.metricsKeptMs,
+      nowMs: () => clock.monotonicMs(),
+    }),
+    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),
+    unverifiedBodies: createFairShare({ limit: LIMITS.unverifiedBodiesBytesMax, weights: BY_ADDRESS }),
+  };
+
+  telemetry.gauge('holdfast_requests_in_flight', live.count);
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = new Exchange({ request, response, viewer, clock, queues });
+    live.begin(exchange);
+    telemetry.gauge('holdfast_requests_in_flight', live.count);
+    try {
+      const label = bucketLabelOf(exchange.client.host, domains);
+      const door = label === undefined ? findDoor(exchange.uri) : undefined;
+      await (door === undefined ? serveS3(s3, exchange, label) : serveDoor(doors, exchange, door));
+    } catch (error) {
+      log.error({ err: error }, 'exchange-failed');
+      response.destroy();
+    } finally {
+      live.end(exchange);
+      telemetry.gauge('holdfast_requests_in_flight', live.count);
+    }
+  }
+
+  /** Says on the bare connection, and in the log, what became of bytes that never were a request. */
+  function refuse(socket: Socket, error: AppError): void {
+    const { remoteAddress } = socket;
+    const requestId = refuseConnection(socket, error, ids);
+    log.info({ requestId, status: error.status, errorCode: error.code, remoteAddress }, 'request');
+  }
+
+  const app = carrier({ settings, live, refuse, serve });
+  const stopped = new AbortController();
+  let draining: Promise<void> | undefined;
+
+  async function drain(timeoutMs: number): Promise<void> {
+    app.server.close();
+    await live.drain(timeoutMs);
+    stopped.abort();
+    await app.close();
+  }
+
+  return {
+    async start() {
+      await app.ready();
+      await listen(app.server, settings);
+      // Connections that could not be taken, for want of file descriptors say: the next ones may.
+      app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
+      void live.watch(stopped.signal);
+      const { address, port } = app.server.address() as AddressInfo;
+      return { host: address, port };
+    },
+    hasRoom,
+    oldestRequestMs: () => live.oldestStartedAtMs,
+    setCertificate(certificate) {
+      assert(settings.tls !== undefined, 'only an HTTPS listener has a certificate');
+      exchangeCertificate(app.server, certificate);
+    },
+    drain(timeoutMs) {
+      draining ??= drain(timeoutMs);
+      return draining;
+    },
+  };
+}
+
+/** Fastify, with one route for everything and nothing of its own to say. */
+function carrier(options: {
+  settings: ListenerSettings;
+  live: LiveExchanges;
+  refuse(socket: Socket, error: AppError): void;
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}): FastifyInstance {
+  const { settings, live, refuse, serve } = options;
+  const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
+    reply.hijack();
+    const response = reply.raw;
+    // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
+    const { socket } = request;
+    // What follows an answer that ends the connection is not looked at any more (RFC 9112 9.6).
+    if (socket.writableEnded) return;
+    if (response.socket !== null) void serve(request, response);
+    else if (!live.connections.mayWait(socket)) socket.destroy();
+    else {
+      response.once('socket', () => {
+        live.connections.endWait(socket);
+        void serve(request, response);
+      });
+    }
+  };
+  const app = fastify({
+    logger: false,
+    // Its own would answer JSON beside what we say (onClientError).
+    clientErrorHandler: () => {},
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: false },
+    // A path that its router cannot read is ours to judge.
+    frameworkErrors: (_error, request, reply) => carry(request, reply),
+    serverFactory: (onRequest) =>
+      createListener(settings, {
+        onRequest,
+        onConnection: (socket) => live.connections.open(socket),
+        onSecured: (socket) => live.connections.secure(socket),
+        onClientError(error, socket) {
+          const appError = protocolError(error);
+          if (appError === undefined) socket.destroy();
+          else if (!live.breakOff(socket, appError)) refuse(socket, appError);
+        },
+        onTunnel(socket) {
+          const error = new AppError('MethodNotAllowed');
+          if (!live.breakOff(socket, error)) refuse(socket, error);
+        },
+      }),
+  });
+  // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
+  for (const method of METHODS) {
+    if (method !== 'CONNECT') app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
+  app.all('*', carry);
+  app.setNotFoundHandler(carry);
+  return app;
+}
+
+function listen(server: Server, settings: GatewaySettings): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: settings.host, port: settings.port }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

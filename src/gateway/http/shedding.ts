@@ -1,0 +1,59 @@
+// Refuses what there is no room for, and tells the operator: a metric says what there was too much of and whose share was
+// used up, without a name; a line of the log names the tenant.
+
+import type { ShareName } from '../../base/async/fair-share.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { AppError } from '../../types/errors.ts';
+import type { Tenant } from '../../types/tenant.ts';
+
+/** What there is too much of. `unproved`: requests whose senders are not known yet. */
+export type ShedReason = 'connections' | 'requests' | 'answers' | 'unproved';
+
+export interface Overload {
+  readonly reason: ShedReason;
+  readonly share: ShareName;
+}
+
+export interface Shedding {
+  /** Counts and logs a refusal; gives SlowDown, to be thrown. */
+  refuse(overload: Overload, tenant: Tenant): AppError;
+  /** Counts and logs that an idle connection was closed to make room for others. */
+  noteYield(tenant: Tenant): void;
+}
+
+/** A tenant that is over its share is named so often, for each reason. */
+const LOG_EVERY_MS = 60_000;
+const NAMED_MAX = 1024;
+
+/** See this file's head. */
+export function createShedding(deps: {
+  clock: Pick<ClockPort, 'monotonicMs'>;
+  log: Logger;
+  telemetry: TelemetryPort;
+}): Shedding {
+  const { clock, log, telemetry } = deps;
+  /** Monotonic ms of the last line, by reason and tenant. */
+  const named = new BoundedMap<string, number>(NAMED_MAX);
+
+  function name(reason: ShedReason, { account, address }: Tenant): void {
+    const key = `${reason} ${account ?? address}`;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - (named.get(key) ?? Number.NEGATIVE_INFINITY) < LOG_EVERY_MS) return;
+    named.set(key, nowMs);
+    log.warn({ reason, account, address }, 'share-used-up');
+  }
+
+  return {
+    refuse({ reason, share }, tenant) {
+      telemetry.count('holdfast_requests_shed_total', { reason, share });
+      if (share === 'tenant') name(reason, tenant);
+      return new AppError('SlowDown');
+    },
+    noteYield(tenant) {
+      telemetry.count('holdfast_connections_yielded_total');
+      name('connections', tenant);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+// What slow clients leave to others, over real sockets: another account, and another address of the same account, are
+// served at once, and all memory is given back when the slow ones go.
+import { Agent } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type Access, send } from '../../../tests/support/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../../../tests/support/raw-socket.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const LARGE = 24 * MiB;
+const BUFFER = 16 * MiB;
+/** What one address may hold of it. */
+const SHARE = (BUFFER * 4) / 5;
+/** What it holds at least when it may have no more: up to 64 KiB are set aside for each of 51 bodies. */
+const NEAR_SHARE = 0.7 * SHARE;
+
+let world: GatewayWorld;
+let slow: Access;
+let other: Access;
+let elsewhere: Agent;
+const sockets: RawSocket[] = [];
+
+beforeEach(async () => {
+  world = await openGatewayWorld({ bodyBufferBytes: BUFFER });
+  slow = { endpoint: world.endpoint, ...(await world.makeAccount('slow')) };
+  other = { endpoint: world.endpoint, ...(await world.makeAccount('other')) };
+  elsewhere = new Agent({ localAddress: '127.0.0.2' });
+  for (const access of [slow, other]) await send(access, { method: 'PUT', path: bucketOf(access) });
+});
+
+afterEach(async () => {
+  for (const { destroy } of sockets.splice(0)) destroy();
+  elsewhere.destroy();
+  await world.close();
+});
+
+const bucketOf = (access: Access) => `/bucket-${access === slow ? 'slow' : 'other'}`;
+
+/** What a client that is within its share does all the time. */
+async function statusesOf(access: Access, agent?: Agent): Promise<number[]> {
+  const path = bucketOf(access);
+  const by = agent === undefined ? {} : { agent };
+  const answers = [
+    await send(access, { method: 'PUT', path: `${path}/1m`, body: Buffer.alloc(MiB, 1), ...by }),
+    await send(access, { method: 'PUT', path: `${path}/4k`, body: Buffer.alloc(4 * KiB, 2), ...by }),
+    await send(access, { method: 'GET', path: `${path}/4k`, ...by }),
+    await send(access, { method: 'GET', path: `${path}?list-type=2`, ...by }),
+  ];
+  return answers.map(({ status }) => status);
+}
+
+const held = () => expect.poll(() => world.heldBytes(), { timeout: 20_000, interval: 20 });
+
+/** Connections of one address that ask for a large object and do not read it. */
+async function readSlowly(count: number): Promise<void> {
+  const path = `${bucketOf(slow)}/large`;
+  const stored = await send(slow, { method: 'PUT', path, body: Buffer.alloc(LARGE, 3) });
+  expect(stored.status).toBe(200);
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = await openSocket(slow);
+      sockets.push(socket);
+      socket.socket.pause();
+      socket.write(headOf(slow, { method: 'GET', path }));
+    }),
+  );
+  await held().toBeGreaterThan(NEAR_SHARE);
+}
+
+/** Connections of one address that send a part of a chunk and no more. */
+async function sendSlowly(count: number): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, async (_, at) => {
+      const socket = await openSocket(slow);
+      sockets.push(socket);
+      const headers = { 'content-length': String(MiB) };
+      socket.write(headOf(slow, { method: 'PUT', path: `${bucketOf(slow)}/${at}`, headers }));
+      socket.write(Buffer.alloc(400 * KiB));
+    }),
+  );
+  await held().toBeGreaterThan(NEAR_SHARE);
+}
+
+async function expectAllGivenBack(): Promise<void> {
+  for (const { destroy } of sockets) destroy();
+  await held().toBe(0);
+  await expect.poll(() => world.gateway.oldestRequestMs(), { timeout: 20_000 }).toBeUndefined();
+}
+
+describe.each([
+  ['that read a large object and do not take it', () => readSlowly(30)],
+  ['that send a part of their bodies and no more', () => sendSlowly(60)],
+])('clients of one address %s', (_name, attack) => {
+  test('refuse nothing to another account, nor to their own from another address', async () => {
+    await attack();
+    expect(world.heldBytes()).toBeLessThanOrEqual(BUFFER + BUFFER / 8);
+    expect(await statusesOf(other)).toEqual([200, 200, 200, 200]);
+    expect(await statusesOf(slow, elsewhere)).toEqual([200, 200, 200, 200]);
+    await expectAllGivenBack();
+    expect(await statusesOf(slow)).toEqual([200, 200, 200, 200]);
+  });
+});

@@ -1,0 +1,82 @@
+// Answers that clients have not taken yet, and whose they are: whoever has left more lying about than its share is
+// answered no more until it has taken some. Objects that are streamed are not looked at: their memory is that of bodies
+// (objects/body-budget.ts). It measures what connections hold, a moment old: to add up anew for each of a crowd of
+// requests would cost more than they do.
+import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
+import type { Exchange } from './exchange.ts';
+
+/** How old the sums may be. */
+const SUMS_KEPT_MS = 20;
+
+export class UnsentAnswers {
+  readonly #clock: Pick<ClockPort, 'monotonicMs'>;
+  readonly #exchanges: Iterable<Exchange>;
+  #sums: FairShare | undefined;
+  #summedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** `exchanges`: those that are under way, at any time. */
+  constructor(clock: Pick<ClockPort, 'monotonicMs'>, exchanges: Iterable<Exchange>) {
+    this.#clock = clock;
+    this.#exchanges = exchanges;
+  }
+
+  /** Of all together. */
+  get bytes(): number {
+    return this.#measured().used;
+  }
+
+  /**
+   * Whether the tenant of an exchange has taken too little of its answers to be given more. Never whoever has left less
+   * than LIMITS.unsentAtLeastBytes, whatever others do.
+   */
+  isOverShare({ tenant }: Pick<Exchange, 'tenant'>): boolean {
+    const sums = this.#measured();
+    const path = sharePathOf(tenant);
+    return sums.usedBy(path.slice(0, 1)) > LIMITS.unsentAtLeastBytes && !sums.mayTake(path, 1);
+  }
+
+  /**
+   * Those whose connections are to end while there are more bytes than LIMITS.unsentBytesMax, and no more than that takes:
+   * they have taken nothing for LIMITS.bodyStalledMs, and the tenants who have left most come first.
+   */
+  tooMany(): Exchange[] {
+    let tooManyBytes = this.bytes - LIMITS.unsentBytesMax;
+    if (tooManyBytes <= 0) return [];
+    const nowMs = this.#clock.monotonicMs();
+    const sums = this.#measured();
+    const sinceMs = ({ sendingSinceMs = nowMs }: Exchange) => sendingSinceMs;
+    const heldBy = new Map<Exchange, number>();
+    for (const exchange of this.#exchanges) {
+      if (bytesOf(exchange) === 0 || nowMs - sinceMs(exchange) < LIMITS.bodyStalledMs) continue;
+      heldBy.set(exchange, sums.usedBy(sharePathOf(exchange.tenant).slice(0, 1)));
+    }
+    const ranked = [...heldBy.keys()].sort(
+      (a, b) => (heldBy.get(b) ?? 0) - (heldBy.get(a) ?? 0) || sinceMs(a) - sinceMs(b),
+    );
+    return ranked.filter((exchange) => {
+      if (tooManyBytes <= 0) return false;
+      tooManyBytes -= bytesOf(exchange);
+      return true;
+    });
+  }
+
+  #measured(): FairShare {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#sums !== undefined && nowMs - this.#summedAtMs <= SUMS_KEPT_MS) return this.#sums;
+    const sums = createFairShare({ limit: LIMITS.unsentBytesMax, weights: SHARE_WEIGHTS });
+    for (const exchange of this.#exchanges) {
+      const bytes = bytesOf(exchange);
+      if (bytes > 0) sums.take(sharePathOf(exchange.tenant), bytes);
+    }
+    this.#sums = sums;
+    this.#summedAtMs = nowMs;
+    return sums;
+  }
+}
+
+function bytesOf({ isBodyMemory, response }: Exchange): number {
+  return isBodyMemory ? 0 : response.writableLength;
+}

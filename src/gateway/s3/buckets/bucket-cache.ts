@@ -1,0 +1,63 @@
+// Names of buckets to their rows. A hit costs no question, because the bucket's home shard refuses whoever is out of
+// date (R45); missing names are always read through, so a bucket is there as soon as its creation is answered.
+import { BoundedMap } from '../../../base/bounded-map.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { type BucketName, parseBucketName } from '../../../types/names.ts';
+import type { BucketRecord } from '../../../types/records/rows.ts';
+import { settleReply } from '../../../types/settle-reply.ts';
+import type { ResolvedBucket } from '../context.ts';
+
+export interface BucketCache {
+  /** Undefined: there is no such bucket. `isCached`: it may be out of date. */
+  find(name: string): Promise<{ bucket: ResolvedBucket; isCached: boolean } | undefined>;
+  /** Past the cache. */
+  read(name: string): Promise<ResolvedBucket | undefined>;
+  forget(name: string): void;
+}
+
+const ENTRIES_MAX = 20_000;
+
+export function createBucketCache(metadata: MetadataPort): BucketCache {
+  const buckets = new BoundedMap<string, ResolvedBucket>(ENTRIES_MAX);
+
+  async function read(text: string): Promise<ResolvedBucket | undefined> {
+    buckets.delete(text);
+    const name = parseBucketName(text);
+    if (name === undefined) return undefined;
+    const found = await lookUp(metadata, name);
+    if (found !== undefined) buckets.set(name, found);
+    return found;
+  }
+
+  return {
+    async find(name) {
+      const cached = buckets.get(name);
+      if (cached !== undefined) return { bucket: cached, isCached: true };
+      const bucket = await read(name);
+      return bucket && { bucket, isCached: false };
+    },
+    read,
+    forget: (name) => buckets.delete(name),
+  };
+}
+
+async function lookUp(metadata: MetadataPort, name: BucketName): Promise<ResolvedBucket | undefined> {
+  const { record } = settleReply(await metadata.query({ shard: SYSTEM_SHARD }, 'find-name', { name }));
+  // R41: a name that is still being created is absent for readers.
+  if (record === null || record.state === 'creating') return undefined;
+  const { bucketId, homeShard } = record;
+  const { bucket } = settleReply(await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId }));
+  // R43: the home alone knows which name the bucket bears.
+  if (bucket === null || !isServed(bucket) || bucket.name !== name) return undefined;
+  return resolved(bucket, homeShard);
+}
+
+/** R42: a deleted bucket is none any more. One that is closing may be read, and refuses writes itself. */
+function isServed(bucket: BucketRecord): boolean {
+  return bucket.state !== 'deleted';
+}
+
+function resolved(record: BucketRecord, homeShard: number): ResolvedBucket {
+  const { bucketId, name, cfgVersion } = record;
+  return { record, homeShard, claim: { bucketId, name, cfgVersion } };
+}

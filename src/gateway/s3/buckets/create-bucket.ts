@@ -1,0 +1,79 @@
+// CreateBucket: the name is reserved in the system shard, the bucket made in its home, the name opened (R41). Each step
+// may be repeated, and the outbox finishes what a gateway leaves behind.
+import type { Steps } from '../../../base/async/steps.ts';
+import { childrenOf, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
+import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { AppError } from '../../../types/errors.ts';
+import type { AccountId, BucketName } from '../../../types/names.ts';
+import type { OperationContext } from '../context.ts';
+import { bucketArn, defineOperation } from '../operation.ts';
+import { readXmlBody } from '../xml/xml-body.ts';
+
+export const createBucket = defineOperation({
+  name: 'CreateBucket',
+  match: { method: 'PUT', on: 'bucket' },
+  logName: 'REST.PUT.BUCKET',
+  body: 'xml',
+  needsBucket: false,
+  errors: ['BucketAlreadyExists', 'MalformedXML', 'OperationAborted', 'TooManyBuckets'],
+  differences:
+    'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing.',
+  parse: ({ bucket }) => ({ name: bucket, resource: bucketArn(bucket) }),
+  access: ({ resource }) => [['s3:CreateBucket', resource]],
+  *parseDocument(xmlBody): Steps<void> {
+    if (xmlBody.length > 0) yield* readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
+  },
+  async run(context, { name }) {
+    await createNamed(context, name);
+    return { status: 200, headers: { Location: `/${name}` } };
+  },
+});
+
+function checkConfiguration(root: XmlElement): void {
+  textOf(root, 'LocationConstraint');
+  // Bucket tagging is not there (service 4.6).
+  if (childrenOf(root, 'Tags').some((tags) => tags.children.length > 0)) throw new AppError('NotImplemented');
+}
+
+async function createNamed(context: OperationContext, name: BucketName): Promise<void> {
+  const owner = context.account().accountId;
+  const system = { shard: SYSTEM_SHARD };
+  const outcome = await reserveName(context, { name, owner });
+  const fields = { BucketName: name };
+  switch (outcome.kind) {
+    case 'owned-already':
+      return;
+    case 'taken':
+      throw new AppError('BucketAlreadyExists', { fields });
+    case 'in-progress':
+      throw new AppError('OperationAborted', { fields });
+    case 'too-many-buckets':
+      throw new AppError('TooManyBuckets');
+    case 'reserved':
+      break;
+  }
+  const { bucketId, homeShard } = outcome;
+  // The bucket is there before its name is: a name that is open always leads somewhere.
+  await context.metadata.execute({ shard: homeShard }, 'create-bucket', { bucketId, name, owner });
+  const opened = await context.metadata.execute(system, 'activate-name', { name, bucketId });
+  // Made and deleted by another request of the owner's meanwhile.
+  if (opened.value.kind === 'gone') throw new AppError('OperationAborted', { fields });
+}
+
+/** A name whose bucket was deleted by a request that could not free it any more is freed first. */
+async function reserveName(
+  { metadata }: OperationContext,
+  command: { name: BucketName; owner: AccountId },
+): Promise<OutcomeOf<'reserve-name'>> {
+  const system = { shard: SYSTEM_SHARD };
+  const { value } = await metadata.execute(system, 'reserve-name', command);
+  if (value.kind !== 'owned-already') return value;
+  const { bucketId, homeShard } = value.record;
+  const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
+  const state = found.value.bucket?.state;
+  // Whether it will be there in a moment is being decided (force_delete).
+  if (state === 'closing') return { kind: 'in-progress' };
+  if (state !== 'deleted') return value;
+  await metadata.execute(system, 'forget-name', { ...command, bucketId });
+  return (await metadata.execute(system, 'reserve-name', command)).value;
+}

@@ -1,0 +1,26 @@
+// GetBucketVersioning: an empty document until versioning was ever set; MfaDelete likewise only once it was.
+import { xmlText } from '../../../base/xml/write-xml.ts';
+import { bucketArn, defineOperation } from '../operation.ts';
+import { s3Document } from '../request/vendor.ts';
+import { presentBucket } from './present-bucket.ts';
+
+const STATUS = { unversioned: undefined, enabled: 'Enabled', suspended: 'Suspended' } as const;
+
+export const getBucketVersioning = defineOperation({
+  name: 'GetBucketVersioning',
+  match: { method: 'GET', on: 'bucket', query: ['versioning'] },
+  logName: 'REST.GET.VERSIONING',
+  body: 'none',
+  errors: [],
+  parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
+  access: ({ resource }) => [['s3:GetBucketVersioning', resource]],
+  async run(context) {
+    const { versioning, mfaDelete } = await presentBucket(context);
+    const text = s3Document(
+      'VersioningConfiguration',
+      xmlText('Status', STATUS[versioning]),
+      xmlText('MfaDelete', mfaDelete && 'Disabled'),
+    );
+    return { status: 200, body: { kind: 'xml', text } };
+  },
+});

@@ -1,0 +1,136 @@
+// PUT ?compose: an object of the data of others, in the same bucket (service 4.2). The story goes on in
+// objects/compose-object.ts.
+import { must } from '../../../base/assert.ts';
+import { composedAnswer } from '../../../objects/composed-answer.ts';
+import type { CopyFrom, Written } from '../../../objects/object-store.ts';
+import type { ComposedVersion } from '../../../ports/compose-calls.ts';
+import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
+import { AppError } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
+import { checkWriteConditions } from '../../../types/preconditions.ts';
+import type { VersionRecord } from '../../../types/version.ts';
+import type { AccessPair } from '../caller.ts';
+import type { OperationContext } from '../context.ts';
+import { findComponents } from '../objects/find-version.ts';
+import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
+import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
+import { parseUserMetadata } from '../request/object-headers.ts';
+import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import { type Component, parseComposeBody } from '../xml/compose-body.ts';
+import { composedAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
+
+export const composeObject = defineOperation({
+  name: 'ComposeObject',
+  match: { method: 'PUT', on: 'object', query: ['compose'] },
+  logName: 'REST.PUT.COMPOSE',
+  event: 's3:ObjectCreated:Put',
+  body: 'xml',
+  bodyBytesMax: LIMITS.composeBodyBytesMax,
+  conditions: WRITE_CONDITION_HEADERS,
+  options: [TOKEN_HEADER],
+  errors: [
+    'BadDigest',
+    'EncryptionNotAllowed',
+    'EntityTooLarge',
+    'IdempotencyParameterMismatch',
+    'InvalidArgument',
+    'InvalidRequest',
+    'InvalidTag',
+    'MalformedXML',
+    'MetadataTooLarge',
+    'NoSuchKey',
+    'NoSuchVersion',
+    'PreconditionFailed',
+  ],
+  differences:
+    'Not of AWS: an object of the data of up to 32 others in the bucket, of which nothing is read or copied ([extensions.md](extensions.md#compose)).',
+  parse: ({ bucket, key, headers }) => {
+    refuseCustomerKeys(headers);
+    refuseCopySource(headers);
+    return {
+      ...{ bucket, key, resource: objectArn({ bucket, key }) },
+      userMetadata: parseUserMetadata(headers),
+      tags: parseTaggingHeader(headers),
+      conditions: parseWriteConditions(headers),
+      token: parseTokenHeader(headers),
+    };
+  },
+  access: ({ resource, tags }, bucket) => [
+    ...composedAccess(resource, bucket),
+    ...taggingAccess(resource, tags),
+  ],
+  parseDocument: (xmlBody) => parseComposeBody(xmlBody),
+  // Of components the rule asks for no right (service 4.2, compose rule 1): who is denied to read one is refused.
+  documentAccess: ({ bucket }, components) =>
+    components.map(({ key, versionId }): AccessPair => {
+      const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+      return [action, objectArn({ bucket, key }), 'not-denied'];
+    }),
+  async run(context, { key, userMetadata, tags, conditions, token }, components) {
+    // Neither the order of headers nor that of tags means anything.
+    const said = [
+      userMetadata && sortedByName(Object.entries(userMetadata)),
+      tags && sortedByName(tags.map(({ key, value }) => [key, value])),
+    ];
+    const asked = idempotencyToken(token, ['ComposeObject', key, components, ...said, conditions]);
+    const kept = asked && (await findKept(context, asked));
+    if (kept !== undefined) return answer(context, kept);
+    const found = await openAll(context, components);
+    const written = await context.objects.composeObject({
+      calls: context.metadata,
+      components: found,
+      bucket: context.bucket(),
+      key,
+      owner: context.account().accountId,
+      ...(userMetadata && { userMetadata }),
+      ...(tags && { tags }),
+      ...(conditions && { conditions }),
+      token: asked,
+    });
+    return answer(context, written);
+  },
+});
+
+function answer({ record }: OperationContext, written: Written): OperationResult {
+  record.objectSizeBytes = written.sizeBytes;
+  return { status: 200, headers: composedHeaders(written) };
+}
+
+/**
+ * The answer of the same request before: looked for before the components, which may have gone since, or have grown, as a
+ * target that is one of them has. IdempotencyParameterMismatch.
+ */
+async function findKept(context: OperationContext, token: IdempotencyToken): Promise<Written | undefined> {
+  const { claim, homeShard } = context.bucket();
+  const target = { shard: homeShard, bucket: claim };
+  const { bucketId } = claim;
+  const { value } = await context.metadata.query(target, 'get-kept-outcome', { bucketId, token });
+  if (value.kind === 'none') return undefined;
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  return composedAnswer(value.outcome as ComposedVersion);
+}
+
+/** NoSuchKey, NoSuchVersion, InvalidRequest for a delete marker, PreconditionFailed. */
+async function openAll(context: OperationContext, components: readonly Component[]): Promise<CopyFrom[]> {
+  const versions = await findComponents(context, components);
+  const bucket = context.bucket();
+  return versions.map((found, at) => {
+    const component = must(components[at], 'a version for each');
+    const { key, versionId } = component;
+    const requireFit = (version: VersionRecord) => requireConditions(component, version);
+    requireFit(found.version);
+    return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
+  });
+}
+
+function requireConditions({ key, conditions }: Component, version: VersionRecord): void {
+  const refusal = checkWriteConditions(version, conditions);
+  if (refusal === undefined) return;
+  const condition = refusal.kind === 'precondition-failed' ? refusal.condition : 'If-Match';
+  throw new AppError('PreconditionFailed', { fields: { Condition: condition, Key: key } });
+}
+
+function sortedByName(pairs: [name: string, value: string][]): [name: string, value: string][] {
+  return pairs.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+}

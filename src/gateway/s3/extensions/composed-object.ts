@@ -1,0 +1,49 @@
+// What ComposeObject and AppendObject have in common on the wire: whose keys they refuse, whom they ask, what they answer.
+
+import type { Written } from '../../../objects/object-store.ts';
+import { AppError } from '../../../types/errors.ts';
+import type { BucketRecord } from '../../../types/records/rows.ts';
+import { writesNullVersion } from '../../../types/versioning.ts';
+import type { AccessPair } from '../caller.ts';
+import { shownVersionId } from '../objects/find-version.ts';
+import { invalidArgument } from '../request/arguments.ts';
+import { addChecksum } from '../request/checksum-headers.ts';
+import { CUSTOMER_KEY_HEADERS } from '../request/customer-key.ts';
+import type { AnswerHeaders } from '../request/object-headers.ts';
+
+const COPY_SOURCE = 'x-amz-copy-source';
+
+/** EncryptionNotAllowed where the request brings a customer's key (service 4.2, compose rule 5). */
+export function refuseCustomerKeys(headers: Readonly<Record<string, string>>): void {
+  if (CUSTOMER_KEY_HEADERS.some((name) => headers[name] !== undefined))
+    throw new AppError('EncryptionNotAllowed');
+}
+
+/** InvalidArgument for the source of a copy: passed over, it would be other data than was asked for. */
+export function refuseCopySource(headers: Readonly<Record<string, string>>): void {
+  const { [COPY_SOURCE]: value } = headers;
+  if (value === undefined) return;
+  const message = 'A composition or an append has no copy source.';
+  throw invalidArgument({ name: COPY_SOURCE, value, message });
+}
+
+/**
+ * s3:PutObject. Where no version is kept, the object that is there goes: who may not delete it is refused if a rule says
+ * so, and needs no right of his own (service 4.2, append rule 3).
+ */
+export function composedAccess(resource: string, bucket: BucketRecord | undefined): AccessPair[] {
+  const pairs: AccessPair[] = [['s3:PutObject', resource]];
+  const mayReplace = bucket === undefined || writesNullVersion(bucket.versioning);
+  if (mayReplace) pairs.push(['s3:DeleteObject', resource, 'not-denied']);
+  return pairs;
+}
+
+/** The head of an answer that has no body. */
+export function composedHeaders(written: Written): AnswerHeaders {
+  const answer: AnswerHeaders = {
+    ETag: `"${written.etag}"`,
+    'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
+  };
+  addChecksum(answer, written.checksum);
+  return answer;
+}

@@ -1,0 +1,106 @@
+// Which rights the extensions ask for, and of what: data of the registry's rows (service 4.1, 4.2, 4.5; extensions 2).
+import { expect, test } from 'vitest';
+import { finishAtOnce } from '../../../base/async/steps.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey } from '../../../types/names.ts';
+import type { BucketRecord } from '../../../types/records/rows.ts';
+import type { AccessPair } from '../caller.ts';
+import type { OperationRequest } from '../operation.ts';
+import { OPERATIONS } from '../registry.ts';
+import type { RequestBody } from '../request/request-body.ts';
+
+const BUCKET: BucketRecord = {
+  bucketId: 'b000000000000001' as BucketId,
+  name: 'bucket' as BucketName,
+  nameEpoch: 1,
+  owner: '000000000001' as AccountId,
+  state: 'open',
+  createdAtMs: 0,
+  cfgVersion: 1,
+  versioning: 'unversioned',
+};
+const KEPT: BucketRecord = { ...BUCKET, versioning: 'enabled' };
+const ARN = 'arn:aws:s3:::bucket';
+
+function requestOf(headers: Record<string, string>): OperationRequest {
+  return {
+    ...{ method: 'PUT', bucket: BUCKET.name, key: 'key' as ObjectKey, query: new Map() },
+    ...{ headers, body: { sizeBytes: 5 } as RequestBody, mayCarrySecrets: true },
+  };
+}
+
+function accessOf(name: string, headers: Record<string, string> = {}, bucket = BUCKET) {
+  const row = OPERATIONS.find((one) => one.name === name);
+  return row?.access(row.parse(requestOf(headers)) as never, bucket) as readonly AccessPair[] | undefined;
+}
+
+/** What is asked once the document is read. */
+function documentAccessOf(name: string, xml: string) {
+  const row = OPERATIONS.find((one) => one.name === name);
+  const input = row?.parse(requestOf({})) as never;
+  const document = (row?.parseDocument && finishAtOnce(row.parseDocument(Buffer.from(xml), input))) as never;
+  return row?.documentAccess?.(input, document);
+}
+
+test('MOVE rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on what goes is refused', () => {
+  const both: AccessPair[] = [
+    ['s3:PutObject', `${ARN}/key`],
+    ['s3:PutObject', `${ARN}/other`],
+    ['s3:DeleteObject', `${ARN}/key`, 'not-denied'],
+  ];
+  expect(accessOf('MoveObject', { destination: 'other' })).toEqual(both);
+  expect(accessOf('MoveObject', { destination: 'other', overwrite: 'true' })).toEqual([
+    ...both,
+    ['s3:DeleteObject', `${ARN}/other`, 'not-denied'],
+  ]);
+  expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual([
+    ['s3:PutObject', `${ARN}/key*`],
+    ['s3:PutObject', `${ARN}/other*`],
+    ['s3:DeleteObject', `${ARN}/key*`, 'not-denied'],
+  ]);
+});
+
+test('MOVE of a bucket, 4.5: s3:CreateBucket for the new name, and only its owner', () => {
+  expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
+    ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
+    ['s3:DeleteBucket', ARN, 'owner'],
+  ]);
+});
+
+test.each(['ComposeObject', 'AppendObject'])(
+  '%s, compose rule 1 and append rule 3: s3:PutObject; without versions nobody whom s3:DeleteObject is denied',
+  (name) => {
+    expect(accessOf(name)).toEqual([
+      ['s3:PutObject', `${ARN}/key`],
+      ['s3:DeleteObject', `${ARN}/key`, 'not-denied'],
+    ]);
+    expect(accessOf(name, {}, KEPT)).toEqual([['s3:PutObject', `${ARN}/key`]]);
+  },
+);
+
+test('composition, compose rule 1: of components nobody need be allowed to read one, and who is denied it is refused', () => {
+  const body = [
+    '<Component><Key>one</Key></Component>',
+    '<Component><Key>a/two</Key><VersionId>null</VersionId></Component>',
+    '<Component><Key>one</Key></Component>',
+  ];
+  expect(documentAccessOf('ComposeObject', `<ComposeRequest>${body.join('')}</ComposeRequest>`)).toEqual([
+    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
+    ['s3:GetObjectVersion', `${ARN}/a/two`, 'not-denied'],
+    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
+  ]);
+});
+
+test('composition, with tags of its own: these are a right of their own', () => {
+  expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([
+    ['s3:PutObject', `${ARN}/key`],
+    ['s3:PutObjectTagging', `${ARN}/key`],
+  ]);
+});
+
+test('forced deletion (extensions 2.5): s3:DeleteBucket, and the deletion of every object and version', () => {
+  expect(accessOf('ForceDeleteBucket')).toEqual([
+    ['s3:DeleteBucket', ARN],
+    ['s3:DeleteObject', `${ARN}/*`],
+    ['s3:DeleteObjectVersion', `${ARN}/*`],
+  ]);
+});

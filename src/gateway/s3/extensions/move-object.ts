@@ -1,0 +1,146 @@
+// MOVE of an object, or of all whose keys begin with a prefix (service 2.6, 4.2; extensions 2.1): every version and
+// delete marker of a key bears another one from one commit on, and no data is touched.
+
+import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
+import { AppError } from '../../../types/errors.ts';
+import { explainMoveRefusal } from '../../../types/move-refusals.ts';
+import type { JobId, ObjectKey } from '../../../types/names.ts';
+import { TooMuchKept } from '../../../types/too-much-kept.ts';
+import type { AccessPair } from '../caller.ts';
+import type { OperationContext } from '../context.ts';
+import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
+import { parseBoolean } from '../request/arguments.ts';
+import { parseDestination } from '../request/destination.ts';
+import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
+import {
+  parseTargetConditions,
+  parseWriteConditions,
+  TARGET_CONDITION_HEADERS,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
+import { moveLargeKey, movePrefix, repeatLargeKey } from './move-prefix.ts';
+import { moveBody, moveItem } from './move-result.ts';
+
+type MoveInput = ReturnType<typeof parse>;
+
+export const moveObject = defineOperation({
+  name: 'MoveObject',
+  match: { method: 'MOVE', on: 'object' },
+  logName: 'REST.MOVE.OBJECT',
+  event: 's3:ObjectCreated:Copy',
+  body: 'none',
+  conditions: WRITE_CONDITION_HEADERS,
+  options: ['x-svc-prefix', 'x-svc-quiet', TOKEN_HEADER, ...TARGET_CONDITION_HEADERS],
+  errors: [
+    'IdempotencyParameterMismatch',
+    'InvalidArgument',
+    'InvalidRequest',
+    'KeyTooLongError',
+    'NoSuchKey',
+    'ObjectAlreadyExists',
+    'PreconditionFailed',
+  ],
+  differences:
+    'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
+  parse,
+  access: ({ bucket, from, to, isPrefix, overwrites }) => {
+    const arn = (key: string) => objectArn({ bucket, key: `${key}${isPrefix ? '*' : ''}` as ObjectKey });
+    const pairs: AccessPair[] = [
+      ['s3:PutObject', arn(from)],
+      ['s3:PutObject', arn(to)],
+      ['s3:DeleteObject', arn(from), 'not-denied'],
+    ];
+    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'not-denied']);
+    return pairs;
+  },
+  run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
+});
+
+function parse(request: OperationRequest) {
+  const { bucket, key: from, headers } = request;
+  const to = parseDestination(headers, bucket);
+  const isPrefix = parseBoolean(headers, 'x-svc-prefix');
+  const overwrites = parseBoolean(headers, 'overwrite');
+  const isQuiet = parseBoolean(headers, 'x-svc-quiet');
+  const token = parseTokenHeader(headers);
+  // The source is what the URL names, so the usual conditions are about it (RFC 9110 13.1).
+  const sourceConditions = parseWriteConditions(headers);
+  const targetConditions = parseTargetConditions(headers);
+  const conditions = {
+    ...(sourceConditions && { sourceConditions }),
+    ...(targetConditions && { targetConditions }),
+  };
+  if (isPrefix && Object.keys(conditions).length > 0) {
+    throw new AppError('InvalidRequest', { message: 'A prefix is renamed without conditions.' });
+  }
+  if (from === to) {
+    throw new AppError('InvalidRequest', { message: 'The source and the Destination are the same.' });
+  }
+  const asked = ['MoveObject', from, to, isPrefix, overwrites, conditions];
+  return {
+    ...{ bucket, from, to, isPrefix, overwrites, isQuiet, conditions },
+    token: idempotencyToken(token, asked),
+  };
+}
+
+async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {
+  const { from, to, overwrites, isQuiet, conditions, token } = input;
+  const { homeShard, claim } = context.bucket();
+  const { bucketId } = claim;
+  const command = { bucketId, move: { from, to, ...conditions }, overwrites, ...(token && { token }) };
+  const { value } = await context.metadata
+    .execute({ shard: homeShard, bucket: claim }, 'move-key', command)
+    .catch(async (error: unknown) => ({ value: await findBegun(context, token, error) }));
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  if (value.kind === 'too-much-kept') throw new TooMuchKept();
+  if (value.kind === 'began-before') return repeatLargeKey(context, input, value.jobId);
+  const { versioning } = value;
+  let { result } = value;
+  if (!Array.isArray(result) && result.kind === 'too-many-versions') {
+    const large = await moveLargeKey(context, input);
+    if (!('refusal' in large)) return large;
+    result = large.refusal;
+  }
+  const moved = { from, to, result };
+  const refusal = Array.isArray(result) ? undefined : result;
+  // What stands at either end is told by an entry, as in the answer of a prefix.
+  if (refusal !== undefined && refusal.kind !== 'exists' && refusal.kind !== 'blocked')
+    throw refusalOf(refusal);
+  const item = moveItem(moved);
+  context.record.item(item);
+  if (item.errorCode !== undefined) context.record.errorCode = item.errorCode;
+  return { status: item.status, body: moveBody(moved, { isQuiet, versioning }) };
+}
+
+/**
+ * The job that the request's token has begun, where the shard refuses the keys because that job has not ended. Throws
+ * `error` for all else.
+ */
+async function findBegun(
+  context: OperationContext,
+  token: IdempotencyToken | undefined,
+  error: unknown,
+): Promise<{ kind: 'began-before'; jobId: JobId } | { kind: 'token-reused' }> {
+  if (token === undefined || !(error instanceof AppError) || error.code !== 'OperationAborted') throw error;
+  const { homeShard, claim } = context.bucket();
+  const query = { bucketId: claim.bucketId, token };
+  const { value } = await context.metadata.query(
+    { shard: homeShard, bucket: claim },
+    'get-kept-outcome',
+    query,
+  );
+  if (value.kind === 'token-reused') return value;
+  const { jobId } = (value.kind === 'repeated' ? value.outcome : {}) as { jobId?: JobId };
+  if (jobId === undefined) throw error;
+  return { kind: 'began-before', jobId };
+}
+
+function refusalOf(refusal: Parameters<typeof explainMoveRefusal>[0]): AppError {
+  const { code, message } = explainMoveRefusal(refusal);
+  if (refusal.kind === 'source-condition')
+    return new AppError(code, { fields: { Condition: refusal.condition } });
+  if (refusal.kind === 'target-condition') {
+    return new AppError(code, { fields: { Condition: `X-Svc-Destination-${refusal.condition}` } });
+  }
+  return new AppError(code, { message });
+}

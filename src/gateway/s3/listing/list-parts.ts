@@ -1,0 +1,68 @@
+// The parts that an upload has so far, in the order of their numbers.
+import { isoSeconds } from '../../../base/text/http-dates.ts';
+import { escapeXml } from '../../../base/xml/write-xml.ts';
+import type { ListedPart } from '../../../ports/metadata-queries.ts';
+import { AppError } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
+import { defineOperation, objectArn } from '../operation.ts';
+import { parseCount, parseNumberMarker, parseUploadId } from '../request/arguments.ts';
+import { checksumXml } from '../request/checksum-headers.ts';
+import { parseCustomerKey, requireUploadKey } from '../request/customer-key.ts';
+import { s3Document } from '../request/vendor.ts';
+import { identityXml } from '../xml/list-xml.ts';
+
+export const listParts = defineOperation({
+  name: 'ListParts',
+  match: { method: 'GET', on: 'object', query: ['uploadId'] },
+  logName: 'REST.GET.UPLOAD',
+  body: 'none',
+  errors: ['InvalidArgument', 'InvalidEncryptionAlgorithmError', 'InvalidRequest', 'NoSuchUpload'],
+  differences: 'The key of the customer is not needed; one that is sent must be that of the upload.',
+  parse: (request) => {
+    const { bucket, key, query } = request;
+    return {
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
+      uploadId: parseUploadId(query.get('uploadId')),
+      max: parseCount(query, { name: 'max-parts', most: LIMITS.listPageMax }),
+      after: parseNumberMarker(query, 'part-number-marker'),
+      customerKey: parseCustomerKey(request),
+    };
+  },
+  access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
+  async run(context, { bucket, key, uploadId, max, after, customerKey }) {
+    const { homeShard, claim } = context.bucket();
+    const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-parts', {
+      bucketId: claim.bucketId,
+      key,
+      uploadId,
+      after,
+      max,
+    });
+    if (value.kind === 'no-such-upload')
+      throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
+    const { upload, parts, isTruncated } = value;
+    if (customerKey !== undefined) requireUploadKey(context, upload, customerKey);
+    const checksum = upload.checksum;
+    await context.turn();
+    const text = s3Document(
+      'ListPartsResult',
+      `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${uploadId}</UploadId>` +
+        `<Initiator>${await identityXml(context, upload.initiator)}</Initiator>` +
+        `<Owner>${await identityXml(context, upload.owner)}</Owner><StorageClass>STANDARD</StorageClass>` +
+        `<PartNumberMarker>${after}</PartNumberMarker>` +
+        `<NextPartNumberMarker>${parts.at(-1)?.partNumber ?? 0}</NextPartNumberMarker>` +
+        `<MaxParts>${max}</MaxParts><IsTruncated>${isTruncated}</IsTruncated>` +
+        (checksum === undefined
+          ? ''
+          : `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`) +
+        parts.map(partXml).join(''),
+    );
+    return { status: 200, body: { kind: 'xml', text } };
+  },
+});
+
+function partXml(part: ListedPart): string {
+  return `<Part><PartNumber>${part.partNumber}</PartNumber><LastModified>${isoSeconds(part.modifiedAtMs)}</LastModified><ETag>&quot;${part.etag}&quot;</ETag><Size>${part.sizeBytes}</Size>${checksumXml(part.checksum)}</Part>`;
+}

@@ -1,0 +1,29 @@
+// Gives up a multipart upload: its parts go.
+import { AppError } from '../../../types/errors.ts';
+import { defineOperation, objectArn } from '../operation.ts';
+import { parseUploadId } from '../request/arguments.ts';
+
+export const abortMultipartUpload = defineOperation({
+  name: 'AbortMultipartUpload',
+  match: { method: 'DELETE', on: 'object', query: ['uploadId'] },
+  logName: 'REST.DELETE.UPLOAD',
+  body: 'none',
+  errors: ['NoSuchUpload'],
+  parse: ({ bucket, key, query }) => ({
+    key,
+    resource: objectArn({ bucket, key }),
+    uploadId: parseUploadId(query.get('uploadId')),
+  }),
+  access: ({ resource }) => [['s3:AbortMultipartUpload', resource]],
+  async run(context, { key, uploadId }) {
+    const { homeShard, claim } = context.bucket();
+    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'abort-upload', {
+      bucketId: claim.bucketId,
+      key,
+      uploadId,
+    });
+    if (value.kind === 'no-such-upload')
+      throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
+    return { status: 204 };
+  },
+});

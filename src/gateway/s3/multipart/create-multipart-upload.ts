@@ -1,0 +1,62 @@
+// Begins a multipart upload: keeps the headers that the object will have, and how it is to be summed.
+import { escapeXml } from '../../../base/xml/write-xml.ts';
+import { defineOperation, objectArn } from '../operation.ts';
+import { parseUploadChecksum } from '../request/checksum-headers.ts';
+import { customerKeyAnswer, parseCustomerKey } from '../request/customer-key.ts';
+import { parseObjectHeaders } from '../request/object-headers.ts';
+import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
+import { s3Document } from '../request/vendor.ts';
+
+export const createMultipartUpload = defineOperation({
+  name: 'CreateMultipartUpload',
+  match: { method: 'POST', on: 'object', query: ['uploads'] },
+  logName: 'REST.POST.UPLOADS',
+  body: 'none',
+  errors: [
+    'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
+    'InvalidRequest',
+    'InvalidTag',
+    'MetadataTooLarge',
+  ],
+  parse: (request) => {
+    const { bucket, key, headers } = request;
+    return {
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
+      headers: parseObjectHeaders(headers),
+      tags: parseTaggingHeader(headers),
+      checksum: parseUploadChecksum(headers),
+      customerKey: parseCustomerKey(request),
+    };
+  },
+  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
+  async run(context, { bucket, key, headers, tags, checksum, customerKey }) {
+    const { accountId } = context.account();
+    const upload = await context.objects.createUpload({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key,
+      owner: accountId,
+      initiator: accountId,
+      headers,
+      ...(tags && { tags }),
+      customerKey: customerKey?.secret,
+      ...(checksum && { checksum }),
+    });
+    const text = s3Document(
+      'InitiateMultipartUploadResult',
+      `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${upload.uploadId}</UploadId>`,
+    );
+    return {
+      status: 200,
+      headers: {
+        'x-amz-checksum-algorithm': checksum?.algorithm,
+        'x-amz-checksum-type': checksum?.type,
+        ...customerKeyAnswer(customerKey),
+      },
+      body: { kind: 'xml', text },
+    };
+  },
+});

@@ -1,0 +1,48 @@
+// DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
+// shard (metadata/commands/delete-version.ts).
+import { must } from '../../../base/assert.ts';
+import type { DeleteItem } from '../../../ports/metadata-commands.ts';
+import { defineOperation, objectArn } from '../operation.ts';
+import { parseVersionId } from '../request/arguments.ts';
+import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';
+import { requireDeleted } from './delete-outcome.ts';
+
+export const deleteObject = defineOperation({
+  name: 'DeleteObject',
+  match: { method: 'DELETE', on: 'object' },
+  logName: 'REST.DELETE.OBJECT',
+  event: 's3:ObjectRemoved:Delete',
+  body: 'none',
+  claims: ['versionId'],
+  conditions: DELETE_CONDITION_HEADERS,
+  errors: ['InvalidArgument', 'PreconditionFailed'],
+  parse: ({ bucket, key, query, headers }) => {
+    const versionId = parseVersionId(query.get('versionId'));
+    const conditions = parseDeleteConditions(headers);
+    const item: DeleteItem = {
+      key,
+      ...(versionId !== undefined && { versionId }),
+      ...(conditions && { conditions }),
+    };
+    return { item, resource: objectArn({ bucket, key }) };
+  },
+  access: ({ item, resource }) => [
+    [item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion', resource],
+  ],
+  async run(context, { item }) {
+    const { homeShard, claim } = context.bucket();
+    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
+      bucketId: claim.bucketId,
+      owner: context.account().accountId,
+      items: [item],
+    });
+    const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));
+    return {
+      status: 204,
+      headers: {
+        'x-amz-version-id': deleted.versionId,
+        'x-amz-delete-marker': deleted.isDeleteMarker ? 'true' : undefined,
+      },
+    };
+  },
+});

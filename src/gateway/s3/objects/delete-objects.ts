@@ -1,0 +1,135 @@
+// Deletes up to 1000 keys or versions: in one commit of the bucket's shard, or in several where they have too many
+// pieces for one. Each key is authorised, answered and recorded by itself (service 4.2, delete rule 2).
+import { assert, must } from '../../../base/assert.ts';
+import { xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
+import type { DeleteItem } from '../../../ports/metadata-commands.ts';
+import { AppError, ERRORS, type ErrorCode } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
+import type { BucketName, VersionId } from '../../../types/names.ts';
+import type { OperationContext } from '../context.ts';
+import { defineOperation, objectArn } from '../operation.ts';
+import { hasBodyDigest } from '../request/checksum-headers.ts';
+import { s3Document } from '../request/vendor.ts';
+import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
+import { type Deleted, requireDeleted } from './delete-outcome.ts';
+
+type EntryResult = { kind: 'deleted'; deleted: Deleted } | { kind: 'refused'; code: ErrorCode };
+
+export const deleteObjects = defineOperation({
+  name: 'DeleteObjects',
+  match: { method: 'POST', on: 'bucket', query: ['delete'] },
+  logName: 'REST.POST.MULTI_OBJECT_DELETE',
+  body: 'xml',
+  bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
+  keyActions: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
+  errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
+  differences: 'Who may delete nothing in the bucket is refused as a whole, before the list is read.',
+  parse: ({ bucket, headers }) => ({ bucket, hasDigest: hasBodyDigest(headers) }),
+  // Every key is a decision of its own, made in `run`: a caller may be allowed some of them.
+  access: () => [],
+  parseDocument: (xmlBody, { hasDigest }) => {
+    if (hasDigest) return parseDeleteBody(xmlBody);
+    throw new AppError('InvalidRequest', {
+      message: 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
+    });
+  },
+  async run(context, { bucket }, { isQuiet, entries }) {
+    const results = await deleteEntries(context, bucket, entries);
+    await context.turn();
+    let inner = '';
+    for (const [index, entry] of entries.entries()) {
+      const result = must(results[index], 'a result for each entry');
+      recordEntry(context, entry, result);
+      if (result.kind === 'refused') inner += refusedXml(entry, result.code);
+      else if (!isQuiet) inner += deletedXml(entry, result.deleted);
+    }
+    return { status: 200, body: { kind: 'xml', text: s3Document('DeleteResult', inner) } };
+  },
+});
+
+async function deleteEntries(
+  context: OperationContext,
+  bucket: BucketName,
+  entries: readonly DeleteEntry[],
+): Promise<EntryResult[]> {
+  const items: DeleteItem[] = [];
+  const results = entries.map((entry): EntryResult | undefined => {
+    if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
+    const { kind: _kind, ...item } = entry;
+    const action = item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
+    const isAllowed = context.authorize([[action, objectArn({ bucket, key: item.key })]], context.bucket());
+    if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
+    items.push(item);
+    return undefined;
+  });
+  const committed = items.length === 0 ? [] : await commit(context, items);
+  let next = 0;
+  return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));
+}
+
+async function commit(context: OperationContext, items: readonly DeleteItem[]): Promise<EntryResult[]> {
+  const results: EntryResult[] = [];
+  while (results.length < items.length) {
+    const rest = items.slice(results.length);
+    try {
+      results.push(...(await commitFirst(context, rest)));
+    } catch (error) {
+      if (results.length === 0 || !(error instanceof AppError)) throw error;
+      // Some are gone: the client is told which.
+      const { code } = error;
+      return [...results, ...rest.map((): EntryResult => ({ kind: 'refused', code }))];
+    }
+  }
+  return results;
+}
+
+/** The results of as many as one commit takes. */
+async function commitFirst(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
+    bucketId: claim.bucketId,
+    owner: context.account().accountId,
+    items,
+  });
+  assert(value.items.length > 0, 'a commit takes one item at least');
+  return value.items.map((outcome) => {
+    try {
+      return { kind: 'deleted', deleted: requireDeleted(outcome) };
+    } catch (error) {
+      if (error instanceof AppError) return { kind: 'refused', code: error.code };
+      throw error;
+    }
+  });
+}
+
+function recordEntry(context: OperationContext, entry: DeleteEntry, result: EntryResult): void {
+  const { key, versionId } = entry;
+  const isRefused = result.kind === 'refused';
+  context.record.item({
+    key,
+    status: isRefused ? ERRORS[result.code].status : 204,
+    ...(versionId !== undefined && { versionId }),
+    ...(isRefused && { errorCode: result.code }),
+  });
+}
+
+function deletedXml(entry: DeleteEntry, deleted: Deleted): string {
+  const markerId: VersionId | undefined = deleted.isDeleteMarker ? deleted.versionId : undefined;
+  return xmlElement(
+    'Deleted',
+    xmlText('Key', entry.key),
+    xmlText('VersionId', entry.versionId),
+    xmlText('DeleteMarker', deleted.isDeleteMarker || undefined),
+    xmlText('DeleteMarkerVersionId', markerId),
+  );
+}
+
+function refusedXml(entry: DeleteEntry, code: ErrorCode): string {
+  return xmlElement(
+    'Error',
+    xmlText('Key', entry.key),
+    xmlText('VersionId', entry.versionId),
+    xmlText('Code', code),
+    xmlText('Message', ERRORS[code].message),
+  );
+}

@@ -1,0 +1,39 @@
+// GET of an object, whole, a range or a part. The story goes on in objects/read-object.ts.
+import { defineOperation } from '../operation.ts';
+import { parseRead, prepareRead, READ_CLAIMS, readAccess } from './prepare-read.ts';
+
+export const getObject = defineOperation({
+  name: 'GetObject',
+  match: { method: 'GET', on: 'object' },
+  logName: 'REST.GET.OBJECT',
+  body: 'none',
+  claims: READ_CLAIMS,
+  errors: [
+    'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
+    'InvalidPart',
+    'InvalidRange',
+    'InvalidRequest',
+    'NoSuchKey',
+    'NoSuchVersion',
+    'NotModified',
+    'PreconditionFailed',
+  ],
+  differences:
+    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix, but those that are the server\'s to say ([security.md](security.md#requests)). User metadata comes back as the bytes that were sent. Another key of the customer than the object\'s is 400 InvalidRequest.',
+  parse: parseRead,
+  access: readAccess,
+  async run(context, input) {
+    const { status, headers, found, range } = await prepareRead(context, input, { includeBody: true });
+    const body = await context.objects.openObject({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key: input.key,
+      found,
+      customerKey: input.customerKey?.secret,
+      range,
+      signal: context.signal(),
+    });
+    return { status, headers, body };
+  },
+});

@@ -1,0 +1,123 @@
+// PUT of an object in one piece. The story goes on in objects/write-object.ts.
+
+import { AppError } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
+import type { ObjectKey } from '../../../types/names.ts';
+import type { WriteConditions } from '../../../types/preconditions.ts';
+import type { AccessPair } from '../caller.ts';
+import type { OperationContext } from '../context.ts';
+import { appendTo } from '../extensions/append-object.ts';
+import { composedAccess, refuseCustomerKeys } from '../extensions/composed-object.ts';
+import { defineOperation, type OperationRequest, objectArn } from '../operation.ts';
+import { addChecksum } from '../request/checksum-headers.ts';
+import { addCustomerKey, parseCustomerKey } from '../request/customer-key.ts';
+import { parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
+import { type AnswerHeaders, parseObjectHeaders } from '../request/object-headers.ts';
+import { boundBody } from '../request/request-body.ts';
+import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../request/write-offset.ts';
+import { queryVersion, shownVersionId } from './find-version.ts';
+
+export const putObject = defineOperation({
+  name: 'PutObject',
+  match: { method: 'PUT', on: 'object' },
+  logName: 'REST.PUT.OBJECT',
+  event: 's3:ObjectCreated:Put',
+  body: 'stream',
+  conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
+  options: [TOKEN_HEADER],
+  errors: [
+    'BadDigest',
+    'EncryptionNotAllowed',
+    'EntityTooLarge',
+    'IdempotencyParameterMismatch',
+    'IncompleteBody',
+    'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
+    'InvalidRequest',
+    'InvalidTag',
+    'InvalidWriteOffset',
+    'MetadataTooLarge',
+    'NoSuchKey',
+    'PreconditionFailed',
+    'XAmzContentSHA256Mismatch',
+  ],
+  differences:
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`, signed as in [extensions.md](extensions.md#curl)), which AWS refuses.',
+  parse: (request) => {
+    const { bucket, key } = request;
+    const body = boundBody(LIMITS.putBytesMax, request.body);
+    const offsetBytes = parseWriteOffset(request.headers);
+    if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
+    return {
+      key,
+      offsetBytes,
+      token: parseAppendToken(request.headers, offsetBytes),
+      resource: objectArn({ bucket, key }),
+      headers: parseObjectHeaders(request.headers),
+      tags: parseTaggingHeader(request.headers),
+      conditions: parseWriteConditions(request.headers),
+      customerKey: parseCustomerKey(request),
+      body,
+    };
+  },
+  access: ({ resource, tags, offsetBytes }, bucket) => [
+    ...(offsetBytes === undefined ? [putting(resource)] : composedAccess(resource, bucket)),
+    ...taggingAccess(resource, tags),
+  ],
+  async run(context, input) {
+    const { key, headers, tags, customerKey, body, offsetBytes } = input;
+    const appends = offsetBytes !== undefined && (offsetBytes > 0 || (await isThere(context, key)));
+    if (appends) return appendTo(context, input);
+    const conditions: WriteConditions | undefined =
+      offsetBytes === undefined ? input.conditions : { ...input.conditions, ifNoneMatch: '*' };
+    const written = await context.objects.putObject({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key,
+      owner: context.account().accountId,
+      headers,
+      ...(tags && { tags }),
+      customerKey: customerKey?.secret,
+      body,
+      ...(conditions && { conditions }),
+      signal: context.signal(),
+    });
+    context.record.objectSizeBytes = written.sizeBytes;
+    const answer: AnswerHeaders = {
+      ETag: `"${written.etag}"`,
+      'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
+    };
+    addChecksum(answer, written.checksum);
+    addCustomerKey(answer, customerKey);
+    return { status: 200, headers: answer };
+  },
+});
+
+function putting(resource: string): AccessPair {
+  return ['s3:PutObject', resource];
+}
+
+/**
+ * The token of an append by its offset. InvalidRequest with an offset of 0, which may make the object: nothing would be kept
+ * of that, and who asks again would be told that the offset is wrong. NotImplemented without an offset.
+ */
+function parseAppendToken(
+  headers: OperationRequest['headers'],
+  offsetBytes: number | undefined,
+): string | undefined {
+  const token = parseTokenHeader(headers);
+  if (token === undefined) return undefined;
+  if (offsetBytes === undefined) throw new AppError('NotImplemented', { fields: { Header: TOKEN_HEADER } });
+  if (offsetBytes > 0) return token;
+  throw new AppError('InvalidRequest', {
+    message: `An idempotency token does not go with ${WRITE_OFFSET_HEADER}: 0, which makes an object that is not there.`,
+  });
+}
+
+/** An offset of 0 makes an object that is not there (AWS PutObject, x-amz-write-offset-bytes). */
+async function isThere(context: OperationContext, key: ObjectKey): Promise<boolean> {
+  const found = await queryVersion(context, context.bucket(), { key, includeBody: false });
+  return found.kind === 'found';
+}

@@ -1,0 +1,55 @@
+// Reads the whole body of an operation that takes a document, within its limit, and checks every digest that came with
+// it before anybody looks at the text (pipeline, step 8).
+import { createHash } from 'node:crypto';
+import { crcOf } from '../../../base/crypto/crc.ts';
+import type { ObjectStore } from '../../../objects/object-store.ts';
+import { type ChecksumAlgorithm, isCrc } from '../../../types/checksums.ts';
+import { AppError } from '../../../types/errors.ts';
+import type { Tenant } from '../../../types/tenant.ts';
+import type { RequestBody } from '../request/request-body.ts';
+
+/**
+ * What `understand` makes of it. Throws what that throws, NotImplemented (of unknown size), MaxMessageLengthExceeded,
+ * BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws.
+ */
+export async function readDocument<T>(
+  objects: Pick<ObjectStore, 'collectBody'>,
+  body: RequestBody,
+  options: { bytesMax: number; tenant: Tenant; understand(document: Buffer): Promise<T> },
+): Promise<T> {
+  const { bytesMax, tenant, understand } = options;
+  const { stream, sizeBytes } = body;
+  if (sizeBytes === undefined) {
+    throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
+  }
+  if (sizeBytes > bytesMax) {
+    throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
+  }
+  return await objects.collectBody({ stream, sizeBytes }, tenant, async (pieces) => {
+    const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    pieces.length = 0;
+    checkDigests(body, document);
+    return await understand(document);
+  });
+}
+
+function checkDigests(body: RequestBody, document: Buffer): void {
+  const { contentSha256, contentMd5, checksum, trailerAlgorithm } = body;
+  if (contentSha256 !== undefined && digestOf('sha256', document).toString('hex') !== contentSha256) {
+    throw new AppError('XAmzContentSHA256Mismatch');
+  }
+  if (contentMd5 !== undefined && digestOf('md5', document).toString('hex') !== contentMd5) {
+    throw new AppError('BadDigest');
+  }
+  if (checksum !== undefined) checkChecksum(checksum.algorithm, document, checksum.value);
+  if (trailerAlgorithm !== undefined) checkChecksum(trailerAlgorithm, document, body.trailerChecksum());
+}
+
+function checkChecksum(algorithm: ChecksumAlgorithm, document: Buffer, value: string | undefined): void {
+  const digest = isCrc(algorithm) ? crcOf(algorithm, document) : digestOf(algorithm.toLowerCase(), document);
+  if (Buffer.from(digest).toString('base64') !== value) throw new AppError('BadDigest');
+}
+
+function digestOf(algorithm: string, document: Buffer): Buffer {
+  return createHash(algorithm).update(document).digest();
+}

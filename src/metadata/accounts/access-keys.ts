@@ -1,0 +1,32 @@
+// An account's access keys as rows of the system shard: each key, and the list of an account's keys.
+import { fromUtf8 } from '../../base/bytes/bytes.ts';
+import type { RangeAddress, Row, View } from '../../ports/state-machine.ts';
+import type { AccountId } from '../../types/names.ts';
+import { type AccessKeyRecord, accessKeyCodec } from '../../types/records/rows.ts';
+import { accessKeyRow, accountAccessKeyRow, prefixRange, TABLES } from '../schema/keyspace.ts';
+
+/** More access keys than any account is let have. */
+const ACCESS_KEYS_MAX = 1000;
+
+/** The rows that list the keys of an account. */
+export function accessKeyRange(accountId: AccountId): RangeAddress {
+  const { key: prefix } = accountAccessKeyRow(accountId, '');
+  return prefixRange({ table: TABLES.accountAccessKeys, prefix, limit: ACCESS_KEYS_MAX });
+}
+
+/** The keys that rows of {@link accessKeyRange} list. */
+export function accessKeysOf(rows: readonly Row[], range: RangeAddress): string[] {
+  return rows.map((row) => fromUtf8(row.key.subarray(range.gte.length)));
+}
+
+/** The keys of an account by name, in order. */
+export function listAccessKeys(view: View, accountId: AccountId): string[] {
+  const range = accessKeyRange(accountId);
+  return accessKeysOf(view.range(range), range);
+}
+
+/** Undefined: there is no such key. */
+export function findAccessKey(view: View, accessKey: string): AccessKeyRecord | undefined {
+  const row = view.row(accessKeyRow(accessKey));
+  return row && accessKeyCodec.decode(row);
+}

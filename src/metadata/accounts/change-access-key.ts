@@ -1,0 +1,61 @@
+// Disables, enables or deletes an access key of an account. The root account keeps one that it can sign with.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
+import { accessKeyCodec } from '../../types/records/rows.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { accessKeyRow, accountAccessKeyRow, put, remove } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { findAccessKey, listAccessKeys } from './access-keys.ts';
+import { findAccount } from './accounts.ts';
+import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
+
+type Command = CommandOf<'change-access-key'>;
+
+export const changeAccessKey = defineCommand<Command, OutcomeOf<'change-access-key'>>({
+  locks: ({ accountId }) => [
+    exclusive(LOCK.accounts),
+    exclusive(LOCK.account(accountId)),
+    exclusive(LOCK.identities),
+  ],
+
+  look({ accountId, accessKey }, view) {
+    findAccount(view, accountId);
+    findAccessKey(view, accessKey);
+    usableKeys(view, accountId);
+    lookAtChanges(view);
+  },
+
+  decide({ accountId, accessKey, change }, view, { random }) {
+    const account = findAccount(view, accountId);
+    const key = findAccessKey(view, accessKey);
+    const takesAway = change !== 'enable';
+    // Whoever revokes again hears of it no sooner than who did (R46).
+    if (account === undefined || key?.accountId !== accountId)
+      return refuse({ kind: 'no-such-key', ...(takesAway && allChanges(view)) });
+    const others = usableKeys(view, accountId).filter((other) => other !== accessKey);
+    if (takesAway && account.isRoot && others.length === 0) return refuse({ kind: 'last-key-of-root' });
+    const noted = noteChange(view, { accountId, random });
+    return {
+      outcome: { kind: 'changed', ...(takesAway && { revokedSeq: noted.seq }) },
+      puts: [...changeRows(view, { accountId, accessKey, change }), ...noted.puts],
+    };
+  },
+});
+
+function usableKeys(view: View, accountId: Command['accountId']): string[] {
+  return listAccessKeys(view, accountId).filter((accessKey) => {
+    const key = findAccessKey(view, accessKey);
+    return key !== undefined && key.isDisabled !== true;
+  });
+}
+
+function changeRows(view: View, { accountId, accessKey, change }: Command): RowPut[] {
+  const address = accessKeyRow(accessKey);
+  if (change === 'delete') return [remove(address), remove(accountAccessKeyRow(accountId, accessKey))];
+  const key = findAccessKey(view, accessKey);
+  if (key === undefined) return [];
+  const { isDisabled: _, ...enabled } = key;
+  const changed = change === 'disable' ? { ...enabled, isDisabled: true as const } : enabled;
+  return [put(address, accessKeyCodec.encode(changed))];
+}

@@ -1,0 +1,41 @@
+// Deletes an account that owns no bucket, with its access keys.
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { accessKeyRow, accountAccessKeyRow, accountRow, remove } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { listAccessKeys } from './access-keys.ts';
+import { findAccount, indexRows } from './accounts.ts';
+import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
+
+export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeOf<'delete-account'>>({
+  locks: ({ accountId }) => [
+    exclusive(LOCK.accounts),
+    exclusive(LOCK.account(accountId)),
+    exclusive(LOCK.identities),
+  ],
+
+  look({ accountId }, view) {
+    findAccount(view, accountId);
+    listAccessKeys(view, accountId);
+    lookAtChanges(view);
+  },
+
+  decide({ accountId }, view, { random }) {
+    const account = findAccount(view, accountId);
+    if (account === undefined) return refuse({ kind: 'no-such-account', ...allChanges(view) });
+    if (account.isRoot) return refuse({ kind: 'is-root' });
+    if (account.bucketCount > 0) return refuse({ kind: 'owns-buckets' });
+    const accessKeys = listAccessKeys(view, accountId);
+    const change = noteChange(view, { accountId, random });
+    return {
+      outcome: { kind: 'deleted', revokedSeq: change.seq },
+      puts: [
+        remove(accountRow(accountId)),
+        ...Object.values(indexRows(account)).map(remove),
+        ...accessKeys.map((accessKey) => remove(accessKeyRow(accessKey))),
+        ...accessKeys.map((accessKey) => remove(accountAccessKeyRow(accountId, accessKey))),
+        ...change.puts,
+      ],
+    };
+  },
+});

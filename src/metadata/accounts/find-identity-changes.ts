@@ -1,0 +1,24 @@
+// The changes of identities since a gateway last asked (R46).
+
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec } from '../../ports/state-machine.ts';
+import { identityChangeCodec } from '../../types/records/rows.ts';
+import { identityChangeRange, LAST_IDENTITY_CHANGE, positionOf } from './identity-changes.ts';
+
+export const findIdentityChanges: QuerySpec<QueryOf<'identity-changes'>, ResultOf<'identity-changes'>> = {
+  async run({ since }, state) {
+    if (since !== undefined) {
+      // One look, at one moment: the change that the gateway has seen last, and all behind it.
+      const rows = await state.range(identityChangeRange(since.seq));
+      const first = positionOf(rows[0]);
+      if (first.seq === since.seq && first.mark === since.mark) {
+        const changes = rows.slice(1).map(({ value }) => ({
+          accountId: identityChangeCodec.decode(value).accountId,
+        }));
+        return { kind: 'changes', upTo: positionOf(rows.at(-1)), changes };
+      }
+    }
+    const [last] = await state.range(LAST_IDENTITY_CHANGE);
+    return { kind: 'reset', upTo: positionOf(last) };
+  },
+};

@@ -1,0 +1,30 @@
+// Changes an account's state or its limit of buckets. Buckets above a lowered limit stay.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { accountCodec } from '../../types/records/rows.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { accountRow, put } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { findAccount } from './accounts.ts';
+import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
+
+export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set-account'>>({
+  locks: ({ accountId }) => [exclusive(LOCK.account(accountId)), exclusive(LOCK.identities)],
+
+  look({ accountId }, view) {
+    findAccount(view, accountId);
+    lookAtChanges(view);
+  },
+
+  decide({ accountId, changes }, view, { random }) {
+    const isRevoked = changes.state === 'suspended';
+    const before = findAccount(view, accountId);
+    if (before === undefined) return refuse({ kind: 'no-such-account', ...(isRevoked && allChanges(view)) });
+    const account = { ...before, ...changes };
+    const change = noteChange(view, { accountId, random });
+    return {
+      outcome: { kind: 'changed', account, ...(isRevoked && { revokedSeq: change.seq }) },
+      puts: [put(accountRow(accountId), accountCodec.encode(account)), ...change.puts],
+    };
+  },
+});

@@ -1,0 +1,176 @@
+// R23, A16: after a shard has gone on with what one replica had left, each other shard tells it which of its blobs it holds,
+// and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
+// kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
+
+import type { AskedClaim, SettledClaim } from '../../ports/claim-calls.ts';
+import type { HeldClaim } from '../../ports/metadata-commands.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { type BlobId, homeShardOf } from '../../types/names.ts';
+import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
+import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
+
+const PAGE = 250;
+const IDLE_MS = 5000;
+/** Shards that tell of their claims at once. */
+const HOLDERS_MAX = 8;
+
+/** Of a shard whose history is not confirmed. */
+interface Progress {
+  incarnation: number;
+  /** Behind which claim each of the other shards goes on; absent: it has not begun. */
+  reached: Map<number, BlobId>;
+  /** What the shard itself holds. */
+  own: { after?: BlobId; isThrough: boolean; behind: Map<number, BlobId | undefined> };
+}
+
+/** When the shard whose work it is does not answer, that says nothing of the other one. */
+function of<T>({ shard, own }: { shard: number; own: number }, work: Promise<T>): Promise<T> {
+  return shard === own ? ofOwn(work) : work;
+}
+
+export function createClaimAssertion(deps: AskingWorkDeps): Worker {
+  const { metadata, shards, log } = deps;
+  const others = createOtherShards(deps.clock);
+  const progress = new Map<number, Progress>();
+
+  /**
+   * What `holder` has of what is pending since its home has heard of it. What it has not any more is dropped by R30 alone,
+   * which knows when no commit of that shard can use it: here it might be one that has lost the end of its history meanwhile.
+   */
+  async function askAgain(
+    { holder, own }: { holder: number; own: number },
+    pending: readonly AskedClaim[],
+  ): Promise<SettledClaim[]> {
+    if (pending.length === 0) return [];
+    const names = pending.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    const resolved = metadata.query({ shard: holder }, 'resolve-claims', { claims: names }).then(doneValue);
+    const { held } = await of({ shard: holder, own }, resolved);
+    return pending.flatMap((claim, at): SettledClaim[] =>
+      held[at] === true ? [{ ...claim, verdict: 'confirmed' }] : [],
+    );
+  }
+
+  /** `claims` of blobs of `home`, as `holder` has just told them. `own`: the one of both whose work this is. */
+  async function assertPage(
+    { home, holder, own }: { home: number; holder: number; own: number },
+    claims: HeldClaim[],
+  ): Promise<void> {
+    if (claims.length === 0) return;
+    const command = { shard: holder, claims };
+    const asserted = metadata.execute({ shard: home }, 'assert-links', command).then(doneValue);
+    const { gone, pending = [] } = await of({ shard: home, own }, asserted);
+    if (gone.length > 0) log.error({ home, holder, blobIds: gone }, 'held-blobs-are-gone');
+    const confirmed = await askAgain({ holder, own }, pending);
+    if (confirmed.length === 0) return;
+    const settled = metadata.execute({ shard: home }, 'settle-claims', { claims: confirmed }).then(doneValue);
+    await of({ shard: home, own }, settled);
+  }
+
+  async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {
+    const { homeShard, after } = from;
+    const query = { limit: PAGE, ...(homeShard !== undefined && { homeShard }), ...(after && { after }) };
+    return doneValue(await metadata.query({ shard: holder }, 'list-claims', query));
+  }
+
+  /** A page of what `shard` may have released in the history that is given up, and holds again. True: all homes have heard all. */
+  async function tellOwn(shard: number, { own }: Progress, signal: AbortSignal): Promise<boolean> {
+    const { after, isThrough, behind } = own;
+    if (isThrough) {
+      await askEach({ shard, signal }, behind, async (homeShard, from) => {
+        const { claims, next } = await ofOwn(listPage(shard, { homeShard, after: from }));
+        await assertPage({ home: homeShard, holder: shard, own: shard }, claims);
+        if (next === undefined) behind.delete(homeShard);
+        else behind.set(homeShard, next);
+      });
+      return behind.size === 0;
+    }
+    const { claims, next } = await listPage(shard, { after });
+    const byHome = Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId));
+    for (const home of behind.keys()) byHome.delete(home);
+    const heard = new Set<number>();
+    await askEach({ shard, signal }, byHome, async (home, its) => {
+      await assertPage({ home, holder: shard, own: shard }, its);
+      heard.add(home);
+    });
+    // They hear the rest by themselves: the others do not wait for them.
+    for (const home of byHome.keys()) if (!heard.has(home)) behind.set(home, after);
+    own.isThrough = next === undefined;
+    if (next !== undefined) own.after = next;
+    return own.isThrough && behind.size === 0;
+  }
+
+  function maySayMore({ own: { isThrough, behind } }: Progress): boolean {
+    return !isThrough || behind.size === 0 || [...behind.keys()].some((home) => !others.isAway(home));
+  }
+
+  /** A page of what `holder` holds of `home`. True: it has told all. */
+  async function hear(holder: number, home: number, { reached, incarnation }: Progress): Promise<boolean> {
+    const after = reached.get(holder);
+    // First: what is listed behind this entry is all that there will ever be of earlier claims.
+    const command = { homeShard: home, incarnation };
+    if (after === undefined) doneValue(await metadata.execute({ shard: holder }, 'learn-history', command));
+    const { claims, next } = await listPage(holder, { homeShard: home, after });
+    await assertPage({ home, holder, own: home }, claims);
+    if (next !== undefined) reached.set(holder, next);
+    return next === undefined;
+  }
+
+  /** Of this history: what is late may meet another one, to which that holder has told nothing yet. */
+  async function note(shard: number, holder: number, { incarnation }: Progress): Promise<void> {
+    const command = { shard: holder, incarnation };
+    await ofOwn(metadata.execute({ shard }, 'note-asserted', command).then(doneValue));
+    log.info({ shard, holder }, 'claims-asserted');
+  }
+
+  function askEach<Part>(
+    { shard, signal }: { shard: number; signal: AbortSignal },
+    parts: ReadonlyMap<number, Part>,
+    ask: (other: number, part: Part) => Promise<void>,
+  ): Promise<void> {
+    return others.askEach(parts, async (other, part) => {
+      try {
+        await ask(other, part);
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error, shard, other }, 'claims-not-asserted');
+        throw error;
+      }
+    });
+  }
+
+  function progressOf(shard: number, incarnation: number): Progress {
+    const known = progress.get(shard);
+    if (known?.incarnation === incarnation) return known;
+    const own = { isThrough: false, behind: new Map<number, BlobId | undefined>() };
+    const begun = { incarnation, reached: new Map<number, BlobId>(), own };
+    progress.set(shard, begun);
+    return begun;
+  }
+
+  return createShardWorker({
+    name: 'assert-claims',
+    shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      const { history } = doneValue(await metadata.query({ shard }, 'get-history', {}));
+      if (history === null || history.confirmedAtMs !== undefined) {
+        progress.delete(shard);
+        return false;
+      }
+      const come = progressOf(shard, history.incarnation);
+      const all = Array.from({ length: metadata.shardCount }, (_, other) => other);
+      const left = all.filter((other) => !history.assertedBy.includes(other));
+      const asked = left.filter((other) => other !== shard && !others.isAway(other)).slice(0, HOLDERS_MAX);
+      let toldCount = 0;
+      await askEach({ shard, signal }, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
+        if (await hear(holder, shard, come)) await note(shard, holder, come);
+        toldCount++;
+      });
+      signal.throwIfAborted();
+      if (left.includes(shard) && maySayMore(come)) {
+        if (await tellOwn(shard, come, signal)) await note(shard, shard, come);
+        toldCount++;
+      }
+      return toldCount > 0;
+    },
+  });
+}

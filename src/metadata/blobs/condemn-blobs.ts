@@ -1,0 +1,102 @@
+// R26 and R29: what has lost its last link. A blob of this home is condemned, finally; a claim on a blob of another home
+// is given back. Links may have ended in any entry before; this one holds the blob, so that none begins meanwhile.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { EndedLink } from '../../ports/metadata-commands.ts';
+import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
+import type { BlobId } from '../../types/names.ts';
+import { makeOutboxId } from '../../types/names.ts';
+import { blobCodec, foreignCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import {
+  blobRow,
+  condemnedRow,
+  endedLinkRow,
+  foreignRow,
+  HISTORY_ROW,
+  linkRange,
+  outboxRow,
+  PRESENT,
+  put,
+  remove,
+} from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { endDebt, findDebt, joinChanges } from './debts.ts';
+import { isUnconfirmed } from './history.ts';
+import { isLive } from './links.ts';
+
+type Command = CommandOf<'condemn-blobs'>;
+
+export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
+  locks: ({ ended }) => blobsOf(ended).map((blobId) => exclusive(LOCK.blob(blobId))),
+
+  look(command, view) {
+    view.row(HISTORY_ROW);
+    for (const link of command.ended) view.row(rowOf(link));
+    for (const blobId of blobsOf(command.ended)) {
+      view.row(foreignRow(blobId));
+      findDebt(blobId, view);
+      hasLinks(blobId, view);
+    }
+  },
+
+  decide(command, view, context) {
+    if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
+    // Only what did end: the word of a worker alone condemns nothing.
+    const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
+    const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));
+    const condemned = unlinked.filter((blobId) => isLive(blobId, view));
+    const owed = joinChanges(condemned.map((blobId) => endDebt(blobId, view, context)));
+    return {
+      outcome: { kind: 'settled', condemnedCount: condemned.length },
+      puts: [
+        // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
+        ...ended.map((link) => remove(rowOf(link))),
+        ...condemned.flatMap((blobId) => condemn(blobId, view, context.nowMs)),
+        ...owed.puts,
+        ...unlinked.flatMap((blobId) => releaseClaim(blobId, view, context)),
+      ],
+      counters: [
+        ...(condemned.length > 0 ? [{ name: COUNTER.condemned, delta: condemned.length }] : []),
+        ...owed.counters,
+      ],
+    };
+  },
+});
+
+function rowOf({ endedAtMs, blobId, linkId }: EndedLink): RowAddress {
+  return endedLinkRow(endedAtMs, blobId, linkId);
+}
+
+function blobsOf(ended: readonly EndedLink[]): BlobId[] {
+  return [...new Set(ended.map(({ blobId }) => blobId))];
+}
+
+/** A blob that was never shared has lost the only link that it had: no need to search for others. */
+function hasLinks(blobId: BlobId, view: View): boolean {
+  const address = blobRow(blobId);
+  const row = view.row(address);
+  if (!view.has(address)) return true;
+  if (row !== undefined && !blobCodec.decode(row).isShared) return false;
+  return view.range(linkRange(blobId, 1)).length > 0;
+}
+
+function condemn(blobId: BlobId, view: View, nowMs: number): RowPut[] {
+  const row = view.row(blobRow(blobId));
+  if (row === undefined) return [];
+  // Of what goes nobody counts the bytes.
+  const { foldedFrom: _ranges, ...blob } = blobCodec.decode(row);
+  const condemned = { ...blob, condemnedAtMs: nowMs };
+  return [put(blobRow(blobId), blobCodec.encode(condemned)), put(condemnedRow(nowMs, blobId), PRESENT)];
+}
+
+/** The foreign row goes in the entry that orders the release: a later copy claims anew, with a new id (R29). */
+function releaseClaim(blobId: BlobId, view: View, { nowMs, random }: DecideContext): RowPut[] {
+  const row = view.row(foreignRow(blobId));
+  if (row === undefined) return [];
+  const { homeShard, linkId } = foreignCodec.decode(row);
+  const release: OutboxRecord = { kind: 'release-link', homeShard, blobId, linkId };
+  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  return [remove(foreignRow(blobId)), put(outboxRow(id), outboxCodec.encode(release))];
+}

@@ -1,0 +1,257 @@
+// Links between versions (or parts) and blobs as rows: how they begin with a grant, and how they end (R25-R29).
+// Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
+import { assert } from '../../base/assert.ts';
+import { toHex } from '../../base/bytes/bytes.ts';
+import { decodeOnce } from '../../base/record-codec.ts';
+import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../../ports/metadata-commands.ts';
+import type { DecideContext, LockRequest, RowPut, View } from '../../ports/state-machine.ts';
+import { debtOfBirth } from '../../types/debts.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../../types/names.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  type ForeignRecord,
+  foreignCodec,
+  homeHistoryCodec,
+  isLiveBlob,
+  type LinkRecord,
+  linkCodec,
+} from '../../types/records/rows.ts';
+import { chunkCount, isLaidWithin } from '../../types/version.ts';
+import { exclusive, LOCK, shared } from '../schema/define-command.ts';
+import {
+  blobRow,
+  bodyRow,
+  endedLinkRow,
+  foreignRow,
+  linkRow,
+  PRESENT,
+  pendingClaimRow,
+  put,
+  remove,
+} from '../schema/keyspace.ts';
+import { changeDebt, findAudit, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
+import { homeHistoryRow } from './history.ts';
+
+const NONCE_BYTES = 8;
+
+/** What a link's holder is, where it is a composition (LinkRecord). */
+export interface ComposedHolder {
+  composedIn?: BucketId | undefined;
+  inManifest?: BlobId | undefined;
+}
+
+/** One blob, one link. */
+export interface LinkName {
+  blobId: BlobId;
+  linkId: LinkId;
+}
+
+export function grantLocks({ births, links }: DataGrant): LockRequest[] {
+  return [
+    ...births.map(({ use }) => exclusive(LOCK.blob(use.blobId))),
+    ...(births.some(({ placed }) => placed !== undefined) ? [shared(LOCK.audit)] : []),
+    ...homesOf(links).map((homeShard) => shared(LOCK.home(homeShard))),
+    ...links.map(({ blobId, claim }) =>
+      claim === undefined ? shared(LOCK.blob(blobId)) : exclusive(LOCK.blob(blobId)),
+    ),
+  ];
+}
+
+export function lookAtGrant({ births, links }: DataGrant, view: View): void {
+  for (const { use, placed } of births) {
+    view.row(blobRow(use.blobId));
+    if (placed !== undefined) findAudit(view);
+  }
+  for (const { blobId, claim } of links) view.row(claim === undefined ? blobRow(blobId) : foreignRow(blobId));
+  for (const homeShard of homesOf(links)) view.row(homeHistoryRow(homeShard));
+}
+
+function homesOf(links: readonly LinkGrant[]): number[] {
+  return [...new Set(links.flatMap(({ claim }) => (claim === undefined ? [] : [claim.homeShard])))];
+}
+
+/**
+ * R24: a blob of the grant is there already. Asked before everything else that may be refused: to any other refusal
+ * writers answer by dropping the chunks that they have stored.
+ */
+export function isBornAlready({ births }: DataGrant, view: View): boolean {
+  return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
+}
+
+interface AdmitOptions extends ComposedHolder {
+  grant: DataGrant;
+  names: readonly LinkName[];
+  /** Of what is born by a fold (BlobRecord). */
+  foldedFrom?: Uint8Array | undefined;
+  view: View;
+  context: DecideContext;
+}
+
+/** R25, R36: the rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
+export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
+  const { grant, names, view, context } = options;
+  const granted = [...grant.births.map(({ use }) => use), ...grant.links];
+  assert(
+    granted.length === names.length && new Set([...granted, ...names].map(linkText)).size === names.length,
+    'every link of a manifest is granted once',
+  );
+  if (grant.births.some((birth) => isLateBirth(birth, context))) return { kind: 'late' };
+  if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
+  const gone = grant.links.filter((link) =>
+    link.claim === undefined ? !isLive(link.blobId, view) : isForgotten(link.claim, view),
+  );
+  if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
+  const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
+  const puts = [
+    ...grant.births.flatMap((birth) => birthPuts(birth, options)),
+    ...grant.links.flatMap((link) => linkPuts(link, options)),
+    ...sharePuts(
+      grant.links.filter((link) => link.claim === undefined),
+      view,
+    ),
+    ...owed.puts,
+  ];
+  return { kind: 'admitted', puts, counters: owed.counters };
+}
+
+/** By it a link is found among others. */
+export function linkText({ blobId, linkId }: LinkName): string {
+  return `${blobId} ${linkId}`;
+}
+
+/** R25 */
+export function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boolean {
+  assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
+  const ageMs = nowMs - idTimeMs(use.blobId);
+  return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;
+}
+
+/** R28: from here on the home may be told that this claim will never be used (R30). */
+function isLateClaim({ linkId, claim }: LinkGrant, { nowMs }: DecideContext): boolean {
+  return claim !== undefined && nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
+}
+
+/** R23: its home goes on with a history in which the claim was never made, or may not have been. */
+function isForgotten({ homeShard, incarnation = 1 }: ForeignRecord, view: View): boolean {
+  const row = view.row(homeHistoryRow(homeShard));
+  return row !== undefined && incarnation < homeHistoryCodec.decode(row).incarnation;
+}
+
+const decodeBlob = decodeOnce(blobCodec);
+
+export function findBlob(view: View, blobId: BlobId): Readonly<BlobRecord> | undefined {
+  const row = view.row(blobRow(blobId));
+  return row && decodeBlob(row);
+}
+
+/** R26: a condemned blob gets no link any more. */
+export function isLive(blobId: BlobId, view: View): boolean {
+  return isLiveBlob(findBlob(view, blobId));
+}
+
+function birthPuts(birth: BlobBirth, options: AdmitOptions): RowPut[] {
+  const { foldedFrom, context } = options;
+  const { use, body, chunkCrc32, chunkCrcs } = birth;
+  assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
+  const { sizeBytes, storage, chunkSizeBytes } = use;
+  const blob: BlobRecord = {
+    kind: 'data',
+    sizeBytes,
+    storage,
+    chunkSizeBytes,
+    ...(chunkCrc32 && { chunkCrc32 }),
+    ...(chunkCrcs && { chunkCrcs }),
+    ...(foldedFrom && { foldedFrom }),
+  };
+  const link = ownLinkPut(use, context.shard, options);
+  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), link];
+  if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));
+  return puts;
+}
+
+/** R36: what its chunks owe, by the placement map of those that wrote them. */
+function birthDebt({ use, placed }: BlobBirth, view: View, context: DecideContext): RowChange {
+  if (placed === undefined) return NO_CHANGE;
+  const auditedFrom = findAudit(view)?.mapVersion ?? 0;
+  const debt = debtOfBirth(placed, { auditedFrom, chunkCount: chunkCount(use) });
+  if (debt === undefined) return NO_CHANGE;
+  return changeDebt(use.blobId, { before: undefined, after: debt }, context);
+}
+
+function linkPuts({ blobId, linkId, claim }: LinkGrant, options: AdmitOptions): RowPut[] {
+  const { view, context } = options;
+  const { shard } = context;
+  const link = ownLinkPut({ blobId, linkId }, shard, options);
+  if (claim === undefined) {
+    assert(homeShardOf(blobId) === shard, 'a blob of another home needs a claim');
+    return [link];
+  }
+  assert(claim.homeShard === homeShardOf(blobId) && claim.homeShard !== shard, 'a claim is made at the home');
+  assert(claim.linkId === linkId, 'a claim bears the link that it is for');
+  // Another commit's claim holds the blob already: this link stands on it, and the home drops ours (R28, R30).
+  const row = view.row(foreignRow(blobId));
+  const stored = row && foreignCodec.decode(row);
+  if (stored === undefined) return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
+  // The blob may have grown since that one was made; what is another history's is not for here (R23).
+  const hasGrown = claim.layout.grown !== undefined && isLaidWithin(stored.layout, claim.layout);
+  if (!hasGrown) return [link];
+  return [link, put(foreignRow(blobId), foreignCodec.encode({ ...stored, layout: claim.layout }))];
+}
+
+/** Notes on blobs of this home that they have more than one link now. */
+export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View): RowPut[] {
+  return names.flatMap(({ blobId }) => {
+    const blob = findBlob(view, blobId);
+    if (blob === undefined || blob.isShared) return [];
+    return [put(blobRow(blobId), blobCodec.encode({ ...blob, isShared: true }))];
+  });
+}
+
+/** The row of a link that this shard's own versions, parts or manifests hold. */
+export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, holder: ComposedHolder = {}): RowPut {
+  const { composedIn, inManifest } = holder;
+  const link: LinkRecord = {
+    ...{ state: 'own', shard },
+    ...(composedIn !== undefined && { composedIn }),
+    ...(inManifest !== undefined && { inManifest }),
+  };
+  return put(linkRow(blobId, linkId), linkCodec.encode(link));
+}
+
+/** Marks what one command makes pending: shard time may stand still, so it tells two claims of an id apart by chance alone. */
+export function newNonce({ random }: DecideContext): string {
+  return toHex(random(NONCE_BYTES));
+}
+
+/** R27: a link that another shard has claimed, and is not known to use. It will be asked about it (R30). */
+export function pendingLinkPuts(
+  { blobId, linkId }: LinkName,
+  { shard, nonce }: { shard: number; nonce: string },
+): RowPut[] {
+  const link: LinkRecord = { state: 'pending', shard, nonce };
+  return [
+    put(linkRow(blobId, linkId), linkCodec.encode(link)),
+    put(pendingClaimRow(blobId, linkId), PRESENT),
+  ];
+}
+
+/** Ends links, and puts their blobs before condemn-blobs. */
+export function endLinks(names: readonly LinkName[], nowMs: number): RowPut[] {
+  return names.flatMap(({ blobId, linkId }) => [
+    remove(linkRow(blobId, linkId)),
+    put(endedLinkRow(nowMs, blobId, linkId), PRESENT),
+  ]);
+}
+
+/** The links that `before` has and `after` has not: those that both have go on without a moment's gap (R26). */
+export function linksOnlyIn(before: readonly LinkName[], after: readonly LinkName[]): LinkName[] {
+  if (after.length === 0) return [...before];
+  // Most are passed on as they were read, as those of an object that is appended to, which has many.
+  const passedOn = new Set(after);
+  const others = before.filter((name) => !passedOn.has(name));
+  if (others.length === 0) return [];
+  const kept = new Set(after.map(linkText));
+  return others.filter((name) => !kept.has(linkText(name)));
+}

@@ -1,0 +1,39 @@
+// R39: how far the look at all blobs of this shard has come, so that another primary goes on there. From its beginning on
+// births by an older map are debts: it may have passed them by.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { type AuditRecord, auditCodec } from '../../types/records/rows.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { put } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { AUDIT_ROW, findAudit } from './debts.ts';
+
+type Command = CommandOf<'note-audit'>;
+
+export const noteAudit = defineCommand<Command, OutcomeOf<'note-audit'>>({
+  locks: () => [exclusive(LOCK.audit)],
+
+  look(_command, view) {
+    findAudit(view);
+  },
+
+  decide(command, view, { nowMs }) {
+    const audit = next(command, findAudit(view), nowMs);
+    if (audit === undefined) return refuse({ kind: 'gone' });
+    return { outcome: { kind: 'noted', audit }, puts: [put(AUDIT_ROW, auditCodec.encode(audit))] };
+  },
+});
+
+function next(command: Command, before: AuditRecord | undefined, nowMs: number): AuditRecord | undefined {
+  const { mapVersion } = command;
+  const ended = before?.ended;
+  if (command.step === 'begin') {
+    if (before !== undefined && mapVersion < before.mapVersion) return undefined;
+    return { mapVersion, beganAtMs: nowMs, isUnderWay: true, ...(ended && { ended }) };
+  }
+  const { beganAtMs } = command;
+  const isSame = before?.mapVersion === mapVersion && before.beganAtMs === beganAtMs && before.isUnderWay;
+  if (!isSame) return undefined;
+  if (command.step === 'reach') return { ...before, after: command.after };
+  return { mapVersion, beganAtMs, isUnderWay: false, ended: { mapVersion, beganAtMs, endedAtMs: nowMs } };
+}

@@ -1,0 +1,26 @@
+// R29, in the blobs' home: a shard that holds no link on them any more gives its claims back. Absent ones are done.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { linkCodec } from '../../types/records/rows.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { linkRow, pendingClaimRow, remove } from '../schema/keyspace.ts';
+import { endLinks } from './links.ts';
+
+export const releaseLinks = defineCommand<CommandOf<'release-links'>, OutcomeOf<'release-links'>>({
+  locks: ({ links }) => links.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
+
+  look({ links }, view) {
+    for (const { blobId, linkId } of links) view.row(linkRow(blobId, linkId));
+  },
+
+  decide({ links }, view, { nowMs }) {
+    const puts = links.flatMap((name) => {
+      const row = view.row(linkRow(name.blobId, name.linkId));
+      if (row === undefined) return [];
+      const isPending = linkCodec.decode(row).state === 'pending';
+      const ended = endLinks([name], nowMs);
+      return isPending ? [...ended, remove(pendingClaimRow(name.blobId, name.linkId))] : ended;
+    });
+    return { outcome: { kind: 'released' }, puts };
+  },
+});

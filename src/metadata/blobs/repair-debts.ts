@@ -1,0 +1,244 @@
+// Mends what the blobs of a shard owe (R39): fewest copies first, a few chunks at a time, so that shards have their turns.
+// What cannot be mended now, because a disk is away or full, is passed over and comes in turn again; it holds up nothing
+// else. Nothing is ever given up: a chunk that no disk has stays a debt, and an alarm.
+
+import type { Fence } from '../../ports/chunks.ts';
+import type { DebtPlace } from '../../ports/debt-calls.ts';
+import type { ChunkState, ChunkToMend } from '../../ports/home-disks.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../types/debts.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { chunkCount } from '../../types/version.ts';
+import type { HomeWorkDeps } from '../workers/home-work.ts';
+import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
+
+const IDLE_MS = 1000;
+/** However far a pass has come, what has fewest copies is looked for so often. */
+const HEAD_EVERY_MS = 10_000;
+/** A pass that mended nothing is followed by a rest of so many times its length. */
+const REST_SHARE = 4;
+const REST_MAX_MS = 30_000;
+/** One that has mended nothing, and found something owed. */
+const REST_MIN_MS = 5000;
+/** Lost chunks that are logged one by one: so many of a shard, and again after so long. */
+const LOST_LOGGED_MAX = 10;
+const LOST_LOG_EVERY_MS = 10 * 60_000;
+
+type ListedDebt = ResultOf<'list-debts'>['debts'][number];
+
+/** One way through the queue of a shard. */
+interface Pass {
+  after?: DebtPlace;
+  beganAtMs: number;
+  owedCount: number;
+  mendedCount: number;
+  lostCount: number;
+  /** Lost chunks are logged one by one. */
+  tellsLost: boolean;
+}
+
+interface ShardTurn {
+  pass: Pass | undefined;
+  headAtMs: number;
+  /** Its last turn was for what has fewest copies: the next one is not, however long turns take. */
+  wasHead: boolean;
+  restUntilMs: number;
+  /** Chunks that the last whole pass found nowhere. */
+  lostCount: number;
+  /** When they were last logged one by one, and how many there were. */
+  lostTold?: { atMs: number; count: number };
+}
+
+export function createDebtRepair(deps: HomeWorkDeps): Worker {
+  const { disks, clock } = deps;
+  const turns = new Map<number, ShardTurn>();
+
+  const worker = createShardWorker({
+    name: 'repair-debts',
+    shards: deps.shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      if (disks.mapVersion() === 0) return false;
+      const turn = turns.get(shard) ?? newTurn();
+      turns.set(shard, turn);
+      const nowMs = clock.monotonicMs();
+      if (turn.pass === undefined) {
+        if (nowMs < turn.restUntilMs) return false;
+        const tellsLost = isTimeToTell(turn, nowMs);
+        turn.pass = { beganAtMs: nowMs, owedCount: 0, mendedCount: 0, lostCount: 0, tellsLost };
+        turn.headAtMs = nowMs;
+      }
+      turn.wasHead = !turn.wasHead && nowMs - turn.headAtMs >= HEAD_EVERY_MS;
+      if (turn.wasHead) {
+        turn.headAtMs = nowMs;
+        const head = { ...turn.pass, tellsLost: false };
+        delete head.after;
+        return (await mendSome(deps, { shard, pass: head, signal })) !== 'later';
+      }
+      const found = await mendSome(deps, { shard, pass: turn.pass, signal });
+      if (found === 'later') return false;
+      if (found === 'more') return true;
+      return endPass(turn, turn.pass);
+    },
+  });
+  return {
+    ...worker,
+    async work(signal) {
+      try {
+        return await worker.work(signal);
+      } finally {
+        // Also where no shard is led any more: whoever leads a shard now says what it has lost.
+        const led = new Set(deps.shards());
+        for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
+        tellLost();
+      }
+    },
+  };
+
+  function tellLost(): void {
+    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
+    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+  }
+
+  /** True when something was mended: what comes next in the queue may be mended now. */
+  function endPass(turn: ShardTurn, pass: Pass): boolean {
+    turn.pass = undefined;
+    turn.lostCount = pass.lostCount;
+    // Before the turns of other shards, which may take long.
+    tellLost();
+    const nowMs = clock.monotonicMs();
+    if (pass.lostCount === 0) delete turn.lostTold;
+    else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
+    if (pass.mendedCount > 0) return true;
+    const restMs = Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
+    turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
+    return false;
+  }
+}
+
+function newTurn(): ShardTurn {
+  return { pass: undefined, headAtMs: 0, wasHead: false, restUntilMs: 0, lostCount: 0 };
+}
+
+function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolean {
+  return lostTold === undefined || lostCount > lostTold.count || nowMs - lostTold.atMs >= LOST_LOG_EVERY_MS;
+}
+
+/** `later`: the map, the epoch or the shard is not to be relied on now. */
+async function mendSome(
+  deps: HomeWorkDeps,
+  { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
+): Promise<'more' | 'end' | 'later'> {
+  const { metadata } = deps;
+  const query = { limit: LIMITS.debtPageMax, ...(pass.after && { after: pass.after }) };
+  const page = doneValue(await metadata.query({ shard }, 'list-debts', query));
+  const fence = deps.fenceOf(shard);
+  const debts = firstOf(page.debts);
+  pass.owedCount += debts.length;
+  if (debts.length > 0) {
+    const mended = await mendAll(deps, debts, { fence, signal });
+    if (mended === undefined) return 'later';
+    await settle(deps, { shard, pass, debts, mended });
+  }
+  // A page of large blobs takes hours: others may have fewer copies by then, in this shard or another.
+  const last = debts.length < page.debts.length ? debts.at(-1) : undefined;
+  const next = last === undefined ? page.next : placeOf(last);
+  if (next === undefined) return 'end';
+  pass.after = next;
+  return 'more';
+}
+
+function placeOf({ blobId, debt }: ListedDebt): DebtPlace {
+  return { copies: debt.copies, notedAtMs: debt.notedAtMs, blobId };
+}
+
+/** The first ones, as many as are of few chunks together; at least one. */
+function firstOf(debts: readonly ListedDebt[]): ListedDebt[] {
+  let count = 0;
+  const end = debts.findIndex(({ debt }, at) => {
+    count += rangedChunks(debt.ranges);
+    return at > 0 && count > LIMITS.mendChunksMax;
+  });
+  return debts.slice(0, end === -1 ? debts.length : end);
+}
+
+function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToMend> {
+  const count = chunkCount({ ...layout, storage: 'chunks' });
+  for (const { from, to, holders } of debt.ranges)
+    for (let index = from; index < Math.min(to, count); index++)
+      yield { id: { blobId, index }, holders, copies: debt.copies };
+}
+
+interface FoundChunk {
+  id: ChunkToMend['id'];
+  state: ChunkState;
+}
+
+type OwedChunk = Parameters<typeof debtOfChunks>[0][number];
+
+interface MendedChunks {
+  /** The oldest map by which one of them was mended. */
+  mapVersion: number;
+  chunks: FoundChunk[];
+}
+
+async function mendAll(
+  { disks }: HomeWorkDeps,
+  debts: readonly ListedDebt[],
+  how: { fence: Fence; signal: AbortSignal },
+): Promise<MendedChunks | undefined> {
+  const chunks = debts.flatMap((debt) => [...chunksOf(debt)]);
+  const found: FoundChunk[] = [];
+  let mapVersion = Number.POSITIVE_INFINITY;
+  for (let from = 0; from < chunks.length; from += LIMITS.mendChunksMax) {
+    const some = chunks.slice(from, from + LIMITS.mendChunksMax);
+    const mended = await disks.mend(some, how);
+    if (mended === undefined) return undefined;
+    mapVersion = Math.min(mapVersion, mended.mapVersion);
+    found.push(...mended.states.map((state, at) => ({ id: (some[at] as ChunkToMend).id, state })));
+  }
+  return { mapVersion, chunks: found };
+}
+
+async function settle(
+  deps: HomeWorkDeps,
+  found: { shard: number; pass: Pass; debts: readonly ListedDebt[]; mended: MendedChunks },
+): Promise<void> {
+  const { shard, pass, debts, mended } = found;
+  const { mapVersion } = mended;
+  const byBlob = Map.groupBy(mended.chunks, ({ id }) => id.blobId);
+  const settled = debts.flatMap(({ blobId, debt }) => {
+    const its = byBlob.get(blobId) ?? [];
+    noteLost(deps, pass, its);
+    const left = debtOfChunks(
+      its.flatMap((chunk) => owedChunk(chunk, debt)),
+      mapVersion,
+    );
+    if (left !== undefined && isSameDebt(left, debt)) return [];
+    return [{ blobId, mark: debt.mark, ...(left && { left }) }];
+  });
+  if (settled.length === 0) return;
+  const { count } = doneValue(
+    await deps.metadata.execute({ shard }, 'settle-debts', { mapVersion, debts: settled }),
+  );
+  pass.mendedCount += count;
+}
+
+function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChunk[] {
+  const { index } = id;
+  if (state.kind === 'owed') return [{ index, copies: state.copies, holders: state.holders }];
+  if (state.kind === 'lost') return [{ index, copies: 0, holders: [] }];
+  if (state.kind === 'whole') return [];
+  // Nobody was asked: what was known of it stays.
+  const { holders = [] } = ranges.find(({ from, to }) => from <= index && index < to) ?? {};
+  return [{ index, copies, holders }];
+}
+
+function noteLost({ log, telemetry }: HomeWorkDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
+  for (const { id, state } of chunks) {
+    if (state.kind !== 'lost') continue;
+    telemetry.count('holdfast_lost_chunks_found_total');
+    if (pass.lostCount++ < LOST_LOGGED_MAX && pass.tellsLost) log.error({ ...id }, 'chunk-lost');
+  }
+}

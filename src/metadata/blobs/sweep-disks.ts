@@ -1,0 +1,167 @@
+// The reverse sweep of a cluster (R32): walks what each disk has of the shards that are led here, and asks the shards
+// whether they know it. What no commit can claim any more is dropped there; what lies where it should not becomes a debt,
+// by which it goes once its owners have proven theirs (R38). Condemned blobs are not its business (R31).
+
+import type { ChunkId } from '../../ports/chunks.ts';
+import type { DiskId } from '../../ports/placement.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { COPIES_UNKNOWN } from '../../types/debts.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { homeShardOf, idTimeMs } from '../../types/names.ts';
+import { isLiveBlob } from '../../types/records/rows.ts';
+import { mayBeOrphan } from '../../types/sweep-age.ts';
+import { findBlobs, type HomeWorkDeps, noteOwed } from '../workers/home-work.ts';
+
+const PAGE_CHUNKS = 500;
+/** A copy that came late to a disk that stood in: long after every debt of its birth. */
+const MISPLACED_AFTER_MS = 10 * 60_000;
+const IDLE_MS = 10_000;
+
+export interface DiskSweepDeps extends HomeWorkDeps {
+  /** From the end of one walk over a disk to the beginning of the next. */
+  passEveryMs: number;
+}
+
+interface ListedChunk {
+  id: ChunkId;
+  receivedAtMs: number;
+}
+
+/** One way through what a disk has; the next one begins where it ended. */
+interface DiskWalk {
+  after?: ChunkId;
+  droppedCount: number;
+  /** Not before: it is over, or the disk did not answer. Monotonic ms. */
+  nextAtMs: number;
+}
+
+export function createDiskSweep(deps: DiskSweepDeps): Worker {
+  const { disks, clock, log } = deps;
+  /** In the order in which they have their turns: a disk that fails holds up no other, nor begins anew for it. */
+  const walks = new Map<DiskId, DiskWalk>();
+  const times = new CommittedTimes(deps);
+
+  function nextTurn(): [DiskId, DiskWalk] | undefined {
+    const there = disks.disks();
+    const known = new Set(there);
+    for (const disk of walks.keys()) if (!known.has(disk)) walks.delete(disk);
+    for (const disk of there) if (!walks.has(disk)) walks.set(disk, { droppedCount: 0, nextAtMs: 0 });
+    const nowMs = clock.monotonicMs();
+    const turn = [...walks].find(([, { nextAtMs }]) => nextAtMs <= nowMs);
+    if (turn === undefined) return undefined;
+    const [disk, walk] = turn;
+    walks.delete(disk);
+    walks.set(disk, walk);
+    return turn;
+  }
+
+  function endWalk(diskId: DiskId, walk: DiskWalk): void {
+    const { droppedCount } = walk;
+    if (droppedCount > 0) log.info({ diskId, droppedCount }, 'orphan-chunks-dropped');
+    delete walk.after;
+    walk.droppedCount = 0;
+    walk.nextAtMs = clock.monotonicMs() + deps.passEveryMs;
+  }
+
+  /** What one shard cannot say now keeps back none of the others': the next walk comes by again. */
+  async function sweepOf(
+    disk: DiskId,
+    { shard, chunks }: { shard: number; chunks: readonly ListedChunk[] },
+    signal: AbortSignal,
+  ): Promise<number> {
+    try {
+      return await sweep(deps, { disk, shard, chunks, times });
+    } catch (error) {
+      const fields = { err: error, diskId: disk, shard, chunkCount: chunks.length };
+      if (!signal.aborted) log.warn(fields, 'sweep-failed');
+      return 0;
+    }
+  }
+
+  return {
+    name: 'sweep-disks',
+    async work(signal) {
+      const idle = { state: 'idle', idleMs: Math.min(IDLE_MS, deps.passEveryMs) } as const;
+      if (deps.shards().length === 0) return idle;
+      const turn = nextTurn();
+      if (turn === undefined) return idle;
+      const [disk, walk] = turn;
+      const { after } = walk;
+      const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
+      const page = await disks.listOf(disk, query);
+      if (page === undefined) {
+        walk.nextAtMs = clock.monotonicMs() + IDLE_MS;
+        return { state: 'busy' };
+      }
+      for (const [shard, chunks] of Map.groupBy(page.chunks, ({ id }) => homeShardOf(id.blobId))) {
+        if (signal.aborted) return { state: 'busy' };
+        walk.droppedCount += await sweepOf(disk, { shard, chunks }, signal);
+      }
+      if (page.next === undefined) endWalk(disk, walk);
+      else walk.after = page.next;
+      return { state: 'busy' };
+    },
+  };
+}
+
+/**
+ * Times that shards have committed (R32). One that is past what is asked for serves again: a pass over a disk needs few of
+ * them, not one for each page.
+ */
+class CommittedTimes {
+  readonly #deps: Pick<DiskSweepDeps, 'metadata' | 'fenceOf'>;
+  readonly #known = new Map<number, { timeMs: number; incarnation: number }>();
+
+  constructor(deps: Pick<DiskSweepDeps, 'metadata' | 'fenceOf'>) {
+    this.#deps = deps;
+  }
+
+  /** Past `afterMs`, if it is so late already. Rejects when the shard does not say. */
+  async past(shard: number, afterMs: number): Promise<number> {
+    const { metadata, fenceOf } = this.#deps;
+    const { incarnation } = fenceOf(shard);
+    const known = this.#known.get(shard);
+    // Another history may not have come so far.
+    if (known?.incarnation === incarnation && known.timeMs > afterMs) return known.timeMs;
+    const tick = await metadata.execute({ shard }, 'tick', {});
+    if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
+    this.#known.set(shard, { timeMs: tick.timeMs, incarnation });
+    return tick.timeMs;
+  }
+}
+
+/** How many it has dropped. */
+async function sweep(
+  deps: DiskSweepDeps,
+  swept: { disk: DiskId; shard: number; chunks: readonly ListedChunk[]; times: CommittedTimes },
+): Promise<number> {
+  const { disk, shard, chunks, times } = swept;
+  const { disks, telemetry } = deps;
+  const nowMs = deps.clock.wallMs();
+  // Received by a clock that was ahead: nobody knows when, and that may be years to come. A debt drops nothing by its age.
+  const settled = chunks.filter(({ receivedAtMs }) => Math.abs(nowMs - receivedAtMs) > MISPLACED_AFTER_MS);
+  // Of its own chunks only those are asked for that no commit can claim any more.
+  const asked = settled.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
+  if (asked.length === 0) return 0;
+  // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
+  const old = asked.filter((chunk) => mayBeOrphan(chunk, nowMs)).map(({ id }) => idTimeMs(id.blobId));
+  const timeMs = old.length === 0 ? 0 : await times.past(shard, Math.max(...old) + LIMITS.blobIdAgeMaxMs);
+  const askedIds = asked.map(({ id }) => id);
+  const { rows, isUnconfirmed } = await findBlobs(deps, shard, askedIds);
+  const orphans = asked.filter(
+    (chunk) =>
+      // R23: what a home does not know may be what it has lost.
+      !isUnconfirmed &&
+      rows.get(chunk.id.blobId) === null &&
+      mayBeOrphan(chunk, nowMs) &&
+      timeMs - idTimeMs(chunk.id.blobId) > LIMITS.blobIdAgeMaxMs,
+  );
+  const ids = orphans.map(({ id }) => id);
+  const isDropped = ids.length > 0 && (await disks.drop(disk, ids, deps.fenceOf(shard)));
+  if (isDropped) telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
+  const misplaced = askedIds.filter((id) => isLiveBlob(rows.get(id.blobId)) && !disks.isOwner(disk, id));
+  const owed = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
+  await noteOwed(deps, { shard, owed, mapVersion: disks.mapVersion() });
+  return isDropped ? ids.length : 0;
+}

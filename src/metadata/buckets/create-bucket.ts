@@ -1,0 +1,41 @@
+// R41, in the bucket's home: the bucket by its id. Asking again gives the same bucket, unless it has been deleted.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { bucketRow, put } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { findBucket } from './buckets.ts';
+
+export const createBucket = defineCommand<CommandOf<'create-bucket'>, OutcomeOf<'create-bucket'>>({
+  locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
+
+  look({ bucketId }, view) {
+    findBucket(view, bucketId);
+  },
+
+  decide({ bucketId, name, owner }, view, { nowMs }) {
+    const before = findBucket(view, bucketId);
+    if (before !== undefined) {
+      return refuse(
+        before.state === 'deleted' ? { kind: 'deleted-already' } : { kind: 'created', bucket: before },
+      );
+    }
+    const bucket: BucketRecord = {
+      bucketId,
+      name,
+      nameEpoch: 1,
+      owner,
+      state: 'open',
+      createdAtMs: nowMs,
+      cfgVersion: 1,
+      versioning: 'unversioned',
+    };
+    return {
+      outcome: { kind: 'created', bucket },
+      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket))],
+      counters: [{ name: COUNTER.buckets, delta: 1 }],
+    };
+  },
+});

@@ -1,0 +1,40 @@
+// A forced deletion from its closing to its decision: looks through the bucket, a bounded piece at a time, and tells the
+// shard. Whoever drives it, and however many at once, goes on from where it is.
+
+import type { ClosingOutcome } from '../../ports/extension-calls.ts';
+import type { CommandOf, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { EmptyBucketJob } from '../../types/records/job-record.ts';
+
+/** Versions that one look goes through. */
+export const LOOK_ROWS_MAX = 10_000;
+
+/** Of the bucket's home; they throw where they are not answered, and the job is left as it is. */
+export interface ClosingCalls {
+  look(query: QueryOf<'look-for-kept'>): Promise<ResultOf<'look-for-kept'>>;
+  step(command: CommandOf<'step-closing'>): Promise<ClosingOutcome>;
+}
+
+/** One look and its step. */
+export async function stepClosing(calls: ClosingCalls, job: EmptyBucketJob): Promise<ClosingOutcome> {
+  const { bucketId, jobId, stepCount, after } = job;
+  const limit = LOOK_ROWS_MAX;
+  const { count, kept, next } = await calls.look({ bucketId, ...(after !== undefined && { after }), limit });
+  const step = { bucketId, jobId, stepCount, count };
+  if (kept !== undefined) return calls.step({ ...step, next: { kind: 'reopen' } });
+  return calls.step({
+    ...step,
+    next: next === undefined ? { kind: 'delete' } : { kind: 'look', after: next },
+  });
+}
+
+/** All of them. */
+export async function driveClosing(
+  calls: ClosingCalls,
+  job: EmptyBucketJob,
+): Promise<Exclude<ClosingOutcome, { kind: 'looking' }>> {
+  for (let now = job; ; ) {
+    const outcome = await stepClosing(calls, now);
+    if (outcome.kind !== 'looking') return outcome;
+    now = outcome.job;
+  }
+}

@@ -1,0 +1,92 @@
+// Counters of a shard as absolute rows (protocol 1.2), without locks: every entry carries the new values of those it
+// changes, taken from memory. Deltas are added in the order of entries; commands see what is appended, queries the
+// committed rows.
+import { must } from '../../base/assert.ts';
+import { asBuffer, utf8 } from '../../base/bytes/bytes.ts';
+import type { KvPort, KvPut } from '../../ports/kv.ts';
+import type { CounterDelta } from '../../ports/state-machine.ts';
+import type { Overlay } from './overlay.ts';
+import { ENGINE_TABLES, rowKey } from './row-keys.ts';
+
+/** Values kept in memory; older ones are read again when they change. */
+const KEPT_MAX = 10_000;
+
+export class Counters {
+  readonly #shard: number;
+  readonly #kv: KvPort;
+  readonly #overlay: Overlay;
+  /** With everything that is appended. */
+  readonly #values = new Map<string, number>();
+  readonly #loading = new Map<string, Promise<void>>();
+
+  constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
+    this.#shard = shard;
+    this.#kv = deps.kv;
+    this.#overlay = deps.overlay;
+  }
+
+  /** undefined when all are in memory. */
+  load(names: readonly string[]): Promise<unknown> | undefined {
+    const pending: Promise<void>[] = [];
+    for (const name of names) if (!this.#values.has(name)) pending.push(this.#load(name));
+    return pending.length === 0 ? undefined : Promise.all(pending);
+  }
+
+  /** With everything that is appended; undefined while it is not loaded. */
+  value(name: string): number | undefined {
+    return this.#values.get(name);
+  }
+
+  /** The rows for an entry that is appended now. All counters must be loaded. */
+  append(deltas: readonly CounterDelta[]): KvPut[] {
+    return deltas.map(({ name, delta }) => {
+      const value = must(this.#values.get(name), 'a counter is loaded before it changes') + delta;
+      this.#values.set(name, value);
+      return {
+        column: 'rows',
+        key: counterKey(this.#shard, name),
+        value: value === 0 ? null : encode(value),
+      };
+    });
+  }
+
+  /** One load at a time per counter: nothing can change it before the load has ended, so what it finds is exact. */
+  #load(name: string): Promise<void> {
+    let loading = this.#loading.get(name);
+    if (loading === undefined) {
+      loading = this.#read(name).finally(() => this.#loading.delete(name));
+      this.#loading.set(name, loading);
+    }
+    return loading;
+  }
+
+  async #read(name: string): Promise<void> {
+    const key = counterKey(this.#shard, name);
+    const pending = this.#overlay.get('rows', key);
+    const row = pending === undefined ? (await this.#kv.getMany('rows', [key]))[0] : pending.value;
+    if (this.#values.size >= KEPT_MAX)
+      this.#values.delete(must(this.#values.keys().next().value, 'a counter'));
+    this.#values.set(name, decodeCounter(row));
+  }
+}
+
+/** Committed values. */
+export async function readCounters(shard: number, kv: KvPort, names: readonly string[]): Promise<number[]> {
+  const keys = names.map((name) => counterKey(shard, name));
+  return (await kv.getMany('rows', keys)).map(decodeCounter);
+}
+
+export function counterKey(shard: number, name: string): Uint8Array {
+  return rowKey(shard, ENGINE_TABLES.counters, utf8(name));
+}
+
+/** Doubles: exact up to 2^53, and a counter that goes below zero shows it. */
+function encode(value: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeDoubleBE(value);
+  return bytes;
+}
+
+export function decodeCounter(row: Uint8Array | null | undefined): number {
+  return row === null || row === undefined ? 0 : asBuffer(row).readDoubleBE(0);
+}

@@ -1,0 +1,71 @@
+// Rows of entries that are appended and not yet in the state (R7): evaluation reads them first. In memory only; when
+// the process ends, they were never acknowledged. It knows keys as the store does, with their prefix.
+
+import { SortedRows } from '../../base/sorted-rows.ts';
+import type { KvPut } from '../../ports/kv.ts';
+
+interface PendingRow {
+  value: Uint8Array | null;
+  /** The entry that wrote it. */
+  seq: number;
+}
+
+/** Bytes held by all overlays of a process, which share one bound (LIMITS.overlayBytesMax). */
+export interface OverlayBudget {
+  usedBytes: number;
+}
+
+const ROW_OVERHEAD_BYTES = 64;
+
+export class Overlay {
+  readonly #columns = { rows: new SortedRows<PendingRow>(), bodies: new SortedRows<PendingRow>() };
+  readonly #budget: OverlayBudget;
+
+  constructor(budget: OverlayBudget) {
+    this.#budget = budget;
+  }
+
+  add(seq: number, rows: readonly KvPut[]): void {
+    this.#budget.usedBytes += entryBytes(rows);
+    for (const { column, key, value } of rows) this.#column(column).set(key, { value, seq });
+  }
+
+  /** After the entry's batch is in the state, in the order of entries. A later entry's rows stay. */
+  remove(seq: number, rows: readonly KvPut[]): void {
+    this.#budget.usedBytes -= entryBytes(rows);
+    for (const { column, key } of rows) {
+      const pending = this.#column(column);
+      if (pending.get(key)?.value.seq === seq) pending.delete(key);
+    }
+  }
+
+  /** `{ value: null }`: deleted by a pending entry. undefined: ask the state. */
+  get(column: string, key: Uint8Array): { value: Uint8Array | null } | undefined {
+    return this.#column(column).get(key)?.value;
+  }
+
+  /** Pending rows and deletions of a range, ascending. */
+  between(bounds: {
+    column: string;
+    gte: Uint8Array;
+    lt: Uint8Array;
+  }): { key: Uint8Array; value: Uint8Array | null }[] {
+    const pending = this.#column(bounds.column);
+    if (pending.size === 0) return [];
+    return Array.from(pending.between(bounds.gte, bounds.lt), (row) => ({
+      key: row.key,
+      value: row.value.value,
+    }));
+  }
+
+  #column(name: string): SortedRows<PendingRow> {
+    return this.#columns[name as 'rows' | 'bodies'];
+  }
+}
+
+/** What an entry's rows count for. */
+export function entryBytes(rows: readonly KvPut[]): number {
+  let sizeBytes = 0;
+  for (const { key, value } of rows) sizeBytes += key.length + (value?.length ?? 0) + ROW_OVERHEAD_BYTES;
+  return sizeBytes;
+}

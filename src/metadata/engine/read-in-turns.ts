@@ -1,0 +1,41 @@
+// Queries that read many rows give up the thread between their reads: rows are decoded on it, and a scan whose rows lie
+// in the store's cache would otherwise hold it to its end. What reads a few rows waits for nobody.
+import type { StateReader } from '../../ports/state-machine.ts';
+
+/** Rows that are read and decoded in one turn; they take 1 to 3 ms. */
+const TURN_ROWS = 250;
+/** A read costs as much as so many rows, however few it gives. */
+const READ_ROWS = 4;
+
+/** `state` for one query. `turn` is awaited before a read with which the query has taken its share. */
+export function readInTurns(state: StateReader, turn: () => Promise<void>): StateReader {
+  let rows = 0;
+  const mayRead = (count: number): Promise<void> | undefined => {
+    rows += READ_ROWS + count;
+    if (rows < TURN_ROWS) return undefined;
+    rows = 0;
+    return turn();
+  };
+  return {
+    ...state,
+    async rows(addresses) {
+      await mayRead(addresses.length);
+      return state.rows(addresses);
+    },
+    async range(range) {
+      await mayRead(range.limit);
+      return state.range(range);
+    },
+    cursor(range) {
+      const cursor = state.cursor(range);
+      return {
+        seek: (key) => cursor.seek(key),
+        close: () => cursor.close(),
+        async next(count) {
+          await mayRead(count);
+          return cursor.next(count);
+        },
+      };
+    },
+  };
+}

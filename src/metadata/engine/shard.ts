@@ -1,0 +1,391 @@
+// The engine of one shard (R6-R8, R18, R19, R45): evaluates commands one after another where they touch,
+// appends their rows as entries, and answers when what they saw is committed. What commands mean is the state
+// machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
+
+import { assert, must } from '../../base/assert.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
+import type { RandomPort } from '../../ports/clock.ts';
+import type { KvPort, KvPut } from '../../ports/kv.ts';
+import type { Envelope, Reply } from '../../ports/metadata.ts';
+import type {
+  CommandSpec,
+  DecideContext,
+  Decision,
+  LockRequest,
+  QuerySpec,
+  RowAddress,
+  StateMachine,
+  StateReader,
+} from '../../ports/state-machine.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { checkOutcomes } from './check-outcomes.ts';
+import { CommandView } from './command-view.ts';
+import type { Counters } from './counters.ts';
+import type { EntryLog } from './entry-log.ts';
+import { LockTable, mergeLocks } from './lock-table.ts';
+import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
+import { readInTurns } from './read-in-turns.ts';
+import {
+  decodeOutcome,
+  forgetRows,
+  forgettableBefore,
+  outcomeAddress,
+  outcomeRows,
+} from './request-outcomes.ts';
+import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
+
+/** Rounds of `more` that a command may ask for: beyond it, it does not end. */
+const READ_ROUNDS_MAX = 1000;
+/** Outcomes forgotten in one unit of background work. */
+const FORGET_COUNT_MAX = 500;
+/** An idle shard writes its time this often: ids are minted from it, claims are settled by it (R24, R30). */
+const IDLE_TIME_KEPT_MS = 10 * 60_000;
+
+/** Beside the state machine's. */
+const ENGINE_QUERIES: StateMachine['queries'] = { 'check-outcomes': checkOutcomes };
+
+const NEVER = () => false;
+
+const BUSY: Reply<never> = { kind: 'busy' };
+const UNKNOWN: Reply<never> = { kind: 'unknown' };
+
+export interface ShardParts {
+  shard: number;
+  shardCount: number;
+  kv: KvPort;
+  machine: StateMachine;
+  random: RandomPort;
+  overlay: Overlay;
+  budget: OverlayBudget;
+  log: EntryLog;
+  counters: Counters;
+  state: StateReader;
+  /** A request was answered by the outcome of an earlier try (R18). */
+  onRequestFound?(): void;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
+  /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
+  timeJumpMs: number;
+}
+
+/** A command that is admitted and not yet answered. */
+interface Call {
+  envelope: Envelope;
+  spec: CommandSpec<never, unknown>;
+  command: never;
+  isTooLate: () => boolean;
+  resolve(reply: Reply<unknown>): void;
+}
+
+export class Shard {
+  readonly #parts: ShardParts;
+  readonly #locks = new LockTable();
+  readonly #calls = new Set<Call>();
+  /** What ends the waits for entries of the engine itself. */
+  readonly #ownEntries = new Set<() => void>();
+  /** Answers under way by request id: duplicates share them (R18). */
+  readonly #running = new Map<string, Promise<Reply<unknown>>>();
+  /** What all commands are given. */
+  readonly #context: Omit<DecideContext, 'nowMs' | 'counter'>;
+  #status: 'open' | 'closing' | 'failed' = 'open';
+  #onDrained: (() => void) | undefined;
+  /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
+  #forgottenTo: Uint8Array | undefined;
+  #timeJumpMs: number;
+
+  constructor(parts: ShardParts) {
+    const { shard, shardCount, random } = parts;
+    this.#parts = parts;
+    this.#timeJumpMs = parts.timeJumpMs;
+    this.#context = { shard, shardCount, random: (sizeBytes) => random.bytes(sizeBytes) };
+  }
+
+  /** Commands admitted and not yet answered. */
+  get callCount(): number {
+    return this.#calls.size;
+  }
+
+  /** As in ShardParts, now. */
+  get timeJumpMs(): number {
+    return this.#timeJumpMs;
+  }
+
+  /**
+   * Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended.
+   * `isTooLate`: its caller may not wait any longer, so it is refused when it has not been evaluated by then (R48).
+   */
+  execute(
+    envelope: Envelope,
+    name: string,
+    command: unknown,
+    isTooLate: () => boolean = NEVER,
+  ): Promise<Reply<unknown>> {
+    const { requestId } = envelope;
+    if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
+    const running = requestId === undefined ? undefined : this.#running.get(requestId);
+    if (running !== undefined) return running;
+    if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
+    if (!this.#hasRoom()) return Promise.resolve(BUSY);
+    const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
+    const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
+    const call: Call = { envelope, spec, command: command as never, isTooLate, resolve };
+    this.#calls.add(call);
+    if (requestId !== undefined) this.#running.set(requestId, promise);
+    this.#evaluate(call).catch((error) => {
+      this.#end(call);
+      reject(error);
+    });
+    return promise;
+  }
+
+  /** Runs over committed state. `timeMs` of the reply is committed time from before the read (R30). */
+  async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
+    if (this.#status !== 'open') return UNKNOWN;
+    const reply = await this.#read(envelope, name, query);
+    // After the read (R10): a shard that lost its right to tell meanwhile does not know what it has read.
+    const mayTell = this.#parts.log.confirmRead();
+    if (mayTell !== undefined && !(await mayTell)) return UNKNOWN;
+    return this.#hasFailed() ? UNKNOWN : reply;
+  }
+
+  async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
+    const { machine, log, shard, shardCount } = this.#parts;
+    const state = this.#stateFor(bucket?.bucketId);
+    const spec: QuerySpec<never, unknown> = must(
+      machine.queries[name] ?? ENGINE_QUERIES[name],
+      `unknown query ${name}`,
+    );
+    const { timeMs } = log.committed;
+    if (bucket !== undefined) {
+      const [row] = await state.rows([machine.bucketGuard.address(bucket.bucketId)]);
+      const refusal = machine.bucketGuard.check(bucket, row, 'read');
+      if (refusal !== undefined) return staleBucket(refusal, timeMs);
+    }
+    const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
+    return { kind: 'done', value, timeMs };
+  }
+
+  /** Queries of one bucket share its turns; those of none are the server's own work. */
+  #stateFor(bucketId = ''): StateReader {
+    const { state, turns } = this.#parts;
+    return turns === undefined ? state : readInTurns(state, () => turns.take(bucketId));
+  }
+
+  /** Answers `unknown` to everything from now on (R13). */
+  fail(): void {
+    this.#status = 'failed';
+    for (const call of [...this.#calls]) this.#answer(call, UNKNOWN);
+    for (const done of [...this.#ownEntries]) done();
+  }
+
+  /** Takes no more commands; resolves when all that were admitted are answered. */
+  close(): Promise<void> {
+    if (this.#status === 'open') this.#status = 'closing';
+    return new Promise((resolve) => {
+      const earlier = this.#onDrained;
+      this.#onDrained = () => {
+        earlier?.();
+        resolve();
+      };
+      this.#noteDrained();
+    });
+  }
+
+  /** Takes commands again after `close`. */
+  reopen(): void {
+    if (this.#status === 'closing') this.#status = 'open';
+    this.#onDrained = undefined;
+  }
+
+  /** One unit of forgetting outcomes (R18); true when there may be more. */
+  async forgetOutcomes(): Promise<boolean> {
+    const { shard, kv, log } = this.#parts;
+    const table = ENGINE_TABLES.requestTimes;
+    const cursorKey = rowKey(shard, ENGINE_TABLES.cursors, Buffer.from('requests'));
+    this.#forgottenTo ??= (await kv.getMany('rows', [cursorKey]))[0] ?? new Uint8Array(0);
+    const rows = await kv.range({
+      column: 'rows',
+      gte: rowKey(shard, table, this.#forgottenTo),
+      lt: rowKey(shard, table, forgettableBefore(log.nowMs())),
+      limit: FORGET_COUNT_MAX,
+    });
+    const last = rows.at(-1);
+    if (last === undefined || this.#status !== 'open') return false;
+    const puts = rows.flatMap(({ key }) => forgetRows(shard, keyOfRow(key)));
+    const forgottenTo = keyOfRow(last.key);
+    puts.push({ column: 'rows', key: cursorKey, value: forgottenTo });
+    await this.#appendOwn(puts);
+    this.#forgottenTo = forgottenTo;
+    return rows.length === FORGET_COUNT_MAX;
+  }
+
+  /** Writes the time of a shard that has written nothing for a while. */
+  async keepTime(): Promise<void> {
+    const { log } = this.#parts;
+    if (this.#status !== 'open' || log.nowMs() - log.committed.timeMs < IDLE_TIME_KEPT_MS) return;
+    await this.#appendOwn([]);
+  }
+
+  /** The operator's word that time is right (R19). Throws AppError ServiceUnavailable when it may not have been kept. */
+  async acceptTimeJump(): Promise<void> {
+    if (this.#timeJumpMs === 0) return;
+    if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
+    const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+    await this.#appendOwn([{ column: 'rows', key, value: null }]);
+    if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
+    this.#timeJumpMs = 0;
+  }
+
+  /** An entry of the engine itself. Resolves when it is committed, or never will be. */
+  #appendOwn(rows: KvPut[]): Promise<void> {
+    const { log } = this.#parts;
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#ownEntries.delete(done);
+        this.#noteDrained();
+        resolve();
+      };
+      this.#ownEntries.add(done);
+      log.append({ rows, timeMs: log.nowMs(), done });
+    });
+  }
+
+  async #evaluate(call: Call): Promise<void> {
+    const { shard, kv, overlay } = this.#parts;
+    const { spec, command } = call;
+    const locks = mergeLocks(spec.locks(command));
+    const waiting = this.#locks.acquire(locks);
+    if (waiting !== undefined) await waiting;
+    try {
+      const view = new CommandView(shard, { kv, overlay });
+      const reads = spec.reads(command);
+      const own = this.#ownReads(call.envelope);
+      const first = view.fetch(
+        own.length === 0 ? reads : { ...reads, rows: [...own, ...(reads.rows ?? [])] },
+      );
+      if (first !== undefined) await first;
+      const early = this.#answerWithoutDeciding(call.envelope, view, locks);
+      if (early !== undefined) return this.#answerWhenCommitted(call, early);
+      for (let round = 0, reads = spec.more?.(command, view); reads !== undefined; round++) {
+        assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
+        const fetching = view.fetch(reads);
+        if (fetching !== undefined) await fetching;
+        reads = spec.more?.(command, view);
+      }
+      await this.#decide(call, view);
+    } finally {
+      this.#locks.release(locks);
+    }
+  }
+
+  /** What the engine itself must see besides the command. */
+  #ownReads({ requestId, bucket }: Envelope): RowAddress[] {
+    const own: RowAddress[] = [];
+    if (requestId !== undefined) own.push(outcomeAddress(requestId));
+    if (bucket !== undefined) own.push(this.#parts.machine.bucketGuard.address(bucket.bucketId));
+    return own;
+  }
+
+  /** The outcome of an earlier try (R18), or the refusal of an envelope that is out of date (R45). */
+  #answerWithoutDeciding(
+    { requestId, bucket }: Envelope,
+    view: CommandView,
+    locks: readonly LockRequest[],
+  ): Reply<unknown> | undefined {
+    const { machine, log } = this.#parts;
+    const outcome = requestId === undefined ? undefined : view.row(outcomeAddress(requestId));
+    if (outcome !== undefined) {
+      this.#parts.onRequestFound?.();
+      return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    }
+    if (bucket === undefined) return undefined;
+    const { bucketGuard } = machine;
+    const row = view.row(bucketGuard.address(bucket.bucketId));
+    const refusal = bucketGuard.check(bucket, row, 'write', locks);
+    return refusal === undefined ? undefined : staleBucket(refusal, log.nowMs());
+  }
+
+  async #decide(call: Call, view: CommandView): Promise<void> {
+    const { log, counters } = this.#parts;
+    for (;;) {
+      if (this.#hasFailed()) return;
+      // Again: many may have been let in and have waited for locks and reads while the store stood still.
+      if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
+      const nowMs = log.nowMs();
+      const names: string[] = [];
+      const counter = (name: string) => {
+        names.push(name);
+        return counters.value(name) ?? 0;
+      };
+      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs, counter });
+      for (const { name } of decision.counters ?? []) names.push(name);
+      const loading = counters.load(names);
+      // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a
+      // counter the command is decided anew.
+      if (loading === undefined) return this.#conclude(call, decision, nowMs);
+      await loading;
+    }
+  }
+
+  #conclude(call: Call, decision: Decision<unknown>, timeMs: number): void {
+    const reply: Reply<unknown> = { kind: 'done', value: decision.outcome, timeMs };
+    const { requestId, isRetry = false } = call.envelope;
+    const isChange = decision.puts.length > 0 || (decision.counters?.length ?? 0) > 0;
+    // R18: an earlier try that is still on its way would be evaluated anew, and might change what this one did not.
+    const isKept = requestId !== undefined && isRetry;
+    if (!isChange && !isKept)
+      this.#answerWhenCommitted(call, requestId === undefined ? reply : { ...reply, isUnkept: true });
+    else {
+      const rows = this.#entryRows(call.envelope, decision, timeMs);
+      this.#parts.log.append({ rows, timeMs, done: () => this.#answer(call, reply) });
+    }
+  }
+
+  #entryRows(envelope: Envelope, decision: Decision<unknown>, timeMs: number): KvPut[] {
+    const { shard, counters } = this.#parts;
+    const rows = decision.puts.map(({ table, key, value }): KvPut => {
+      assertMachineTable(table);
+      return { column: table.column, key: rowKey(shard, table, key), value };
+    });
+    // A store that refuses an entry has failed (R20): what it would refuse ends this command alone.
+    assert(entryBytes(rows) <= LIMITS.entryBytesMax, 'an entry is of a size that the store takes');
+    if (decision.counters !== undefined) rows.push(...counters.append(decision.counters));
+    const { requestId } = envelope;
+    if (requestId !== undefined)
+      rows.push(...outcomeRows(shard, { requestId, outcome: decision.outcome, timeMs }));
+    return rows;
+  }
+
+  /** R8: what a refusal has seen must be committed before it is told. */
+  #answerWhenCommitted(call: Call, reply: Reply<unknown>): void {
+    if (!this.#hasFailed()) this.#parts.log.whenCommitted(() => this.#answer(call, reply));
+  }
+
+  #answer(call: Call, reply: Reply<unknown>): void {
+    this.#end(call);
+    call.resolve(reply);
+  }
+
+  #end(call: Call): void {
+    this.#calls.delete(call);
+    if (call.envelope.requestId !== undefined) this.#running.delete(call.envelope.requestId);
+    this.#noteDrained();
+  }
+
+  #noteDrained(): void {
+    if (this.#calls.size === 0 && this.#ownEntries.size === 0) this.#onDrained?.();
+  }
+
+  #hasRoom(): boolean {
+    return this.#parts.budget.usedBytes < LIMITS.overlayBytesMax;
+  }
+
+  #hasFailed(): boolean {
+    return this.#status === 'failed';
+  }
+}
+
+function staleBucket(refusal: { bucket: unknown }, timeMs: number): Reply<never> {
+  return { kind: 'stale-bucket', bucket: refusal.bucket as never, timeMs };
+}

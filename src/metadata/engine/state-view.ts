@@ -1,0 +1,78 @@
+// Committed rows of one shard at one moment. The store has no snapshots, but a cursor is a consistent view of its column
+// (L3): one cursor over all of the shard's tables answers everything that is asked. For comparisons; look-ups by it cost
+// more than the store's own, and it holds up the store's cleaning while it is open.
+import { assert } from '../../base/assert.ts';
+import { compareBytes, EMPTY_BYTES, equalBytes } from '../../base/bytes/bytes.ts';
+import type { KvPort, KvRow } from '../../ports/kv.ts';
+import type { Row, RowCursor, StateView, TableRef } from '../../ports/state-machine.ts';
+import { counterKey, decodeCounter } from './counters.ts';
+import { keyOfRow, rowKey } from './row-keys.ts';
+
+const FIRST_TABLE: TableRef = { id: 0, column: 'rows' };
+const BEHIND_TABLES: TableRef = { id: 0xff, column: 'rows' };
+/** Read at first: a range may end long before its limit, and what lies behind it is another table's. */
+const FIRST_ROWS = 8;
+
+export function openStateView(shard: number, kv: KvPort): StateView {
+  const shardBounds = {
+    gte: rowKey(shard, FIRST_TABLE, EMPTY_BYTES),
+    lt: rowKey(shard, BEHIND_TABLES, EMPTY_BYTES),
+  };
+  const cursor = kv.cursor({ column: 'rows', ...shardBounds });
+
+  async function valueAt(key: Uint8Array): Promise<Uint8Array | undefined> {
+    cursor.seek(key);
+    const [row] = await cursor.next(1);
+    return row !== undefined && equalBytes(row.key, key) ? row.value : undefined;
+  }
+
+  /** From where the cursor stands, up to `lt`. */
+  async function take(lt: Uint8Array, limit: number): Promise<Row[]> {
+    const rows: KvRow[] = [];
+    for (let count = FIRST_ROWS; rows.length < limit; count *= 4) {
+      const wanted = Math.min(count, limit - rows.length);
+      const read = await cursor.next(wanted);
+      const inside = read.filter(({ key }) => compareBytes(key, lt) < 0);
+      rows.push(...inside);
+      if (inside.length < wanted) break;
+    }
+    return rows.map(({ key, value }) => ({ key: keyOfRow(key), value }));
+  }
+
+  return {
+    async rows(addresses) {
+      const values: (Uint8Array | undefined)[] = [];
+      for (const { table, key } of addresses) {
+        assert(table.column === 'rows', 'a view is of one column');
+        values.push(await valueAt(rowKey(shard, table, key)));
+      }
+      return values;
+    },
+    async range({ table, gte, lt, limit, reverse = false }) {
+      assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
+      cursor.seek(rowKey(shard, table, gte));
+      return take(rowKey(shard, table, lt), limit);
+    },
+    cursor({ table, gte, lt, reverse = false }): RowCursor {
+      assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
+      const least = rowKey(shard, table, gte);
+      const end = rowKey(shard, table, lt);
+      // The view is shared: whoever reads has sought just before.
+      cursor.seek(least);
+      return {
+        seek(key) {
+          const wanted = rowKey(shard, table, key);
+          cursor.seek(compareBytes(wanted, least) < 0 ? least : wanted);
+        },
+        next: (count) => take(end, count),
+        close() {},
+      };
+    },
+    async counters(names) {
+      const values: number[] = [];
+      for (const name of names) values.push(decodeCounter(await valueAt(counterKey(shard, name))));
+      return values;
+    },
+    close: () => cursor.close(),
+  };
+}

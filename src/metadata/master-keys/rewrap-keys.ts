@@ -1,0 +1,25 @@
+// Key rotation: exchanges wrapped keys where they still are the expected ones; what has changed since is met again by a
+// later pass.
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { defineCommand } from '../schema/define-command.ts';
+import { put } from '../schema/keyspace.ts';
+import { addressesOf, locksOf, rewrapRow } from './wrapped-keys.ts';
+
+export const rewrapKeys = defineCommand<CommandOf<'rewrap-keys'>, OutcomeOf<'rewrap-keys'>>({
+  locks: ({ items }) => items.flatMap(({ row }) => locksOf(row)),
+
+  look({ items }, view) {
+    for (const { row } of items) for (const address of addressesOf(row)) view.row(address);
+  },
+
+  decide({ items }, view) {
+    const puts = items.flatMap(({ row: name, expected, replacement }) =>
+      addressesOf(name).flatMap((address) => {
+        const row = view.row(address);
+        const rewrapped = row && rewrapRow(name, row, { expected, replacement });
+        return rewrapped === undefined ? [] : [put(address, rewrapped)];
+      }),
+    );
+    return { outcome: { kind: 'rewrapped', count: puts.length }, puts };
+  },
+});

@@ -1,0 +1,68 @@
+// MOVE of a prefix begins (service 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
+// its token it is the same job.
+import { equalBytes } from '../../base/bytes/bytes.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { View } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { type AccountId, type JobId, makeJobId } from '../../types/names.ts';
+import type { MovePrefixJob } from '../../types/records/job-record.ts';
+import { joinChanges } from '../blobs/debts.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { changeJob, jobBytes, markOf, openJobs } from '../jobs/jobs.ts';
+import { mayBeKept } from '../outcomes/kept-outcomes.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { refuse } from '../versions/write-version.ts';
+
+type Command = CommandOf<'begin-move'>;
+type Outcome = OutcomeOf<'begin-move'>;
+/** What is kept under the token. */
+interface Begun {
+  jobId: JobId;
+}
+
+export const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsMax });
+
+export const beginMove = defineCommand<Command, Outcome>({
+  locks: (command) => [shared(LOCK.bucket(command.bucketId)), exclusive(LOCK.jobs), ...tokenLocks(command)],
+
+  look(command, view) {
+    lookAtToken(command, view);
+    findBucket(view, command.bucketId);
+    view.range(OPEN_MOVES);
+  },
+
+  decide(command, view, context) {
+    const { nowMs, random } = context;
+    const kept = keptOutcome<Begun>(command, view, nowMs);
+    if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
+    if (kept !== undefined) return refuse(kept);
+    const { bucketId, from, to, overwrites, token, driver } = command;
+    const { owner } = openBucket(view, bucketId);
+    if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
+    const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
+    const begins: MovePrefixJob = {
+      ...{ kind: 'move-prefix', owner, jobId, bucketId, from, to, overwrites },
+      ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
+      ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+      ...(token === undefined && { isTokenless: true }),
+      ...(driver !== undefined && { driver }),
+    };
+    const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
+    const begun: Begun = { jobId };
+    const change = joinChanges([
+      changeJob(undefined, job),
+      keepOutcome(command, begun, { owner, nowMs, view }),
+    ]);
+    if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome: { kind: 'begun', job }, ...change };
+  },
+});
+
+/** One account leaves room for others. `view` has looked at OPEN_MOVES. */
+export function isBusy(view: View, owner: AccountId): boolean {
+  const marks = view.range(OPEN_MOVES).map(({ value }) => value);
+  const own = markOf({ kind: 'move-prefix', owner });
+  const ownCount = marks.filter((mark) => equalBytes(mark, own)).length;
+  return marks.length >= LIMITS.jobsMax || ownCount >= LIMITS.jobsPerAccountMax;
+}

@@ -1,0 +1,68 @@
+// MOVE of one key (service 4.2): all of its versions and delete markers bear another key from one entry on, with the
+// ids, times and data that they have.
+import { assert } from '../../base/assert.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { Decision } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { JobId, ObjectKey } from '../../types/names.ts';
+import { joinChanges } from '../blobs/debts.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { mayBeKept } from '../outcomes/kept-outcomes.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { refuse } from '../versions/write-version.ts';
+import { loadMove, moveHistory, rowsOfEach } from './move-history.ts';
+
+type Command = CommandOf<'move-key'>;
+type Outcome = OutcomeOf<'move-key'>;
+
+export const moveKey = defineCommand<Command, Outcome>({
+  locks: (command) => [
+    shared(LOCK.bucket(command.bucketId)),
+    exclusive(LOCK.key(command.bucketId, command.move.from)),
+    exclusive(LOCK.key(command.bucketId, command.move.to)),
+    ...tokenLocks(command),
+  ],
+
+  look(command, view) {
+    lookAtToken(command, view);
+    const { bucketId, move } = command;
+    const versioning = findBucket(view, bucketId)?.versioning;
+    loadMove(view, rowsOfEach(view, bucketId), { bucketId, from: move.from, to: keyOf(move), versioning });
+  },
+
+  decide(command, view, context): Decision<Outcome> {
+    const { nowMs } = context;
+    const kept = keptOutcome<Outcome | { jobId: JobId }>(command, view, nowMs);
+    if (kept?.kind === 'token-reused') return refuse(kept);
+    if (kept !== undefined) {
+      const { outcome } = kept;
+      return refuse('jobId' in outcome ? { ...outcome, kind: 'began-before' } : outcome);
+    }
+    const { bucketId, move, overwrites } = command;
+    const bucket = openBucket(view, bucketId);
+    const { owner, versioning } = bucket;
+    const to = keyOf(move);
+    const rows = rowsOfEach(view, bucketId);
+    const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning });
+    const { result, puts, counters } = moveHistory({
+      bucket,
+      move: { ...move, to },
+      loaded,
+      overwrites,
+      context,
+    });
+    const outcome: Outcome = { kind: 'moved-key', result, versioning };
+    // A refusal has done nothing: repeating the request may do what it asks for.
+    if (!Array.isArray(result)) return refuse(outcome);
+    const keeping = keepOutcome(command, outcome, { owner, nowMs, view });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([{ puts, counters }, keeping]) };
+  },
+});
+
+function keyOf({ from, to }: Command['move']): ObjectKey {
+  assert(from !== to, 'a key is moved to another one');
+  assert(Buffer.byteLength(to) <= LIMITS.keyBytesMax, 'a key of the allowed length');
+  return to as ObjectKey;
+}

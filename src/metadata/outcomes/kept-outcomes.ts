@@ -1,0 +1,55 @@
+// What a shard keeps of requests that are over, for whoever repeats them or reads their answer: outcomes under tokens
+// (tokens.ts), and jobs of prefix renames (jobs.ts). Anybody may send such requests without end, so their rows are counted,
+// of each account and of all, and a command that would have more kept than may be is refused with nothing done. Jobs that
+// no token leads to are counted by themselves. Where accounts have filled the shard, each other one still has a little.
+
+import type { CounterDelta, DecideContext } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { AccountId } from '../../types/names.ts';
+import { COUNTER } from '../schema/counters.ts';
+
+interface KeptBound {
+  /** The counters of all that is kept in the shard, and of one account's. */
+  all: string;
+  ofAccount(owner: AccountId): string;
+  allMax: number;
+  perAccountMax: number;
+}
+
+export const UNDER_TOKENS: KeptBound = {
+  ...{ all: COUNTER.keptBytes, ofAccount: COUNTER.accountKeptBytes },
+  ...{ allMax: LIMITS.keptOutcomesBytesMax, perAccountMax: LIMITS.keptOutcomesPerAccountBytesMax },
+};
+export const TOKENLESS: KeptBound = {
+  ...{ all: COUNTER.tokenlessBytes, ofAccount: COUNTER.accountTokenlessBytes },
+  ...{ allMax: LIMITS.keptTokenlessBytesMax, perAccountMax: LIMITS.keptTokenlessPerAccountBytesMax },
+};
+
+/** `addedBytes` below zero: they are kept no more. `owner` is that of the bucket. */
+export function keptDeltas(
+  owner: AccountId | undefined,
+  addedBytes: number,
+  { isTokenless = false } = {},
+): CounterDelta[] {
+  if (addedBytes === 0) return [];
+  const { all, ofAccount } = isTokenless ? TOKENLESS : UNDER_TOKENS;
+  const shared = { name: all, delta: addedBytes };
+  return owner === undefined ? [shared] : [shared, { name: ofAccount(owner), delta: addedBytes }];
+}
+
+/** Whether what a command is about to add to these counters may be kept: always so where that is nothing. */
+export function mayBeKept(
+  owner: AccountId,
+  counters: readonly CounterDelta[],
+  { counter }: Pick<DecideContext, 'counter'>,
+): boolean {
+  const addedTo = (bounded: string) =>
+    counters.reduce((sum, { name, delta }) => (name === bounded ? sum + delta : sum), 0);
+  return [UNDER_TOKENS, TOKENLESS].every(({ all, ofAccount, allMax, perAccountMax }) => {
+    const addedBytes = addedTo(all);
+    if (addedBytes <= 0) return true;
+    const ownBytes = counter(ofAccount(owner)) + addedBytes;
+    if (counter(all) + addedBytes > allMax) return ownBytes <= LIMITS.keptAtLeastBytes;
+    return ownBytes <= perAccountMax;
+  });
+}

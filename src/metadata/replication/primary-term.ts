@@ -1,0 +1,332 @@
+// One epoch of a primary, as it looks from the log: brings its entries to the others, counts who has them (R5), knows
+// how long its lease runs (R10) and whether anybody hears it (R13). What entries mean, and what happens when they are
+// committed, is told by callbacks; how an epoch is won is takeover.ts.
+import type { ClockPort } from '../../ports/clock.ts';
+import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../../ports/replication.ts';
+import { APPEND_BYTES_MAX, LONELY_MAX_MS, RESEND_MS, UNHEARD_MAX_MS } from '../engine/timing.ts';
+import type { LogStore } from './log-store.ts';
+import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
+import { ReadLease } from './read-lease.ts';
+import {
+  isBeatDue,
+  mayFollowByLog,
+  mayPush,
+  newProgress,
+  type Progress,
+  probe,
+  settle,
+} from './replica-progress.ts';
+import type { Say } from './say.ts';
+import { VoterWalls } from './voter-walls.ts';
+
+export interface PrimaryTermParts {
+  self: ReplicaId;
+  epoch: number;
+  sets: VoterSets;
+  /** All that are written to, without this one: voters of both sets, and learners. */
+  others: readonly ReplicaRef[];
+  log: LogStore;
+  clock: ClockPort;
+  /** The last entry that this replica answers for itself: synced, and witnessed (R17). */
+  ownSeq(): number;
+  say: Say;
+  /** All entries up to `seq` are committed. */
+  onCommitted(seq: number): void;
+  /** What it needs is no longer in the log (R15, R16). Called again until it is caught up. */
+  onLeftBehind(replica: ReplicaRef): void;
+  /** R13: nobody is heard any more. */
+  onUnheard(): void;
+}
+
+export class PrimaryTerm {
+  readonly #parts: PrimaryTermParts;
+  #sets: VoterSets;
+  readonly #progress = new Map<ReplicaId, Progress>();
+  readonly #startedAtMs: number;
+  readonly #lease: ReadLease;
+  readonly #walls: VoterWalls;
+  #commitSeq = 0;
+  #isOver = false;
+
+  constructor(parts: PrimaryTermParts) {
+    this.#parts = parts;
+    this.#sets = parts.sets;
+    this.#startedAtMs = parts.clock.monotonicMs();
+    this.#walls = new VoterWalls(parts.clock);
+    this.#lease = new ReadLease(parts.clock);
+    for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
+    this.#noteHeard();
+  }
+
+  get epoch(): number {
+    return this.#parts.epoch;
+  }
+
+  get commitSeq(): number {
+    return this.#commitSeq;
+  }
+
+  /** Tells everybody that there is something new, or that we are here. */
+  flush(): void {
+    if (this.#isOver) return;
+    this.#count();
+    const nowMs = this.#now();
+    for (const progress of this.#progress.values()) this.#feed(progress, nowMs);
+  }
+
+  onAck(message: AckMessage): void {
+    const progress = this.#heard(message);
+    if (progress === undefined) return;
+    progress.counts = message.counts;
+    progress.hasMatched = true;
+    progress.isDamaged = message.isDamaged === true;
+    progress.isProbing = false;
+    // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
+    if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
+    settle(progress, this.#now());
+    if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
+    this.#noteHeard();
+    this.#count();
+    if (progress.isDamaged && this.#isSpared(progress.ref.replicaId)) this.#parts.onLeftBehind(progress.ref);
+    else this.#feed(progress, this.#now());
+  }
+
+  onNack(message: NackMessage): void {
+    const lastMs = this.#progress.get(message.from)?.answeredMs ?? 0;
+    const progress = this.#heard(message);
+    if (progress === undefined) return;
+    // It says where the replica stood before.
+    if (message.echoMs < lastMs) return;
+    const before = progress.nextSeq;
+    progress.counts = message.counts;
+    this.#noteHeard();
+    progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
+    if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
+    probe(progress);
+    // Two that do not agree must not keep each other busy: what leads no further back waits for the next heartbeat.
+    if (progress.nextSeq < before) this.#feed(progress, this.#now());
+    else progress.waitsSinceMs = this.#now();
+  }
+
+  /** It takes a snapshot, and is there. */
+  onHeard(replicaId: ReplicaId): void {
+    const progress = this.#progress.get(replicaId);
+    if (progress !== undefined) progress.heardMs = this.#now();
+  }
+
+  /** The change of voters is over: one set counts (R14). */
+  setVoters(sets: VoterSets): void {
+    this.#sets = sets;
+    this.#noteHeard();
+    this.#count();
+  }
+
+  get sets(): VoterSets {
+    return this.#sets;
+  }
+
+  /** A learner that has been made known, or one that got a snapshot up to `matchSeq`. */
+  follow(ref: ReplicaRef, matchSeq = 0): void {
+    const progress = this.#progress.get(ref.replicaId) ?? newProgress(ref, this.#parts.log);
+    if (matchSeq > 0) progress.nextSeq = matchSeq + 1;
+    this.#progress.set(ref.replicaId, progress);
+    probe(progress);
+    this.#feed(progress, this.#now());
+  }
+
+  /** It holds no replica any more. */
+  unfollow(replicaId: ReplicaId): void {
+    this.#progress.delete(replicaId);
+    this.#walls.forget(replicaId);
+    this.#noteHeard();
+  }
+
+  /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
+  lagOf(replicaId: ReplicaId): number | undefined {
+    const progress = this.#progress.get(replicaId);
+    if (progress === undefined || this.#now() - progress.answeredMs > UNHEARD_MAX_MS) return undefined;
+    return this.#parts.log.last.seq - progress.matchSeq;
+  }
+
+  countsOf(replicaId: ReplicaId): boolean {
+    const progress = this.#progress.get(replicaId);
+    return replicaId === this.#parts.self || (progress?.counts === true && !progress.isDamaged);
+  }
+
+  /** The least that a voter has, for trimming (R15): of those that were heard lately. */
+  leastMatchSeq(): number {
+    let least = this.#parts.log.last.seq;
+    for (const { matchSeq, answeredMs } of this.#progress.values())
+      if (this.#now() - answeredMs < UNHEARD_MAX_MS) least = Math.min(least, matchSeq);
+    return least;
+  }
+
+  tick(): void {
+    const nowMs = this.#now();
+    // One that does not count, too: as long as it is not whole again nobody else could lead.
+    const heardMs = reachedByMajority(this.#sets, (id) => {
+      if (id === this.#parts.self) return nowMs;
+      const progress = this.#progress.get(id);
+      if (progress === undefined) return Number.NEGATIVE_INFINITY;
+      return progress.counts ? progress.answeredMs : progress.heardMs;
+    });
+    if (nowMs - Math.max(heardMs, this.#startedAtMs) > LONELY_MAX_MS) {
+      this.#parts.onUnheard();
+      return;
+    }
+    for (const progress of this.#progress.values()) {
+      if (progress.waitsSinceMs !== undefined && nowMs - progress.waitsSinceMs > RESEND_MS) {
+        if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
+        probe(progress);
+      }
+      if (isBeatDue(progress, nowMs)) this.#beat(progress);
+      this.#feed(progress, nowMs);
+    }
+  }
+
+  /** R10: undefined when what was read may be told now; else whether it may, once a majority has been heard again. */
+  confirmRead(): undefined | Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false);
+    if (this.#lease.isHeld) return undefined;
+    const reached = this.#lease.beginRound();
+    for (const progress of this.#progress.values()) this.#beat(progress);
+    return reached;
+  }
+
+  /** Whether wall clocks of a majority of voters agree with ours (R19). */
+  isWallBelieved(): boolean {
+    return this.#walls.isOwnBelieved(this.#parts.self, this.#sets);
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#lease.end();
+  }
+
+  #now(): number {
+    return this.#parts.clock.monotonicMs();
+  }
+
+  #heard(message: AckMessage | NackMessage): Progress | undefined {
+    const progress = this.#progress.get(message.from);
+    if (progress === undefined || this.#isOver) return undefined;
+    // Messages may be doubled and late: an answer never moves anything back.
+    progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
+    progress.heardMs = this.#now();
+    this.#walls.heard(message.from, { wallMs: message.wallMs, askedMs: message.echoMs });
+    return progress;
+  }
+
+  /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
+  #count(): void {
+    const { log, epoch } = this.#parts;
+    const reached = this.#reachedWithout(undefined);
+    if (reached <= this.#commitSeq || log.epochAt(reached) !== epoch) return;
+    this.#commitSeq = reached;
+    this.#parts.onCommitted(reached);
+  }
+
+  /** Whether a majority has all that is committed without this one: it may lose what it has. */
+  #isSpared(replicaId: ReplicaId): boolean {
+    return this.#commitSeq > 0 && this.#reachedWithout(replicaId) >= this.#commitSeq;
+  }
+
+  /**
+   * A snapshot takes the vote of a voter and what it has, until it is whole (R16). So one that counts is spared until the
+   * others have everything without it; but for a primary that cannot open by any other, in each set of voters.
+   */
+  #mayBeEmptied({ ref: { replicaId }, counts }: Progress, nowMs: number): boolean {
+    if (!counts || !isVoter(this.#sets, replicaId) || this.#isSpared(replicaId)) return true;
+    if (this.#commitSeq > 0 || nowMs - this.#startedAtMs < RESEND_MS) return false;
+    const { self, log } = this.#parts;
+    const mayFollow = (id: ReplicaId) => mayFollowByLog(this.#progress.get(id), log.base, nowMs);
+    return !hasMajority(this.#sets, (id) => id === self || (id !== replicaId && mayFollow(id)));
+  }
+
+  #reachedWithout(replicaId: ReplicaId | undefined): number {
+    const { self, ownSeq } = this.#parts;
+    return reachedByMajority(this.#sets, (id) => {
+      if (id === replicaId) return 0;
+      if (id === self) return ownSeq();
+      const progress = this.#progress.get(id);
+      return progress?.counts === true ? progress.matchSeq : 0;
+    });
+  }
+
+  #feed(progress: Progress, nowMs: number): void {
+    const { log, onLeftBehind } = this.#parts;
+    if (this.#isOver || progress.isReading) return;
+    // The row before the first is needed to say where it belongs.
+    if (progress.nextSeq <= log.base.seq) {
+      if (this.#mayBeEmptied(progress, nowMs)) onLeftBehind(progress.ref);
+      return;
+    }
+    if (progress.isProbing) {
+      if (progress.waitsSinceMs !== undefined) return;
+      progress.waitsSinceMs = nowMs;
+      this.#send(progress, []);
+      return;
+    }
+    while (progress.nextSeq <= log.last.seq && mayPush(progress)) {
+      const entries = log.readNewest(progress.nextSeq, log.last.seq, APPEND_BYTES_MAX);
+      if (entries.length === 0) return void this.#readAndPush(progress);
+      this.#push(progress, entries, nowMs);
+    }
+  }
+
+  /** What it lacks lies on the disk. */
+  async #readAndPush(progress: Progress): Promise<void> {
+    const { log } = this.#parts;
+    const fromSeq = progress.nextSeq;
+    progress.isReading = true;
+    const entries = await log.read(fromSeq, log.last.seq, APPEND_BYTES_MAX).catch(() => []);
+    progress.isReading = false;
+    if (this.#isOver || progress.isProbing || progress.nextSeq !== fromSeq || entries.length === 0) return;
+    if (fromSeq <= log.base.seq) return;
+    this.#push(progress, entries, this.#now());
+    this.#feed(progress, this.#now());
+  }
+
+  #push(progress: Progress, entries: Uint8Array[], nowMs: number): void {
+    const sizeBytes = entries.reduce((total, entry) => total + entry.length, 0);
+    this.#send(progress, entries);
+    progress.nextSeq += entries.length;
+    progress.unanswered.push({ seq: progress.nextSeq - 1, sizeBytes });
+    progress.unansweredBytes += sizeBytes;
+    progress.waitsSinceMs ??= nowMs;
+  }
+
+  /** Leans on what is acknowledged, so that it may come before entries that were sent earlier. */
+  #beat(progress: Progress): void {
+    const { log } = this.#parts;
+    const isKnown = progress.hasMatched && log.epochAt(progress.matchSeq) !== undefined;
+    this.#send(progress, [], isKnown && !progress.isProbing ? progress.matchSeq : progress.nextSeq - 1);
+  }
+
+  #send(progress: Progress, entries: Uint8Array[], seq = progress.nextSeq - 1): void {
+    const { log, say } = this.#parts;
+    const epoch = log.epochAt(seq);
+    const sentAtMs = this.#lease.send();
+    progress.sentAtMs = sentAtMs;
+    say(progress.ref, {
+      kind: 'append',
+      // To one that is left behind: it says where it stands once it has a snapshot.
+      prev: epoch === undefined ? log.base : { seq, epoch },
+      entries,
+      commitSeq: this.#commitSeq,
+      echoMs: sentAtMs,
+      matchedSeq: progress.matchSeq,
+    });
+  }
+
+  #noteHeard(): void {
+    const { self } = this.#parts;
+    const heardMs = reachedByMajority(this.#sets, (id) => {
+      // Always now, so it may be left out where others are needed.
+      if (id === self) return Number.POSITIVE_INFINITY;
+      const progress = this.#progress.get(id);
+      return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
+    });
+    this.#lease.heard(heardMs);
+  }
+}

@@ -1,0 +1,96 @@
+// Whether a primary may tell what it has read (R10): by the lease that the answers of a majority give it, else by a barrier,
+// a round of heartbeats that begins after the read. Who was heard, and when messages go out, is primary-term.ts.
+import { must } from '../../base/assert.ts';
+import { type Moment, passedMs } from '../../base/moment.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { LEASE_MARGIN_MS, SILENCE_MS, UNHEARD_MAX_MS } from '../engine/timing.ts';
+
+/** Between two rounds that begin while the clock stands still: about a microsecond. */
+const ROUND_APART_MS = 2 ** -10;
+
+interface Barrier {
+  sinceMs: number;
+  resolve(isReached: boolean): void;
+}
+
+export class ReadLease {
+  readonly #clock: ClockPort;
+  /** Send times that may still come back in answers. */
+  readonly #sent: Moment[] = [];
+  /** Of growing times. */
+  readonly #barriers: Barrier[] = [];
+  #sentMs = Number.NEGATIVE_INFINITY;
+  /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
+  #heardMs = Number.NEGATIVE_INFINITY;
+  /** Wall clock at that sending, while it is known. */
+  #heardWallMs: number | undefined;
+
+  constructor(clock: ClockPort) {
+    this.#clock = clock;
+  }
+
+  /** The send time of a message that goes out now: its answer echoes it. */
+  send(): number {
+    return this.#sendAt(Math.max(this.#clock.monotonicMs(), this.#sentMs));
+  }
+
+  /** Once for each answer, because every read asks for it. Infinite: nobody else is needed. */
+  heard(heardMs: number): void {
+    this.#heardMs = heardMs;
+    if (heardMs < Number.POSITIVE_INFINITY) {
+      while ((this.#sent[0]?.monotonicMs ?? Number.POSITIVE_INFINITY) < heardMs) this.#sent.shift();
+      const [sent] = this.#sent;
+      // Not where somebody counts no more, so that an earlier time holds: then a read waits for a round.
+      this.#heardWallMs = sent?.monotonicMs === heardMs ? sent.wallMs : undefined;
+    }
+    this.#passBarriers();
+  }
+
+  /** Within it others keep silent (R9), and what was read may be told at once. */
+  get isHeld(): boolean {
+    // Nobody else is needed.
+    if (this.#heardMs === Number.POSITIVE_INFINITY) return true;
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
+    const wallMs = this.#heardWallMs;
+    if (wallMs === undefined) return false;
+    const now = { monotonicMs: nowMs, wallMs: this.#clock.wallMs() };
+    // R10; a wall clock that was set back since then hides how long the machine was stopped.
+    return passedMs({ monotonicMs: this.#heardMs, wallMs }, now) <= SILENCE_MS;
+  }
+
+  /**
+   * A round begins: true once a majority has answered messages that are sent from now on. Its time is later than that of all
+   * before it, though the clock may not have moved: an answer that waited in a socket while the machine was suspended says
+   * nothing to a read that came after that.
+   */
+  beginRound(): Promise<boolean> {
+    const nowMs = this.#clock.monotonicMs();
+    const sinceMs = this.#sendAt(nowMs > this.#sentMs ? nowMs : this.#sentMs + ROUND_APART_MS);
+    return new Promise((resolve) => this.#barriers.push({ sinceMs, resolve }));
+  }
+
+  /** The epoch is over: nothing is told any more. */
+  end(): void {
+    for (const { resolve } of this.#barriers.splice(0)) resolve(false);
+  }
+
+  #sendAt(monotonicMs: number): number {
+    if (monotonicMs === this.#sentMs) return monotonicMs;
+    this.#sentMs = monotonicMs;
+    this.#sent.push({ monotonicMs, wallMs: this.#clock.wallMs() });
+    while (must(this.#sent[0], 'one').monotonicMs < monotonicMs - UNHEARD_MAX_MS) this.#sent.shift();
+    return monotonicMs;
+  }
+
+  /**
+   * I3: only while the lease holds that the round has given. What a process hears that stood still meanwhile, or whose
+   * machine was suspended, was answered before others may have begun to lead: a later round says. (Where both clocks stood
+   * still nothing shows it, and a read that was under way then is told as it was when it was asked.)
+   */
+  #passBarriers(): void {
+    if (this.#barriers.length === 0 || !this.isHeld) return;
+    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)
+      must(this.#barriers.shift(), 'one').resolve(true);
+  }
+}

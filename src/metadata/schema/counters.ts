@@ -1,0 +1,54 @@
+// The counters of a shard: their names, and what changes of versions add to them. Objects are all versions but delete
+// markers, current or not; bytes are theirs, as often as versions show them, however many share a blob. Parts of open
+// uploads are not counted.
+
+import type { CounterDelta } from '../../ports/state-machine.ts';
+import type { AccountId, BucketId } from '../../types/names.ts';
+import type { JobKind, JobState } from '../../types/records/job-record.ts';
+import type { VersionRecord } from '../../types/version.ts';
+
+export const COUNTER = {
+  objects: 'objects',
+  bytes: 'bytes',
+  /** Open buckets whose home this is. */
+  buckets: 'buckets',
+  /** Blobs that are condemned and not yet erased. */
+  condemned: 'condemned',
+  /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
+  moves: 'moves',
+  /** What is kept of requests that are over, in all and of one account: under tokens, and without (kept-outcomes.ts). */
+  keptBytes: 'kept-bytes',
+  accountKeptBytes: (accountId: AccountId) => `kept-bytes/${accountId}`,
+  tokenlessBytes: 'tokenless-bytes',
+  accountTokenlessBytes: (accountId: AccountId) => `tokenless-bytes/${accountId}`,
+  /** Jobs that are kept. */
+  jobs: (kind: JobKind, state: JobState) => `jobs/${kind}/${state}`,
+  /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
+  debts: (copies: number) => `debts/${copies}`,
+  debtChunks: (copies: number) => `debt-chunks/${copies}`,
+  bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
+  bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
+} as const;
+
+export function usageDeltas(
+  bucketId: BucketId,
+  change: { added: readonly VersionRecord[]; removed: readonly VersionRecord[] },
+): CounterDelta[] {
+  let objects = 0;
+  let bytes = 0;
+  for (const { isDeleteMarker, sizeBytes } of change.added) {
+    if (!isDeleteMarker) objects++;
+    bytes += sizeBytes;
+  }
+  for (const { isDeleteMarker, sizeBytes } of change.removed) {
+    if (!isDeleteMarker) objects--;
+    bytes -= sizeBytes;
+  }
+  const deltas = [
+    { name: COUNTER.objects, delta: objects },
+    { name: COUNTER.bucketObjects(bucketId), delta: objects },
+    { name: COUNTER.bytes, delta: bytes },
+    { name: COUNTER.bucketBytes(bucketId), delta: bytes },
+  ];
+  return deltas.filter(({ delta }) => delta !== 0);
+}

@@ -1,0 +1,117 @@
+// The form in which commands are written here: one function that looks at everything a command needs to see, and one
+// that decides. The engine's `reads` and `more` follow from the first, so a command cannot forget to name a row in one
+// of them, and each round of reads asks for all that can be known by then.
+
+import type {
+  CommandSpec,
+  DecideContext,
+  Decision,
+  LockRequest,
+  RangeAddress,
+  Reads,
+  RowAddress,
+  View,
+} from '../../ports/state-machine.ts';
+import type { DeleteRules } from '../../types/delete-blocker.ts';
+
+/** What a command decides by: what the engine tells it, and the rules by which versions may go. */
+export interface CommandContext extends DecideContext {
+  rules: DeleteRules;
+}
+
+interface CommandForm<Command, Outcome> {
+  locks(command: Command): LockRequest[];
+  /**
+   * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
+   * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
+   */
+  look?(command: Command, view: View): void;
+  decide(command: Command, view: View, context: CommandContext): Decision<Outcome>;
+}
+
+/** A command as the engine runs it, once it is known by which rules versions may go (state-machine.ts). */
+export type DefinedCommand<Command, Outcome> = (rules: DeleteRules) => CommandSpec<Command, Outcome>;
+
+export function defineCommand<Command, Outcome>(
+  form: CommandForm<Command, Outcome>,
+): DefinedCommand<Command, Outcome> {
+  const { look, locks } = form;
+  return (rules) => {
+    const decide = (command: Command, view: View, context: DecideContext) =>
+      form.decide(command, view, { ...context, rules });
+    if (look === undefined) return { locks, decide, reads: () => ({}) };
+    return {
+      locks,
+      decide,
+      reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
+      more: (command, view) => unseen(view, (looking) => look(command, looking)),
+    };
+  };
+}
+
+const NOTHING_SEEN: View = { has: () => false, row: () => undefined, range: () => [] };
+
+/** What `look` asks for and `seen` does not have yet; undefined when that is nothing. */
+function unseen(seen: View, look: (view: View) => void): Reads | undefined {
+  const rows: RowAddress[] = [];
+  const ranges: RangeAddress[] = [];
+  look({
+    has: (address) => seen.has(address),
+    row(address) {
+      if (seen.has(address)) return seen.row(address);
+      rows.push(address);
+      return undefined;
+    },
+    range(address) {
+      if (seen.has(address)) return seen.range(address);
+      ranges.push(address);
+      return [];
+    },
+  });
+  return rows.length === 0 && ranges.length === 0 ? undefined : { rows, ranges };
+}
+
+// ---- lock names ----
+
+export function shared(name: string): LockRequest {
+  return { name, mode: 'shared' };
+}
+
+export function exclusive(name: string): LockRequest {
+  return { name, mode: 'exclusive' };
+}
+
+/** What commands lock. Taken in the order of names, whatever the order here. */
+export const LOCK = {
+  /** Shared by all that writes into the bucket; exclusive for what decides on all of it or changes its settings. */
+  bucket: (bucketId: string) => `bucket/${bucketId}`,
+  key: (bucketId: string, key: string) => `key/${bucketId}/${key}`,
+  /** Shared by its parts; exclusive for its end. */
+  upload: (uploadId: string) => `upload/${uploadId}`,
+  part: (uploadId: string, partNumber: number) => `part/${uploadId}/${partNumber}`,
+  /**
+   * Shared by what adds a link to a blob that must be live; exclusive where it is born, condemned or erased, or where
+   * one link row or the foreign row is looked at and then changed. Ending a link of one's own needs none.
+   */
+  blob: (blobId: string) => `blob/${blobId}`,
+  name: (name: string) => `name/${name}`,
+  /** What changes a name that its bucket has besides another one, or may have: the other's is known only then. */
+  namesOf: (bucketId: string) => `names-of/${bucketId}`,
+  /** Shared by births that go by the map of the last audit; exclusive where another one begins. */
+  audit: 'audit',
+  /** What is known of this shard's own history (R23). */
+  history: 'history',
+  /** Shared by what rests on claims at that home; exclusive where another history of it becomes known (R23). */
+  home: (homeShard: number) => `home/${homeShard}`,
+  /** An idempotency token: requests that bear the same one come one after the other. */
+  token: (bucketId: string, token: string) => `token/${bucketId}/${token}`,
+  /** A job that the shard keeps: its steps come one after the other. */
+  job: (jobId: string) => `job/${jobId}`,
+  /** Jobs begin one after the other: how many are under way is known only then. */
+  jobs: 'jobs',
+  account: (accountId: string) => `account/${accountId}`,
+  /** Creation and deletion of accounts, which look at several indices. */
+  accounts: 'accounts',
+  /** Numbers the changes of identities, one after another. */
+  identities: 'identities',
+} as const;

@@ -1,0 +1,46 @@
+// UploadPart and UploadPartCopy: a part and the links of its data. A part of the same number is replaced (R25).
+import { assert } from '../../base/assert.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { type PartRecord, partCodec } from '../../types/records/rows.ts';
+import { admitGrant, endLinks, grantLocks, isBornAlready, linksOnlyIn, lookAtGrant } from '../blobs/links.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { partRow, put } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { findUpload } from './uploads.ts';
+
+export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'commit-part'>>({
+  locks: ({ bucketId, uploadId, part, data }) => [
+    shared(LOCK.bucket(bucketId)),
+    shared(LOCK.upload(uploadId)),
+    exclusive(LOCK.part(uploadId, part.partNumber)),
+    ...grantLocks(data),
+  ],
+
+  look(command, view) {
+    findUpload(view, command);
+    view.row(partRow(command.uploadId, command.part.partNumber));
+    lookAtGrant(command.data, view);
+  },
+
+  decide(command, view, context) {
+    const { nowMs } = context;
+    assert(
+      command.part.segments.length <= LIMITS.partSegmentsMax,
+      'a part is of a bounded number of segments',
+    );
+    if (isBornAlready(command.data, view)) return refuse({ kind: 'exists' });
+    if (findUpload(view, command) === undefined) return refuse({ kind: 'no-such-upload' });
+    const admitted = admitGrant({ grant: command.data, names: command.part.uses, view, context });
+    if (admitted.kind !== 'admitted') return refuse(admitted);
+    const part: PartRecord = { ...command.part, modifiedAtMs: nowMs };
+    const row = partRow(command.uploadId, part.partNumber);
+    const before = view.row(row);
+    const ended = before === undefined ? [] : linksOnlyIn(partCodec.decode(before).uses, part.uses);
+    return {
+      outcome: { kind: 'committed', modifiedAtMs: nowMs },
+      puts: [...admitted.puts, put(row, partCodec.encode(part)), ...endLinks(ended, nowMs)],
+      counters: admitted.counters,
+    };
+  },
+});

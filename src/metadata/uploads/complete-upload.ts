@@ -1,0 +1,140 @@
+// CompleteMultipartUpload: the listed parts become a version, the others go; what was answered is kept, so that asking
+// again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { NewVersion } from '../../ports/metadata-commands.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
+import { multipartETag } from '../../types/etag.ts';
+import { packOriginals } from '../../types/originals.ts';
+import { checkWriteConditions } from '../../types/preconditions.ts';
+import {
+  type CompletedUploadRecord,
+  completedUploadCodec,
+  type PartRecord,
+  type UploadRecord,
+} from '../../types/records/rows.ts';
+import type { Manifest } from '../../types/version.ts';
+import { endLinks } from '../blobs/links.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { completedTimeRow, completedUploadRow, PRESENT, put } from '../schema/keyspace.ts';
+import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
+import { settleHistories } from '../versions/settle-histories.ts';
+import { refuse, writeScope, writeVersion } from '../versions/write-version.ts';
+import { joinParts } from './join-parts.ts';
+import { checkPartList, digestPartList, type FitParts } from './part-list.ts';
+import { endUpload, findUpload, loadParts } from './uploads.ts';
+
+type Command = CommandOf<'complete-upload'>;
+type Outcome = OutcomeOf<'complete-upload'>;
+type Completed = Extract<Outcome, { kind: 'committed' }>;
+
+export const completeUpload = defineCommand<Command, Outcome>({
+  locks: ({ bucketId, key, uploadId }) => [
+    shared(LOCK.bucket(bucketId)),
+    exclusive(LOCK.key(bucketId, key)),
+    exclusive(LOCK.upload(uploadId)),
+  ],
+
+  look(command, view) {
+    const { bucketId, key, uploadId } = command;
+    findUpload(view, command);
+    loadParts(view, uploadId);
+    view.row(completedUploadRow(uploadId));
+    lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
+  },
+
+  decide(command, view, context) {
+    const { bucketId, key, uploadId, conditions } = command;
+    const upload = findUpload(view, command);
+    if (upload === undefined) return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
+    const stored = loadParts(view, uploadId);
+    if (stored === undefined) return refuse({ kind: 'too-many-segments' });
+    const { parts: listed, expected } = command;
+    const fit = checkPartList({ upload, stored, listed, expected });
+    if (fit.kind !== 'fit') return refuse(fit);
+    const bucket = openBucket(view, bucketId);
+    const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
+    const refusal = checkWriteConditions(history.currentObject, conditions);
+    if (refusal !== undefined) return refuse(refusal);
+    const joined = joinParts(fit.parts, context);
+    const version = versionOf(upload, fit, joined.manifest);
+    const written = writeVersion({ bucket, history, version, context });
+    if (written.kind === 'blocked') return refuse(written);
+    const { etag, checksum } = version;
+    const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
+    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const ended = [...joined.spareLinks, ...unusedLinks(stored, fit.parts)];
+    return {
+      outcome,
+      puts: [
+        ...joined.puts,
+        ...settled.puts,
+        ...endUpload(command, stored),
+        ...endLinks(ended, context.nowMs),
+        ...rememberPuts(command, outcome),
+      ],
+      counters: settled.counters,
+    };
+  },
+});
+
+function versionOf(
+  upload: UploadRecord,
+  { parts, sizeBytes, checksum }: FitParts,
+  manifest: Manifest,
+): NewVersion {
+  const etag = multipartETag(parts.map((part) => part.etag));
+  return {
+    sizeBytes,
+    etag,
+    owner: upload.owner,
+    ...(checksum && { checksum }),
+    kek: upload.kek,
+    sealedHeaders: upload.sealedHeaders,
+    ...(upload.tags && { tags: upload.tags }),
+    // However many parts it has, an object of a multipart upload counts as one (design "Data model").
+    originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
+    manifest,
+  };
+}
+
+function unusedLinks(stored: readonly PartRecord[], used: readonly PartRecord[]): PartRecord['uses'] {
+  const isUsed = new Set(used);
+  return stored.filter((part) => !isUsed.has(part)).flatMap(({ uses }) => uses);
+}
+
+function rememberPuts({ bucketId, key, uploadId, parts }: Command, outcome: Completed): RowPut[] {
+  const { versionId, versioning, etag, checksum, modifiedAtMs } = outcome;
+  const record: CompletedUploadRecord = {
+    bucketId,
+    key,
+    versionId,
+    versioning,
+    etag,
+    ...(checksum && { checksum }),
+    partListDigest: digestPartList(parts),
+    completedAtMs: modifiedAtMs,
+  };
+  return [
+    put(completedUploadRow(uploadId), completedUploadCodec.encode(record)),
+    put(completedTimeRow(modifiedAtMs, uploadId), PRESENT),
+  ];
+}
+
+function repeatAnswer({ bucketId, key, uploadId, parts }: Command, view: View): Completed | undefined {
+  const row = view.row(completedUploadRow(uploadId));
+  const before = row && completedUploadCodec.decode(row);
+  if (before === undefined || before.bucketId !== bucketId || before.key !== key) return undefined;
+  if (before.partListDigest !== digestPartList(parts)) return undefined;
+  const { versionId, versioning, etag, checksum, completedAtMs } = before;
+  return {
+    kind: 'committed',
+    versionId,
+    versioning,
+    modifiedAtMs: completedAtMs,
+    etag,
+    ...(checksum && { checksum }),
+    repeated: true,
+  };
+}

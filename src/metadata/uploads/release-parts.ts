@@ -1,0 +1,38 @@
+// Ends parts of an upload that has ended, and their links, a bounded number at a time: no upload is too large to end.
+
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { partCodec } from '../../types/records/rows.ts';
+import { endLinks, type LinkName } from '../blobs/links.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { endedUploadRow, partRange, partRow, remove } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+
+const PARTS_MAX = 64;
+const LINKS_MAX = 2000;
+
+export const releaseParts = defineCommand<CommandOf<'release-parts'>, OutcomeOf<'release-parts'>>({
+  locks: ({ uploadId }) => [exclusive(LOCK.upload(uploadId))],
+
+  look({ endedAtMs, uploadId }, view) {
+    view.row(endedUploadRow(endedAtMs, uploadId));
+    view.range(partRange({ uploadId, after: 0, limit: PARTS_MAX }));
+  },
+
+  decide({ endedAtMs, uploadId }, view, { nowMs }) {
+    const ended = endedUploadRow(endedAtMs, uploadId);
+    if (view.row(ended) === undefined) return refuse({ kind: 'released', isLast: true });
+    const rows = view.range(partRange({ uploadId, after: 0, limit: PARTS_MAX }));
+    const links: LinkName[] = [];
+    const puts = [];
+    for (const { value } of rows) {
+      const { partNumber, uses } = partCodec.decode(value);
+      if (links.length > 0 && links.length + uses.length > LINKS_MAX) break;
+      links.push(...uses);
+      puts.push(remove(partRow(uploadId, partNumber)));
+    }
+    const isLast = puts.length === rows.length && rows.length < PARTS_MAX;
+    puts.push(...endLinks(links, nowMs));
+    if (isLast) puts.push(remove(ended));
+    return { outcome: { kind: 'released', isLast }, puts };
+  },
+});

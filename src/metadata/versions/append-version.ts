@@ -1,0 +1,176 @@
+// Append: the version that is current in this moment, with one more piece behind its bytes (service 4.2). Where the
+// bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
+
+import type { AppendedPiece, AppendedVersion } from '../../ports/compose-calls.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { NewVersion } from '../../ports/metadata-commands.ts';
+import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
+import { type Checksum, isCrc } from '../../types/checksums.ts';
+import { joinChecksums } from '../../types/join-checksums.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { composedETag, joinOriginals, packOriginals } from '../../types/originals.ts';
+import { piecesOf, planFold } from '../../types/plan-fold.ts';
+import { checkWriteConditions } from '../../types/preconditions.ts';
+import {
+  growingUse,
+  isComposed,
+  isSameKek,
+  linksOf,
+  type Manifest,
+  ownBody,
+  type VersionRecord,
+} from '../../types/version.ts';
+import { mayHaveOlderVersions } from '../../types/versioning.ts';
+import { joinChanges } from '../blobs/debts.ts';
+import { isLaidAlready, layPiece, lookAtPiece } from '../blobs/grow-blob.ts';
+import { grantLocks, ownLinkPut } from '../blobs/links.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../moves/carry-data.ts';
+import { mayBeKept } from '../outcomes/kept-outcomes.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { loadHistory, lookAtHistory } from './key-history.ts';
+import { settleHistories } from './settle-histories.ts';
+import { refuse, writeScope, writeVersion } from './write-version.ts';
+
+type Command = CommandOf<'append-version'>;
+type Outcome = OutcomeOf<'append-version'>;
+
+export const appendVersion = defineCommand<Command, Outcome>({
+  locks: (command) => [
+    shared(LOCK.bucket(command.bucketId)),
+    exclusive(LOCK.key(command.bucketId, command.key)),
+    ...grantLocks(grantOf(command)),
+    // Copies of the object use its last blob, too: who lets it grow has it alone.
+    ...(command.growingId === undefined ? [] : [exclusive(LOCK.blob(command.growingId))]),
+    ...tokenLocks(command),
+  ],
+
+  look(command, view) {
+    const { bucketId, key } = command;
+    const bucket = findBucket(view, bucketId);
+    const scope = writeScope(bucketId, key, bucket?.versioning);
+    lookAtHistory(view, scope);
+    lookAtPiece(pieceToLay(command), view);
+    lookAtToken(command, view);
+    // Elsewhere what is written always replaces what is there.
+    if (bucket === undefined || !mayHaveOlderVersions(bucket.versioning)) return;
+    const before = loadHistory(view, bucket, scope).currentObject;
+    if (before !== undefined && !takesPlaceOf(before, bucket.versioning)) lookAtLinked(before.manifest, view);
+  },
+
+  decide(command, view, context) {
+    const { bucketId, key, piece } = command;
+    if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
+    const kept = keptOutcome<AppendedVersion>(command, view, context.nowMs);
+    if (kept !== undefined) return refuse(kept);
+    const bucket = openBucket(view, bucketId);
+    const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
+    const before = history.currentObject;
+    const refusal = refusalOf(command, before);
+    if (refusal !== undefined || before === undefined) return refuse(refusal ?? { kind: 'no-such-key' });
+    const { sizeBytes } = before;
+    const takesItsPlace = takesPlaceOf(before, bucket.versioning);
+    const carried = takesItsPlace ? before.manifest : withLink(before.manifest, command.linkId);
+    const laid = layPiece({ ...pieceToLay(command), carried, sizeBytes, bucketId, view, context });
+    if (laid.kind === 'ends-with-other') return refuse({ kind: 'other-key' });
+    if (laid.kind !== 'laid') return refuse(laid);
+    const version = extend(before, command, laid.manifest);
+    const written = writeVersion({ bucket, history, version, context });
+    if (written.kind === 'blocked') return refuse(written);
+    const outcome = outcomeOf(written, version);
+    const links = takesItsPlace
+      ? markComposed(before, bucketId, context)
+      : beginLinks(carried, { view, context, composedIn: bucketId });
+    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const { owner } = bucket;
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping]) };
+  },
+});
+
+function grantOf({ piece }: Command) {
+  return { births: piece.births, links: [] };
+}
+
+function pieceToLay({ piece, growingId, beginsAnew }: Command) {
+  return { piece, growingId, beginsAnew: beginsAnew === true };
+}
+
+function refusalOf(command: Command, before: VersionRecord | undefined): Outcome | undefined {
+  const { piece, kek, offsetBytes, conditions } = command;
+  if (before === undefined) return { kind: 'no-such-key' };
+  const refusal = checkWriteConditions(before, conditions);
+  if (refusal !== undefined) return refusal;
+  const { sizeBytes, appendCount = 0 } = before;
+  if (offsetBytes !== undefined && offsetBytes !== sizeBytes) return { kind: 'wrong-offset', sizeBytes };
+  if (appendCount >= LIMITS.appendCountMax) return { kind: 'too-many-appends' };
+  if (sizeBytes + piece.sizeBytes > LIMITS.objectBytesMax) return { kind: 'too-large' };
+  const isMadeForIt = isSameKek(before.kek, kek.found) && !endsChecksum(piece, before);
+  return isMadeForIt ? undefined : { kind: 'other-key' };
+}
+
+/** A copy may have given the object a checksum of another algorithm, under the same key. */
+function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
+  const { checksum } = before;
+  const couldGoOn = checksum?.type === 'FULL_OBJECT' && isCrc(checksum.algorithm);
+  return couldGoOn && piece.sizeBytes > 0 && crcOf(piece, before) === undefined;
+}
+
+/** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
+function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manifest): NewVersion {
+  const { owner, sealedHeaders, tags, appendCount = 0 } = before;
+  const kept = {
+    owner,
+    kek: kek.renewed,
+    ...(sealedHeaders && { sealedHeaders }),
+    ...(tags && { tags }),
+    appendCount: appendCount + 1,
+    manifest,
+  };
+  if (piece.sizeBytes === 0) {
+    const { sizeBytes, etag, originals, checksum } = before;
+    return { ...kept, sizeBytes, etag, originals, ...(checksum && { checksum }) };
+  }
+  const originals = joinOriginals(before.originals, packOriginals(piece));
+  const checksum = joinChecksums([before, { sizeBytes: piece.sizeBytes, checksum: crcOf(piece, before) }]);
+  return {
+    ...kept,
+    sizeBytes: before.sizeBytes + piece.sizeBytes,
+    etag: composedETag(originals),
+    originals,
+    ...(checksum && { checksum }),
+  };
+}
+
+/** In the algorithm of the object's own. */
+function crcOf({ crcs }: AppendedPiece, { checksum }: VersionRecord): Checksum | undefined {
+  if (checksum === undefined) return undefined;
+  const { algorithm } = checksum;
+  const { [algorithm]: value } = crcs;
+  return value === undefined ? undefined : { algorithm, type: 'FULL_OBJECT', value };
+}
+
+function outcomeOf(
+  written: { kind: 'committed' } & Pick<AppendedVersion, 'versionId' | 'versioning' | 'modifiedAtMs'>,
+  { etag, sizeBytes, checksum, appendCount, manifest }: NewVersion,
+): AppendedVersion {
+  const mayFold = planFold(piecesOf(ownBody(manifest), appendCount)) !== undefined;
+  const growingId = growingUse(manifest)?.blobId;
+  return {
+    ...written,
+    ...{ etag, sizeBytes, ...(checksum && { checksum }) },
+    ...{ mayFold, ...(growingId && { growingId }) },
+  };
+}
+
+/** From here on its links are those of a composition. Those of pages stay: there may be thousands. */
+function markComposed(
+  before: VersionRecord,
+  bucketId: Command['bucketId'],
+  context: DecideContext,
+): RowPut[] {
+  if (isComposed(before)) return [];
+  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, { composedIn: bucketId }));
+}

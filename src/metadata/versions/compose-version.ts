@@ -1,0 +1,57 @@
+// Compose: one entry writes a version whose bytes are those of others, one behind the other, and links of its own to
+// their data (service 4.2). Components may be deleted later, or be the version that this one replaces.
+
+import type { ComposedVersion } from '../../ports/compose-calls.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { checkWriteConditions } from '../../types/preconditions.ts';
+import { joinChanges } from '../blobs/debts.ts';
+import { admitGrant, grantLocks, lookAtGrant } from '../blobs/links.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { mayBeKept } from '../outcomes/kept-outcomes.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { loadHistory, lookAtHistory } from './key-history.ts';
+import { layComposition } from './manifest-pages.ts';
+import { settleHistories } from './settle-histories.ts';
+import { refuse, writeScope, writeVersion } from './write-version.ts';
+
+export const composeVersion = defineCommand<CommandOf<'compose-version'>, OutcomeOf<'compose-version'>>({
+  locks: (command) => [
+    shared(LOCK.bucket(command.bucketId)),
+    exclusive(LOCK.key(command.bucketId, command.key)),
+    ...grantLocks(command.data),
+    ...tokenLocks(command),
+  ],
+
+  look(command, view) {
+    const { bucketId, key, data } = command;
+    lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
+    lookAtGrant(data, view);
+    lookAtToken(command, view);
+  },
+
+  decide(command, view, context) {
+    const { bucketId, key, body, data, conditions } = command;
+    const kept = keptOutcome<ComposedVersion>(command, view, context.nowMs);
+    if (kept !== undefined) return refuse(kept);
+    const bucket = openBucket(view, bucketId);
+    const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
+    const refusal = checkWriteConditions(history.currentObject, conditions);
+    if (refusal !== undefined) return refuse(refusal);
+    const laid = layComposition(body, context, bucketId);
+    const inManifest = laid.manifest.kind === 'paged' ? laid.manifest.manifestId : undefined;
+    const grant = { grant: data, names: body.uses, composedIn: bucketId, inManifest };
+    const admitted = admitGrant({ ...grant, view, context });
+    if (admitted.kind !== 'admitted') return refuse(admitted);
+    const version = { ...command.version, appendCount: 0, manifest: laid.manifest };
+    const written = writeVersion({ bucket, history, version, context });
+    if (written.kind === 'blocked') return refuse(written);
+    const { etag, sizeBytes, checksum } = version;
+    const outcome: ComposedVersion = { ...written, etag, sizeBytes, ...(checksum && { checksum }) };
+    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const { owner } = bucket;
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([admitted, settled, { puts: laid.puts, counters: [] }, keeping]) };
+  },
+});

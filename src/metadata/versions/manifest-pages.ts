@@ -1,0 +1,111 @@
+// Manifests of many segments: in pages of their own, which are rows, and link-counted as one like a blob (design "Data").
+
+import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { type BlobId, type BucketId, makeBlobId, makeLinkId } from '../../types/names.ts';
+import { type BlobRecord, blobCodec, manifestPageCodec } from '../../types/records/rows.ts';
+import type { Manifest, ManifestBody, ManifestPage } from '../../types/version.ts';
+import { ownLinkPut } from '../blobs/links.ts';
+import { blobRow, manifestPageRow, put } from '../schema/keyspace.ts';
+
+export interface LaidManifest {
+  manifest: Manifest;
+  /** Rows of its pages, and of links that only they need. */
+  puts: RowPut[];
+}
+
+/** Of a composition: its bucket, and the id that its manifest is to have, which the links of its pages name. */
+interface Composed {
+  composedIn: BucketId;
+  inManifest: BlobId;
+}
+
+function newManifestId({ nowMs, shard, random }: DecideContext): BlobId {
+  return makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
+}
+
+/** The rows of a paged manifest. */
+export function layPages(
+  pages: Iterable<ManifestPage>,
+  context: DecideContext,
+  composed?: Composed,
+): LaidManifest {
+  const { nowMs, shard, random } = context;
+  const manifestId = composed?.inManifest ?? newManifestId(context);
+  const linkId = makeLinkId({ timeMs: nowMs, random: random(10) });
+  const puts: RowPut[] = [];
+  const bounds: { startBytes: number; partStart: number }[] = [];
+  let startBytes = 0;
+  let partCount = 0;
+  let segmentCount = 0;
+  for (const page of pages) {
+    puts.push(put(manifestPageRow(manifestId, bounds.length), manifestPageCodec.encode(page)));
+    bounds.push({ startBytes, partStart: partCount });
+    startBytes += page.segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    partCount += page.parts.length;
+    segmentCount += page.segments.length;
+  }
+  const blob: BlobRecord = {
+    kind: 'manifest',
+    sizeBytes: startBytes,
+    storage: 'inline',
+    chunkSizeBytes: startBytes,
+    ...(composed !== undefined && { isComposed: true }),
+  };
+  puts.push(
+    put(blobRow(manifestId), blobCodec.encode(blob)),
+    ownLinkPut({ blobId: manifestId, linkId }, shard, { composedIn: composed?.composedIn }),
+  );
+  return {
+    manifest: { kind: 'paged', manifestId, linkId, partCount, segmentCount, pages: bounds },
+    puts,
+  };
+}
+
+/**
+ * The manifest of a composition: in its version while it has few segments. The links of `body` are granted beside it, with the
+ * manifest's id where there are pages; a page that uses a blob which an earlier one uses too gets a link of its own, for pages go
+ * one by one.
+ */
+export function layComposition(
+  body: ManifestBody,
+  context: DecideContext,
+  composedIn: BucketId,
+): LaidManifest {
+  if (body.segments.length <= LIMITS.manifestSegmentsInlineMax)
+    return { manifest: { kind: 'direct', ...body, parts: [] }, puts: [] };
+  const linkPuts: RowPut[] = [];
+  const composed = { composedIn, inManifest: newManifestId(context) };
+  const laid = layPages(pagesOf(body, linkPuts, context, composed), context, composed);
+  return { ...laid, puts: [...laid.puts, ...linkPuts] };
+}
+
+function* pagesOf(
+  body: ManifestBody,
+  linkPuts: RowPut[],
+  context: DecideContext,
+  composed: Composed,
+): Generator<ManifestPage> {
+  const { nowMs, random, shard } = context;
+  const linked = new Set<BlobId>();
+  for (let from = 0; from < body.segments.length; from += LIMITS.manifestPageSegments) {
+    const page: ManifestPage = { uses: [], segments: [], parts: [] };
+    const useAt = new Map<number, number>();
+    for (const segment of body.segments.slice(from, from + LIMITS.manifestPageSegments)) {
+      const { [segment.use]: use } = body.uses;
+      if (use === undefined) throw new RangeError('a segment names a use of its manifest');
+      let index = useAt.get(segment.use);
+      if (index === undefined) {
+        const linkId = linked.has(use.blobId)
+          ? makeLinkId({ timeMs: nowMs, random: random(10) })
+          : use.linkId;
+        if (linkId !== use.linkId) linkPuts.push(ownLinkPut({ blobId: use.blobId, linkId }, shard, composed));
+        linked.add(use.blobId);
+        index = page.uses.push({ ...use, linkId }) - 1;
+        useAt.set(segment.use, index);
+      }
+      page.segments.push({ ...segment, use: index });
+    }
+    yield page;
+  }
+}

@@ -1,0 +1,42 @@
+// The checksum of an object of parts, from those of the parts (AWS "Checking object integrity": composite and full
+// object). No byte of the parts is read.
+import { createHash } from 'node:crypto';
+import { must } from '../../base/assert.ts';
+import { concatBytes, fromBase64, toBase64 } from '../../base/bytes/bytes.ts';
+import { crcCombine, crcOf } from '../../base/crypto/crc.ts';
+import { type ChecksumAlgorithm, type ChecksumType, isCrc } from '../../types/checksums.ts';
+import type { PartRecord } from '../../types/records/rows.ts';
+
+/**
+ * base64, for COMPOSITE with "-N". undefined where a part has no checksum of this algorithm, or where the algorithm
+ * cannot do without the bytes (SHA of the full object).
+ */
+export function wholeChecksum(options: {
+  algorithm: ChecksumAlgorithm;
+  type: ChecksumType;
+  parts: readonly PartRecord[];
+}): string | undefined {
+  const { algorithm, type, parts } = options;
+  const digests = parts.flatMap(({ checksum }) =>
+    checksum?.algorithm === algorithm ? [fromBase64(checksum.value)] : [],
+  );
+  if (digests.length < parts.length) return undefined;
+  if (type === 'COMPOSITE')
+    return `${toBase64(digestOf(algorithm, concatBytes(...digests)))}-${parts.length}`;
+  return isCrc(algorithm) ? toBase64(combine(algorithm, digests, parts)) : undefined;
+}
+
+function digestOf(algorithm: ChecksumAlgorithm, bytes: Uint8Array): Uint8Array {
+  return isCrc(algorithm) ? crcOf(algorithm, bytes) : createHash(algorithm).update(bytes).digest();
+}
+
+function combine(
+  algorithm: 'CRC32' | 'CRC32C' | 'CRC64NVME',
+  digests: readonly Uint8Array[],
+  parts: readonly PartRecord[],
+): Uint8Array {
+  return digests.reduce((whole, digest, index) => {
+    const part = must(parts[index], 'a digest per part');
+    return crcCombine(algorithm, whole, digest, part.sizeBytes);
+  });
+}

@@ -1,0 +1,161 @@
+// What the background jobs over shards have in common: a round visits each shard once and does one bounded unit there.
+import { doubledPause } from '../../base/async/doubled-pause.ts';
+import type { Reply } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { AppError } from '../../types/errors.ts';
+
+/** One unit of work in one shard. True: there may be more now. Throws when a reply is not to be had; tried again later. */
+export type ShardUnit = (shard: number, signal: AbortSignal) => Promise<boolean>;
+
+export function createShardWorker(options: {
+  name: string;
+  /** Those whose open primary is here. */
+  shards(): readonly number[];
+  idleMs: number;
+  unit: ShardUnit;
+}): Worker {
+  const { name, shards, idleMs, unit } = options;
+  const rests = new FailedShards();
+  let lastFirst: number | undefined;
+  return {
+    name,
+    async work(signal) {
+      let hasMore = false;
+      let doneCount = 0;
+      const failures: unknown[] = [];
+      const others = rests.others(shards());
+      // Each begins a round in its turn: what one finds used up, or has others rest for, is not always the same ones' loss.
+      const first = lastFirst === undefined ? 0 : (others.indexOf(lastFirst) + 1) % others.length;
+      lastFirst = others[first];
+      for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
+        if (signal.aborted) break;
+        try {
+          if (await unit(shard, signal)) hasMore = true;
+          doneCount++;
+          rests.worked(shard);
+        } catch (error) {
+          // The others have work, too: one shard that cannot go on must not leave theirs undone, nor slow it down.
+          failures.push(error);
+          rests.failed(shard);
+        }
+      }
+      if (failures.length > 0 && doneCount === 0) throw failures[0];
+      rests.roundEnded(hasMore ? BUSY_ROUND_MS : idleMs);
+      const told = failures.length > 0 && { failures };
+      return hasMore ? { state: 'busy', ...told } : { state: 'idle', idleMs, ...told };
+    },
+  };
+}
+
+/** As which time a round counts that another follows at once. */
+const BUSY_ROUND_MS = 1000;
+const REST_MIN_MS = 1000;
+const REST_MAX_MS = 60_000;
+
+/** Shards whose units fail are left out of rounds, for longer each time; the time of rounds stands for the clock's. */
+export class FailedShards {
+  readonly #rests = new Map<number, { leftMs: number; pauseMs: number }>();
+
+  /** Those that have their turn in this round: all, where all of them rest. */
+  others(shards: readonly number[]): readonly number[] {
+    const led = new Set(shards);
+    for (const shard of this.#rests.keys()) if (!led.has(shard)) this.#rests.delete(shard);
+    const awake = shards.filter((shard) => (this.#rests.get(shard)?.leftMs ?? 0) <= 0);
+    return awake.length === 0 ? shards : awake;
+  }
+
+  failed(shard: number): void {
+    const pauseMs = doubledPause(this.#rests.get(shard)?.pauseMs, { minMs: REST_MIN_MS, maxMs: REST_MAX_MS });
+    this.#rests.set(shard, { leftMs: pauseMs, pauseMs });
+  }
+
+  worked(shard: number): void {
+    this.#rests.delete(shard);
+  }
+
+  roundEnded(lengthMs: number): void {
+    for (const rest of this.#rests.values()) rest.leftMs -= lengthMs;
+  }
+}
+
+/**
+ * Advances each job of a shard; `advance` tells whether it has more to do now. One that fails keeps none behind it from
+ * its turn: its error is thrown when all have had theirs. True: one at least has more.
+ */
+export async function forEachJob<Job>(
+  jobs: readonly Job[],
+  signal: AbortSignal,
+  advance: (job: Job) => Promise<boolean>,
+): Promise<boolean> {
+  let hasMore = false;
+  const failures: unknown[] = [];
+  for (const job of jobs) {
+    if (signal.aborted) break;
+    try {
+      if (await advance(job)) hasMore = true;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return hasMore;
+}
+
+/** The value of a reply; throws ServiceUnavailable for all others: what a unit left undone is found again. */
+export function doneValue<T>(reply: Reply<T>): T {
+  if (reply.kind !== 'done') throw new AppError('ServiceUnavailable');
+  return reply.value;
+}
+
+/**
+ * Looks into each shard's queue, a page in each unit (B11): what cannot be done holds up nothing that is behind it,
+ * and the next look begins with it. Kept in memory: after a restart a look begins at the queue's start once.
+ */
+export function createQueueWalks<Place>(): {
+  /** Of the next page. */
+  from(shard: number): { fromMs?: number; after?: Place };
+  /** `next`: there may be more behind it; `lastMs`: the time of the last item; `leftFromMs`: of the first that is to come again. */
+  passed(
+    shard: number,
+    page: { next: Place | undefined; lastMs: number | undefined; leftFromMs: number | undefined },
+  ): void;
+} {
+  const walks = new Map<number, { fromMs?: number; after?: Place; leftFromMs?: number }>();
+  return {
+    from(shard) {
+      const { fromMs, after } = walks.get(shard) ?? {};
+      return { ...(fromMs !== undefined && { fromMs }), ...(after !== undefined && { after }) };
+    },
+    passed(shard, { next, lastMs, ...page }) {
+      const before = walks.get(shard);
+      const leftFromMs = before?.leftFromMs ?? page.leftFromMs;
+      const fromMs = leftFromMs ?? lastMs ?? before?.fromMs;
+      walks.set(shard, {
+        ...(fromMs !== undefined && { fromMs }),
+        ...(next !== undefined && { after: next, ...(leftFromMs !== undefined && { leftFromMs }) }),
+      });
+    },
+  };
+}
+
+/**
+ * Where the next look into each shard's queue begins (B11). Kept in memory: after a restart a look begins at
+ * the queue's start once.
+ */
+export function createQueueCursors(): {
+  from(shard: number): { fromMs?: number };
+  /** Everything before `timeMs` is done. */
+  advance(shard: number, timeMs: number): void;
+  /** Nothing of the shard's is known to be done. */
+  forget(shard: number): void;
+} {
+  const times = new Map<number, number>();
+  return {
+    from(shard) {
+      const fromMs = times.get(shard);
+      return fromMs === undefined ? {} : { fromMs };
+    },
+    advance: (shard, timeMs) => times.set(shard, timeMs),
+    forget: (shard) => void times.delete(shard),
+  };
+}

@@ -1,0 +1,351 @@
+// One request to a storage node, from its head to its answer: who asks, by which map, of which disk, what. It ends in an
+// answer or a refusal of wire.ts, and never in an exception.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { crc32 } from 'node:zlib';
+import type { ByteGate } from '../../base/async/byte-gate.ts';
+import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
+import { freeMemory } from '../../base/free-memory.ts';
+import { packPlain } from '../../base/record-codec.ts';
+import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskId } from '../../ports/placement.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { Deadlines } from './deadlines.ts';
+import { isSameProof, type Prover } from './peer-proof.ts';
+import { codeOf, Refused } from './refused.ts';
+import { refuseOtherHomes, runBatch } from './run-batch.ts';
+import {
+  type BatchName,
+  CHUNK_BODY_BYTES_MAX,
+  formatChecksum,
+  HEADER,
+  parseChecksum,
+  parseFence,
+  parsePath,
+  parseWhole,
+  REFUSALS,
+  type Target,
+  unpackBatch,
+} from './wire.ts';
+
+export interface ExchangeParts {
+  disks: ServedDisks;
+  clusterId: string;
+  /** Absent where certificates say who asks. */
+  prover: Prover | undefined;
+  /** As others are told it. */
+  address(): string;
+  /** Monotonic ms. */
+  startedAtMs: number;
+  clock: ClockPort;
+  log: Logger;
+  onStranger(fields: object): void;
+  takeMemory(sizeBytes: number): ArrayBuffer;
+  /** Connections end with their answers. */
+  isStopping(): boolean;
+  /** Of answers that are on their way. */
+  deadlines: Deadlines;
+  /** Of each disk its own: one that hangs must not keep the others from their work. */
+  gatesOf(diskId: DiskId): DiskGates;
+}
+
+export interface DiskGates {
+  /** Bytes of chunks on their way to the disk. */
+  received: ByteGate;
+  /** Bytes of what it is asked and ordered: small, and not to wait behind chunks. */
+  asked: ByteGate;
+  /** Chunks on their way from the disk. */
+  reads: ByteGate;
+}
+
+/** By so much two clocks of one machine may differ in how they count. */
+const CLOCK_GRAIN_MS = 5;
+/** One for all: as long as a disk hangs there may be many. */
+const NOBODY_WAITS = new AppError('ServiceUnavailable', {
+  cause: new Error('it waited for longer than anybody does'),
+});
+
+interface Answer {
+  status: number;
+  bytes?: Uint8Array;
+  /** Of HEAD, which has no bytes. */
+  sizeBytes?: number;
+  checksum?: number;
+}
+
+export class ChunkExchange {
+  readonly #parts: ExchangeParts;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #sizeBytes: number;
+  #proof = '';
+
+  constructor(parts: ExchangeParts, request: IncomingMessage, response: ServerResponse) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#response = response;
+    this.#sizeBytes = parseWhole(request.headers['content-length']) ?? 0;
+  }
+
+  /** Resolves when the answer has been given, or its connection is gone. */
+  async run(): Promise<void> {
+    try {
+      this.#authenticate();
+      const target = parsePath(this.#request.url ?? '');
+      if (target === undefined) throw new Refused('malformed');
+      const version = this.#mapVersion();
+      if (version > this.#parts.disks.mapVersion()) await this.#parts.disks.adopt(version);
+      const chunks = this.#parts.disks.chunksOf(target.diskId);
+      if (chunks === undefined) throw new Refused('no-disk');
+      await this.#serve(chunks, target, version);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** Certificates have been checked before any request; the cluster's name tells two clusters of one authority apart. */
+  #authenticate(): void {
+    const { prover, clusterId, address } = this.#parts;
+    const isOurs = this.#header(HEADER.cluster) === clusterId;
+    if (prover === undefined) {
+      if (!isOurs) throw new Refused('other-cluster');
+      return;
+    }
+    const timeMs = this.#header(HEADER.timeMs);
+    const proof = prover.request({
+      clusterId,
+      address: address(),
+      method: this.#request.method ?? '',
+      path: this.#request.url ?? '',
+      sizeBytes: this.#sizeBytes,
+      checksum: this.#header(HEADER.checksum),
+      map: this.#header(HEADER.map),
+      fence: this.#header(HEADER.fence),
+      timeMs,
+    });
+    if (!isOurs || !this.#isOfNow(timeMs) || !isSameProof(this.#header(HEADER.proof), proof))
+      throw new Refused('stranger');
+    this.#proof = proof;
+  }
+
+  /** Not older than this process either: who listened here before may have heard it. */
+  #isOfNow(timeMs: string): boolean {
+    const { clock, startedAtMs } = this.#parts;
+    const ageMs = clock.wallMs() - (parseWhole(timeMs) ?? 0);
+    const uptimeMs = clock.monotonicMs() - startedAtMs;
+    return Math.abs(ageMs) <= LIMITS.peerProofAgeMaxMs && ageMs <= uptimeMs + CLOCK_GRAIN_MS;
+  }
+
+  #header(name: string): string {
+    const value = this.#request.headers[name];
+    return typeof value === 'string' ? value : '';
+  }
+
+  #mapVersion(): number {
+    const text = this.#header(HEADER.map);
+    const version = text === '' ? 0 : parseWhole(text);
+    if (version === undefined) throw new Refused('malformed');
+    return version;
+  }
+
+  async #serve(chunks: ServedDisk, target: Target, version: number): Promise<void> {
+    const { method } = this.#request;
+    const gates = this.#parts.gatesOf(target.diskId);
+    if (target.kind !== 'chunk') {
+      if (method !== 'POST') throw new Refused('malformed');
+      return this.#batch(chunks, target.kind, { version, gate: gates.asked });
+    }
+    switch (method) {
+      case 'PUT':
+        return this.#put(chunks, target.id, { version, gate: gates.received });
+      case 'GET':
+        return this.#get(chunks, target.id, gates.reads);
+      case 'HEAD':
+        return this.#head(chunks, target.id);
+      case 'DELETE':
+        return this.#delete(chunks, target.id);
+      default:
+        throw new Refused('malformed');
+    }
+  }
+
+  async #put(
+    chunks: ServedDisk,
+    id: ChunkId,
+    { version, gate }: { version: number; gate: ByteGate },
+  ): Promise<void> {
+    if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
+    await this.#withBody({ bytesMax: CHUNK_BODY_BYTES_MAX, gate }, async (bytes, checksum) => {
+      // It may have been heard while the body came.
+      if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
+      await chunks.put(id, bytes, checksum);
+      this.#answer({ status: 201 });
+    });
+  }
+
+  async #get(chunks: ServedDisk, id: ChunkId, reads: ByteGate): Promise<void> {
+    await reads.enter(1, () => this.#whileWaitedFor());
+    try {
+      if (this.#response.destroyed) return;
+      const read = await chunks.get(id);
+      if (read.kind !== 'found') throw new Refused(read.kind);
+      const { bytes } = read;
+      this.#answer({ status: 200, bytes, checksum: read.checksum ?? crc32(bytes) });
+      await this.#sent();
+    } finally {
+      reads.leave(1);
+    }
+  }
+
+  async #head(chunks: ServedDisk, id: ChunkId): Promise<void> {
+    const [stored] = await chunks.have([id]);
+    if (stored == null) throw new Refused('missing');
+    const { sizeBytes, checksum, receivedAtMs } = stored;
+    this.#response.setHeader(HEADER.receivedAtMs, receivedAtMs);
+    this.#answer({ status: 200, sizeBytes, checksum });
+  }
+
+  async #delete(chunks: ServedDisk, id: ChunkId): Promise<void> {
+    const fence = parseFence(this.#header(HEADER.fence));
+    if (fence === undefined) throw new Refused('malformed');
+    refuseOtherHomes([id], fence);
+    await chunks.drop([id], fence);
+    this.#answer({ status: 204 });
+  }
+
+  async #batch(
+    chunks: ServedDisk,
+    name: BatchName,
+    { version, gate }: { version: number; gate: ByteGate },
+  ): Promise<void> {
+    await this.#withBody({ bytesMax: LIMITS.chunkBatchBytesMax, gate }, async (bytes) => {
+      const body = unpackBatch(bytes);
+      if (body === undefined) throw new Refused('malformed');
+      const ask = { version, signal: this.#untilGone(), clock: this.#parts.clock };
+      const packed = packPlain(await runBatch(chunks, name, { ...body, ...ask }));
+      this.#answer({ status: 200, bytes: packed, checksum: crc32(packed) });
+    });
+  }
+
+  /** Aborts when nobody waits for the answer any more. */
+  #untilGone(): AbortSignal {
+    const gone = new AbortController();
+    this.#response.once('close', () => gone.abort());
+    return gone.signal;
+  }
+
+  /** The same, for what has to wait itself: the end of a connection whose body nobody reads is not seen. */
+  #whileWaitedFor(): AbortSignal {
+    const gone = new AbortController();
+    const giveUp = () => gone.abort(NOBODY_WAITS);
+    if (this.#response.closed) giveUp();
+    else this.#response.once('close', giveUp);
+    void this.#parts.clock.sleep(LIMITS.chunkPullMaxMs, gone.signal).then(giveUp);
+    return gone.signal;
+  }
+
+  /** Waits for room, takes the whole body and checks it; the room is free again when `use` is done. */
+  async #withBody(
+    { bytesMax, gate }: { bytesMax: number; gate: ByteGate },
+    use: (bytes: Uint8Array, checksum: number) => Promise<void>,
+  ): Promise<void> {
+    const { takeMemory } = this.#parts;
+    const sizeBytes = this.#sizeBytes;
+    if (this.#request.headers['transfer-encoding'] !== undefined) throw new Refused('malformed');
+    if (sizeBytes > bytesMax) throw new Refused('too-large');
+    const expected = parseChecksum(this.#header(HEADER.checksum));
+    if (expected === undefined) throw new Refused('malformed');
+    await gate.enter(sizeBytes, () => this.#whileWaitedFor());
+    try {
+      const bytes = sizeBytes === 0 ? EMPTY_BYTES : new Uint8Array(takeMemory(sizeBytes), 0, sizeBytes);
+      await receiveBody(this.#request, bytes);
+      if (crc32(bytes) !== expected) throw new Refused('checksum');
+      await use(bytes, expected);
+    } finally {
+      gate.leave(sizeBytes);
+    }
+  }
+
+  #answer({ status, bytes, sizeBytes = bytes?.length ?? 0, checksum }: Answer, error = ''): void {
+    const { prover, disks } = this.#parts;
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    const facts = {
+      ...{ status, sizeBytes, error },
+      checksum: checksum === undefined ? '' : formatChecksum(checksum),
+      map: String(disks.mapVersion()),
+    };
+    response.statusCode = status;
+    if (this.#parts.isStopping()) response.shouldKeepAlive = false;
+    response.setHeader(HEADER.map, facts.map);
+    if (status !== 204) response.setHeader('content-length', sizeBytes);
+    if (facts.checksum !== '') response.setHeader(HEADER.checksum, facts.checksum);
+    if (error !== '') response.setHeader(HEADER.error, error);
+    if (prover !== undefined)
+      response.setHeader(HEADER.proof, prover.answer({ ...facts, proof: this.#proof }));
+    // Whoever does not take the answer loses the connection; also who takes it bit by bit, for whom its memory is held.
+    response.socket?.setTimeout(LIMITS.chunkRequestMaxMs);
+    if (bytes !== undefined) this.#endInTime();
+    response.end(bytes, bytes && (() => freeMemory(bytes)));
+  }
+
+  #endInTime(): void {
+    const { deadlines } = this.#parts;
+    const late = deadlines.add(LIMITS.chunkRequestMaxMs, () => this.#response.destroy());
+    this.#response.once('close', () => deadlines.remove(late));
+  }
+
+  #sent(): Promise<void> {
+    const response = this.#response;
+    if (response.closed || response.destroyed) return Promise.resolve();
+    return new Promise((resolve) => response.once('close', resolve));
+  }
+
+  #refuse(error: unknown): void {
+    if (error === NOBODY_WAITS && this.#response.closed) return;
+    const code = codeOf(error);
+    const { log, onStranger } = this.#parts;
+    const { socket, url, method } = this.#request;
+    if (code === 'failed' || code === 'other-bytes' || code === 'checksum') {
+      // Another node is away, or whoever asked wants it no more: nothing is wrong here.
+      const isOfOthers = error instanceof AppError && error.code === 'ServiceUnavailable';
+      log[isOfOthers ? 'warn' : 'error']({ err: error, method, path: url }, 'chunk-request-failed');
+    }
+    if (code === 'stranger' || code === 'other-cluster') {
+      onStranger({ remote: socket.remoteAddress });
+      this.#turnAway(REFUSALS[code]);
+      return;
+    }
+    // What is too much to be dropped costs its connection.
+    if (code === 'too-large' || code === 'malformed') this.#response.shouldKeepAlive = false;
+    this.#answer({ status: REFUSALS[code] }, code);
+  }
+
+  #turnAway(status: number): void {
+    const response = this.#response;
+    response.shouldKeepAlive = false;
+    response.statusCode = status;
+    response.end(() => this.#request.socket.destroySoon());
+  }
+}
+
+/** Fills `bytes`, exactly. */
+function receiveBody(request: IncomingMessage, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let atBytes = 0;
+    const broken = () => reject(new Refused('malformed', new Error('the body ended early')));
+    if (request.destroyed) return broken();
+    request.on('data', (piece: Buffer) => {
+      // Never more: the parser ends a body at its announced length.
+      bytes.set(piece, atBytes);
+      atBytes += piece.length;
+      freeMemory(piece);
+    });
+    request.on('end', () => (atBytes === bytes.length ? resolve() : broken()));
+    request.on('error', broken);
+    request.on('close', broken);
+  });
+}

@@ -1,0 +1,91 @@
+// Who may speak for a cluster: whoever has a certificate of its authority, or, between processes of one machine, its
+// secret. The secret itself never travels: each request is proven by a code over all that it says but the bytes of its
+// body, and each answer by one over the request's proof, so that neither side takes another process on its port for a
+// member. What such a process has heard is of no use to it: a proof counts at the address that it was made for, and not
+// at a node that has started since.
+import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
+import { Refusal } from '../../base/refusal.ts';
+
+/** PEM texts; `ca` issues certificates to members of this cluster alone. */
+export interface PeerCertificates {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+export type PeerCredentials =
+  /** Those to begin with; `follow` tells of the ones of now, and of those that take their place. */
+  | (PeerCertificates & { readonly kind: 'tls'; follow?(tell: (now: PeerCertificates) => void): void })
+  | { readonly kind: 'secret'; readonly secret: string };
+
+/** For either end of a connection that is made now. */
+export function tlsOptions({ ca, cert, key }: PeerCertificates) {
+  // Both ends are of this program: no older protocol is needed.
+  return { ca, cert, key, minVersion: 'TLSv1.3' } as const;
+}
+
+export interface RequestFacts {
+  clusterId: string;
+  /** Of the node that is meant, as others are told it. */
+  address: string;
+  method: string;
+  path: string;
+  sizeBytes: number;
+  /** As their headers say; empty when there are none. */
+  checksum: string;
+  map: string;
+  fence: string;
+  timeMs: string;
+}
+
+export interface AnswerFacts {
+  /** Of the request. */
+  proof: string;
+  status: number;
+  sizeBytes: number;
+  checksum: string;
+  map: string;
+  error: string;
+}
+
+export interface Prover {
+  request(facts: RequestFacts): string;
+  answer(facts: AnswerFacts): string;
+}
+
+const LABEL = 'holdfast chunks 1';
+
+export function createProver(secret: string): Prover {
+  // As an object: bytes would be made one anew for each proof, at five times its price.
+  const key = createSecretKey(createHmac('sha256', secret).update(LABEL).digest());
+  const codeOf = (kind: string, parts: readonly (string | number)[]) =>
+    createHmac('sha256', key)
+      .update([kind, ...parts].join('\n'))
+      .digest('hex');
+  return {
+    request: ({ clusterId, address, method, path, sizeBytes, checksum, map, fence, timeMs }) =>
+      codeOf('request', [clusterId, address, method, path, sizeBytes, checksum, map, fence, timeMs]),
+    answer: ({ proof, status, sizeBytes, checksum, map, error }) =>
+      codeOf('answer', [proof, status, sizeBytes, checksum, map, error]),
+  };
+}
+
+/** In a time that tells nothing of where they differ. */
+export function isSameProof(given: unknown, expected: string): boolean {
+  if (typeof given !== 'string' || given.length !== expected.length) return false;
+  return timingSafeEqual(Buffer.from(given, 'latin1'), Buffer.from(expected, 'latin1'));
+}
+
+/** Throws {@link Refusal}: what the secret proves can be read and delayed by whoever is on the way. */
+export function refuseSecretBeyondLoopback(host: string, { kind }: PeerCredentials): void {
+  if (kind === 'tls' || isLoopback(host)) return;
+  throw new Refusal(
+    `The cluster secret is for one machine only, and ${host} is not its loopback: give certificates instead.`,
+  );
+}
+
+function isLoopback(host: string): boolean {
+  if (isIP(host) === 4) return host.startsWith('127.');
+  return host === 'localhost' || host === '::1';
+}

@@ -1,0 +1,118 @@
+// The codec pool on worker threads. Small bodies are worked on where they are (a hop costs more than their work);
+// larger ones on one thread each, chunks moved there and back without a copy.
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { MessageChannel } from 'node:worker_threads';
+import { Piscina } from 'piscina';
+import { assert, must } from '../../base/assert.ts';
+import type { BodyHashes } from '../../base/crypto/body-sealer.ts';
+import type { BodySealer, CodecPoolPort, SealedChunk } from '../../ports/codec-pool.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { inlineCodecPool } from './inline-codec-pool.ts';
+import type { FromWorker, SealedWhole, ToWorker, WholeBody } from './piscina-codec-worker.ts';
+
+type OpenOptions = Parameters<CodecPoolPort['open']>[0];
+
+/** Bodies per thread: tasks wait for their clients most of the time. What bounds bodies is the body budget. */
+const BODIES_PER_THREAD_MAX = 100_000;
+
+/** The threads start here. `workers`: their number, 0 for none, `auto` for one per processor. */
+export function createCodecPool(options: { workers: number | 'auto' }): CodecPoolPort {
+  const threads = options.workers === 'auto' ? availableParallelism() : options.workers;
+  if (threads === 0) return inlineCodecPool;
+  const piscina = new Piscina({
+    filename: fileURLToPath(new URL('./piscina-codec-worker.ts', import.meta.url)),
+    minThreads: threads,
+    maxThreads: threads,
+    concurrentTasksPerWorker: BODIES_PER_THREAD_MAX,
+  });
+  return {
+    open(body) {
+      if (body.sizeBytes <= LIMITS.codecInlineBytesMax) return inlineCodecPool.open(body);
+      return new ThreadSealer(piscina, body);
+    },
+    close: () => piscina.destroy(),
+  };
+}
+
+/** A body of one chunk is a single call of the pool, a longer one a task with a port, opened by the first chunk. */
+class ThreadSealer implements BodySealer {
+  readonly #piscina: Piscina;
+  readonly #options: OpenOptions;
+  #stream: SealerStream | undefined;
+  #whole: Promise<SealedWhole> | undefined;
+
+  constructor(piscina: Piscina, options: OpenOptions) {
+    this.#piscina = piscina;
+    // A view would take all the memory beneath it along to the thread.
+    this.#options = { ...options, dataKey: Uint8Array.from(options.dataKey) };
+  }
+
+  async seal(chunk: Parameters<BodySealer['seal']>[0]): Promise<SealedChunk> {
+    if (chunk.isLast && this.#stream === undefined) {
+      assert(this.#whole === undefined, 'nothing follows the last chunk');
+      const task: WholeBody = { options: this.#options, chunk };
+      this.#whole = this.#piscina.run(task, { name: 'sealWhole', transferList: [chunk.bytes.buffer] });
+      const { hashes: _, ...sealed } = await this.#whole;
+      return sealed;
+    }
+    this.#stream ??= new SealerStream(this.#piscina, this.#options);
+    const reply = await this.#stream.ask({ kind: 'chunk', ...chunk }, [chunk.bytes.buffer]);
+    assert(reply.kind === 'sealed', 'answers come in order');
+    return reply.chunk;
+  }
+
+  async finish(): Promise<BodyHashes> {
+    if (this.#whole !== undefined) return (await this.#whole).hashes;
+    const reply = await must(this.#stream, 'a body has a chunk').ask({ kind: 'finish' }, []);
+    assert(reply.kind === 'finished', 'answers come in order');
+    this.abandon();
+    return reply.hashes;
+  }
+
+  abandon(): void {
+    this.#stream?.close();
+  }
+}
+
+/** The calling thread's end of a body's port. */
+class SealerStream {
+  readonly #port: MessageChannel['port1'];
+  readonly #asked: { resolve(reply: FromWorker): void; reject(error: Error): void }[] = [];
+  #failure: Error | undefined;
+
+  constructor(piscina: Piscina, options: OpenOptions) {
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.on('message', (reply: FromWorker) => {
+      if (reply.kind === 'failed') this.#fail(new Error(`sealing failed: ${reply.message}`));
+      else this.#asked.shift()?.resolve(reply);
+    });
+    const task = { options, port: port2 };
+    const ended = piscina.run(task, { name: 'sealStream', transferList: [port2] });
+    ended.then(
+      () => this.#fail(new Error('the sealer is closed')),
+      (error) => this.#fail(new Error('the codec thread has failed', { cause: error })),
+    );
+  }
+
+  ask(message: ToWorker, moved: ArrayBuffer[]): Promise<FromWorker> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ resolve, reject });
+      this.#port.postMessage(message, moved);
+    });
+  }
+
+  close(): void {
+    this.#port.close();
+    this.#fail(new Error('the sealer is closed'));
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    for (const { reject } of this.#asked.splice(0)) reject(error);
+    this.#port.close();
+  }
+}

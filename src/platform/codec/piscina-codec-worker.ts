@@ -1,0 +1,68 @@
+// What the codec pool's threads run. A body of one chunk is one call; a longer one is a task that lives as long as the
+// body, fed through a port of its own, so that its hash states stay on one thread. Waiting for a slow client costs a
+// task nothing: threads run many of them.
+import type { MessagePort } from 'node:worker_threads';
+import { move, transferableSymbol, valueSymbol } from 'piscina';
+import {
+  type BodyHashes,
+  createBodySealer,
+  type PlainChunk,
+  type SealerOptions,
+} from '../../base/crypto/body-sealer.ts';
+import type { SealedChunk } from '../../ports/codec-pool.ts';
+
+export type ToWorker = ({ kind: 'chunk' } & PlainChunk) | { kind: 'finish' };
+
+/** One for each message, in order. */
+export type FromWorker =
+  | { kind: 'sealed'; chunk: SealedChunk }
+  | { kind: 'finished'; hashes: BodyHashes }
+  | { kind: 'failed'; message: string };
+
+export interface WholeBody {
+  options: SealerOptions;
+  chunk: PlainChunk & { bytes: Uint8Array<ArrayBuffer> };
+}
+
+export interface SealedWhole extends SealedChunk {
+  hashes: BodyHashes;
+}
+
+/** A body of one chunk. */
+export function sealWhole({ options, chunk }: WholeBody): SealedWhole {
+  const sealer = createBodySealer(options);
+  const sealed: SealedWhole = { bytes: chunk.bytes, ...sealer.seal(chunk), hashes: sealer.finish() };
+  // Piscina unwraps it: the caller gets the value, its buffer having been moved.
+  return move({
+    [transferableSymbol]: [chunk.bytes.buffer],
+    [valueSymbol]: sealed,
+  }) as unknown as SealedWhole;
+}
+
+/** A body of many chunks. Resolves when the other side closes the port. */
+export function sealStream({ options, port }: { options: SealerOptions; port: MessagePort }): Promise<void> {
+  const sealer = createBodySealer(options);
+  port.on('message', (message: ToWorker) => {
+    try {
+      answer(message);
+    } catch (error) {
+      post({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, []);
+    }
+  });
+  return new Promise((resolve) => {
+    port.on('close', resolve);
+  });
+
+  function answer(message: ToWorker): void {
+    if (message.kind === 'finish') {
+      post({ kind: 'finished', hashes: sealer.finish() }, []);
+      return;
+    }
+    const bytes = message.bytes as Uint8Array<ArrayBuffer>;
+    post({ kind: 'sealed', chunk: { bytes, ...sealer.seal(message) } }, [bytes.buffer]);
+  }
+
+  function post(reply: FromWorker, moved: ArrayBuffer[]): void {
+    port.postMessage(reply, moved);
+  }
+}

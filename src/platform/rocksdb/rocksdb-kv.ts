@@ -1,0 +1,249 @@
+// The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
+// read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
+// The binding has no snapshots, no flush and no range delete inside a batch (L1 to L4), and its iterators seek on the
+// calling thread, when they are made as well: whichever thread rows are read by, a drive that hangs may stop this one. A table
+// of which a block is lost can be read around, and cleared without being read; but once it is to be merged with others the
+// database takes no more writes, neither then nor after it is opened again.
+import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
+import { must } from '../../base/assert.ts';
+import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { HangWatch } from '../disk/hang-watch.ts';
+import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { readAsync } from './rocksdb-async-reads.ts';
+import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
+import { toReadError } from './rocksdb-corruption.ts';
+import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
+import { RocksdbSpace } from './rocksdb-space.ts';
+
+export interface RocksdbKvOptions {
+  folder: string;
+  /** Fixed for the life of the folder, order included: `usage` tells of the first one (a limit of the binding). */
+  columns: Readonly<Record<string, RocksdbColumnOptions>>;
+  /** Takes back the ArrayBuffers of large values once they are written, so that warm memory is used again. */
+  onReleased?: (buffer: ArrayBuffer) => void;
+  /** Told of every write. */
+  onGroup?: (group: CommitGroup) => void;
+  /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
+  hangs?: HangWatch;
+  /** How many such databases this process has, each on a drive of its own; default 1. */
+  databaseCount?: number;
+}
+
+/** Why a folder could not be opened. `LOCKED`: another process, or another part of this one, has it open. */
+export class KvOpenError extends Error {
+  override name = 'KvOpenError';
+  readonly code: 'LOCKED' | 'CORRUPT' | 'FAILED';
+
+  constructor(code: KvOpenError['code'], message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+const BACKGROUND_THREADS = 2;
+/**
+ * Background threads are the process's, a quarter of them for flushes, without which a database takes no more writes. A drive
+ * that hangs holds one for each flush of its columns, three at most: with so many for each drive the others have some left.
+ */
+const THREADS_PER_DRIVE = 8;
+
+/**
+ * Open databases are kept here: the committer thread uses the same native object, and a collected owner would close
+ * it beneath that thread.
+ */
+const openDatabases = new Set<RocksLevel>();
+
+interface OpenColumn {
+  column: Column;
+  reads: RocksdbColumnOptions['reads'];
+}
+
+/** Opens or creates the folder. Throws {@link KvOpenError}. */
+export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
+  const { folder, onReleased, onGroup, hangs, databaseCount = 1 } = options;
+  const columns = planColumns(options.columns);
+  const threads = databaseCount > 1 ? THREADS_PER_DRIVE * databaseCount : BACKGROUND_THREADS;
+  const db = await openDatabase(folder, columns, threads);
+  openDatabases.add(db);
+  const starting = startCommitQueue({
+    handle: db.handle,
+    columns,
+    ...(onReleased === undefined ? {} : { onReleased }),
+    ...(onGroup === undefined ? {} : { onGroup }),
+    ...(hangs === undefined ? {} : { hangs, isStalled: () => areWritesStalled(db) }),
+  });
+  const queue = await starting.catch(async (error) => {
+    openDatabases.delete(db);
+    await db.close();
+    throw error;
+  });
+  const open = columns.map(({ name, nativeName, reads }): [string, OpenColumn] => {
+    return [name, { column: must(db.columns[nativeName], `column ${name}`), reads }];
+  });
+  const space = new RocksdbSpace({ db, columns, commit: (rows, how) => queue.commit(rows, how) });
+  return new RocksdbKv({ db, queue, space, columns: new Map(open) });
+}
+
+async function openDatabase(
+  folder: string,
+  columns: readonly ColumnPlan[],
+  parallelism: number,
+): Promise<RocksLevel> {
+  const db = new RocksLevel(folder);
+  try {
+    await db.open({
+      createIfMissing: true,
+      walCompression: false,
+      parallelism,
+      columns: Object.fromEntries(columns.map(({ nativeName, native }) => [nativeName, native])),
+    });
+  } catch (error) {
+    throw toOpenError(folder, error);
+  }
+  return db;
+}
+
+/** Stopped, or slowed down, until tables have been merged. */
+function areWritesStalled(db: RocksLevel): boolean {
+  const read = (property: string) => Number(db.getProperty(`rocksdb.${property}`));
+  return read('is-write-stopped') > 0 || read('actual-delayed-write-rate') > 0;
+}
+
+function toOpenError(folder: string, error: unknown): KvOpenError {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const nativeCode = (cause as { code?: string }).code;
+  const text = cause instanceof Error ? cause.message : String(cause);
+  if (nativeCode === 'LEVEL_LOCKED')
+    return new KvOpenError('LOCKED', `${folder} is in use by another process`, cause);
+  if (nativeCode === 'LEVEL_CORRUPTION')
+    return new KvOpenError('CORRUPT', `${folder} is damaged: ${text}`, cause);
+  return new KvOpenError('FAILED', `${folder} cannot be opened: ${text}`, cause);
+}
+
+class RocksdbKv implements KvPort {
+  readonly failed: Promise<Error>;
+  readonly #db: RocksLevel;
+  readonly #queue: CommitQueue;
+  readonly #space: RocksdbSpace;
+  readonly #columns: ReadonlyMap<string, OpenColumn>;
+  readonly #cursors = new Set<RocksCursor>();
+  /** Reads on the library's threads: the database may not close beneath them. */
+  readonly #asyncReads = new Set<Promise<unknown>>();
+  #isClosed = false;
+  #hasFailed = false;
+
+  constructor(parts: {
+    db: RocksLevel;
+    queue: CommitQueue;
+    space: RocksdbSpace;
+    columns: ReadonlyMap<string, OpenColumn>;
+  }) {
+    this.#db = parts.db;
+    this.#queue = parts.queue;
+    this.#space = parts.space;
+    this.#columns = parts.columns;
+    this.failed = parts.queue.failed;
+    this.failed.then(() => {
+      this.#hasFailed = true;
+    });
+  }
+
+  async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+    const { column: native, reads } = this.#column(column);
+    if (reads === 'sync') {
+      const options = { column: native, valueEncoding: 'buffer' } as const;
+      if (keys.length <= LIMITS.syncReadKeysMax) return this.#getManyHere(keys, options);
+      return this.#getManyAsync(keys, options);
+    }
+    // Nothing of such a column is cached, so the memory that was read into belongs to this value alone.
+    return this.#getManyAsync(keys, {
+      column: native,
+      valueEncoding: 'buffer',
+      fillCache: false,
+      unsafe: true,
+    });
+  }
+
+  async range(range: KvRange): Promise<KvRow[]> {
+    if (range.limit <= 0) return [];
+    const cursor = this.#openCursor(range);
+    try {
+      return await cursor.next(range.limit);
+    } finally {
+      cursor.close();
+    }
+  }
+
+  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
+    return this.#openCursor(bounds);
+  }
+
+  commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void> {
+    this.#space.note(rows);
+    return this.#queue.commit(rows, options);
+  }
+
+  clear(range: KvBounds): Promise<void> {
+    this.#space.noteCleared(range);
+    return this.#queue.clear(range);
+  }
+
+  usage(): { liveBytes: number; pendingReclaimBytes: number } {
+    if (this.#isClosed) throw new Error('the store is closed');
+    return this.#space.usage();
+  }
+
+  turnOver(signal: AbortSignal): Promise<boolean> {
+    return this.#space.turnOver(signal);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#space.stop();
+    const lateFailure = await this.#queue.stop();
+    await Promise.allSettled(this.#asyncReads);
+    await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
+    try {
+      await this.#db.close();
+    } catch (error) {
+      // A store whose writes have failed cannot end well either; who holds it has been told by `failed`.
+      if (!this.#hasFailed) throw error;
+    } finally {
+      openDatabases.delete(this.#db);
+    }
+    if (lateFailure !== undefined) throw lateFailure;
+  }
+
+  #column(name: string): OpenColumn {
+    if (this.#isClosed) throw new Error('the store is closed');
+    return must(this.#columns.get(name), `unknown column ${name}`);
+  }
+
+  #getManyHere(keys: readonly Uint8Array[], options: ReadOptions): (Uint8Array | undefined)[] {
+    try {
+      return this.#db._getManySync(keys, options);
+    } catch (error) {
+      throw toReadError(error);
+    }
+  }
+
+  #getManyAsync(keys: readonly Uint8Array[], options: ReadOptions): Promise<(Uint8Array | undefined)[]> {
+    const read = readAsync(this.#db, keys, options).catch((error: unknown) => {
+      throw toReadError(error);
+    });
+    this.#asyncReads.add(read);
+    const done = () => this.#asyncReads.delete(read);
+    read.then(done, done);
+    return read;
+  }
+
+  #openCursor(bounds: ScanBounds & { column: string; bytesMax?: number; keysOnly?: boolean }): RocksCursor {
+    const { column, reads } = this.#column(bounds.column);
+    const options = { ...bounds, column, isSync: reads === 'sync' };
+    const cursor = new RocksCursor(this.#db, options, () => this.#cursors.delete(cursor));
+    this.#cursors.add(cursor);
+    return cursor;
+  }
+}

@@ -1,0 +1,354 @@
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import { connect as connectSocket, createServer, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  type AddressBook,
+  createCounts,
+  createEvents,
+  makeCertificates,
+  nodeId,
+  openCredentials,
+  type RpcNode,
+  secretSecurity,
+  startRpcNode,
+} from '../../../tests/support/rpc-nodes.ts';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { must } from '../../base/assert.ts';
+import { Refusal } from '../../base/refusal.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { ShardCall, ShardCallHandler, ShardReply, Ticket } from '../../ports/shard-calls.ts';
+import { CallBroken } from '../../types/call-broken.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { systemClock, systemRandom } from '../system-clock.ts';
+import { createCallServer } from './call-server.ts';
+import { openStream } from './open-stream.ts';
+import { createPeerServer } from './peer-server.ts';
+import { startRpcServer } from './rpc-server.ts';
+import { CALLS, REPLICATE, RPC_VERSION, WINDOW_BYTES } from './wire.ts';
+
+const closers: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const [CALLER, CALLEE] = [nodeId(1), nodeId(2)];
+const credentials = await openCredentials(secretSecurity);
+const addresses: AddressBook = new Map();
+/** Of one caller each: a signal with thousands of listeners is slow. */
+const never = () => new AbortController().signal;
+const callOf = (body: unknown) =>
+  ({ kind: 'query', envelope: { shard: 1 }, name: 'get-version', body, budgetMs: 1 }) as const;
+const done = (value: unknown): ShardReply => ({ kind: 'done', value, timeMs: 1 });
+
+function handlerOf(handle: (call: ShardCall) => Promise<ShardReply>): ShardCallHandler {
+  return { ticket: () => ({ processId: 'p', monotonicMs: 1, wallMs: 0 }), handle };
+}
+
+async function start(options: {
+  nodeId: string;
+  handler?: ShardCallHandler;
+  clock?: ClockPort;
+}): Promise<RpcNode & { end(): Promise<void> }> {
+  const node = await startRpcNode({ ...options, credentials, addresses });
+  let ending: Promise<void> | undefined;
+  const end = () => {
+    ending ??= node.close();
+    return ending;
+  };
+  closers.push(end);
+  return { ...node, end };
+}
+
+/** A member's bare stream, to send what no client of ours would. */
+async function openBare<Out, In>(method: Parameters<typeof openStream<Out, In>>[0]['method']) {
+  const address = must(addresses.get(CALLEE), 'the node listens');
+  const self = { clusterId: 'c'.repeat(32), nodeId: CALLER };
+  const deps = { self, credentials, clock: systemClock, random: systemRandom };
+  const opened = await openStream({ method, node: CALLEE, address }, deps, never());
+  closers.push(opened.close);
+  opened.stream.resume();
+  return opened;
+}
+
+test('a call that waits for its connection grows old meanwhile (R48)', async () => {
+  const tickets: Pick<Ticket, 'monotonicMs' | 'wallMs'>[] = [];
+  const handle = async ({ body, ticket }: ShardCall) => {
+    const { monotonicMs, wallMs } = ticket;
+    tickets.push({ monotonicMs, wallMs });
+    return done(body);
+  };
+  await start({ nodeId: CALLEE, handler: handlerOf(handle) });
+  const clock = createManualClock(0);
+  const caller = await start({ nodeId: CALLER, clock });
+  const first = caller.calls.call(CALLEE, callOf(1), never());
+  clock.advance(LIMITS.rpcConnectMaxMs / 2);
+  await first;
+  await caller.calls.call(CALLEE, callOf(2), never());
+  // By both clocks: one that stayed behind the other would be taken for a clock that was set back.
+  const waitedMs = LIMITS.rpcConnectMaxMs / 2;
+  expect(tickets).toEqual([
+    { monotonicMs: 1 - waitedMs, wallMs: -waitedMs },
+    { monotonicMs: 1, wallMs: 0 },
+  ]);
+});
+
+describe('calls', () => {
+  test('that are under way when the node ends are answered first', async () => {
+    const reply = Promise.withResolvers<ShardReply>();
+    const arrived = Promise.withResolvers<void>();
+    const handler = handlerOf(() => {
+      arrived.resolve();
+      return reply.promise;
+    });
+    const callee = await start({ nodeId: CALLEE, handler });
+    const caller = await start({ nodeId: CALLER });
+    const call = caller.calls.call(CALLEE, callOf(1), never());
+    await arrived.promise;
+    const ended = callee.end();
+    reply.resolve(done('late'));
+    expect(await call).toEqual(done('late'));
+    await ended;
+    await expect(caller.calls.call(CALLEE, callOf(2), never())).rejects.toThrow(CallBroken);
+  });
+
+  test('are unknown when the node ends and they do not', async () => {
+    const clock = createManualClock(0);
+    const arrived = Promise.withResolvers<void>();
+    const handler = handlerOf(() => {
+      arrived.resolve();
+      return new Promise(() => undefined);
+    });
+    const callee = await start({ nodeId: CALLEE, handler, clock });
+    const caller = await start({ nodeId: CALLER });
+    const call = caller.calls.call(CALLEE, callOf(1), never());
+    await arrived.promise;
+    const ended = callee.end();
+    clock.advance(LIMITS.rpcDrainMaxMs);
+    await expect(call).rejects.toMatchObject({ name: 'CallBroken', wasSent: true });
+    await ended;
+  });
+
+  test('whose handler fails are unknown, and told of', async () => {
+    const callee = await start({
+      nodeId: CALLEE,
+      handler: handlerOf(({ body }) => {
+        if (body === 'reject') return Promise.reject(new Error('broken'));
+        return Promise.resolve(done(Buffer.alloc(LIMITS.rpcMessageBytesMax)));
+      }),
+    });
+    const caller = await start({ nodeId: CALLER });
+    for (const body of ['reject', 'too large a reply']) {
+      expect(await caller.calls.call(CALLEE, callOf(body), never())).toEqual({ kind: 'unknown' });
+    }
+    expect(callee.events.map(({ event }) => event)).toEqual(['shard-call-failed', 'shard-call-failed']);
+  });
+
+  test('beyond what a node takes at once are answered busy, without being evaluated', async () => {
+    let evaluatedCount = 0;
+    const gate = Promise.withResolvers<ShardReply>();
+    const handler = handlerOf(({ body }) => {
+      if (body === 'first') return Promise.resolve(done(1));
+      evaluatedCount++;
+      return gate.promise;
+    });
+    await start({ nodeId: CALLEE, handler });
+    const caller = await start({ nodeId: CALLER });
+    await caller.calls.call(CALLEE, callOf('first'), never());
+    const over = 50;
+    let busyCount = 0;
+    const calls = Array.from({ length: LIMITS.callsInFlightMax + over }, async (_, index) => {
+      const { kind } = await caller.calls.call(CALLEE, callOf(index), never());
+      if (kind === 'busy' && ++busyCount === over) gate.resolve(done(1));
+      return kind;
+    });
+    const kinds = await Promise.all(calls);
+    expect(kinds.filter((kind) => kind === 'busy')).toHaveLength(over);
+    expect(evaluatedCount).toBe(LIMITS.callsInFlightMax);
+  });
+
+  test('beyond what waits for a node are answered busy, and never sent', async () => {
+    let servedCount = 0;
+    const handler = handlerOf(async () => {
+      servedCount++;
+      return done(1);
+    });
+    await start({ nodeId: CALLEE, handler });
+    const caller = await start({ nodeId: CALLER });
+    await caller.calls.call(CALLEE, callOf(0), never());
+    const body = Buffer.alloc(LIMITS.callQueueBytesMax / 4);
+    const replies = await Promise.all(
+      Array.from({ length: 6 }, () => caller.calls.call(CALLEE, callOf(body), never())),
+    );
+    expect(replies.map(({ kind }) => kind)).toEqual(['done', 'done', 'done', 'busy', 'busy', 'busy']);
+    expect(servedCount).toBe(4);
+  });
+
+  test('larger than a message are a mistake of the caller', async () => {
+    await start({ nodeId: CALLEE, handler: handlerOf(async () => done(1)) });
+    const caller = await start({ nodeId: CALLER });
+    const body = Buffer.alloc(LIMITS.rpcMessageBytesMax);
+    await expect(caller.calls.call(CALLEE, callOf(body), never())).rejects.toThrow('fits into a message');
+  });
+
+  test('that were given up before they left are not sent', async () => {
+    const bodies: unknown[] = [];
+    const handler = handlerOf(async ({ body }) => {
+      bodies.push(body);
+      return done(body);
+    });
+    await start({ nodeId: CALLEE, handler });
+    const caller = await start({ nodeId: CALLER });
+    // While the connection is made, and once more on an open one.
+    for (const body of ['first', 'second']) {
+      const leaving = new AbortController();
+      const call = caller.calls.call(CALLEE, callOf(body), leaving.signal);
+      leaving.abort();
+      await expect(call).rejects.toMatchObject({ wasSent: false });
+      await caller.calls.call(CALLEE, callOf(`after ${body}`), never());
+    }
+    expect(bodies).toEqual(['after first', 'after second']);
+  });
+});
+
+describe('a member that sends what cannot be read', () => {
+  test.each([
+    ['a call of no MessagePack', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([0xd9])] }],
+    ['what is no call', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([1])] }],
+    ['calls without numbers', { version: RPC_VERSION, numbers: [], payloads: [Buffer.from([1])] }],
+    ['a frame of another version', { version: RPC_VERSION + 1, numbers: [], payloads: [] }],
+  ])('loses its stream: %s', async (_, frame) => {
+    const callee = await start({ nodeId: CALLEE });
+    const { stream, ended } = await openBare(CALLS);
+    stream.write(frame);
+    expect(await ended).toBe('INVALID_ARGUMENT: the frame cannot be read');
+    expect(callee.events.map(({ event }) => event)).toEqual(['call-frame-unreadable']);
+  });
+
+  test.each([
+    ['a message of no MessagePack', { version: RPC_VERSION, payloads: [Buffer.from([0xd9])] }],
+    ['what is no message', { version: RPC_VERSION, payloads: [Buffer.from([1])] }],
+    ['a frame of another version', { version: RPC_VERSION + 1, payloads: [] }],
+  ])('loses its stream between replicas: %s', async (_, frame) => {
+    const callee = await start({ nodeId: CALLEE });
+    const { stream, ended } = await openBare(REPLICATE);
+    stream.write(frame);
+    expect(await ended).toBe('INVALID_ARGUMENT: the frame cannot be read');
+    expect(callee.events.map(({ event }) => event)).toEqual(['replica-frame-unreadable']);
+  });
+});
+
+test('of two streams of one replica node the newer counts', async () => {
+  const callee = await start({ nodeId: CALLEE });
+  const older = await openBare(REPLICATE);
+  await openBare(REPLICATE);
+  expect(await older.ended).toBe('ABORTED: replaced by a newer stream');
+  expect(callee.events.map(({ event }) => event)).toEqual(['replica-stream-replaced']);
+});
+
+test('the windows of its connections hold several frames', async () => {
+  await start({ nodeId: CALLEE });
+  const session = connect(`http://${addresses.get(CALLEE)}`);
+  closers.push(() => session.destroy());
+  while (session.remoteSettings?.initialWindowSize !== WINDOW_BYTES) await once(session, 'remoteSettings');
+  // Said on its own, and nothing tells when it has come.
+  while (session.state.remoteWindowSize !== WINDOW_BYTES)
+    await new Promise((resolve) => setImmediate(resolve));
+});
+
+describe('connections of strangers', () => {
+  async function connectTo(address: string): Promise<Socket> {
+    const socket = connectSocket(Number(address.split(':')[1]), '127.0.0.1').resume();
+    closers.push(() => void socket.destroy());
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  test('are no more than a node has files to spare for', async () => {
+    await start({ nodeId: CALLEE });
+    const address = must(addresses.get(CALLEE), 'the node listens');
+    const closed: Socket[] = [];
+    const open: Socket[] = [];
+    for (let count = 0; count < LIMITS.rpcConnectionsMax; count++) open.push(await connectTo(address));
+    for (const socket of open) socket.on('close', () => closed.push(socket));
+    await once(await connectTo(address), 'close');
+    expect(closed).toEqual([]);
+    // With room again members come in.
+    open[0]?.destroy();
+    const caller = await start({ nodeId: CALLER });
+    const call = () => caller.calls.call(CALLEE, callOf(1), never()).catch(() => undefined);
+    while ((await call()) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+
+  test('end when they do not show a certificate in time', async () => {
+    const made = await makeCertificates();
+    closers.push(made.remove);
+    const own = await openCredentials(made.security);
+    closers.push(own.close);
+    const book: AddressBook = new Map();
+    const node = await startRpcNode({ nodeId: CALLEE, credentials: own, addresses: book });
+    closers.push(node.close);
+    const silent = await connectTo(must(book.get(CALLEE), 'the node listens'));
+    const openedAtMs = performance.now();
+    await once(silent, 'close');
+    expect(performance.now() - openedAtMs).toBeLessThan(2 * LIMITS.rpcConnectMaxMs);
+  });
+});
+
+test('a port that is taken is refused with words', async () => {
+  await start({ nodeId: CALLEE });
+  const port = Number(addresses.get(CALLEE)?.split(':')[1]);
+  const deps = {
+    clock: systemClock,
+    random: systemRandom,
+    log: createEvents().log,
+    telemetry: createCounts(),
+  };
+  const second = startRpcServer({
+    ...deps,
+    self: { clusterId: 'c', nodeId: CALLER },
+    listen: { host: '127.0.0.1', port },
+    credentials,
+    calls: createCallServer({ ...deps, handler: handlerOf(async () => done(1)) }),
+    peers: createPeerServer(deps),
+  });
+  await expect(second).rejects.toThrow(Refusal);
+  await expect(second).rejects.toThrow(`cannot listen on 127.0.0.1:${port}: another program listens there`);
+});
+
+test('a node that does not answer is given up in time, and waited for longer each time', async () => {
+  // Accepts connections, and never says anything.
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  closers.push(() => void silent.close());
+  const address = silent.address();
+  addresses.set(CALLEE, `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`);
+  const clock = createManualClock(0);
+  const caller = await start({ nodeId: CALLER, clock });
+  const waits: number[] = [];
+  for (let attempt = 0; attempt < 8; attempt++) {
+    const call = caller.calls.call(CALLEE, callOf(1), never());
+    clock.advance(LIMITS.rpcConnectMaxMs);
+    await expect(call).rejects.toThrow('no answer in time');
+    let waitedMs = 0;
+    // Within its back-off a call fails at once: nothing is tried.
+    for (; waitedMs < 2 * LIMITS.rpcBackoffMaxMs; waitedMs++) {
+      const leaving = new AbortController();
+      const probe = caller.calls
+        .call(CALLEE, callOf(1), leaving.signal)
+        .catch((error: Error) => error.message);
+      leaving.abort();
+      if ((await probe) === 'the caller waits no longer') break;
+      clock.advance(1);
+    }
+    waits.push(waitedMs);
+    clock.advance(LIMITS.rpcConnectMaxMs);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    clock.advance(LIMITS.rpcBackoffMaxMs);
+  }
+  expect(waits[0]).toBeGreaterThanOrEqual(LIMITS.rpcBackoffMinMs / 2);
+  expect(waits[0]).toBeLessThanOrEqual(LIMITS.rpcBackoffMinMs + 1);
+  expect(Math.max(...waits)).toBeGreaterThanOrEqual(LIMITS.rpcBackoffMaxMs / 2);
+  expect(Math.max(...waits)).toBeLessThanOrEqual(LIMITS.rpcBackoffMaxMs + 1);
+  expect(caller.events.filter(({ event }) => event === 'rpc-down')).toHaveLength(1);
+});

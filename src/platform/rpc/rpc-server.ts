@@ -1,0 +1,152 @@
+// The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
+// headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
+import type { Http2Server } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
+import { must } from '../../base/assert.ts';
+import { within } from '../../base/async/within.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { hostPortText } from '../../base/text/host-port.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { NodeId } from '../../ports/replication.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { type Admission, createAdmission, type Member } from './admission.ts';
+import type { CallServer } from './call-server.ts';
+import type { RpcCredentials } from './credentials.ts';
+import type { PeerServer } from './peer-server.ts';
+import { CALLS, CONNECTION_OPTIONS, METADATA_SERVICE, REPLICATE, WINDOW_BYTES } from './wire.ts';
+
+export interface RpcServerDeps {
+  self: Member;
+  /** Port 0 takes a free one. */
+  listen: { host: string; port: number };
+  /** What others are told instead of the address that is listened on. */
+  advertise?: string | undefined;
+  credentials: RpcCredentials;
+  calls: CallServer;
+  peers: PeerServer;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+}
+
+export interface RpcServer {
+  readonly port: number;
+  /** Takes no more calls, lets those under way be answered for a while, and ends all connections. */
+  close(): Promise<void>;
+}
+
+/** Rejects with a {@link Refusal} when the address may not be listened on, or cannot be. */
+export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
+  const { listen, credentials, calls, peers, clock } = deps;
+  credentials.checkHost(listen.host);
+  const server = new Server({
+    ...CONNECTION_OPTIONS,
+    'grpc.max_concurrent_streams': LIMITS.rpcStreamsPerConnectionMax,
+    'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
+  });
+  let address = deps.advertise ?? '';
+  const noteRefusal = createRefusalNotes(deps);
+  const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
+  server.addService(METADATA_SERVICE, {
+    [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
+    [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
+      peers.serve(stream, from),
+    ),
+  });
+  const port = await bind(server, listen, credentials);
+  address = deps.advertise ?? hostPortText({ host: listen.host, port });
+  setUpConnections(server, noteRefusal);
+  return {
+    port,
+    async close() {
+      await within(calls.drain(), LIMITS.rpcDrainMaxMs, clock);
+      calls.close();
+      peers.close();
+      // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
+      server.drain(hostPortText({ host: listen.host, port }), CUT_AFTER_MS);
+      server.forceShutdown();
+    },
+  };
+}
+
+/**
+ * What the library has no options for: how many connections there may be, and, as its clients have it, the window. Without
+ * that a frame of 256 KiB waits four times for its sender to hear that there is room, and messages of 1 MiB travel at half
+ * the rate.
+ */
+function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
+  const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
+  for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
+    listening.maxConnections = LIMITS.rpcConnectionsMax;
+    listening.on('tlsClientError', (error: Error, { remoteAddress = '' }: TLSSocket) =>
+      noteRefusal({ host: remoteAddress, reason: error.message }),
+    );
+    listening.on('session', (session) => {
+      session.setLocalWindowSize(WINDOW_BYTES);
+      session.settings({ initialWindowSize: WINDOW_BYTES });
+    });
+  }
+}
+
+/** Of a connection whose streams have been told to end. */
+const CUT_AFTER_MS = 100;
+
+function bind(
+  server: Server,
+  { host, port }: RpcServerDeps['listen'],
+  credentials: RpcCredentials,
+): Promise<number> {
+  const address = hostPortText({ host, port });
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, credentials.forServer(), (error, bound) => {
+      if (error === null) resolve(bound);
+      else {
+        const why = error.message.includes('EADDRINUSE') ? 'another program listens there' : error.message;
+        reject(new Refusal(`cannot listen on ${address}: ${why}`));
+      }
+    });
+  });
+}
+
+/** Refusals of one kind from one address are written to the log this often. */
+const REFUSAL_LOG_EVERY_MS = 60_000;
+const REFUSALS_KEPT = 256;
+
+type NoteRefusal = (refusal: { host: string; path?: string; reason: string }) => void;
+
+function createRefusalNotes({ clock, log, telemetry }: RpcServerDeps): NoteRefusal {
+  const toldAtMs = new BoundedMap<string, number>(REFUSALS_KEPT);
+  return (refusal) => {
+    telemetry.count('holdfast_rpc_refused_total');
+    const key = `${refusal.host} ${refusal.reason}`;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
+    toldAtMs.set(key, nowMs);
+    log.warn(refusal, 'rpc-refused');
+  };
+}
+
+function createDoor(admission: Admission, noteRefusal: NoteRefusal) {
+  return <Request, Response>(
+    path: string,
+    serve: (stream: ServerDuplexStream<Request, Response>, caller: NodeId) => void,
+  ) => {
+    return (stream: ServerDuplexStream<Request, Response>): void => {
+      const decision = admission.decide(path, stream.metadata);
+      if (decision.kind === 'admitted') {
+        stream.sendMetadata(decision.headers);
+        serve(stream, decision.caller);
+        return;
+      }
+      const { code, reason, trailers } = decision;
+      const peer = stream.getPeer();
+      if (!decision.isChallenge) noteRefusal({ host: peer.slice(0, peer.lastIndexOf(':')), path, reason });
+      const refusal: StatusObject = { code, details: reason, metadata: trailers };
+      stream.emit('error', refusal);
+    };
+  };
+}

@@ -1,0 +1,66 @@
+// The log: one JSON line each on standard output, with time, level, event and fields, written by pino.
+// Which events there are is decided where they happen; requests are logged by the gateway's access record.
+import { type DestinationStream, destination, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import { Refusal } from '../../base/refusal.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+
+interface Destination extends DestinationStream {
+  flush?(whenDone: () => void): void;
+  flushSync?(): void;
+}
+
+export interface JsonLogOptions {
+  /** Least severe level to write. */
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** Default: standard output, written from the event loop without blocking it. */
+  readonly destination?: Destination;
+}
+
+export interface JsonLog extends Logger {
+  /** Resolves when all lines are written out, in their order; for the end of a process. */
+  flush(): Promise<void>;
+  /** Writes out at once what waits in memory, past a line that is on its way: for a process that must not wait. */
+  flushNow(): void;
+}
+
+/** Fields that would hold a secret if a caller forgot himself. Of the line itself only: deeper ones cost 9 us a line. */
+const SECRET_FIELDS = ['secretKey', 'authorization', 'password', 'masterKey'];
+
+/** Less than any line, so that none waits for more; without a length the stream would not tell when it has written all. */
+const LINE_BYTES_MIN = 1;
+
+export function createJsonLog(options: JsonLogOptions): JsonLog {
+  const stdout: Destination =
+    options.destination ?? destination({ dest: 1, sync: false, minLength: LINE_BYTES_MIN });
+  const log = pino(
+    {
+      level: options.level,
+      messageKey: 'event',
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (level) => ({ level }) },
+      serializers: { err: describeError },
+      redact: { paths: SECRET_FIELDS, censor: '(secret)' },
+    },
+    stdout,
+  );
+  return {
+    debug: (fields, event) => log.debug(fields, event),
+    info: (fields, event) => log.info(fields, event),
+    warn: (fields, event) => log.warn(fields, event),
+    error: (fields, event) => log.error(fields, event),
+    flush: () =>
+      new Promise((resolve) => {
+        // A closed pipe does not keep the process from ending: there is nobody to tell.
+        if (stdout.flush === undefined) resolve();
+        else stdout.flush(() => resolve());
+      }),
+    flushNow: () => stdout.flushSync?.(),
+  };
+}
+
+/** A Refusal is about what was asked for: where in the program it was found says nothing to whoever reads it. */
+function describeError(error: unknown): unknown {
+  if (error instanceof Refusal) return { type: 'Refusal', message: error.message };
+  return stdSerializers.err(error as Error);
+}

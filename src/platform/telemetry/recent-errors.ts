@@ -1,0 +1,41 @@
+// Remembers the last errors that went to the log, so that the operator sees them without reading it. In memory only. What
+// is logged again and again is kept once, or a client that repeats a request would push out all others.
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+
+const KEPT = 20;
+
+export interface RecentError {
+  /** ISO 8601. */
+  at: string;
+  event: string;
+  message: string;
+  /** How often it has been logged since it was first kept; `at` is the last time. */
+  count: number;
+}
+
+export interface RecentErrors extends Logger {
+  /** Newest first. */
+  recent(): readonly RecentError[];
+}
+
+/** A log that passes everything on to `log`. */
+export function rememberErrors(log: Logger, clock: Pick<ClockPort, 'wallMs'>): RecentErrors {
+  const kept: RecentError[] = [];
+  return {
+    debug: (fields, event) => log.debug(fields, event),
+    info: (fields, event) => log.info(fields, event),
+    warn: (fields, event) => log.warn(fields, event),
+    error(fields, event) {
+      const { err } = fields as { err?: unknown };
+      const message = err instanceof Error ? err.message : JSON.stringify(fields);
+      const same = kept.findIndex((known) => known.event === event && known.message === message);
+      const before = same === -1 ? [] : kept.splice(same, 1);
+      const count = 1 + (before[0]?.count ?? 0);
+      kept.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message, count });
+      kept.length = Math.min(kept.length, KEPT);
+      log.error(fields, event);
+    },
+    recent: () => [...kept],
+  };
+}

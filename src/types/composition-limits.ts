@@ -1,0 +1,64 @@
+// The numbers of compositions, appends and the folding of small pieces: a part of LIMITS (limits.ts), which has their
+// relations to others.
+import { assert } from '../base/assert.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const COMPOSITION_LIMITS = {
+  /** service 8: original data objects in one composed object; appends of one object. */
+  composeOriginalsMax: 32,
+  appendCountMax: 1023,
+  /** extensions 6: of each original data object at least so much is charged. */
+  chargedBytesMin: 4 * KiB,
+  /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
+  composeSegmentsMax: 20_000,
+  composeBodyBytesMax: 256 * KiB,
+  /** Objects that a gateway remembers from its last appends. */
+  recentAppendsMax: 1024,
+  /** An append that is this small goes into the blob of those before it; one blob takes so many of them, and so much. */
+  grownPieceBytesMax: 16 * KiB,
+  grownPiecesMax: 64,
+  grownBlobBytesMax: 64 * KiB,
+  /** Small pieces that lie one behind the other, before they are folded into one. */
+  foldPiecesMin: 16,
+  foldPiecesMax: 256,
+  /** A piece that is this large stays as it is. */
+  foldPieceBytesMax: 1 * MiB,
+  /** Of what several pieces become. */
+  foldedBytesMax: 4 * MiB,
+  /** Blobs that a folded one notes that its bytes came from, 24 bytes each in its row. */
+  foldedRangesMax: 1024,
+  /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
+  foldGrowthMin: 4,
+  /** The same where somebody reads them. */
+  foldReadPiecesMin: 8,
+  foldReadGrowthMin: 2,
+  /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
+  foldsWaitingMax: 256,
+  /** Of an object whose fold has failed, and of all once so many have failed one after the other. */
+  foldRestMs: 60_000,
+  foldFailuresInARowMax: 3,
+  /** Objects that rest, of one gateway. */
+  foldsRestingMax: 1024,
+  /** Of bodies that lie with their metadata: asked for in one call. */
+  bodiesPerCallBytesMax: 256 * KiB,
+  bodiesPerCallMax: 256,
+} as const;
+
+assert(
+  COMPOSITION_LIMITS.foldGrowthMin < COMPOSITION_LIMITS.foldPiecesMin &&
+    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.foldPiecesMax,
+  'pieces of one size are folded',
+);
+assert(
+  COMPOSITION_LIMITS.grownPieceBytesMax < COMPOSITION_LIMITS.grownBlobBytesMax &&
+    COMPOSITION_LIMITS.grownBlobBytesMax <= COMPOSITION_LIMITS.bodiesPerCallBytesMax &&
+    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.grownPiecesMax,
+  'a blob of pieces takes several, is read by one call, and is worth folding when it is full',
+);
+assert(
+  COMPOSITION_LIMITS.foldPiecesMax <= COMPOSITION_LIMITS.foldedRangesMax,
+  'what was folded notes each piece that it was made of',
+);
+assert(COMPOSITION_LIMITS.foldPieceBytesMax < COMPOSITION_LIMITS.foldedBytesMax, 'two pieces can be folded');

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { must } from '../base/assert.ts';
+import {
+  boundRanges,
+  COPIES_UNKNOWN,
+  debtOfBirth,
+  gatherPlaces,
+  mergeDebts,
+  mergeRanges,
+  rangedChunks,
+  wholeRange,
+} from './debts.ts';
+import { LIMITS } from './limits.ts';
+
+const range = (from: number, to: number, ...holders: string[]) => ({ from, to, holders });
+
+describe('the places of a new blob', () => {
+  test('neighbours with the same holders are one range; the oldest map counts', () => {
+    const placed = gatherPlaces([
+      { mapVersion: 4 },
+      { mapVersion: 4, holders: ['b', 'a'] },
+      { mapVersion: 3, holders: ['a', 'b'] },
+      { mapVersion: 4, holders: ['a'] },
+    ]);
+    expect(placed).toEqual({
+      ...{ mapVersion: 3, newestVersion: 4 },
+      ranges: [range(1, 3, 'a', 'b'), range(3, 4, 'a')],
+      copies: 1,
+    });
+  });
+
+  test('are unknown where there is no map', () => {
+    expect(gatherPlaces([undefined, undefined])).toBeUndefined();
+    expect(gatherPlaces([])).toBeUndefined();
+  });
+
+  test('of 5,000 chunks, each elsewhere, take a bounded record', () => {
+    const holders = (at: number) => [`disk-${at % 40}`, 'a'];
+    const places = Array.from({ length: 5000 }, (_, at) => ({ mapVersion: 1, holders: holders(at) }));
+    const [only, ...others] = gatherPlaces(places)?.ranges ?? [];
+    expect([only?.from, only?.to, others]).toEqual([0, 5000, []]);
+    expect(only?.holders.length).toBe(LIMITS.debtHoldersMax);
+  });
+
+  test('of many chunks owe by the one with fewest copies, though their ranges were joined', () => {
+    const pairs = ['ab', 'bc', 'ac', 'ad'];
+    const places = Array.from({ length: 40 }, (_, at) => ({
+      mapVersion: 1,
+      holders: [...(pairs[at % 4] ?? '')],
+    }));
+    const debt = debtOfBirth(must(gatherPlaces(places), 'there is a map'), {
+      auditedFrom: 1,
+      chunkCount: 40,
+    });
+    expect(debt).toEqual({ copies: 2, ranges: [range(0, 40, ...'abcd')], mapVersion: 1 });
+  });
+});
+
+describe('what a birth owes', () => {
+  const chunkCount = 8;
+  test('nothing, when all is on its owners by the map of the audit', () => {
+    expect(
+      debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount }),
+    ).toBeUndefined();
+  });
+
+  test('by the chunk with fewest copies', () => {
+    const ranges = [range(0, 2, 'a', 'b'), range(5, 6, 'a')];
+    expect(debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges }, { auditedFrom: 5, chunkCount })).toEqual({
+      copies: 1,
+      ranges,
+      mapVersion: 5,
+    });
+  });
+
+  test('all of it, when it was written by a map before the audit', () => {
+    const old = debtOfBirth(
+      { mapVersion: 4, newestVersion: 5, ranges: [range(2, 3, 'a', 'b')] },
+      { auditedFrom: 5, chunkCount },
+    );
+    expect(old).toEqual({
+      copies: 2,
+      ranges: [range(0, 2), range(2, 3, 'a', 'b'), range(3, 8)],
+      mapVersion: 5,
+    });
+    const whole = debtOfBirth(
+      { mapVersion: 4, newestVersion: 5, ranges: [] },
+      { auditedFrom: 5, chunkCount },
+    );
+    expect(whole).toEqual({ copies: COPIES_UNKNOWN, ranges: wholeRange(8), mapVersion: 5 });
+  });
+});
+
+describe('debts together', () => {
+  test('keep the fewest copies and all holders', () => {
+    const debt = mergeDebts(
+      { copies: 2, ranges: [range(0, 4, 'a', 'b')], mapVersion: 3 },
+      { copies: 1, ranges: [range(2, 6, 'c')], mapVersion: 2 },
+    );
+    expect(debt).toEqual({
+      mapVersion: 3,
+      copies: 1,
+      ranges: [range(0, 2, 'a', 'b'), range(2, 4, 'a', 'b', 'c'), range(4, 6, 'c')],
+    });
+  });
+
+  test('leave gaps as they are', () => {
+    const merged = mergeRanges([range(0, 1, 'a')], [range(5, 6, 'a')]);
+    expect([merged, rangedChunks(merged)]).toEqual([[range(0, 1, 'a'), range(5, 6, 'a')], 2]);
+  });
+
+  test('too many ranges become one', () => {
+    const many = Array.from({ length: LIMITS.debtRangesMax + 1 }, (_, at) =>
+      range(2 * at, 2 * at + 1, `${at}`),
+    );
+    expect(boundRanges(many)).toHaveLength(1);
+    expect(boundRanges(many.slice(1))).toHaveLength(LIMITS.debtRangesMax);
+  });
+});

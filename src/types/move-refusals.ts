@@ -1,0 +1,46 @@
+// Why nothing of a key was renamed, and what a client is told of it: code and text of an Error element (extensions 2.1).
+import { unreachable } from '../base/assert.ts';
+import { ERRORS, type ErrorCode } from './errors.ts';
+import { LIMITS } from './limits.ts';
+import type { VersionId } from './names.ts';
+
+export type MoveRefusal =
+  | { kind: 'no-such-key' }
+  /** An object is under the destination, or one of its versions would be lost there. */
+  | { kind: 'exists' }
+  | { kind: 'blocked'; versionId: VersionId }
+  /** More than one entry may hold. */
+  | { kind: 'too-many-versions' }
+  /** It is the source or destination of a rename that takes several entries. */
+  | { kind: 'being-renamed' }
+  | { kind: 'key-too-long' }
+  | { kind: 'source-condition' | 'target-condition'; condition: string };
+
+export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; message: string } {
+  const code = codeOf(refusal);
+  if (refusal.kind !== 'too-many-versions') return { code, message: ERRORS[code].message };
+  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected.`;
+  return { code, message };
+}
+
+function codeOf(refusal: MoveRefusal): ErrorCode {
+  switch (refusal.kind) {
+    case 'no-such-key':
+      return 'NoSuchKey';
+    case 'exists':
+      return 'ObjectAlreadyExists';
+    case 'blocked':
+      return 'AccessDenied';
+    case 'too-many-versions':
+      return 'InvalidRequest';
+    case 'being-renamed':
+      return 'OperationAborted';
+    case 'key-too-long':
+      return 'KeyTooLongError';
+    case 'source-condition':
+    case 'target-condition':
+      return 'PreconditionFailed';
+    default:
+      return unreachable(refusal);
+  }
+}

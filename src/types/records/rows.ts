@@ -1,0 +1,276 @@
+// The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/keyspace.ts.
+import { defineRecord } from '../../base/record-codec.ts';
+import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
+import type { Debt } from '../debts.ts';
+import type { ETag } from '../etag.ts';
+import type {
+  AccountId,
+  BlobId,
+  BucketId,
+  BucketName,
+  JobId,
+  LinkId,
+  ObjectKey,
+  OutboxId,
+  UploadId,
+  VersionId,
+} from '../names.ts';
+import type { Tag } from '../tags.ts';
+import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
+
+/** extensions 1.4: trial, paid, suspended. */
+export type AccountState = 'trial' | 'paid' | 'suspended';
+
+export interface AccountRecord {
+  accountId: AccountId;
+  name: string;
+  email: string;
+  /** 64 hex digits: the ID of Owner elements. */
+  canonicalId: string;
+  state: AccountState;
+  bucketsMax: number;
+  bucketCount: number;
+  createdAtMs: number;
+  /** The operator's account; in S3 an ordinary one. */
+  isRoot: boolean;
+}
+export const accountCodec = defineRecord<AccountRecord>({ name: 'account', version: 1 });
+
+export interface AccessKeyRecord {
+  accessKey: string;
+  accountId: AccountId;
+  /** The secret key, sealed by the master key, because SigV4 needs it in the clear. */
+  sealedSecret: WrappedKek;
+  createdAtMs: number;
+  /** Requests that it signs are refused as if it were not there. */
+  isDisabled?: true;
+}
+export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
+
+/** A change of identities, kept for gateways that have cached them (R46). */
+export interface IdentityChangeRecord {
+  accountId: AccountId;
+  /** Hex, random: the same number means the same change only with the same mark. */
+  mark: string;
+}
+export const identityChangeCodec = defineRecord<IdentityChangeRecord>({
+  name: 'identity-change',
+  version: 1,
+});
+
+/** A rename under way, as both of its names have it (R43). */
+export interface NameChange {
+  /** The other one of the two names. */
+  other: BucketName;
+  /** Of the bucket's names in its home: the one that this rename ends. */
+  nameEpoch: number;
+  /** The outbox item that brings it to its end, and tells this rename from all others. */
+  itemId: OutboxId;
+}
+
+/**
+ * A bucket's name in the system shard (R41-R43). `creating` counts as absent for readers; which of a `leaving` and an
+ * `entering` name the bucket bears, its home alone knows.
+ */
+export interface NameRecord {
+  state: 'creating' | 'active' | 'entering' | 'leaving';
+  bucketId: BucketId;
+  homeShard: number;
+  owner: AccountId;
+  /** Of the bucket, whatever its names since. */
+  createdAtMs: number;
+  /** Present while `entering` or `leaving`. */
+  change?: NameChange;
+}
+export const nameCodec = defineRecord<NameRecord>({ name: 'name', version: 1 });
+
+/** A bucket in its home shard: the only authority on the name it bears (R43) and on its settings. */
+export interface BucketRecord {
+  bucketId: BucketId;
+  name: BucketName;
+  /** Counts what was decided about its name, refusals too: each rename is decided once (R43). */
+  nameEpoch: number;
+  owner: AccountId;
+  state: 'open' | 'closing' | 'deleted';
+  createdAtMs: number;
+  /** Counts changes of settings; commands carry the one their gateway authorised by (R45). */
+  cfgVersion: number;
+  versioning: 'unversioned' | 'enabled' | 'suspended';
+  /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
+  jobId?: JobId;
+  /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
+  mfaDelete?: 'disabled';
+  /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
+  keyRenames?: { jobId: JobId; from: ObjectKey; to: ObjectKey }[];
+}
+export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
+
+export interface UploadRecord {
+  uploadId: UploadId;
+  bucketId: BucketId;
+  key: ObjectKey;
+  initiatedAtMs: number;
+  initiator: AccountId;
+  owner: AccountId;
+  kek: WrappedKek;
+  sealedHeaders: Uint8Array;
+  /** Of the version that Complete makes; absent where there are none. */
+  tags?: Tag[];
+  checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
+}
+export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });
+
+export interface PartRecord extends ManifestBody {
+  partNumber: number;
+  sizeBytes: number;
+  modifiedAtMs: number;
+  /** 32 hex digits: the part's MD5, or derived for a part made by copy (design "Data model"). */
+  etag: ETag;
+  checksum?: Omit<Checksum, 'type'>;
+}
+export const partCodec = defineRecord<PartRecord>({ name: 'part', version: 1 });
+
+/** What a Complete answered, kept so that repeating it is idempotent (s3-behaviour 29). */
+export interface CompletedUploadRecord {
+  bucketId: BucketId;
+  key: ObjectKey;
+  versionId: VersionId;
+  /** The bucket's, at that moment. */
+  versioning: BucketRecord['versioning'];
+  etag: ETag;
+  checksum?: Checksum;
+  /** Digest of the part list, to tell a repetition from another request. */
+  partListDigest: string;
+  completedAtMs: number;
+}
+export const completedUploadCodec = defineRecord<CompletedUploadRecord>({
+  name: 'completed-upload',
+  version: 1,
+});
+
+/**
+ * A blob in its home shard; `manifest` blobs are paged manifests, link-counted the same way: their pages are rows, and
+ * their size is that of the bytes they lead to.
+ */
+export interface BlobRecord extends BlobLayout {
+  kind: 'data' | 'manifest';
+  /** CRC32 of each chunk's plaintext, 4 bytes each, big-endian, so that ranges combine (design "Data model"). */
+  chunkCrc32?: Uint8Array;
+  /** More CRCs by algorithm, as the client's checksum asked for. */
+  chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
+  /** It has had more than the link that it was born with: only then may others be left when one ends. */
+  isShared?: true;
+  /** Of pieces: the row was made anew from what another shard knew of it (R23). Nothing comes behind pieces that may be lost. */
+  isClosed?: true;
+  /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
+  isComposed?: true;
+  /**
+   * Of one that was folded: blobs that have its bytes, too (packed, model/folded-from.ts). Absent where it has them alone, as in
+   * rows of earlier versions.
+   */
+  foldedFrom?: Uint8Array;
+  /** Final: no link may be added any more (R26). */
+  condemnedAtMs?: number;
+}
+export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
+
+/** It is known, and not condemned. */
+export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | undefined): boolean {
+  return blob !== null && blob !== undefined && blob.condemnedAtMs === undefined;
+}
+
+/** What is owed of a blob's chunks (R36): it stands in the queue of debts by its copies and the time of its first note. */
+export interface DebtRecord extends Debt {
+  notedAtMs: number;
+  /** Hex, random: another one after each note, so that only what was looked at is settled. */
+  mark: string;
+}
+export const debtCodec = defineRecord<DebtRecord>({ name: 'debt', version: 1 });
+
+/** The look at all blobs of a shard that is under way, or was the last one (R39). */
+export interface AuditRecord {
+  /** Of the placement map by which it began. Births by an older one are debts from here on. */
+  mapVersion: number;
+  beganAtMs: number;
+  /** Behind which blob it goes on; absent: at the first. */
+  after?: BlobId;
+  isUnderWay: boolean;
+  /** The last one that came to its end. */
+  ended?: { mapVersion: number; beganAtMs: number; endedAtMs: number };
+}
+export const auditCodec = defineRecord<AuditRecord>({ name: 'audit', version: 1 });
+
+/** A link row in the blob's home, or under a foreign row (R26-R30). */
+export interface LinkRecord {
+  state: 'own' | 'pending' | 'confirmed';
+  /** The claiming shard; for `own` the home itself. */
+  shard: number;
+  /** What holds it is a composition of this bucket, or was appended to (service 4.2, compose rule 6). */
+  composedIn?: BucketId;
+  /**
+   * A page of this manifest, a composition's, of this shard: whoever has links to it holds this one. Absent in rows of earlier
+   * versions, which tell the bucket that it was composed in alone.
+   */
+  inManifest?: BlobId;
+  /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; settle-claims.ts gives them one. */
+  nonce?: string;
+}
+export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });
+
+/** Shard S's knowledge of a blob of another home: the claim that its local links stand on (R28). */
+export interface ForeignRecord {
+  homeShard: number;
+  linkId: LinkId;
+  /** Of the home, when the claim was made; absent: 1. One of a history that was given up is worth nothing (R23). */
+  incarnation?: number;
+  layout: BlobLayout & { kind: 'data' | 'manifest' };
+}
+export const foreignCodec = defineRecord<ForeignRecord>({ name: 'foreign', version: 1 });
+
+/**
+ * R23: of a history that began with what one replica had left. Until the operator has confirmed it nothing of this home
+ * is condemned or freed, and before that all shards must have told which blobs of it they hold.
+ */
+export interface HistoryRecord {
+  incarnation: number;
+  begunAtMs: number;
+  /** Shards that have told all; this one too, when others know again what it holds of theirs. */
+  assertedBy: number[];
+  /** Links that were missing, and blobs whose rows were. */
+  linkCount: number;
+  blobCount: number;
+  confirmedAtMs?: number;
+}
+export const historyCodec = defineRecord<HistoryRecord>({ name: 'history', version: 1 });
+
+/** R23: the history of another home that this shard has heard of last: claims of earlier ones are worth nothing. */
+export const homeHistoryCodec = defineRecord<{ incarnation: number }>({ name: 'home-history', version: 1 });
+
+/** What a request that bore an idempotency token was answered, for whoever sends it again. */
+export interface TokenRecord {
+  /** Of all that the request asked for: another one under the same token is refused. */
+  digest: string;
+  keptAtMs: number;
+  /** The command's outcome, as plain data. */
+  outcome: unknown;
+  /** What it counts for in what is kept for the bucket's owner; absent where it is older than that is counted. */
+  keptBytes?: number;
+}
+export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 });
+
+/** Work that one shard owes another (R21, R29, R41 to R43); sent until done, idempotent by content. */
+export type OutboxRecord =
+  | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }
+  | { kind: 'create-bucket'; homeShard: number; bucketId: BucketId; name: BucketName; owner: AccountId }
+  | { kind: 'forget-name'; bucketId: BucketId; name: BucketName; owner: AccountId }
+  | {
+      kind: 'rename-bucket';
+      homeShard: number;
+      bucketId: BucketId;
+      from: BucketName;
+      to: BucketName;
+      nameEpoch: number;
+    };
+export const outboxCodec = defineRecord<OutboxRecord>({ name: 'outbox', version: 1 });
+
+export const manifestPageCodec = defineRecord<ManifestPage>({ name: 'manifest-page', version: 1 });

@@ -1,0 +1,189 @@
+// The stored form of versions: what is written is read, as listings and renames take it and as a whole, and what was
+// written in the first form, too.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { packPlain } from '../../base/record-codec.ts';
+import { LIMITS } from '../limits.ts';
+import type { AccountId, BlobId, LinkId, VersionId } from '../names.ts';
+import { joinOriginals, NO_ORIGINALS, packOriginals, unpackOriginals } from '../originals.ts';
+import type { BlobUse, Manifest, ManifestBody, VersionRecord } from '../version.ts';
+import {
+  decodeVersion,
+  decodeVersionSummary,
+  encodeVersion,
+  storedVersionId,
+  versionOrder,
+  withOrder,
+} from './version-record.ts';
+
+const HEAD_BYTES = 45;
+
+const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((some) => Buffer.from(some));
+const hex = (digits: number) =>
+  fc
+    .uint8Array({ minLength: digits / 2, maxLength: digits / 2 })
+    .map((some) => Buffer.from(some).toString('hex'));
+const size = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+
+const blobId = hex(32).map((id) => id as BlobId);
+const anyUse = {
+  blobId,
+  linkId: hex(32).map((id) => id as LinkId),
+  sizeBytes: size,
+  chunkSizeBytes: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+  wrappedDataKey: bytes(100),
+};
+const grown = fc.record({ pieceCount: fc.integer({ min: 1, max: 65_535 }), lastPieceId: blobId });
+const use: fc.Arbitrary<BlobUse> = fc.oneof(
+  fc.record({ ...anyUse, storage: fc.constantFrom('inline' as const, 'chunks' as const) }),
+  fc.record({ ...anyUse, storage: fc.constant('pieces' as const), grown }),
+);
+const body: fc.Arbitrary<ManifestBody> = fc.record({
+  uses: fc.array(use, { maxLength: 5 }),
+  segments: fc.array(
+    fc.record({ use: fc.integer({ min: 0, max: 65_535 }), offsetBytes: size, sizeBytes: size }),
+    { maxLength: 5 },
+  ),
+});
+const part = fc.record(
+  { partNumber: fc.integer({ min: 1, max: 10_000 }), sizeBytes: fc.nat(), checksum: fc.base64String() },
+  { requiredKeys: ['partNumber', 'sizeBytes'] },
+);
+const manifest: fc.Arbitrary<Manifest> = fc.oneof(
+  fc
+    .tuple(body, fc.array(part, { maxLength: 3 }))
+    .map(([its, parts]) => ({ kind: 'direct' as const, ...its, parts })),
+  fc.tuple(hex(32), hex(32), fc.option(body)).map(([manifestId, linkId, tail]) => ({
+    ...{ kind: 'paged' as const, manifestId: manifestId as BlobId, linkId: linkId as LinkId },
+    ...{ partCount: 2, segmentCount: 3, pages: [{ startBytes: 0, partStart: 0 }] },
+    ...(tail && { tail: { ...tail, startBytes: 7 } }),
+  })),
+);
+const original = fc.record({ sizeBytes: fc.integer({ min: 0, max: 5 * 2 ** 40 }), md5: hex(32) });
+
+const record = fc
+  .record({
+    versionId: fc.oneof(fc.constant('null'), hex(32)).map((id) => id as VersionId),
+    order: size,
+    isDeleteMarker: fc.boolean(),
+    sizeBytes: size,
+    etag: fc.tuple(hex(32), fc.integer({ min: 0, max: 10_000 })),
+    originals: fc.oneof(
+      fc.array(original, { maxLength: 3 }).map((some) => packOriginals(...some)),
+      fc
+        .array(original, { minLength: LIMITS.composeOriginalsMax + 1, maxLength: 40 })
+        .map((some) => joinOriginals(NO_ORIGINALS, packOriginals(...some))),
+    ),
+    manifest,
+    kek: fc.option(
+      fc.record({
+        by: fc.constantFrom('master' as const, 'customer' as const),
+        keyId: hex(80),
+        wrapped: bytes(80),
+      }),
+    ),
+    sealedHeaders: fc.option(bytes(300)),
+    tags: fc.option(
+      fc.array(fc.record({ key: fc.string(), value: fc.string() }), { minLength: 1, maxLength: 2 }),
+    ),
+    checksum: fc.option(
+      fc.record({
+        algorithm: fc.constantFrom('CRC32' as const, 'SHA256' as const),
+        type: fc.constantFrom('COMPOSITE' as const, 'FULL_OBJECT' as const),
+        value: fc.base64String({ maxLength: 50 }),
+      }),
+    ),
+    appendCount: fc.option(fc.integer({ min: 0, max: 1023 })),
+  })
+  .map(({ etag: [md5, parts], kek, sealedHeaders, tags, checksum, appendCount, ...rest }): VersionRecord => {
+    const { isDeleteMarker } = rest;
+    return {
+      ...rest,
+      ...{ owner: '000000000001' as AccountId, modifiedAtMs: 7 },
+      etag: isDeleteMarker ? '' : parts === 0 ? md5 : `${md5}-${parts}`,
+      ...(kek && { kek }),
+      ...(sealedHeaders && { sealedHeaders }),
+      ...(tags && { tags }),
+      ...(checksum && { checksum }),
+      ...(appendCount !== null && { appendCount }),
+    };
+  });
+
+test('what is written is read', () => {
+  fc.assert(
+    fc.property(record, (version) => {
+      expect(decodeVersion(encodeVersion(version))).toEqual(version);
+    }),
+  );
+});
+
+test('bytes that end too early, or too late, are no version', () => {
+  fc.assert(
+    fc.property(record, fc.nat(), (version, at) => {
+      const whole = encodeVersion(version);
+      const cut = HEAD_BYTES + (at % (whole.length - HEAD_BYTES));
+      expect(() => decodeVersion(whole.subarray(0, cut))).toThrow();
+      expect(() => decodeVersion(Buffer.concat([whole, Uint8Array.of(0)]))).toThrow();
+    }),
+  );
+});
+
+test('order and id alone are those of the whole', () => {
+  fc.assert(
+    fc.property(record, (version) => {
+      const stored = encodeVersion(version);
+      expect([storedVersionId(stored), versionOrder(stored)]).toEqual([version.versionId, version.order]);
+    }),
+  );
+});
+
+test('with another order everything else stays, and so do the bytes that were given', () => {
+  fc.assert(
+    fc.property(record, size, (version, order) => {
+      const stored = encodeVersion(version);
+      expect(decodeVersion(withOrder(stored, order))).toEqual({ ...version, order });
+      expect(decodeVersion(stored)).toEqual(version);
+    }),
+  );
+});
+
+test('versions that were written in the first form are read as they were meant', () => {
+  fc.assert(
+    fc.property(record, fc.boolean(), (version, isPacked) => {
+      const {
+        versionId,
+        originals,
+        manifest: its,
+        kek,
+        sealedHeaders,
+        tags,
+        appendCount,
+        checksum,
+      } = version;
+      const some = unpackOriginals(originals);
+      // Whoever wrote it had each of them.
+      fc.pre(some !== undefined);
+      const packed = isPacked || some.length > 1;
+      const tail = {
+        ...{ versionId, originals: packed ? [] : some, manifest: its },
+        ...(packed && { packedOriginals: originals }),
+        ...(kek && { kek }),
+        ...(sealedHeaders && { sealedHeaders }),
+        ...(tags && { tags }),
+        ...(appendCount !== undefined && { appendCount }),
+        ...(checksum && { checksumValue: checksum.value }),
+      };
+      const head = encodeVersion(version).subarray(0, HEAD_BYTES);
+      const stored = Buffer.concat([Uint8Array.of(1), head.subarray(1), packPlain(tail)]);
+      expect(decodeVersion(stored)).toEqual(version);
+      expect(storedVersionId(stored)).toBe(versionId);
+      expect(decodeVersionSummary(stored)).toEqual(decodeVersionSummary(encodeVersion(version)));
+      expect(encodeVersion(decodeVersion(stored))).toEqual(encodeVersion(version));
+    }),
+  );
+});
+
+test('a form that nobody knows is refused', () => {
+  for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
+    expect(() => read(Buffer.alloc(100, 4))).toThrow('unknown format 4');
+});

@@ -1,0 +1,102 @@
+// The stored form of a version: a fixed head with what listings show, then the rest (version-tail.ts). Listings decode the
+// head only, which is what makes a page of 1000 keys cheap.
+import { assert } from '../../base/assert.ts';
+import { asBuffer } from '../../base/bytes/bytes.ts';
+import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
+import type { AccountId, VersionId } from '../names.ts';
+import { areSound } from '../originals.ts';
+import type { VersionRecord, VersionSummary } from '../version.ts';
+import { decodeFirstTail, firstTailVersionId } from './first-version-tail.ts';
+import { decodeTail, encodeTail, isPlainTail, tailVersionId, type VersionTail } from './version-tail.ts';
+
+/** Blobs of pieces, and more originals than a composition may have (version-tail.ts): only what has these is of it. */
+const FORMAT = 3;
+const PLAIN_FORMAT = 2;
+/** The same head, and all behind it MessagePack. */
+const FIRST_FORMAT = 1;
+// Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
+const HEAD_BYTES = 45;
+const ORDER_AT = 11;
+const FLAG_DELETE_MARKER = 1;
+const FLAG_COMPOSITE = 2;
+
+export function encodeVersion(record: VersionRecord): Uint8Array {
+  const { versionId, originals, kek, sealedHeaders, tags, appendCount, checksum, manifest } = record;
+  assert(areSound(originals), 'originals are packed, or many');
+  const tail: VersionTail = { versionId, originals, manifest };
+  if (kek !== undefined) tail.kek = kek;
+  if (sealedHeaders !== undefined) tail.sealedHeaders = sealedHeaders;
+  if (tags !== undefined) tail.tags = tags;
+  if (appendCount !== undefined) tail.appendCount = appendCount;
+  if (checksum !== undefined) tail.checksumValue = checksum.value;
+  const bytes = encodeTail(tail, HEAD_BYTES);
+  const composite = checksum?.type === 'COMPOSITE' ? FLAG_COMPOSITE : 0;
+  bytes[0] = isPlainTail(tail) ? PLAIN_FORMAT : FORMAT;
+  bytes[1] = (record.isDeleteMarker ? FLAG_DELETE_MARKER : 0) | composite;
+  bytes[2] = checksum === undefined ? 0 : 1 + CHECKSUM_ALGORITHMS.indexOf(checksum.algorithm);
+  const [md5 = '', parts = '0'] = record.etag.split('-');
+  assert(record.isDeleteMarker || md5.length === 32, 'an ETag holds 16 bytes of hex');
+  bytes.writeUInt16BE(Number(parts), 3);
+  bytes.writeUIntBE(Number(record.owner), 5, 6);
+  bytes.writeUIntBE(record.order, ORDER_AT, 6);
+  bytes.writeUIntBE(record.sizeBytes, 17, 6);
+  bytes.writeUIntBE(record.modifiedAtMs, 23, 6);
+  bytes.write(md5.padEnd(32, '0'), 29, 16, 'hex');
+  return bytes;
+}
+
+function requireKnownForm(bytes: Uint8Array): void {
+  const format = bytes[0];
+  const isKnown = format === FORMAT || format === PLAIN_FORMAT || format === FIRST_FORMAT;
+  assert(isKnown, `version record: unknown format ${format}`);
+}
+
+/** Decodes the head: the fields of a listing. */
+export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
+  const buffer = asBuffer(bytes);
+  requireKnownForm(buffer);
+  const flags = buffer[1] ?? 0;
+  const isDeleteMarker = (flags & FLAG_DELETE_MARKER) !== 0;
+  const etagParts = buffer.readUInt16BE(3);
+  const md5 = buffer.toString('hex', 29, 45);
+  const summary: VersionSummary = {
+    isDeleteMarker,
+    owner: String(buffer.readUIntBE(5, 6)).padStart(12, '0') as AccountId,
+    order: versionOrder(buffer),
+    sizeBytes: buffer.readUIntBE(17, 6),
+    modifiedAtMs: buffer.readUIntBE(23, 6),
+    etag: isDeleteMarker ? '' : etagParts === 0 ? md5 : `${md5}-${etagParts}`,
+  };
+  const algorithm = CHECKSUM_ALGORITHMS[(buffer[2] ?? 0) - 1];
+  if (algorithm !== undefined) {
+    summary.checksum = { algorithm, type: (flags & FLAG_COMPOSITE) !== 0 ? 'COMPOSITE' : 'FULL_OBJECT' };
+  }
+  return summary;
+}
+
+/** The order alone. */
+export function versionOrder(bytes: Uint8Array): number {
+  return asBuffer(bytes).readUIntBE(ORDER_AT, 6);
+}
+
+/** The same version at another place of its key's, or of another key's: nothing else is decoded. */
+export function withOrder(bytes: Uint8Array, order: number): Uint8Array {
+  const moved = Buffer.from(bytes);
+  moved.writeUIntBE(order, ORDER_AT, 6);
+  return moved;
+}
+
+/** The version's id alone. */
+export function storedVersionId(bytes: Uint8Array): VersionId {
+  requireKnownForm(bytes);
+  return bytes[0] === FIRST_FORMAT ? firstTailVersionId(bytes, HEAD_BYTES) : tailVersionId(bytes, HEAD_BYTES);
+}
+
+export function decodeVersion(bytes: Uint8Array): VersionRecord {
+  const { checksum, ...summary } = decodeVersionSummary(bytes);
+  const decode = bytes[0] === FIRST_FORMAT ? decodeFirstTail : decodeTail;
+  const { checksumValue, ...tail } = decode(bytes, HEAD_BYTES);
+  const record: VersionRecord = { ...summary, ...tail };
+  if (checksum !== undefined) record.checksum = { ...checksum, value: checksumValue ?? '' };
+  return record;
+}

@@ -1,0 +1,47 @@
+// Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
+import type { SharePath } from '../base/async/fair-share.ts';
+import { LIMITS } from './limits.ts';
+
+/**
+ * By account, and by address within it: so many times what is free. An account alone has 8/9 of all, an address alone 4/5:
+ * it may be a company behind one address, or a balancer that nobody has told us of. Two accounts have 8/17 each.
+ */
+export const SHARE_WEIGHTS = [LIMITS.accountShareWeight, LIMITS.addressShareWeight] as const;
+
+const MAPPED_PREFIX = '::ffff:';
+const MAPPED_IPV4 = /^::ffff:[\d.]+$/i;
+
+/** One who shares the server with others: the account that has signed, or an address that has proved nothing. */
+export interface Tenant {
+  /** The account's id; undefined while nobody has proved who they are. */
+  readonly account: string | undefined;
+  /** The client's group of addresses (`addressGroupOf`). */
+  readonly address: string;
+}
+
+/** The server's own work: what it folds and repairs counts against no account. */
+export const INTERNAL_TENANT: Tenant = { account: 'internal', address: 'internal' };
+
+/**
+ * Groups of a tenant, the widest first: the account, then the address that uses it. All that have proved nothing are one
+ * group, so that many addresses together cannot take what accounts need.
+ */
+export function sharePathOf({ account, address }: Tenant): SharePath {
+  const group = account === undefined ? 'unproved' : `account ${account}`;
+  return [group, `${group} ${address}`];
+}
+
+/** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */
+export function addressGroupOf(address: string): string {
+  if (!address.includes(':')) return address;
+  // An IPv4 client of a socket of both families.
+  if (MAPPED_IPV4.test(address)) return address.slice(MAPPED_PREFIX.length);
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::', 2);
+  const first = head === '' ? [] : head.split(':');
+  const last = tail === undefined || tail === '' ? [] : tail.split(':');
+  // An embedded IPv4 tail stands for two groups; it never reaches into the first four.
+  const lastCount = last.length + (last.at(-1)?.includes('.') === true ? 1 : 0);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - first.length - lastCount);
+  const groups = [...first, ...new Array<string>(zeros).fill('0'), ...last].slice(0, 4);
+  return `${groups.map((group) => group.toLowerCase().replace(/^0+(?=.)/, '')).join(':')}::/64`;
+}
