@@ -7,12 +7,16 @@ import { asksForHelp, isInstalled, runProgram } from '../cmd/bootstrap.mjs';
 const PROGRAMS = {
   test: {
     script: '../tests/support/run-tests.ts',
-    usage: `Usage: npm test -- [--no-install] [path...]
+    usage: `Usage: npm test -- [--group NAME] [--long] [--no-install] [path...]
 
-Format and lint, types, and all tests, or those with one of these texts in their path; vitest takes other options. Brings
-what the tests need first: npm packages, client programs, etcd. The last line has the counts.
+Format and lint, types, and all tests; with paths the tests with one of these texts in their path. Vitest takes other
+options. Installs what these tests need first: npm packages, client programs, etcd. The last line has the counts.
 
-  --no-install   refuse instead of installing programs`,
+  --group NAME   the tests of one group, or check for format, lint and types: npm run test:NAME, npm run check
+  --long         the long forms of tests that have one: npm run test:long
+  --no-install   refuse instead of installing programs
+
+  docs/internals/testing.md tells what the groups are.`,
   },
   sim: {
     script: '../tests/simulation/run.ts',

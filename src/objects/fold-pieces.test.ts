@@ -1,6 +1,6 @@
 // The folding of small pieces that appends leave behind, over the whole data path.
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
@@ -13,7 +13,10 @@ import { linksOf, ownBody } from '../types/version.ts';
 const KiB = 1024;
 
 /** Each piece has a blob of its own here, as larger ones have: small ones are in grown-pieces.test.ts. */
-(LIMITS as { grownPieceBytesMax: number }).grownPieceBytesMax = 0;
+const limits = LIMITS as { grownPieceBytesMax: number };
+const { grownPieceBytesMax } = LIMITS;
+beforeAll(() => void Object.assign(limits, { grownPieceBytesMax: 0 }));
+afterAll(() => void Object.assign(limits, { grownPieceBytesMax }));
 
 describe('folding', () => {
   test('small pieces become few; bytes, ETag, version and times stay; what they were goes', async () => {

@@ -2,10 +2,10 @@
 // run as they stand.
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
-import { ROOT } from '../support/client-programs.ts';
 import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
 import { exampleOf } from '../support/doc-examples.ts';
 import { send } from '../support/raw-s3.ts';
+import { ROOT } from '../support/root.ts';
 import { expectStatus } from '../support/s3-api.ts';
 
 const PAGE = 'extensions.md';

@@ -5,9 +5,9 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
-import { ROOT } from '../support/client-programs.ts';
 import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
 import { send } from '../support/raw-s3.ts';
+import { ROOT } from '../support/root.ts';
 import { expectStatus } from '../support/s3-api.ts';
 import { hashTree, writeTree } from '../support/tree.ts';
 

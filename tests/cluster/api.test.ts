@@ -3,6 +3,8 @@
 //   HOLDFAST_TEST_CLUSTER=all npm test -- tests/cluster/api.test.ts
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+// Files that are loaded by name below drive them.
+import '../support/client-programs.ts';
 import { CHOSEN_FOR_CLUSTERS } from '../support/chosen-for-clusters.ts';
 import { GIVEN_SETTINGS } from '../support/given-server.ts';
 import { startCluster } from '../support/start-cluster.ts';

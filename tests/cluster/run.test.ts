@@ -12,9 +12,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
-import { ROOT } from '../support/client-programs.ts';
 import { freePort } from '../support/free-ports.ts';
 import { type Access, send } from '../support/raw-s3.ts';
+import { ROOT } from '../support/root.ts';
 import { cleanEnvironment } from '../support/start-server.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');

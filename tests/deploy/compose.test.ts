@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { healthEndpointOf } from '../../cmd/endpoint.ts';
 import { roleFolders } from '../../src/admin/grow-folder.ts';
-import { ROOT, VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
+import { VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
 import {
   type ComposeService,
   deployPath,
@@ -22,6 +22,7 @@ import {
   settingsOf,
   valuesOf,
 } from '../support/deploy-files.ts';
+import { ROOT } from '../support/root.ts';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const OURS = `holdfast:${version}`;

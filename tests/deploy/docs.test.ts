@@ -3,8 +3,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ROOT } from '../support/client-programs.ts';
 import { expectCommand, readCompose } from '../support/deploy-files.ts';
+import { ROOT } from '../support/root.ts';
 
 const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
 const OPERATORS = [

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, matchesGlob, relative } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { ROOT, VENV_HADOLINT } from '../support/client-programs.ts';
+import { VENV_HADOLINT } from '../support/client-programs.ts';
 import {
   deployPath,
   expectCommand,
@@ -24,6 +24,7 @@ import {
   valuesOf,
 } from '../support/deploy-files.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { ROOT } from '../support/root.ts';
 
 const text = readDeploy('Dockerfile');
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-image-'));

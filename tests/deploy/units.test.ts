@@ -6,7 +6,7 @@ import { join, matchesGlob } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { CREDENTIALS_FILE } from '../../src/admin/root-credentials.ts';
 import { MASTER_KEYS_FILE } from '../../src/platform/keyring/file-keyring.ts';
-import { programPath, ROOT } from '../support/client-programs.ts';
+import { programPath } from '../support/client-programs.ts';
 import {
   assignmentsOf,
   endMaxMs,
@@ -18,6 +18,7 @@ import {
   settingsOf,
   valuesOf,
 } from '../support/deploy-files.ts';
+import { ROOT } from '../support/root.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-units-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,5 +1,5 @@
 // A model of the versions of few keys, and of what puts, copies, compositions, appends, renames and deletions do to them
-// (service 4.2): for src/fsck/changes-model.test.ts. Pure.
+// (service 4.2): for tests/models/changes-model.test.ts. Pure.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { compareBytes, utf8 } from '../../src/base/bytes/bytes.ts';

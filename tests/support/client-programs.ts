@@ -4,10 +4,8 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+import { delimiter, join } from 'node:path';
+import { ROOT } from './root.ts';
 
 const VENV = join(ROOT, '.venv');
 const REQUIREMENTS = join(ROOT, 'tests', 'support', 'requirements.txt');

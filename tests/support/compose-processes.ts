@@ -4,10 +4,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../src/base/assert.ts';
-import { ROOT } from './client-programs.ts';
 import { type ComposeFile, type ComposeService, deployPath, imageEnvironment } from './deploy-files.ts';
 import { freePorts } from './free-ports.ts';
 import { endGracefully } from './process-ends.ts';
+import { ROOT } from './root.ts';
 
 /** The one that holdfast.mjs uses. */
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');

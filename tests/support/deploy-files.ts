@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { ROOT } from './client-programs.ts';
+import { ROOT } from './root.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 

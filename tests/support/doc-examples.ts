@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../src/base/assert.ts';
-import { ROOT } from './client-programs.ts';
+import { ROOT } from './root.ts';
 
 /** The first block of code in the section with this heading. */
 export function exampleOf(page: string, heading: string): string {

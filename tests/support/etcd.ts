@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type EtcdProcess, startEtcd } from '../../src/platform/etcd/etcd-process.ts';
 import { bringEtcd } from '../../src/platform/etcd/etcd-program.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
-import { ROOT } from './client-programs.ts';
+import { ROOT } from './root.ts';
 
 /** Goes with the packages. */
 const CACHE_FOLDER = join(ROOT, 'node_modules', '.cache', 'etcd');

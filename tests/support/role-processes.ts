@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClusterStatus, readClusterStatus } from '../../src/admin/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
 import { freePort } from './free-ports.ts';
 import { endGracefully, type Ran, ranToEnd } from './process-ends.ts';
 import type { Access } from './raw-s3.ts';
+import { ROOT } from './root.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';

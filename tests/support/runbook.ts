@@ -1,7 +1,7 @@
 // The commands that docs/operations.md tells an operator to type, so that a test types exactly those.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './client-programs.ts';
+import { ROOT } from './root.ts';
 
 /** Of the section with this heading: each line behind a prompt, without `holdfast` and a comment, in words. */
 export function commandsOf(heading: string): string[][] {

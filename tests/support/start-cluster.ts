@@ -10,11 +10,11 @@ import { DevCluster, ETCD } from '../../cmd/cluster/dev-cluster.ts';
 import { type ClusterStatus, readClusterStatus } from '../../src/admin/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
 import { freePort, freePorts } from './free-ports.ts';
 import { type Ran, ranToEnd } from './process-ends.ts';
 import type { Access } from './raw-s3.ts';
+import { ROOT } from './root.ts';
 import { cleanEnvironment, type LogLine, settingVariables } from './start-server.ts';
 
 export { ETCD };

@@ -2,14 +2,14 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../../../tests/support/chunk-nodes.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
-import type { ChunkPort } from '../../ports/chunks.ts';
-import { LIMITS } from '../../types/limits.ts';
-import { makeBlobId } from '../../types/names.ts';
-import { createProver } from './peer-proof.ts';
-import { chunkPath, HEADER } from './wire.ts';
+import { createProver } from '../../src/platform/chunk-http/peer-proof.ts';
+import { chunkPath, HEADER } from '../../src/platform/chunk-http/wire.ts';
+import type { ChunkPort } from '../../src/ports/chunks.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { makeBlobId } from '../../src/types/names.ts';
+import { memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/chunk-nodes.ts';
+import { settleAll } from '../support/replicated-world.ts';
+import { createManualClock } from '../support/simulated.ts';
 
 const MiB = 1024 * 1024;
 const DISK = 'd'.repeat(32);

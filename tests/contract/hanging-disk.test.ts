@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import { connectTo, memoryNode, serveNode } from '../../../tests/support/chunk-nodes.ts';
-import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
-import type { DiskChunks } from '../../ports/disk-chunks.ts';
-import { LIMITS } from '../../types/limits.ts';
-import { makeBlobId } from '../../types/names.ts';
+import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
+import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { makeBlobId } from '../../src/types/names.ts';
+import { connectTo, memoryNode, serveNode } from '../support/chunk-nodes.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -53,7 +53,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-start-'));
   for (const name of ['cmd', 'bin', 'tools']) mkdirSync(join(folder, name));
   for (const name of ['cmd/holdfast.mjs', 'cmd/bootstrap.mjs', 'tools/run.mjs'])
-    copyFileSync(join(import.meta.dirname, '..', name), join(folder, name));
+    copyFileSync(join(import.meta.dirname, '..', '..', name), join(folder, name));
   writeFileSync(join(folder, 'cmd', 'main.ts'), MAIN);
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(LOCK));
   writeFileSync(join(folder, 'bin', 'npm'), NPM);
@@ -166,7 +166,10 @@ test('developers’ programs are none of the product’s, and install what they 
 });
 
 test('a program ends with a launcher that is killed', async () => {
-  copyFileSync(new URL('./end-with-parent.ts', import.meta.url), join(folder, 'cmd', 'end-with-parent.ts'));
+  copyFileSync(
+    new URL('../../cmd/end-with-parent.ts', import.meta.url),
+    join(folder, 'cmd', 'end-with-parent.ts'),
+  );
   const main =
     "import { endWithParent } from './end-with-parent.ts';\nendWithParent();\nconsole.log(process.pid);";
   writeFileSync(join(folder, 'cmd', 'main.ts'), `${main}\n${MAIN}`);

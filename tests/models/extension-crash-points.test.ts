@@ -4,18 +4,18 @@
 // was to be; and fsck finds nothing.
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { append, segmentsOf } from '../../tests/support/appends.ts';
-import { bringToRest, cutShort } from '../../tests/support/crash-points.ts';
-import { DRIVER, moveCalls } from '../../tests/support/drive-job.ts';
-import type { FsckWorld } from '../../tests/support/fsck-world.ts';
-import { inSlices } from '../../tests/support/in-slices.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { CHUNK_BYTES, INLINE_BYTES_MAX, readAll } from '../../tests/support/object-world.ts';
-import { driveMove } from '../metadata/moves/drive-move.ts';
-import type { BucketTarget, CopyFrom } from '../objects/object-store.ts';
-import { LIMITS } from '../types/limits.ts';
-import type { ObjectKey, VersionId } from '../types/names.ts';
-import { growingUse } from '../types/version.ts';
+import { driveMove } from '../../src/metadata/moves/drive-move.ts';
+import type { BucketTarget, CopyFrom } from '../../src/objects/object-store.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { ObjectKey, VersionId } from '../../src/types/names.ts';
+import { growingUse } from '../../src/types/version.ts';
+import { append, segmentsOf } from '../support/appends.ts';
+import { bringToRest, cutShort } from '../support/crash-points.ts';
+import { DRIVER, moveCalls } from '../support/drive-job.ts';
+import type { FsckWorld } from '../support/fsck-world.ts';
+import { inSlices } from '../support/in-slices.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { CHUNK_BYTES, INLINE_BYTES_MAX, readAll } from '../support/object-world.ts';
 
 const SHARDS = [0, 1, 2];
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);

@@ -2,16 +2,16 @@
 // and deleted in between, in each versioning state: how much data is at rest in the end has a bound, whatever the order was, and
 // contents are the model's.
 import { expect, test } from 'vitest';
-import { append } from '../../tests/support/appends.ts';
-import { dataAtRest } from '../../tests/support/data-at-rest.ts';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { INLINE_BYTES_MAX, readAll } from '../../tests/support/object-world.ts';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { must } from '../base/assert.ts';
-import type { BucketTarget } from '../objects/object-store.ts';
-import { LIMITS } from '../types/limits.ts';
-import { NULL_VERSION, type ObjectKey, type VersionId } from '../types/names.ts';
+import { must } from '../../src/base/assert.ts';
+import type { BucketTarget } from '../../src/objects/object-store.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { NULL_VERSION, type ObjectKey, type VersionId } from '../../src/types/names.ts';
+import { append } from '../support/appends.ts';
+import { dataAtRest } from '../support/data-at-rest.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { INLINE_BYTES_MAX, readAll } from '../support/object-world.ts';
+import { createSeededRandom } from '../support/simulated.ts';
 
 const KEYS = ['a', 'b'];
 const STEPS = 16;

@@ -1,13 +1,13 @@
 // fsck of compositions and of objects that were appended to: sound at each moment of their life, down to the last page.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { sourceOf } from '../../tests/support/object-world.ts';
-import { must } from '../base/assert.ts';
-import { currentRow } from '../metadata/schema/keyspace.ts';
-import type { BucketId, ObjectKey } from '../types/names.ts';
-import { encodeVersion } from '../types/records/version-record.ts';
+import { must } from '../../src/base/assert.ts';
+import { currentRow } from '../../src/metadata/schema/keyspace.ts';
+import type { BucketId, ObjectKey } from '../../src/types/names.ts';
+import { encodeVersion } from '../../src/types/records/version-record.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { sourceOf } from '../support/object-world.ts';
 
 async function compose(world: FsckWorld, key: string, names: readonly string[], shard = 0) {
   const bucket = world.bucket(shard);

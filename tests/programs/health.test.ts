@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
 import { afterEach, expect, test } from 'vitest';
 
-const MAIN = join(import.meta.dirname, 'main.ts');
+const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
 
 let server: Server | undefined;
 afterEach(() => server?.close());

@@ -1,12 +1,12 @@
 // Small objects of two shards that are put, appended to, copied and composed by chance, with folding and condemning in between:
 // each has the bytes that a model of it has, and fsck, which reads all, finds nothing.
 import { expect, test } from 'vitest';
-import { append } from '../../tests/support/appends.ts';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { codeOf } from '../../tests/support/object-world.ts';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
-import type { ObjectKey } from '../types/names.ts';
+import type { ObjectKey } from '../../src/types/names.ts';
+import { append } from '../support/appends.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { codeOf } from '../support/object-world.ts';
+import { createSeededRandom } from '../support/simulated.ts';
 
 const STEPS = 220;
 const NAMES = [0, 1].flatMap((shard) => ['a', 'b', 'c', 'd', 'e'].map((key) => ({ shard, key })));

@@ -1,6 +1,6 @@
 // Requests of no sense and of nearly some, against a whole server: each is answered by HTTP and with an error of the
 // catalogue, none ends in 500, stops the server or keeps its event loop, and in the end nothing has been left behind or gone astray.
-// 1,500 requests; by hand more: HOLDFAST_TEST_FUZZ_REQUESTS=30000 npm test -- tests/faults/fuzz.test.ts
+// 1,500 requests; by hand more: HOLDFAST_TEST_FUZZ_REQUESTS=30000 npm test -- tests/alone/fuzz.test.ts
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test, vi } from 'vitest';

@@ -4,6 +4,14 @@
 // (service 4.2).
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
+import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
+import { driveMove } from '../../src/metadata/moves/drive-move.ts';
+import type { CopyFrom } from '../../src/objects/object-store.ts';
+import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
+import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
+import type { IdempotencyToken } from '../../src/ports/extension-calls.ts';
+import type { ObjectKey, VersionId } from '../../src/types/names.ts';
 import {
   etagOf,
   type Model,
@@ -16,21 +24,13 @@ import {
   setArbitrary,
   stepArbitrary,
   type Versioning,
-} from '../../tests/support/changes-model.ts';
-import { moveCalls } from '../../tests/support/drive-job.ts';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { driveLeftJobs, type Life, mortal, runJobs } from '../../tests/support/lives.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
-import { createManualClock } from '../../tests/support/simulated.ts';
-import { CHUNK_COLUMNS } from '../chunks/disk/keyspace.ts';
-import { SHARD_COLUMNS } from '../metadata/engine/shards.ts';
-import { driveMove } from '../metadata/moves/drive-move.ts';
-import type { CopyFrom } from '../objects/object-store.ts';
-import { createKeyring } from '../platform/memory/memory-keyring.ts';
-import { createMemoryKv } from '../platform/memory/memory-kv.ts';
-import type { IdempotencyToken } from '../ports/extension-calls.ts';
-import type { ObjectKey, VersionId } from '../types/names.ts';
+} from '../support/changes-model.ts';
+import { moveCalls } from '../support/drive-job.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { driveLeftJobs, type Life, mortal, runJobs } from '../support/lives.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { codeOf, readAll, sourceOf } from '../support/object-world.ts';
+import { createManualClock } from '../support/simulated.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -2,16 +2,16 @@
 // itself, is cut short before each of its commits in turn; the process starts again a day later; the jobs run until
 // nothing waits; then fsck finds nothing, in rows, chunks and bodies, without its help (R24 to R33, R41, R42).
 import { expect, test } from 'vitest';
-import { bringToRest, cutShort } from '../../tests/support/crash-points.ts';
-import type { FsckWorld } from '../../tests/support/fsck-world.ts';
-import { runJobs } from '../../tests/support/lives.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
-import { must } from '../base/assert.ts';
-import { type ClosingCalls, driveClosing } from '../metadata/buckets/drive-closing.ts';
-import type { PartTarget } from '../objects/object-store.ts';
-import type { BucketId, BucketName, ObjectKey } from '../types/names.ts';
+import { must } from '../../src/base/assert.ts';
+import { type ClosingCalls, driveClosing } from '../../src/metadata/buckets/drive-closing.ts';
+import type { PartTarget } from '../../src/objects/object-store.ts';
+import type { BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
+import { bringToRest, cutShort } from '../support/crash-points.ts';
+import type { FsckWorld } from '../support/fsck-world.ts';
+import { runJobs } from '../support/lives.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { beginUpload, completeUpload } from '../support/object-uploads.ts';
+import { CHUNK_BYTES, sourceOf } from '../support/object-world.ts';
 
 const MINUTE = 60_000;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);

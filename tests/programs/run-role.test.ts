@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const MAIN = join(import.meta.dirname, '..', 'main.ts');
+const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
 
 test('a disk that is named twice is refused', () => {
   const env = { ...process.env, HOLDFAST_STORAGE_DISKS: '/mnt/a,/mnt/b,/mnt/../mnt/a' };

@@ -2,15 +2,15 @@
 // several shards, with folding behind them: contents always equal the model, and fsck finds nothing, neither on the way nor
 // when all is deleted.
 import { expect, test } from 'vitest';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { INLINE_BYTES_MAX, sourceOf } from '../../tests/support/object-world.ts';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { must } from '../base/assert.ts';
-import type { BucketTarget } from '../objects/object-store.ts';
-import { AppError } from '../types/errors.ts';
-import type { ObjectKey } from '../types/names.ts';
-import { countOriginals } from '../types/originals.ts';
+import { must } from '../../src/base/assert.ts';
+import type { BucketTarget } from '../../src/objects/object-store.ts';
+import { AppError } from '../../src/types/errors.ts';
+import type { ObjectKey } from '../../src/types/names.ts';
+import { countOriginals } from '../../src/types/originals.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { OWNER } from '../support/metadata-shards.ts';
+import { INLINE_BYTES_MAX, sourceOf } from '../support/object-world.ts';
+import { createSeededRandom } from '../support/simulated.ts';
 
 const KEYS = ['a', 'b'];
 const STEPS = 400;

@@ -2,9 +2,10 @@
 // certificates.
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { connectTo, memoryNode, serveNode, TEST_SECRET } from '../../tests/support/chunk-nodes.ts';
-import { createPeerAuthority } from '../../tests/support/peer-certificates.ts';
-import { chunkId } from '../../tests/support/replicated-world.ts';
+import type { ChunkPort } from '../../src/ports/chunks.ts';
+import { connectTo, memoryNode, serveNode, TEST_SECRET } from '../support/chunk-nodes.ts';
+import { createPeerAuthority } from '../support/peer-certificates.ts';
+import { chunkId } from '../support/replicated-world.ts';
 import {
   type AddressBook,
   makeCertificates,
@@ -12,8 +13,7 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../../tests/support/rpc-nodes.ts';
-import type { ChunkPort } from '../ports/chunks.ts';
+} from '../support/rpc-nodes.ts';
 
 const HOST = '::1';
 const DISK = 'd'.repeat(32);

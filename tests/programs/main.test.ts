@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { flagOf, variableOf } from '../src/config/names.ts';
-import { SETTINGS } from '../src/config/schema.ts';
-import type { SettingRow } from '../src/config/setting-row.ts';
+import { flagOf, variableOf } from '../../src/config/names.ts';
+import { SETTINGS } from '../../src/config/schema.ts';
+import type { SettingRow } from '../../src/config/setting-row.ts';
 
-const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'));
-const MAIN = join(import.meta.dirname, 'main.ts');
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
+const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
 
 function run(args: string[], env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], { env, encoding: 'utf8' });

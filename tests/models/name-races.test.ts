@@ -4,27 +4,27 @@
 // was so at one moment between question and answer; and when all is over, each bucket has one name and each name one
 // bucket.
 import { expect, test } from 'vitest';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { kek, OWNER } from '../../tests/support/metadata-shards.ts';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
-import { createSteppedCalls, type SteppedCalls } from '../../tests/support/stepped-calls.ts';
-import { fromUtf8 } from '../base/bytes/bytes.ts';
-import { createBucketCache } from '../gateway/s3/buckets/bucket-cache.ts';
-import { createBucketEmptier } from '../metadata/buckets/empty-buckets.ts';
-import { createOutboxDelivery } from '../metadata/jobs/deliver-outbox.ts';
-import { doneValue } from '../metadata/workers/shard-worker.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
-import { LIMITS } from '../types/limits.ts';
-import type { AccountId, BucketId, BucketName } from '../types/names.ts';
+import { fromUtf8 } from '../../src/base/bytes/bytes.ts';
+import { compareBuckets, compareNames } from '../../src/fsck/compare-names.ts';
+import { FsckRun } from '../../src/fsck/run.ts';
+import { createBucketCache } from '../../src/gateway/s3/buckets/bucket-cache.ts';
+import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
+import { doneValue } from '../../src/metadata/workers/shard-worker.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import {
   accountCodec,
   type BucketRecord,
   bucketCodec,
   type NameRecord,
   nameCodec,
-} from '../types/records/rows.ts';
-import { compareBuckets, compareNames } from './compare-names.ts';
-import { FsckRun } from './run.ts';
+} from '../../src/types/records/rows.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { kek, OWNER } from '../support/metadata-shards.ts';
+import { createSeededRandom } from '../support/simulated.ts';
+import { createSteppedCalls, type SteppedCalls } from '../support/stepped-calls.ts';
 
 const SEEDS = 80;
 /** Of one seed, and at one time. */

@@ -4,23 +4,17 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { crc32 } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import {
-  connectTo,
-  memoryNode,
-  serveNode,
-  TEST_CLUSTER,
-  TEST_SECRET,
-} from '../../../tests/support/chunk-nodes.ts';
-import { createPeerAuthority } from '../../../tests/support/peer-certificates.ts';
-import type { RunningChunkServer } from '../../ports/chunk-server.ts';
-import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
-import type { DiskChunks } from '../../ports/disk-chunks.ts';
-import { DiskBusy, StaleMap } from '../../types/chunk-refusals.ts';
-import { AppError } from '../../types/errors.ts';
-import { LIMITS } from '../../types/limits.ts';
-import { makeBlobId } from '../../types/names.ts';
-import type { PeerCertificates, PeerCredentials } from './peer-proof.ts';
-import { formatChecksum, HEADER } from './wire.ts';
+import type { PeerCertificates, PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
+import { formatChecksum, HEADER } from '../../src/platform/chunk-http/wire.ts';
+import type { RunningChunkServer } from '../../src/ports/chunk-server.ts';
+import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
+import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
+import { DiskBusy, StaleMap } from '../../src/types/chunk-refusals.ts';
+import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { makeBlobId } from '../../src/types/names.ts';
+import { connectTo, memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/chunk-nodes.ts';
+import { createPeerAuthority } from '../support/peer-certificates.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

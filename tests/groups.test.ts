@@ -1,0 +1,41 @@
+// Each test file belongs to one group by its folder, and a run installs what its files need and no more.
+import { globSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { GROUP_NAMES } from './support/groups.ts';
+import { ROOT } from './support/root.ts';
+import { filesOf, importedBy, needsOf } from './support/test-needs.ts';
+
+const LAST = 'tests/last/';
+
+test('each test file belongs to one group', () => {
+  const all = globSync('{src,cmd,tests,bench,tools}/**/*.test.ts', { cwd: ROOT });
+  const ofGroups = GROUP_NAMES.flatMap(filesOf);
+  expect(ofGroups.toSorted()).toEqual(all.filter((path) => !path.startsWith(LAST)).toSorted());
+});
+
+describe('needs', () => {
+  test.each([
+    ['tests/clients/rclone.test.ts', ['client programs']],
+    ['tests/contract/members.test.ts', ['etcd']],
+    ['tests/cluster/restic.test.ts', ['client programs', 'etcd']],
+    ['tests/cluster/api.test.ts', ['client programs', 'etcd']],
+    ['tests/faults/kill.test.ts', []],
+    ['tests/simulation/world.test.ts', []],
+  ])('of %s: %j', (path, needs) => {
+    expect([...needsOf([path])].toSorted()).toEqual(needs);
+  });
+
+  test.each(['models', 'programs', 'api', 'sim'] as const)('of the group %s: none', (group) => {
+    expect([...needsOf(filesOf(group))]).toEqual([]);
+  });
+});
+
+test('modules that a file imports in any form are found', () => {
+  expect(importedBy(['tests/support/long-form.ts', 'tests/groups.test.ts'])).toEqual(
+    expect.arrayContaining([
+      'tests/support/long-form.ts',
+      'tests/support/groups.ts',
+      'tests/support/root.ts',
+    ]),
+  );
+});

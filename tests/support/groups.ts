@@ -1,0 +1,49 @@
+// The groups of test files. The folder of a file says its group; docs/internals/testing.md tells what each is for.
+
+/** A folder's test files, and how vitest runs them. */
+interface Group {
+  /** Patterns of files, from the top of the project. */
+  readonly include: readonly string[];
+  /** How many files run beside one another on two cores. */
+  readonly workers: number;
+  /** True: each file has a process of its own. False: files share a process and its loaded modules, and leave both clean. */
+  readonly isolate: boolean;
+  /** Of a test without a bound of its own. It ends tests that hang; slow and busy machines stay below it. */
+  readonly timeoutMs: number;
+}
+
+const folder = (name: string) => `tests/${name}/**/*.test.ts`;
+
+/** By name, in the order in which `npm test` runs them. */
+export const GROUPS = {
+  unit: {
+    include: ['src/**/*.test.ts', 'cmd/**/*.test.ts', 'tests/*.test.ts', folder('scenarios')],
+    ...{ workers: 2, isolate: false, timeoutMs: 60_000 },
+  },
+  models: { include: [folder('models')], workers: 2, isolate: true, timeoutMs: 180_000 },
+  programs: { include: [folder('programs')], workers: 2, isolate: true, timeoutMs: 60_000 },
+  contract: { include: [folder('contract')], workers: 2, isolate: true, timeoutMs: 60_000 },
+  api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 60_000 },
+  deploy: { include: [folder('deploy')], workers: 2, isolate: true, timeoutMs: 60_000 },
+  // A client program spends half of its time on its start, on one core, while the server waits.
+  clients: { include: [folder('clients')], workers: 3, isolate: true, timeoutMs: 180_000 },
+  // Clusters mostly wait for leases and promises to end.
+  cluster: { include: [folder('cluster')], workers: 3, isolate: true, timeoutMs: 180_000 },
+  faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 180_000 },
+  // They measure time or memory, or take all of the machine.
+  alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 180_000 },
+  sim: { include: [folder('simulation')], workers: 1, isolate: true, timeoutMs: 180_000 },
+} as const satisfies Readonly<Record<string, Group>>;
+
+export type GroupName = keyof typeof GROUPS;
+
+export const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
+
+/** What the script `test:NAME` runs, where that is more than the group NAME: projects of vitest.config.ts. */
+const MORE_PROJECTS: Readonly<Record<string, readonly string[]>> = {
+  api: ['api', 'api-loopback'],
+  faults: ['faults', 'alone'],
+};
+
+/** The projects of vitest that belong to a group. */
+export const projectsOf = (group: GroupName): readonly string[] => MORE_PROJECTS[group] ?? [group];
