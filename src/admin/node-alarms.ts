@@ -1,5 +1,5 @@
 // What is wrong with a single node, in sentences: what `holdfast status` shows as alarms. Pure. Those of a cluster are
-// cluster/shard-alarms.ts and cluster/chunk-alarms.ts.
+// admin/shard-alarms.ts and admin/chunk-alarms.ts.
 
 import type { Room } from '../chunks/disk/disk-reserve.ts';
 import { formatCount, formatDuration } from '../cli/format.ts';

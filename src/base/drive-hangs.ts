@@ -1,5 +1,5 @@
 // The error of a drive that answers neither with what it was asked for nor with an error, as one that is dying may for hours
-// (adapters/hang-watch.ts). Whether what it was asked for was done nobody knows; it may still be, as long as it is not closed.
+// (platform/disk/hang-watch.ts). Whether what it was asked for was done nobody knows; it may still be, as long as it is not closed.
 import { within } from './async/within.ts';
 
 export class DriveHangs extends Error {

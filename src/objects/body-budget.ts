@@ -1,4 +1,4 @@
-// Memory that the bodies of all requests may hold together, shared by tenant (lib/fair-share.ts): what one may hold shrinks
+// Memory that the bodies of all requests may hold together, shared by tenant (base/async/fair-share.ts): what one may hold shrinks
 // with what is free, so that another one's body always finds room. A body takes more only while its tenant's share has
 // room; those that have begun are served first, then those that come first, and tenants that wait take turns. Who waits too
 // long is refused with SlowDown, and who would begin to wait behind too many of its tenant's at once. When others wait, who

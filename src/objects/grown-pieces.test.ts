@@ -1,4 +1,4 @@
-// Small appends go into one blob that grows (metadata/grow-blob.ts): over the whole data path, with copies, compositions and
+// Small appends go into one blob that grows (metadata/blobs/grow-blob.ts): over the whole data path, with copies, compositions and
 // versions that use its beginning, and what becomes of it in the end.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';

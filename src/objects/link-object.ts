@@ -90,7 +90,7 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
   const { calls, bucket, key, conditions } = input;
   const shard = bucket.homeShard;
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
-  // Of parts that saw one blob at different times (metadata/join-parts.ts).
+  // Of parts that saw one blob at different times (metadata/uploads/join-parts.ts).
   const seen = await requireBeginnings(calls, ownBody(version.manifest)?.uses ?? []);
   if (seen === 'gone') return { kind: 'gone' as const };
   const manifest = relinkManifest(version.manifest, linkId);

@@ -31,7 +31,7 @@ export interface ObjectKeys {
   /**
    * The same key for a copy: under the active master key, or under a customer's. Whatever is written anew goes through
    * it: a rotation counts on it that only requests that began before it write anything under an older key
-   * (metadata/background/rotate-keys.ts).
+   * (metadata/master-keys/rotate-keys.ts).
    */
   renewKek(
     wrapped: WrappedKek,
@@ -40,7 +40,7 @@ export interface ObjectKeys {
   /** A fresh data key for one blob: never for a second one (R24). */
   newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
   /**
-   * The data key of a small append (metadata/grow-blob.ts): derived instead of drawn and wrapped, which takes a fifth of the
+   * The data key of a small append (metadata/blobs/grow-blob.ts): derived instead of drawn and wrapped, which takes a fifth of the
    * time. HKDF-Expand (RFC 5869, 2.3) of the object's key, which is uniformly random, so that nothing is to be extracted
    * (3.3); by the piece's id, which is never another one's (R24).
    */
@@ -178,7 +178,7 @@ function unpackHeaders(bytes: Uint8Array): ObjectHeaders {
   return { ...headers, userMetadata };
 }
 
-/** To make one takes about as long as to use it (lib/aead.ts), and a request uses its key more than once. */
+/** To make one takes about as long as to use it (base/crypto/aead.ts), and a request uses its key more than once. */
 const keyObjects = new WeakMap<Uint8Array, KeyObject>();
 
 function keyObject(kek: Uint8Array): KeyObject {

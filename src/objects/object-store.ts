@@ -49,7 +49,7 @@ export interface MetadataCalls {
   readonly tenant: Tenant;
 }
 
-/** A body and what the client said of it (gateway/s3/request-body.ts fits). */
+/** A body and what the client said of it (gateway/s3/request/request-body.ts fits). */
 export interface BodySource {
   readonly stream: AsyncIterable<Buffer>;
   /** Undefined: as many as come. */

@@ -37,7 +37,7 @@ export interface BodyToWrite {
   /** That shard's time. */
   timeMs: number;
   kek: Uint8Array;
-  /** An append up to this size becomes a piece of a blob (metadata/grow-blob.ts): its key is derived. Default: none does. */
+  /** An append up to this size becomes a piece of a blob (metadata/blobs/grow-blob.ts): its key is derived. Default: none does. */
   grownPieceBytesMax?: number;
   signal: AbortSignal;
 }

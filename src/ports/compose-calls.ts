@@ -19,7 +19,7 @@ export type ComposedVersion = CommittedVersion &
   Pick<VersionRecord, 'etag' | 'sizeBytes'> & { checksum?: Checksum };
 
 /**
- * `mayFold`: it has small pieces that are worth folding (model/plan-fold.ts). `growingId`: the blob of pieces that it ends with,
+ * `mayFold`: it has small pieces that are worth folding (types/plan-fold.ts). `growingId`: the blob of pieces that it ends with,
  * which the next append may let grow.
  */
 export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: BlobId };

@@ -1,5 +1,5 @@
 // The room of a file system that is kept for deletes, retention changes and the store's own upkeep (R20). What grows asks
-// before it writes; contract and measure of it are storage/disk-reserve.ts.
+// before it writes; contract and measure of it are chunks/disk/disk-reserve.ts.
 
 export interface DiskSpace {
   /** What an ordinary process may still write: without the blocks kept for root. */

@@ -48,7 +48,7 @@ export type MoveResult = VersionId[] | MoveRefusal;
 
 /** How far a walk over the keys of a prefix has come. */
 export interface MoveCursor {
-  /** Of metadata/plan-prefix-move.ts. */
+  /** Of metadata/moves/plan-prefix-move.ts. */
   leg: number;
   /** Behind which key it goes on; absent: at the leg's start. */
   after?: ObjectKey;

@@ -12,7 +12,7 @@ import type {
 } from '../types/records/rows.ts';
 import type { BlobLayout } from '../types/version.ts';
 
-/** The tables of a shard by the names of metadata/keyspace.ts. */
+/** The tables of a shard by the names of metadata/schema/keyspace.ts. */
 export type CheckedTable =
   | 'objects'
   | 'versionIds'

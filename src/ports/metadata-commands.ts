@@ -268,7 +268,7 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
       key: ObjectKey;
       /**
        * The version that was read: another current one means `changed`, and the gateway reads again. The link
-       * (dataLinkId of model/version.ts) tells it from a later one that got the same order after a deletion: the new
+       * (dataLinkId of types/version.ts) tells it from a later one that got the same order after a deletion: the new
        * kek fits the data of this one only.
        */
       expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };

@@ -43,7 +43,7 @@ interface Head {
   to: ReplicaId;
 }
 
-/** R4; without entries a heartbeat. `entries` as shard/entry-codec.ts encodes them, without gaps, from prev.seq + 1. */
+/** R4; without entries a heartbeat. `entries` as metadata/engine/entry-codec.ts encodes them, without gaps, from prev.seq + 1. */
 export interface AppendMessage extends Head {
   kind: 'append';
   prev: LogPosition;

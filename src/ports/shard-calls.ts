@@ -67,7 +67,7 @@ export type ShardReply =
   | { kind: 'too-old' };
 
 /**
- * Contract (tests/contract/shard-calls.test.ts): `call` rejects with CallBroken (model/call-broken.ts) when there is no
+ * Contract (tests/contract/shard-calls.test.ts): `call` rejects with CallBroken (types/call-broken.ts) when there is no
  * reply: the connection broke or could not be made, the signal aborted; the outcome is unknown unless it says that
  * nothing was sent. It never repeats a call, and answers `busy` for one that it cannot send because the callee takes no
  * more. A new connection asks for a ticket before its first call; replies, and pings while there are none, renew it.

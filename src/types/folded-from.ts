@@ -1,4 +1,4 @@
-// What a folded blob's bytes were read from (metadata/commands/fold-version.ts): blobs that other versions and copies may go
+// What a folded blob's bytes were read from (metadata/versions/fold-version.ts): blobs that other versions and copies may go
 // on using. For as long as they do, the same bytes are there twice, and were uploaded once: who counts them leaves out of the
 // folded blob what is still there as it came. Pure.
 import { must } from '../base/assert.ts';

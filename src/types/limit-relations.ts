@@ -237,5 +237,5 @@ assert(
 );
 assert(
   Number.isInteger(Math.log2(LIMITS.cachedRowsMax)),
-  'the place of a row in memory is some bits of a hash (shard/cached-rows.ts)',
+  'the place of a row in memory is some bits of a hash (metadata/engine/cached-rows.ts)',
 );

@@ -107,7 +107,7 @@ export const LIMITS = {
   bodyShareBytesMin: 256 * KiB,
   /**
    * Of all that is shared by tenants (docs/limits.md): an account, and one address that uses it, may hold so many times
-   * what is free (lib/fair-share.ts).
+   * what is free (base/async/fair-share.ts).
    */
   accountShareWeight: 8,
   addressShareWeight: 4,

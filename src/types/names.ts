@@ -1,5 +1,5 @@
 // The identifiers of the model as branded strings, parsed once at the edge. No look-ups, no storage keys
-// (those are in metadata/keyspace.ts).
+// (those are in metadata/schema/keyspace.ts).
 import { utf8 } from '../base/bytes/bytes.ts';
 import { LIMITS } from './limits.ts';
 

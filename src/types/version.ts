@@ -6,6 +6,7 @@ import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
 import type { Originals } from './originals.ts';
+import type { VersionProtection } from './protection.ts';
 import type { Tag } from './tags.ts';
 
 /**
@@ -126,6 +127,8 @@ export interface VersionRecord {
   etag: ETag;
   owner: AccountId;
   checksum?: Checksum;
+  /** Absent where nothing keeps it from being removed; never of a delete marker. */
+  protection?: VersionProtection;
   /** Absent for delete markers. */
   kek?: WrappedKek;
   /** Content headers and user metadata (ObjectHeaders as a record), sealed with the kek. */
@@ -138,10 +141,10 @@ export interface VersionRecord {
   manifest: Manifest;
 }
 
-/** What listings show of a version; decoded without touching the rest of the record. */
+/** What listings show of a version, and what protects it; decoded without touching the rest of the record. */
 export type VersionSummary = Pick<
   VersionRecord,
-  'order' | 'isDeleteMarker' | 'sizeBytes' | 'modifiedAtMs' | 'etag' | 'owner'
+  'order' | 'isDeleteMarker' | 'sizeBytes' | 'modifiedAtMs' | 'etag' | 'owner' | 'protection'
 > & {
   checksum?: Pick<Checksum, 'algorithm' | 'type'>;
 };

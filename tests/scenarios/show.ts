@@ -50,7 +50,7 @@ export function showKey(key: Uint8Array): string {
   return text;
 }
 
-/** A stored row: a record of version 1 (lib/record-codec.ts) if it is one, else its bytes. */
+/** A stored row: a record of version 1 (base/record-codec.ts) if it is one, else its bytes. */
 export function showStored(value: Uint8Array): unknown {
   if (value.length > 1 && value[0] === 1) {
     try {

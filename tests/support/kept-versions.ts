@@ -1,5 +1,5 @@
 // Versions that have to stay, for tests of what becomes of what would take them away: a rule in the place of the product's
-// (model/delete-blocker.ts), which keeps the versions with these ETags and no other.
+// (types/delete-blocker.ts), which keeps the versions with these ETags and no other.
 import type { DeleteRules } from '../../src/types/delete-blocker.ts';
 
 export interface KeptVersions {

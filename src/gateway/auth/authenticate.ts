@@ -1,5 +1,5 @@
 // Who sent a request: finds the one form of authentication that it uses, checks time, signature and account. Serves S3
-// and every other door whose requests are signed, by service name. What the caller may do is identity/authorize.ts.
+// and every other door whose requests are signed, by service name. What the caller may do is policy/authorize.ts.
 import type { KeyObject } from 'node:crypto';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';

@@ -1,5 +1,5 @@
 // The doors beside S3, on hosts that name no bucket: health, metrics, the operator API. Small answers,
-// whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
+// whole bodies. What the operator API does is gateway/operator-api/operator-api.ts; here it is read, verified and answered.
 import { hash } from 'node:crypto';
 import type { FairShare } from '../../base/async/fair-share.ts';
 import type { ClockPort } from '../../ports/clock.ts';

@@ -1,5 +1,5 @@
 // The operator API, /holdfast-admin/v1: finds the endpoint, lets it answer, renders errors as JSON. Only the root
-// account may call it. Signatures have been checked, and the body read, before it is asked (gateway/server.ts).
+// account may call it. Signatures have been checked, and the body read, before it is asked (gateway/http/server.ts).
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { redactError } from '../http/redact.ts';

@@ -4,7 +4,7 @@ import type { AccountRecord } from '../../types/records/rows.ts';
 
 /**
  * An action and the ARN that it acts on: the operation runs only when every pair is allowed, by its rule (AccessRule of
- * identity/authorize.ts).
+ * policy/authorize.ts).
  */
 export type AccessPair = readonly [action: string, resource: string, rule?: AccessRule];
 

@@ -1,4 +1,4 @@
-// The rows of jobs that a shard keeps (model/records/job-record.ts), and how one is found and written. Those under way
+// The rows of jobs that a shard keeps (types/records/job-record.ts), and how one is found and written. Those under way
 // are marked by their kind, so that who drives one kind passes over no other, and over none that has ended; those that
 // have ended and that no token leads to are listed by their end, so that the newest of them alone are kept.
 import { concatBytes, fromHex, toHex, utf8 } from '../../base/bytes/bytes.ts';

@@ -181,7 +181,7 @@ export function moveHistory(options: {
   if (rules.mayBlockDeletes(bucket)) {
     for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
       const version = decodeVersion(bytes);
-      if (rules.deleteBlocker(version, bucket, nowMs) === undefined) continue;
+      if (rules.deleteBlocker(version, bucket, { nowMs }) === undefined) continue;
       return refused({ kind: 'blocked', versionId: version.versionId });
     }
   }

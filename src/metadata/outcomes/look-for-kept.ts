@@ -35,7 +35,7 @@ export function lookForKept(rules: DeleteRules): QuerySpec<Query, Result> {
       for await (const page of pagesOf(state, query)) {
         for (const found of page) {
           const version = decodeVersionSummary(found.value);
-          const blocker = rules.deleteBlocker(version, bucket, nowMs);
+          const blocker = rules.deleteBlocker(version, bucket, { nowMs });
           if (blocker !== undefined) return { count, kept: keptVersion(found, blocker) };
           if (!version.isDeleteMarker) count++;
         }

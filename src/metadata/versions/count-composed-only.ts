@@ -1,6 +1,6 @@
 // What compositions alone keep: blobs without a link that anything else holds (service 4.2, compose rule 6), for
 // whoever charges for it. What other shards hold of a blob they alone know: its home says which ones to ask
-// (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
+// (find-compositions), and who asks puts the answers together (gateway/operator-api/composed-report.ts).
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';

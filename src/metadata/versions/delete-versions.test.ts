@@ -36,6 +36,35 @@ const setVersioning = (versioning: 'enabled' | 'suspended') =>
 const kindOfCurrent = async () =>
   (await world.query('get-version', { bucketId: BUCKET, key: 'a' as ObjectKey, includeBody: false })).kind;
 
+describe('a protected version', () => {
+  const held = { protection: { legalHold: true } } as const;
+
+  test('is not deleted by its id, nor overwritten where it is the null version', async () => {
+    await world.createBucket('enabled');
+    const outcome = await world.put('a', { data: world.newData(), version: held });
+    const versionId = outcome.kind === 'committed' ? outcome.versionId : undefined;
+    const blocked = { kind: 'blocked', blocker: { by: 'legal-hold' } };
+    expect(await removeAll([{ versionId: versionId as VersionId }])).toEqual([blocked]);
+    // A marker hides it, and takes nothing away.
+    expect(await world.remove('a')).toMatchObject({ kind: 'deleted', madeMarker: true });
+    expect(await removeAll([{ versionId: versionId as VersionId }])).toEqual([blocked]);
+    await setVersioning('suspended');
+    await world.put('null', { data: world.newData(), version: held });
+    expect(await world.put('null', { data: world.newData() })).toEqual(blocked);
+    expect(await world.remove('null')).toEqual(blocked);
+  });
+
+  test('goes once its retention has ended by shard time', async () => {
+    await world.createBucket();
+    const untilMs = world.clock.wallMs() + 1000;
+    const version = { protection: { retention: { mode: 'COMPLIANCE', untilMs } } } as const;
+    await world.put('a', { data: world.newData(), version });
+    expect(await world.remove('a')).toEqual({ kind: 'blocked', blocker: { by: 'retention' } });
+    world.clock.advance(1000);
+    expect(await world.remove('a')).toMatchObject({ kind: 'deleted' });
+  });
+});
+
 describe('the simple delete', () => {
   test('unversioned: removes the object, and nothing that is not there', async () => {
     await world.createBucket();

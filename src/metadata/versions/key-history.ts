@@ -3,7 +3,7 @@
 // It knows nothing of links: settle-histories.ts ends those of what was removed.
 
 import type { RowAddress, RowPut, View } from '../../ports/state-machine.ts';
-import type { DeleteBlocker } from '../../types/delete-blocker.ts';
+import type { DeleteBlocker, Removal } from '../../types/delete-blocker.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../../types/names.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { decodeVersion, encodeVersion } from '../../types/records/version-record.ts';
@@ -35,7 +35,7 @@ export interface HistoryScope {
 }
 
 /** By which rules and when a version goes, or stays. */
-type Removing = Pick<CommandContext, 'rules' | 'nowMs'>;
+type Removing = Pick<CommandContext, 'rules'> & Removal;
 
 interface Stored {
   record: VersionRecord;
@@ -106,8 +106,8 @@ export class KeyHistory {
   }
 
   /** Takes `record` out for good, or says why it must stay. */
-  remove(record: VersionRecord, { rules, nowMs }: Removing): DeleteBlocker | undefined {
-    const blocker = rules.deleteBlocker(record, this.#bucket, nowMs);
+  remove(record: VersionRecord, removing: Removing): DeleteBlocker | undefined {
+    const blocker = removing.rules.deleteBlocker(record, this.#bucket, removing);
     if (blocker === undefined) this.#now = this.#now.filter((stored) => stored.record !== record);
     return blocker;
   }

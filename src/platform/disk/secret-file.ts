@@ -1,5 +1,5 @@
 // Reads files with secrets: master keys, root credentials, private keys, passwords. One that others can read is refused
-// before its text is used (lib/secret-exposure.ts); rights and text are those of the same open file.
+// before its text is used (base/crypto/secret-exposure.ts); rights and text are those of the same open file.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { refuseExposedSecret } from '../../base/crypto/secret-exposure.ts';

@@ -1,7 +1,7 @@
 // How much of a database is garbage, and how its room comes back to the file system. RocksDB drops deleted rows when it
 // merges tables, so a delete frees nothing as long as it lies in a memtable; the binding has no flush. So memtables are
 // turned over: filled up with bytes that nobody can see until RocksDB writes them out. The same shortens the log, which
-// is as long as the oldest memtable is old. When garbage is worth the price is not for here (storage/reclaim.ts).
+// is as long as the oldest memtable is old. When garbage is worth the price is not for here (chunks/disk/reclaim.ts).
 import type { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../../base/assert.ts';
 import type { KvBounds, KvPort, KvPut } from '../../ports/kv.ts';

@@ -23,7 +23,7 @@ export interface MoveError {
   sourceKey: ObjectKey;
   destinationKey: string;
   versionId?: VersionId;
-  /** Of model/errors.ts, or ObjectAlreadyExists. */
+  /** Of types/errors.ts, or ObjectAlreadyExists. */
   code: string;
   message: string;
 }
@@ -53,7 +53,7 @@ export interface MovePrefixJob extends JobProgress {
   within?: KeyInSteps;
   /** Who drives it: steps of others are refused until it leaves, or is silent for LIMITS.jobLeftMs. Absent: nobody. */
   driver?: string;
-  /** The part of the keys that is being walked, and in which direction; see metadata/plan-prefix-move.ts. */
+  /** The part of the keys that is being walked, and in which direction; see metadata/moves/plan-prefix-move.ts. */
   leg: number;
   /** Behind which key of that leg it goes on; absent: at its start. */
   after?: ObjectKey;

@@ -1,4 +1,4 @@
-// A piece of a blob that appends let grow (metadata/grow-blob.ts), field behind field: each small append writes one.
+// A piece of a blob that appends let grow (metadata/blobs/grow-blob.ts), field behind field: each small append writes one.
 import { assert } from '../../base/assert.ts';
 import { ByteReader, ByteWriter } from '../../base/bytes/byte-cursor.ts';
 import type { BlobId } from '../names.ts';

@@ -1,4 +1,4 @@
-// The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/keyspace.ts.
+// The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/schema/keyspace.ts.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { Debt } from '../debts.ts';
@@ -98,6 +98,8 @@ export interface BucketRecord {
   versioning: 'unversioned' | 'enabled' | 'suspended';
   /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
   jobId?: JobId;
+  /** Present once object lock or compliance was ever switched on: its versions may be protected (delete-blocker.ts). */
+  mayProtect?: true;
   /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
   mfaDelete?: 'disabled';
   /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
@@ -165,7 +167,7 @@ export interface BlobRecord extends BlobLayout {
   /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
   isComposed?: true;
   /**
-   * Of one that was folded: blobs that have its bytes, too (packed, model/folded-from.ts). Absent where it has them alone, as in
+   * Of one that was folded: blobs that have its bytes, too (packed, types/folded-from.ts). Absent where it has them alone, as in
    * rows of earlier versions.
    */
   foldedFrom?: Uint8Array;

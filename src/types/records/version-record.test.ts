@@ -6,7 +6,14 @@ import { packPlain } from '../../base/record-codec.ts';
 import { LIMITS } from '../limits.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from '../names.ts';
 import { joinOriginals, NO_ORIGINALS, packOriginals, unpackOriginals } from '../originals.ts';
-import type { BlobUse, Manifest, ManifestBody, VersionRecord } from '../version.ts';
+import type { VersionProtection } from '../protection.ts';
+import {
+  type BlobUse,
+  EMPTY_MANIFEST,
+  type Manifest,
+  type ManifestBody,
+  type VersionRecord,
+} from '../version.ts';
 import {
   decodeVersion,
   decodeVersionSummary,
@@ -61,6 +68,29 @@ const manifest: fc.Arbitrary<Manifest> = fc.oneof(
 );
 const original = fc.record({ sizeBytes: fc.integer({ min: 0, max: 5 * 2 ** 40 }), md5: hex(32) });
 
+const protection: fc.Arbitrary<VersionProtection> = fc
+  .record({
+    mode: fc.constantFrom('GOVERNANCE' as const, 'COMPLIANCE' as const, undefined),
+    untilMs: size,
+    legalHold: fc.boolean(),
+    compliance: fc.option(
+      fc.record(
+        {
+          retainUntilMs: size,
+          conditionalHold: fc.constant(true as const),
+          holdReleasedAtMs: size,
+          legalHold: fc.constant(true as const),
+        },
+        { requiredKeys: [] },
+      ),
+    ),
+  })
+  .map(({ mode, untilMs, legalHold, compliance }) => ({
+    ...(mode && { retention: { mode, untilMs } }),
+    ...(legalHold && { legalHold }),
+    ...(compliance && Object.keys(compliance).length > 0 && { compliance }),
+  }));
+
 const record = fc
   .record({
     versionId: fc.oneof(fc.constant('null'), hex(32)).map((id) => id as VersionId),
@@ -94,10 +124,23 @@ const record = fc
       }),
     ),
     appendCount: fc.option(fc.integer({ min: 0, max: 1023 })),
+    protection: fc.option(protection, { freq: 2 }),
   })
-  .map(({ etag: [md5, parts], kek, sealedHeaders, tags, checksum, appendCount, ...rest }): VersionRecord => {
+  .map((fields): VersionRecord => {
+    const {
+      etag: fullETag,
+      kek,
+      sealedHeaders,
+      tags,
+      checksum,
+      appendCount,
+      protection: its,
+      ...rest
+    } = fields;
+    const [md5, parts] = fullETag;
     const { isDeleteMarker } = rest;
     return {
+      ...(its && { protection: its }),
       ...rest,
       ...{ owner: '000000000001' as AccountId, modifiedAtMs: 7 },
       etag: isDeleteMarker ? '' : parts === 0 ? md5 : `${md5}-${parts}`,
@@ -161,8 +204,8 @@ test('versions that were written in the first form are read as they were meant',
         checksum,
       } = version;
       const some = unpackOriginals(originals);
-      // Whoever wrote it had each of them.
-      fc.pre(some !== undefined);
+      // Whoever wrote it had each of them, and knew of nothing that protects.
+      fc.pre(some !== undefined && version.protection === undefined);
       const packed = isPacked || some.length > 1;
       const tail = {
         ...{ versionId, originals: packed ? [] : some, manifest: its },
@@ -183,7 +226,34 @@ test('versions that were written in the first form are read as they were meant',
   );
 });
 
+const marker: VersionRecord = {
+  versionId: 'null' as VersionId,
+  order: 1,
+  isDeleteMarker: true,
+  sizeBytes: 0,
+  modifiedAtMs: 7,
+  etag: '',
+  owner: '000000000001' as AccountId,
+  originals: NO_ORIGINALS,
+  manifest: EMPTY_MANIFEST,
+};
+
 test('a form that nobody knows is refused', () => {
   for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
-    expect(() => read(Buffer.alloc(100, 4))).toThrow('unknown format 4');
+    expect(() => read(Buffer.alloc(100, 5))).toThrow('unknown format 5');
+});
+
+test('a protection that nobody knows is refused, and is not read as none', () => {
+  const stored = Buffer.from(encodeVersion({ ...marker, protection: { legalHold: true } }));
+  expect(decodeVersionSummary(stored).protection).toEqual({ legalHold: true });
+  for (const flags of [128, 3]) {
+    stored[HEAD_BYTES] = flags;
+    for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
+      expect(() => read(stored)).toThrow(`unknown protection ${flags}`);
+  }
+});
+
+test('a version that nothing protects is stored as before', () => {
+  expect(encodeVersion(marker)[0]).toBe(2);
+  expect(encodeVersion({ ...marker, protection: {} })[0]).toBe(4);
 });

@@ -5,15 +5,19 @@ import { asBuffer } from '../../base/bytes/bytes.ts';
 import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
 import type { AccountId, VersionId } from '../names.ts';
 import { areSound } from '../originals.ts';
+import { protectionBytes, readProtection, type VersionProtection, writeProtection } from '../protection.ts';
 import type { VersionRecord, VersionSummary } from '../version.ts';
 import { decodeFirstTail, firstTailVersionId } from './first-version-tail.ts';
 import { decodeTail, encodeTail, isPlainTail, tailVersionId, type VersionTail } from './version-tail.ts';
 
+/** What protects the version stands between head and tail (protection.ts): only what is protected is of this form. */
+const PROTECTED_FORMAT = 4;
 /** Blobs of pieces, and more originals than a composition may have (version-tail.ts): only what has these is of it. */
 const FORMAT = 3;
 const PLAIN_FORMAT = 2;
 /** The same head, and all behind it MessagePack. */
 const FIRST_FORMAT = 1;
+const FORMATS: readonly (number | undefined)[] = [PROTECTED_FORMAT, FORMAT, PLAIN_FORMAT, FIRST_FORMAT];
 // Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
 const HEAD_BYTES = 45;
 const ORDER_AT = 11;
@@ -22,6 +26,7 @@ const FLAG_COMPOSITE = 2;
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
   const { versionId, originals, kek, sealedHeaders, tags, appendCount, checksum, manifest } = record;
+  const { protection } = record;
   assert(areSound(originals), 'originals are packed, or many');
   const tail: VersionTail = { versionId, originals, manifest };
   if (kek !== undefined) tail.kek = kek;
@@ -29,9 +34,9 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   if (tags !== undefined) tail.tags = tags;
   if (appendCount !== undefined) tail.appendCount = appendCount;
   if (checksum !== undefined) tail.checksumValue = checksum.value;
-  const bytes = encodeTail(tail, HEAD_BYTES);
+  const bytes = encodeTail(tail, tailAt(protection));
   const composite = checksum?.type === 'COMPOSITE' ? FLAG_COMPOSITE : 0;
-  bytes[0] = isPlainTail(tail) ? PLAIN_FORMAT : FORMAT;
+  bytes[0] = protection !== undefined ? PROTECTED_FORMAT : isPlainTail(tail) ? PLAIN_FORMAT : FORMAT;
   bytes[1] = (record.isDeleteMarker ? FLAG_DELETE_MARKER : 0) | composite;
   bytes[2] = checksum === undefined ? 0 : 1 + CHECKSUM_ALGORITHMS.indexOf(checksum.algorithm);
   const [md5 = '', parts = '0'] = record.etag.split('-');
@@ -42,16 +47,25 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   bytes.writeUIntBE(record.sizeBytes, 17, 6);
   bytes.writeUIntBE(record.modifiedAtMs, 23, 6);
   bytes.write(md5.padEnd(32, '0'), 29, 16, 'hex');
+  if (protection !== undefined) writeProtection(bytes, HEAD_BYTES, protection);
   return bytes;
 }
 
 function requireKnownForm(bytes: Uint8Array): void {
   const format = bytes[0];
-  const isKnown = format === FORMAT || format === PLAIN_FORMAT || format === FIRST_FORMAT;
-  assert(isKnown, `version record: unknown format ${format}`);
+  assert(FORMATS.includes(format), `version record: unknown format ${format}`);
 }
 
-/** Decodes the head: the fields of a listing. */
+function protectionOf(bytes: Uint8Array): VersionProtection | undefined {
+  return bytes[0] === PROTECTED_FORMAT ? readProtection(bytes, HEAD_BYTES) : undefined;
+}
+
+/** Where the tail begins. */
+function tailAt(protection: VersionProtection | undefined): number {
+  return HEAD_BYTES + (protection === undefined ? 0 : protectionBytes(protection));
+}
+
+/** Decodes the head: the fields of a listing, and what protects the version. */
 export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   const buffer = asBuffer(bytes);
   requireKnownForm(buffer);
@@ -71,6 +85,8 @@ export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   if (algorithm !== undefined) {
     summary.checksum = { algorithm, type: (flags & FLAG_COMPOSITE) !== 0 ? 'COMPOSITE' : 'FULL_OBJECT' };
   }
+  const protection = protectionOf(bytes);
+  if (protection !== undefined) summary.protection = protection;
   return summary;
 }
 
@@ -89,13 +105,15 @@ export function withOrder(bytes: Uint8Array, order: number): Uint8Array {
 /** The version's id alone. */
 export function storedVersionId(bytes: Uint8Array): VersionId {
   requireKnownForm(bytes);
-  return bytes[0] === FIRST_FORMAT ? firstTailVersionId(bytes, HEAD_BYTES) : tailVersionId(bytes, HEAD_BYTES);
+  return bytes[0] === FIRST_FORMAT
+    ? firstTailVersionId(bytes, HEAD_BYTES)
+    : tailVersionId(bytes, tailAt(protectionOf(bytes)));
 }
 
 export function decodeVersion(bytes: Uint8Array): VersionRecord {
   const { checksum, ...summary } = decodeVersionSummary(bytes);
   const decode = bytes[0] === FIRST_FORMAT ? decodeFirstTail : decodeTail;
-  const { checksumValue, ...tail } = decode(bytes, HEAD_BYTES);
+  const { checksumValue, ...tail } = decode(bytes, tailAt(summary.protection));
   const record: VersionRecord = { ...summary, ...tail };
   if (checksum !== undefined) record.checksum = { ...checksum, value: checksumValue ?? '' };
   return record;

@@ -1,7 +1,7 @@
 // ForceDeleteBucket (service 3, 4.1; extensions 2.5): whether all that is in the bucket may go is looked at twice,
 // while it is open, so that most refusals disturb nobody, and while it is closing, when nothing can come behind the look.
 // Then it is deleted for everybody, or open again; should this gateway not get that far, the shard's own node does. What
-// was in it goes afterwards (metadata/background/empty-buckets.ts).
+// was in it goes afterwards (metadata/buckets/empty-buckets.ts).
 import { must } from '../../../base/assert.ts';
 import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from '../../../metadata/buckets/drive-closing.ts';
 import { SYSTEM_SHARD } from '../../../ports/metadata.ts';

@@ -1,5 +1,5 @@
 // DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
-// shard (metadata/commands/delete-version.ts).
+// shard (metadata/versions/delete-versions.ts).
 import { must } from '../../../base/assert.ts';
 import type { DeleteItem } from '../../../ports/metadata-commands.ts';
 import { defineOperation, objectArn } from '../operation.ts';

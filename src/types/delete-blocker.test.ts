@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { DELETE_RULES } from './delete-blocker.ts';
+import type { AccountId, BucketId, BucketName } from './names.ts';
+import type { VersionProtection } from './protection.ts';
+import type { BucketRecord } from './records/rows.ts';
+import type { VersionSummary } from './version.ts';
+
+const bucket: BucketRecord = {
+  bucketId: 'b1' as BucketId,
+  name: 'bucket' as BucketName,
+  nameEpoch: 1,
+  owner: '000000000001' as AccountId,
+  state: 'open',
+  createdAtMs: 1,
+  cfgVersion: 1,
+  versioning: 'enabled',
+};
+
+function blockerOf(protection: VersionProtection | undefined, bypassesGovernance?: boolean) {
+  const version: VersionSummary = {
+    order: 1,
+    isDeleteMarker: false,
+    sizeBytes: 1,
+    modifiedAtMs: 1,
+    etag: 'e'.repeat(32),
+    owner: bucket.owner,
+    ...(protection && { protection }),
+  };
+  const removal = { nowMs: 1000, ...(bypassesGovernance && { bypassesGovernance }) };
+  return DELETE_RULES.deleteBlocker(version, bucket, removal)?.by;
+}
+
+test.each<[string, VersionProtection | undefined, string | undefined]>([
+  ['nothing protects it', undefined, undefined],
+  ['retention until the next ms', { retention: { mode: 'COMPLIANCE', untilMs: 1001 } }, 'retention'],
+  ['retention that ends now', { retention: { mode: 'COMPLIANCE', untilMs: 1000 } }, undefined],
+  ['governance', { retention: { mode: 'GOVERNANCE', untilMs: 1001 } }, 'retention'],
+  [
+    'a legal hold behind its retention',
+    { retention: { mode: 'COMPLIANCE', untilMs: 1 }, legalHold: true },
+    'legal-hold',
+  ],
+  ['a RetentionTime to come', { compliance: { retainUntilMs: 1001 } }, 'compliance'],
+  ['a RetentionTime that has come', { compliance: { retainUntilMs: 1000 } }, undefined],
+  ['a conditional hold', { compliance: { conditionalHold: true } }, 'conditional-hold'],
+  ['a released one', { compliance: { conditionalHold: true, holdReleasedAtMs: 5 } }, undefined],
+  ['a legal hold of compliance', { compliance: { legalHold: true } }, 'legal-hold'],
+])('%s', (_case, protection, by) => {
+  expect(blockerOf(protection)).toBe(by);
+});
+
+test('the right to bypass governance opens governance alone', () => {
+  expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 } }, true)).toBeUndefined();
+  expect(blockerOf({ retention: { mode: 'COMPLIANCE', untilMs: 1001 } }, true)).toBe('retention');
+  expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 }, legalHold: true }, true)).toBe(
+    'legal-hold',
+  );
+});
+
+test('versions need not be decoded where the bucket never protected any', () => {
+  expect(DELETE_RULES.mayBlockDeletes(bucket)).toBe(false);
+  expect(DELETE_RULES.mayBlockDeletes({ ...bucket, mayProtect: true })).toBe(true);
+});

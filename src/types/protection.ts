@@ -1,0 +1,78 @@
+// What keeps a version from being removed: object lock and compliance settings of the version itself (service 2.3, 2.5,
+// 3). It stands in the head of the stored version: whoever removes many versions reads nothing else of them.
+import { assert } from '../base/assert.ts';
+import { ByteReader, ByteWriter } from '../base/bytes/byte-cursor.ts';
+
+/** A field is absent where it does not protect. Times are ms since epoch, shard time. */
+export interface VersionProtection {
+  /** Object lock: no removal before `untilMs`. GOVERNANCE may be bypassed by who has the right to. */
+  retention?: { mode: 'GOVERNANCE' | 'COMPLIANCE'; untilMs: number };
+  /** Object lock: no removal while it is on. */
+  legalHold?: true;
+  compliance?: ComplianceProtection;
+}
+
+/** Settings of the object under its bucket's compliance rule (extensions 2.6). */
+export interface ComplianceProtection {
+  /** The RetentionTime that was put for this object; the bucket's RetentionDays count besides. */
+  retainUntilMs?: number;
+  /** It was made under a conditional hold, which `holdReleasedAtMs` has ended. */
+  conditionalHold?: true;
+  /** RetentionDays count from here. */
+  holdReleasedAtMs?: number;
+  legalHold?: true;
+}
+
+const HAS = {
+  governance: 1,
+  lockedMode: 2,
+  legalHold: 4,
+  retainUntil: 8,
+  conditionalHold: 16,
+  holdReleased: 32,
+  complianceHold: 64,
+} as const;
+const ALL = 127;
+const BOTH_MODES = HAS.governance | HAS.lockedMode;
+const TIME_BYTES = 6;
+
+/** Bytes of the stored form: flags 1 | end of the retention 6? | RetentionTime 6? | release of the hold 6? */
+export function protectionBytes({ retention, compliance = {} }: VersionProtection): number {
+  const times = [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs];
+  return 1 + TIME_BYTES * times.filter((time) => time !== undefined).length;
+}
+
+export function writeProtection(buffer: Buffer, at: number, protection: VersionProtection): void {
+  const { retention, legalHold, compliance = {} } = protection;
+  const writer = new ByteWriter(buffer, at);
+  let has = 0;
+  if (retention !== undefined) has |= retention.mode === 'GOVERNANCE' ? HAS.governance : HAS.lockedMode;
+  if (legalHold) has |= HAS.legalHold;
+  if (compliance.retainUntilMs !== undefined) has |= HAS.retainUntil;
+  if (compliance.conditionalHold) has |= HAS.conditionalHold;
+  if (compliance.holdReleasedAtMs !== undefined) has |= HAS.holdReleased;
+  if (compliance.legalHold) has |= HAS.complianceHold;
+  writer.uint(has, 1);
+  for (const time of [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs])
+    if (time !== undefined) writer.uint(time, TIME_BYTES);
+}
+
+export function readProtection(bytes: Uint8Array, at: number): VersionProtection {
+  const reader = new ByteReader(bytes, at);
+  const has = reader.uint(1);
+  assert(has <= ALL && (has & BOTH_MODES) !== BOTH_MODES, `version record: unknown protection ${has}`);
+  const protection: VersionProtection = {};
+  const compliance: ComplianceProtection = {};
+  if (has & BOTH_MODES)
+    protection.retention = {
+      mode: has & HAS.governance ? 'GOVERNANCE' : 'COMPLIANCE',
+      untilMs: reader.uint(TIME_BYTES),
+    };
+  if (has & HAS.legalHold) protection.legalHold = true;
+  if (has & HAS.retainUntil) compliance.retainUntilMs = reader.uint(TIME_BYTES);
+  if (has & HAS.conditionalHold) compliance.conditionalHold = true;
+  if (has & HAS.holdReleased) compliance.holdReleasedAtMs = reader.uint(TIME_BYTES);
+  if (has & HAS.complianceHold) compliance.legalHold = true;
+  if (Object.keys(compliance).length > 0) protection.compliance = compliance;
+  return protection;
+}
