@@ -1,6 +1,7 @@
 // Pages that list what tables of the code already say: each is written by this test (`vitest -u`) and must be fresh.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { WORKERS, type WorkerRow } from '../cmd/workers.ts';
 import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
@@ -431,3 +432,37 @@ function readable(name: string, value: number): string {
   const unit = units.find(([size]) => value >= size && value % size === 0);
   return unit === undefined ? String(Math.round(value * 1000) / 1000) : `${value / unit[0]} ${unit[1]}`;
 }
+
+const WORKERS_HEAD = `# Background work
+
+What Holdfast does without being asked, as the list in \`cmd/workers.ts\` has it. Each worker does a small piece, lets
+requests pass, and goes on; a piece that fails is tried again, and logged as \`worker-failed\` with the worker's name
+([logs.md](logs.md)) and counted in \`holdfast_worker_failures_total\` ([metrics.md](metrics.md)).
+
+Work of a shard is done by the metadata node that leads the shard, work of a disk by the storage node that has the disk; a
+single node does all of it. Two jobs are done by one metadata node of a cluster at a time, under a lock in etcd: it decides
+which nodes hold a shard, and which disks hold a chunk.
+
+`;
+
+const ROLES: Record<WorkerRow['role'], string> = { shard: 'shard', disk: 'disk', server: 'the whole store' };
+const FORMS: Record<WorkerRow['forms'], string> = {
+  both: 'both',
+  embedded: 'single node',
+  cluster: 'cluster',
+};
+
+test('docs/workers.md lists the background workers of each form', async () => {
+  const rows = WORKERS.map(
+    ({ name, role, forms, help }) => `| ${code(name)} | ${ROLES[role]} | ${FORMS[forms]} | ${help} |\n`,
+  );
+  const scans = WORKERS.flatMap(({ name, scan }) =>
+    scan === undefined ? [] : [`| ${code(name)} | ${scan} |\n`],
+  );
+  const text = [
+    ...[WORKERS_HEAD, '| Name | Work of | Runs in | What it does |\n|---|---|---|---|\n', ...rows],
+    '\nThese look at everything there is, again and again. How far they have come is kept\n\n',
+    ...['| Name | Where |\n|---|---|\n', ...scans],
+  ];
+  await expect(text.join('')).toMatchFileSnapshot(page('workers.md'));
+});

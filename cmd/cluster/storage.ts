@@ -27,6 +27,7 @@ import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { createBuffers } from '../open-objects.ts';
+import { storageNodeWorkers } from '../workers.ts';
 import type { RunningRole } from './run-role.ts';
 
 export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
@@ -81,7 +82,10 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   });
   closing.defer(() => node.stop());
   await node.start();
-  const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
+  const runner = createWorkerRunner({
+    workers: storageNodeWorkers({ made: node.workers }),
+    ...{ clock, log, telemetry },
+  });
   runner.start();
   // Beside one another: a worker may be reading from a drive that hangs, and the node is to leave at once.
   closing.defer(async () => {

@@ -1,0 +1,259 @@
+// The one list of background workers: what each does, in which forms of the server it runs, and whose work it is. Both
+// wirings take their workers from here, and docs/workers.md lists them. To add a worker, add a row.
+//
+// Not here: the two jobs that one node of a cluster does at a time, under a lock in etcd, and that have loops of their own:
+// placing shards (src/coordination/place-shards.ts) and placing disks (src/chunks/placement/place-disks.ts).
+import { assert, must } from '../src/base/assert.ts';
+import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunks.ts';
+import { createClaimAssertion } from '../src/metadata/blobs/assert-claims.ts';
+import { type BlobAuditDeps, createBlobAudit } from '../src/metadata/blobs/audit-blobs.ts';
+import { createBlobCondemner } from '../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDamageHearing } from '../src/metadata/blobs/hear-damage.ts';
+import { type BlobReleaseDeps, createBlobRelease } from '../src/metadata/blobs/release-blobs.ts';
+import { createDebtRepair } from '../src/metadata/blobs/repair-debts.ts';
+import { createClaimResolver } from '../src/metadata/blobs/resolve-claims.ts';
+import { createDiskSweep, type DiskSweepDeps } from '../src/metadata/blobs/sweep-disks.ts';
+import { createDebtWatch } from '../src/metadata/blobs/watch-debts.ts';
+import { createBucketEmptier } from '../src/metadata/buckets/empty-buckets.ts';
+import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
+import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
+import { createKeptWatch } from '../src/metadata/outcomes/watch-kept.ts';
+import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
+import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
+import {
+  createCompletedUploadForgetter,
+  createJobForgetter,
+  createTokenForgetter,
+} from '../src/metadata/workers/forget-by-age.ts';
+import type { HomeWorkDeps } from '../src/metadata/workers/home-work.ts';
+import type { ClockPort } from '../src/ports/clock.ts';
+import type { Logger, TelemetryPort } from '../src/ports/telemetry.ts';
+import type { TimeJumps } from '../src/ports/time-jumps.ts';
+import type { Worker } from '../src/ports/worker.ts';
+
+/** Workers that the part they belong to makes itself: the engine of shards, the store of chunks, the rotation of keys. */
+export interface MadeWorkers {
+  readonly made: readonly Worker[];
+}
+
+/** What the workers of shards have, in every form. */
+export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps {
+  clock: ClockPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+  timeJumps: TimeJumps;
+  /** The age at which an upload expires. */
+  uploadKeptMs: number;
+}
+
+/** Of a metadata node: the disks are elsewhere. */
+export type NodeWorkDeps = ShardWorkDeps &
+  HomeWorkDeps &
+  Pick<BlobAuditDeps, 'auditEveryMs'> &
+  Pick<DiskSweepDeps, 'passEveryMs'>;
+
+/** Of the embedded form: the disk is here. */
+export type ServerWorkDeps = ShardWorkDeps & Pick<SweepDeps, 'chunks'>;
+
+/**
+ * `shard`: of a shard, where its open primary is: a metadata node of a cluster, or the server. `disk`: of a disk, where its
+ * chunks are: a storage node, or the server. `server`: of the whole store, by the one process of the embedded form.
+ */
+export type WorkerRole = 'shard' | 'disk' | 'server';
+
+interface RowBase {
+  readonly name: string;
+  /** What it does: a sentence of docs/workers.md. */
+  readonly help: string;
+  /**
+   * Of one that looks at everything there is, and not at a queue of what is to do: where it keeps how far it has come. Absent:
+   * it takes its work from rows, which are all that it needs after a restart.
+   */
+  readonly scan?: string;
+}
+
+export type WorkerRow = RowBase &
+  (
+    | { readonly role: 'shard'; readonly forms: 'both'; create(deps: ShardWorkDeps): Worker }
+    | { readonly role: 'shard'; readonly forms: 'cluster'; create(deps: NodeWorkDeps): Worker }
+    | { readonly role: 'disk' | 'server'; readonly forms: 'embedded'; create(deps: ServerWorkDeps): Worker }
+    | {
+        readonly role: 'disk';
+        readonly forms: 'both' | 'cluster';
+        /** One for each disk, or one for all. */
+        create(deps: MadeWorkers): readonly Worker[];
+      }
+  );
+
+function madeOnes(name: string): (deps: MadeWorkers) => readonly Worker[] {
+  return ({ made }) => made.filter((worker) => worker.name === name);
+}
+
+function madeOne(name: string): (deps: MadeWorkers) => Worker {
+  return (deps) => must(madeOnes(name)(deps)[0], `nobody has made the worker ${name}`);
+}
+
+export const WORKERS: readonly WorkerRow[] = [
+  {
+    ...{ name: 'release-parts', role: 'shard', forms: 'both' },
+    help: 'Releases the parts of uploads that were aborted or have expired.',
+    create: createPartRelease,
+  },
+  {
+    ...{ name: 'condemn-blobs', role: 'shard', forms: 'both' },
+    help: 'Marks data that no version and no upload uses any more for deletion.',
+    create: createBlobCondemner,
+  },
+  {
+    ...{ name: 'release-blobs', role: 'shard', forms: 'both' },
+    help: 'Deletes the chunks of data that is marked for deletion, once no reader can need them.',
+    create: createBlobRelease,
+  },
+  {
+    ...{ name: 'resolve-claims', role: 'shard', forms: 'both' },
+    help: 'Asks other shards whether they use data of this one that they have claimed, and drops claims that nobody uses.',
+    create: createClaimResolver,
+  },
+  {
+    ...{ name: 'assert-claims', role: 'shard', forms: 'cluster' },
+    help: 'After a shard was recovered from one replica: has all shards tell it which of its data they use.',
+    scan: 'in memory: after a restart all is told again, which changes nothing',
+    create: createClaimAssertion,
+  },
+  {
+    ...{ name: 'deliver-outbox', role: 'shard', forms: 'both' },
+    help: 'Carries out what a shard has to tell others: links to release, names of buckets to change.',
+    create: createOutboxDelivery,
+  },
+  {
+    ...{ name: 'expire-uploads', role: 'shard', forms: 'both' },
+    help: 'Ends uploads that are older than `uploads.expiry`, and those of deleted buckets.',
+    create: createUploadExpiry,
+  },
+  {
+    ...{ name: 'forget-completed-uploads', role: 'shard', forms: 'both' },
+    help: 'Forgets the answers of completed uploads when no client repeats the request any more.',
+    create: createCompletedUploadForgetter,
+  },
+  {
+    ...{ name: 'forget-tokens', role: 'shard', forms: 'both' },
+    help: 'Forgets idempotency tokens and the answers that are stored under them.',
+    create: createTokenForgetter,
+  },
+  {
+    ...{ name: 'empty-buckets', role: 'shard', forms: 'both' },
+    help: 'Brings forced deletions of buckets to their end, and deletes what deleted buckets have left.',
+    create: createBucketEmptier,
+  },
+  {
+    ...{ name: 'drive-jobs', role: 'shard', forms: 'both' },
+    help: 'Brings prefix MOVEs to their end whose gateway is gone.',
+    create: createJobDriver,
+  },
+  {
+    ...{ name: 'forget-jobs', role: 'shard', forms: 'both' },
+    help: 'Forgets jobs that have ended, when nobody asks for their outcome any more.',
+    create: createJobForgetter,
+  },
+  {
+    ...{ name: 'repair-debts', role: 'shard', forms: 'cluster' },
+    help: 'Makes copies of chunks that lack some, those with the fewest copies first.',
+    create: createDebtRepair,
+  },
+  {
+    ...{ name: 'audit-blobs', role: 'shard', forms: 'cluster' },
+    help: 'Asks the disks for all chunks of a shard, after a change of owners and each `storage.auditPeriod`; what lacks copies is repaired.',
+    scan: 'in the shard: after a restart or a failover it goes on where it was',
+    create: createBlobAudit,
+  },
+  {
+    ...{ name: 'hear-damage', role: 'shard', forms: 'cluster' },
+    help: 'Asks the disks for copies that are damaged or cannot be read, so that they are repaired.',
+    create: createDamageHearing,
+  },
+  {
+    ...{ name: 'sweep-disks', role: 'shard', forms: 'cluster' },
+    help: 'Searches all disks for chunks that no shard knows, and deletes them; copies on the wrong disk are moved.',
+    scan: 'in memory: after a restart or a failover it begins anew',
+    create: createDiskSweep,
+  },
+  {
+    ...{ name: 'watch-debts', role: 'shard', forms: 'cluster' },
+    help: 'Measures how many chunks lack copies, and how long their repair will take.',
+    create: createDebtWatch,
+  },
+  {
+    ...{ name: 'watch-kept', role: 'shard', forms: 'both' },
+    help: 'Measures how much is stored of the answers of requests that have ended.',
+    create: createKeptWatch,
+  },
+  {
+    ...{ name: 'forget-request-outcomes', role: 'shard', forms: 'both' },
+    help: 'Forgets the answers of commands that no gateway repeats any more.',
+    create: madeOne('forget-request-outcomes'),
+  },
+  {
+    ...{ name: 'keep-shard-time', role: 'shard', forms: 'both' },
+    help: 'Commits the time of a shard once a minute, also while nothing else is committed.',
+    create: madeOne('keep-shard-time'),
+  },
+  {
+    ...{ name: 'rotate-keys', role: 'server', forms: 'embedded' },
+    help: 'While the master key is rotated: wraps all keys by the new one, then removes the old one.',
+    scan: 'in memory: after a restart a pass begins anew, because only a pass that nothing has interrupted shows that the old key is unused',
+    create: madeOne('rotate-keys'),
+  },
+  {
+    ...{ name: 'sweep-chunks', role: 'disk', forms: 'embedded' },
+    help: 'Searches the disk for chunks that no shard knows, and deletes them.',
+    scan: 'in memory: after a restart it begins anew',
+    create: createChunkSweep,
+  },
+  {
+    ...{ name: 'scrub-chunks', role: 'disk', forms: 'both' },
+    help: 'Reads all chunks of a disk each `storage.scrubPeriod`, so that damage is found while there are other copies.',
+    scan: 'on the disk: after a restart it goes on where it was',
+    create: madeOnes('scrub-chunks'),
+  },
+  {
+    ...{ name: 'reclaim-chunks', role: 'disk', forms: 'both' },
+    help: 'Gives the room of deleted chunks back to the file system.',
+    create: madeOnes('reclaim-chunks'),
+  },
+  {
+    ...{ name: 'reclaim-metadata', role: 'disk', forms: 'embedded' },
+    help: 'Gives the room of deleted small objects, which are stored with the metadata, back to the file system.',
+    create: madeOne('reclaim-metadata'),
+  },
+  {
+    ...{ name: 'report-disks', role: 'disk', forms: 'cluster' },
+    help: 'Measures the disks of a storage node, and announces their capacity when it changes.',
+    create: madeOnes('report-disks'),
+  },
+];
+
+/** All workers of the embedded form. */
+export function serverWorkers(deps: ServerWorkDeps): Worker[] {
+  const workers = WORKERS.flatMap((row) => (row.forms === 'cluster' ? [] : row.create(deps)));
+  return withAllMade(workers, deps);
+}
+
+/** Those of the shards that a metadata node leads. */
+export function metadataNodeWorkers(deps: NodeWorkDeps): Worker[] {
+  const workers = WORKERS.flatMap((row) => (row.role === 'shard' ? [row.create(deps)] : []));
+  return withAllMade(workers, deps);
+}
+
+/** Those of the disks that a storage node has. */
+export function storageNodeWorkers(deps: MadeWorkers): Worker[] {
+  const ofDisks = WORKERS.flatMap((row) =>
+    row.role === 'disk' && row.forms !== 'embedded' ? row.create(deps) : [],
+  );
+  return withAllMade(ofDisks, deps);
+}
+
+/** A worker that is made and has no row would never run. */
+function withAllMade(workers: Worker[], { made }: MadeWorkers): Worker[] {
+  for (const worker of made) assert(workers.includes(worker), `the worker ${worker.name} is not in the list`);
+  return workers;
+}
