@@ -142,7 +142,12 @@ try {
     },
   });
   await execute(shards, 'create-bucket', { bucketId, name: 'bench' as BucketName, owner });
-  if (versionCount > 1) await execute(shards, 'set-versioning', { bucketId, versioning: 'enabled' });
+  if (versionCount > 1)
+    await execute(shards, 'set-bucket-config', {
+      bucketId,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    });
   const putCount = keyCount * versionCount;
   const putSeconds = await inFlight(putCount, (index) => putObject(shards, keyAt(index % keyCount)));
   console.log(`PUT of ${putCount} objects: ${(putCount / putSeconds).toFixed(0)} /s`);

@@ -55,7 +55,15 @@ test('deletes, settings and upkeep ask for no room', async () => {
   const key = 'k' as ObjectKey;
   const deleted = await execute('delete-versions', { bucketId: BUCKET, owner: OWNER, items: [{ key }] });
   expect(deleted).toMatchObject({ kind: 'done', value: { items: [{ kind: 'deleted' }] } });
-  expect((await execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' })).kind).toBe('done');
+  expect(
+    (
+      await execute('set-bucket-config', {
+        bucketId: BUCKET,
+        kind: 'versioning',
+        document: { status: 'suspended' },
+      })
+    ).kind,
+  ).toBe('done');
   expect((await execute('set-tags', { bucketId: BUCKET, key, tags: [] })).kind).toBe('done');
   expect((await execute('tick', {})).kind).toBe('done');
   expect(askedBytes).toEqual([]);

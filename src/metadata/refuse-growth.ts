@@ -30,7 +30,8 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'create-bucket': GOES_ON,
   'delete-bucket': GOES_ON,
   'rename-bucket': GOES_ON,
-  'set-versioning': GOES_ON,
+  // A bounded number of bounded documents.
+  'set-bucket-config': GOES_ON,
   'commit-version': ({ data }) => dataBytes(data),
   'recommit-version': () => ROWS_BYTES,
   'compose-version': ({ data }) => 2 * dataBytes(data),

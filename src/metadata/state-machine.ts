@@ -34,17 +34,17 @@ import { settleClaims } from './blobs/settle-claims.ts';
 import { settleDebts } from './blobs/settle-debts.ts';
 import { activateName } from './buckets/activate-name.ts';
 import { beginRename } from './buckets/begin-rename.ts';
+import { getBucket, setBucketConfig } from './buckets/bucket-config.ts';
 import { bucketGuard } from './buckets/buckets.ts';
 import { closeBucket } from './buckets/close-bucket.ts';
 import { createBucket } from './buckets/create-bucket.ts';
 import { deleteBucket } from './buckets/delete-bucket.ts';
 import { emptyBucket } from './buckets/empty-bucket.ts';
 import { endRename } from './buckets/end-rename.ts';
-import { findName, getBucket, listNames } from './buckets/find-names.ts';
+import { findName, listNames } from './buckets/find-names.ts';
 import { forgetName } from './buckets/forget-name.ts';
 import { renameBucket } from './buckets/rename-bucket.ts';
 import { reserveName } from './buckets/reserve-name.ts';
-import { setVersioning } from './buckets/set-versioning.ts';
 import { stepClosing } from './buckets/step-closing.ts';
 import { checkCounters } from './checks/check-counters.ts';
 import {
@@ -128,7 +128,7 @@ const commands: Commands = {
   'create-bucket': createBucket,
   'delete-bucket': deleteBucket,
   'rename-bucket': renameBucket,
-  'set-versioning': setVersioning,
+  'set-bucket-config': setBucketConfig,
   'commit-version': commitVersion,
   'recommit-version': recommitVersion,
   'compose-version': composeVersion,

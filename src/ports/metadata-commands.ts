@@ -1,5 +1,6 @@
 // The commands of the metadata shards and their outcomes, as plain data: what changes state. Each is evaluated once,
 // atomically, in one shard. How they are called is in metadata.ts.
+import type { BucketConfigs, ConfigKind } from '../types/bucket-config.ts';
 import type { Checksum, ChecksumAlgorithm } from '../types/checksums.ts';
 import type { PlacedChunks } from '../types/debts.ts';
 import type { DeleteBlocker } from '../types/delete-blocker.ts';
@@ -246,9 +247,11 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
     command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
     outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused' };
   };
-  'set-versioning': {
-    /** What is absent stays as it is. */
-    command: { bucketId: BucketId; versioning?: 'enabled' | 'suspended'; mfaDelete?: 'disabled' };
+  'set-bucket-config': {
+    /** null takes the document away. What is absent in one of `versioning` stays as it is. */
+    command: {
+      [K in ConfigKind]: { bucketId: BucketId; kind: K; document: BucketConfigs[K] | null };
+    }[ConfigKind];
     outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
   };
   'commit-version': {

@@ -1,6 +1,7 @@
 // The queries of the metadata shards and their results, as plain data: they read committed state and change nothing.
 // How they are asked is in metadata.ts. Those of a full comparison are in metadata-checks.ts.
 
+import type { ConfigsOfBucket } from '../types/bucket-config.ts';
 import type {
   AccountId,
   BlobId,
@@ -145,7 +146,10 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
     query: { owner: AccountId; prefix?: string; after?: string; max: number };
     result: { names: { name: BucketName; record: NameRecord }[]; isTruncated: boolean };
   };
-  'get-bucket': { query: { bucketId: BucketId }; result: { bucket: BucketRecord | null } };
+  'get-bucket': {
+    query: { bucketId: BucketId };
+    result: { bucket: BucketRecord | null; configs: ConfigsOfBucket };
+  };
   'get-version': {
     query: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; includeBody: boolean };
     result: GetVersionResult;

@@ -157,7 +157,11 @@ async function perform(
     }
     case 'set': {
       const { versioning } = step;
-      await metadata.execute('set-versioning', { bucketId, versioning });
+      await metadata.execute('set-bucket-config', {
+        bucketId,
+        kind: 'versioning',
+        document: { status: versioning },
+      });
       return;
     }
   }

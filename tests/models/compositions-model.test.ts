@@ -169,7 +169,11 @@ test.each([1, 2, 3])('seed %i', { timeout: 60_000 }, async (seed) => {
     const { bucketId } = bucket.claim;
     if (versioning === undefined) buckets.push(bucket);
     else {
-      const outcome = await world.metadata.execute('set-versioning', { bucketId, versioning }, shard);
+      const outcome = await world.metadata.execute(
+        'set-bucket-config',
+        { bucketId, kind: 'versioning', document: { status: versioning } },
+        shard,
+      );
       if (outcome.kind !== 'changed') throw new Error(outcome.kind);
       const { cfgVersion } = outcome.bucket;
       buckets.push({ ...bucket, claim: { ...bucket.claim, cfgVersion } });

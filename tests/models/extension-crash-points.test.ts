@@ -80,7 +80,11 @@ async function moveInSteps(world: FsckWorld, { from, to }: { from: string; to: s
 async function keepVersions({ metadata, ...world }: FsckWorld): Promise<void> {
   const { claim } = world.bucket();
   const { bucketId } = claim;
-  await metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
+  await metadata.execute('set-bucket-config', {
+    bucketId,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   const { bucket } = await metadata.query('get-bucket', { bucketId });
   claim.cfgVersion = bucket?.cfgVersion ?? 0;
 }

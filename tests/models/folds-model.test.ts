@@ -53,7 +53,11 @@ class Model {
 
   async setVersioning(versioning: 'enabled' | 'suspended'): Promise<void> {
     const { bucketId } = this.#bucket.claim;
-    const outcome = await this.#world.metadata.execute('set-versioning', { bucketId, versioning });
+    const outcome = await this.#world.metadata.execute('set-bucket-config', {
+      bucketId,
+      kind: 'versioning',
+      document: { status: versioning },
+    });
     if (outcome.kind !== 'changed') throw new Error(outcome.kind);
     const { cfgVersion } = outcome.bucket;
     this.#bucket = { ...this.#bucket, claim: { ...this.#bucket.claim, cfgVersion } };

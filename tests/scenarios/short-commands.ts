@@ -1,6 +1,6 @@
 // Commands of metadata in short words, so that a transcript fits the eye; they run as the commands that they stand for.
 // All are about one bucket, and uploads about its key "k". Ids as in short-ids.ts.
-//   bucket {}, versioning {to}            create-bucket, set-versioning
+//   bucket {}, versioning {to}            create-bucket, set-bucket-config
 //   put {key, blob, link}                 commit-version with a new blob; also bytes (10), inline, ifNoneMatch
 //   copy {key, blob, link}                commit-version with a link to a blob; isClaimed: of another home
 //   remove {key, versionId} or {items}    delete-versions
@@ -77,8 +77,12 @@ export const SHORT_COMMANDS = {
     tell: ({ kind }) => kind,
   }),
   versioning: short({
-    name: 'set-versioning',
-    expand: ({ to }: { to: 'enabled' | 'suspended' }) => ({ bucketId: BUCKET, versioning: to }),
+    name: 'set-bucket-config',
+    expand: ({ to }: { to: 'enabled' | 'suspended' }) => ({
+      bucketId: BUCKET,
+      kind: 'versioning' as const,
+      document: { status: to },
+    }),
     tell: ({ kind }) => kind,
   }),
   put: short({ name: 'commit-version', expand: expandPut, tell: tellCommit }),

@@ -114,7 +114,11 @@ export class LinkBuckets {
   async #setVersioning(shard: number, versioning: SetVersioning): Promise<void> {
     const { bucketId } = this.#of(shard);
     await this.#untilDone(`makes versioning ${versioning}`, async ({ metadata }) => {
-      const reply = await metadata.execute({ shard }, 'set-versioning', { bucketId, versioning });
+      const reply = await metadata.execute({ shard }, 'set-bucket-config', {
+        bucketId,
+        kind: 'versioning',
+        document: { status: versioning },
+      });
       if (reply.kind !== 'done' || reply.value.kind !== 'changed') return false;
       const { cfgVersion } = reply.value.bucket;
       this.#claims[shard] = { ...this.target(shard).claim, cfgVersion };

@@ -123,7 +123,11 @@ export async function openMetadata(
     async createBucket(versioning = 'unversioned') {
       await world.execute('create-bucket', { bucketId: BUCKET, name: BUCKET_NAME, owner: OWNER });
       if (versioning !== 'unversioned')
-        await world.execute('set-versioning', { bucketId: BUCKET, versioning });
+        await world.execute('set-bucket-config', {
+          bucketId: BUCKET,
+          kind: 'versioning',
+          document: { status: versioning },
+        });
     },
     newData({ sizeBytes = 10, homeShard = 0, storage = 'chunks' } = {}) {
       const blobId = makeBlobId({ timeMs: clock.wallMs(), homeShard, random: chance.bytes(8) });

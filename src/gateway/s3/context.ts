@@ -3,6 +3,7 @@
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { BucketClaim } from '../../ports/metadata.ts';
+import type { ConfigsOfBucket } from '../../types/bucket-config.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
@@ -11,6 +12,8 @@ import type { AccessPair, Caller } from './caller.ts';
 /** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
 export interface ResolvedBucket {
   record: BucketRecord;
+  /** The documents that it is configured by. */
+  configs: ConfigsOfBucket;
   homeShard: number;
   /** What commands and queries carry (R45). */
   claim: BucketClaim;

@@ -100,7 +100,11 @@ test('the answer names the version that was copied, also where it is another tha
   const { record } = await world.metadata.query('find-name', { name: 'named' as BucketName });
   if (record === null) throw new Error('no name');
   const { bucketId, homeShard } = record;
-  await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+  await world.metadata.execute(
+    'set-bucket-config',
+    { bucketId, kind: 'versioning', document: { status: 'enabled' } },
+    homeShard,
+  );
   const put = async (body: string) =>
     String((await ask(world.endpoint, 'PUT /named/k', { body })).headers['x-amz-version-id']);
   const begun = await ask(world.endpoint, 'POST /named/to?uploads');

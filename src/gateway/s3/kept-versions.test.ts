@@ -60,7 +60,11 @@ async function putKept(key: string): Promise<string> {
 async function setVersioning(versioning: 'enabled' | 'suspended'): Promise<void> {
   const { record } = await world.metadata.query('find-name', { name: bucket as BucketName });
   const { bucketId, homeShard } = must(record, 'the bucket is there');
-  await world.metadata.execute('set-versioning', { bucketId, versioning }, homeShard);
+  await world.metadata.execute(
+    'set-bucket-config',
+    { bucketId, kind: 'versioning', document: { status: versioning } },
+    homeShard,
+  );
 }
 
 /** What is listed of each version and marker, and what the versions hold. */

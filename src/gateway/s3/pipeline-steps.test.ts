@@ -19,7 +19,7 @@ function bucketOf(versioning: BucketRecord['versioning'], owner = OWNER): Resolv
   const record: BucketRecord = {
     ...{ bucketId, name, nameEpoch: 1, owner, state: 'open', createdAtMs: 0, cfgVersion: 1, versioning },
   };
-  return { record, homeShard: 0, claim: { bucketId, name, cfgVersion: 1 } };
+  return { record, configs: {}, homeShard: 0, claim: { bucketId, name, cfgVersion: 1 } };
 }
 
 /** Where no versions are kept it needs a right that only accounts have; and so it does for each key that the document names. */

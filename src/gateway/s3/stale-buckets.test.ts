@@ -113,8 +113,8 @@ test('a change of settings is followed in the middle of a request', async () => 
   const { record } = await one.metadata.query('find-name', { name: 'settings' as BucketName });
   if (record === null) throw new Error('no name');
   await one.metadata.execute(
-    'set-versioning',
-    { bucketId: record.bucketId, versioning: 'enabled' },
+    'set-bucket-config',
+    { bucketId: record.bucketId, kind: 'versioning', document: { status: 'enabled' } },
     record.homeShard,
   );
   const put = await ask(owner.two, 'PUT /settings/k', 'x');
@@ -165,7 +165,11 @@ test('what a source has become is what its copy says of it', async () => {
   expect(await statusOf(owner.two, 'PUT /renewed/k', 'body')).toBe(200);
   const { record } = await one.metadata.query('find-name', { name: 'renewed' as BucketName });
   const { bucketId, homeShard } = must(record, 'a name');
-  await one.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+  await one.metadata.execute(
+    'set-bucket-config',
+    { bucketId, kind: 'versioning', document: { status: 'enabled' } },
+    homeShard,
+  );
   const copy = await ask(owner.two, 'PUT /renewed/copy', '', { 'x-amz-copy-source': '/renewed/k' });
   expect(copy.status).toBe(200);
   expect(copy.headers['x-amz-copy-source-version-id']).toBe('null');

@@ -30,7 +30,11 @@ beforeEach(async () => {
 async function setVersioning(versioning: 'enabled' | 'suspended'): Promise<void> {
   const { record } = await world.metadata.query('find-name', { name: bucket as BucketName });
   const { bucketId, homeShard } = must(record, 'the bucket is there');
-  await world.metadata.execute('set-versioning', { bucketId, versioning }, homeShard);
+  await world.metadata.execute(
+    'set-bucket-config',
+    { bucketId, kind: 'versioning', document: { status: versioning } },
+    homeShard,
+  );
 }
 
 function request(

@@ -120,7 +120,11 @@ test.each(['unversioned', 'enabled', 'suspended'] as const)('%s: links are exact
     async (acts, seed) => {
       const { world, run } = await openBackground();
       if (versioning !== 'unversioned') {
-        await world.execute('set-versioning', { bucketId: BUCKET, versioning });
+        await world.execute('set-bucket-config', {
+          bucketId: BUCKET,
+          kind: 'versioning',
+          document: { status: versioning },
+        });
       }
       slowReads(world, createSeededRandom(seed));
       const blobIds = new Set<BlobId>();

@@ -1,27 +1,11 @@
 // A bucket's row as commands see it, and as the engine checks it before anything about the bucket is evaluated (R45).
 import { assert, must } from '../../base/assert.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
-import type {
-  BucketGuard,
-  DecideContext,
-  LockRequest,
-  RangeAddress,
-  View,
-} from '../../ports/state-machine.ts';
-import { type BucketId, makeOutboxId } from '../../types/names.ts';
-import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
-import type { RowChange } from '../blobs/debts.ts';
-import { COUNTER } from '../schema/counters.ts';
+import type { BucketGuard, LockRequest, RangeAddress, View } from '../../ports/state-machine.ts';
+import type { BucketId } from '../../types/names.ts';
+import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { LOCK } from '../schema/define-command.ts';
-import {
-  bucketRow,
-  deletedBucketRow,
-  outboxRow,
-  PRESENT,
-  put,
-  REGION,
-  regionRange,
-} from '../schema/keyspace.ts';
+import { bucketRow, REGION, regionRange } from '../schema/keyspace.ts';
 
 /** Each request about a bucket looks at its row, and a command several times. */
 const decodeBucket = decodeOnce(bucketCodec);
@@ -54,26 +38,6 @@ function locksRenamedKey(bucket: BucketRecord, locks: readonly LockRequest[]): b
 /** One version, marker or part of their order each, where there is any: none of them, and the bucket is empty. */
 export function versionsOf(bucketId: BucketId): RangeAddress[] {
   return Object.values(REGION).map((region) => regionRange({ region, bucketId, limit: 1 }));
-}
-
-/** R42: it is deleted for good, and the system shard is told to free its name; its open uploads end in the background. */
-export function deleteForGood(
-  deleted: BucketRecord,
-  hasUploads: boolean,
-  { nowMs, random }: DecideContext,
-): RowChange {
-  const { bucketId, name, owner } = deleted;
-  const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
-  // Of its own: in a system shard that is the home, too, the creation's item may be of the same moment.
-  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
-  return {
-    puts: [
-      put(bucketRow(bucketId), bucketCodec.encode(deleted)),
-      put(outboxRow(id), outboxCodec.encode(forget)),
-      ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
-    ],
-    counters: [{ name: COUNTER.buckets, delta: -1 }],
-  };
 }
 
 /** A gateway that believes an old name, state or settings authorises anew, by the row that it gets (R43, R45). */

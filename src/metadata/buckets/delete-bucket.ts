@@ -2,11 +2,16 @@
 // Open uploads do not keep a bucket; they are ended in the background.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { BucketRecord } from '../../types/records/rows.ts';
+import type { DecideContext, View } from '../../ports/state-machine.ts';
+import { makeOutboxId } from '../../types/names.ts';
+import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
+import type { RowChange } from '../blobs/debts.ts';
+import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { bucketUploads } from '../schema/keyspace.ts';
+import { bucketRow, bucketUploads, deletedBucketRow, outboxRow, PRESENT, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { deleteForGood, findBucket, versionsOf } from './buckets.ts';
+import { lookAtConfigs, removeConfigs } from './bucket-config.ts';
+import { findBucket, versionsOf } from './buckets.ts';
 
 export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<'delete-bucket'>>({
   // Whoever writes into the bucket holds it shared: nothing slips in behind the look (R7).
@@ -14,6 +19,7 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
 
   look({ bucketId }, view) {
     findBucket(view, bucketId);
+    lookAtConfigs(view, bucketId);
     for (const range of [...versionsOf(bucketId), bucketUploads(bucketId, 1)]) view.range(range);
   },
 
@@ -25,6 +31,28 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
     }
     const bucket: BucketRecord = { ...before, state: 'deleted' };
     const hasUploads = view.range(bucketUploads(bucketId, 1)).length > 0;
-    return { outcome: { kind: 'deleted', bucket }, ...deleteForGood(bucket, hasUploads, context) };
+    return { outcome: { kind: 'deleted', bucket }, ...deleteForGood(bucket, hasUploads, view, context) };
   },
 });
+
+/** R42: it is deleted for good with its configuration, and the system shard is told to free its name; its open uploads end in the background. */
+export function deleteForGood(
+  deleted: BucketRecord,
+  hasUploads: boolean,
+  view: View,
+  { nowMs, random }: DecideContext,
+): RowChange {
+  const { bucketId, name, owner } = deleted;
+  const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
+  // Of its own: in a system shard that is the home, too, the creation's item may be of the same moment.
+  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  return {
+    puts: [
+      put(bucketRow(bucketId), bucketCodec.encode(deleted)),
+      put(outboxRow(id), outboxCodec.encode(forget)),
+      ...removeConfigs(view, bucketId),
+      ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
+    ],
+    counters: [{ name: COUNTER.buckets, delta: -1 }],
+  };
+}

@@ -1,11 +1,11 @@
-// Buckets: names and lists in the system shard (R41), and a bucket's own row in its home.
+// Names of buckets and lists of them, in the system shard (R41).
 import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromUtf8 } from '../../base/bytes/bytes.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import type { BucketName } from '../../types/names.ts';
-import { bucketCodec, nameCodec } from '../../types/records/rows.ts';
-import { accountBucketRow, bucketRow, nameRow, TABLES } from '../schema/keyspace.ts';
+import { nameCodec } from '../../types/records/rows.ts';
+import { accountBucketRow, nameRow, TABLES } from '../schema/keyspace.ts';
 
 /** Names in every state: what a state means to readers and to creators is theirs to see. */
 export const findName: QuerySpec<QueryOf<'find-name'>, ResultOf<'find-name'>> = {
@@ -30,12 +30,5 @@ export const listNames: QuerySpec<QueryOf<'list-names'>, ResultOf<'list-names'>>
       record: nameCodec.decode(value),
     }));
     return { names, isTruncated: rows.length > max };
-  },
-};
-
-export const getBucket: QuerySpec<QueryOf<'get-bucket'>, ResultOf<'get-bucket'>> = {
-  async run({ bucketId }, state) {
-    const [row] = await state.rows([bucketRow(bucketId)]);
-    return { bucket: row === undefined ? null : bucketCodec.decode(row) };
   },
 };

@@ -137,7 +137,11 @@ describe('R42: deleting', () => {
     const bucket = { bucketId, name, cfgVersion: 1 };
     const ask = () => world.shards.query({ shard: homeShard, bucket }, 'get-bucket', { bucketId });
     expect(await ask()).toMatchObject({ kind: 'done' });
-    await world.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+    await world.execute(
+      'set-bucket-config',
+      { bucketId, kind: 'versioning', document: { status: 'enabled' } },
+      homeShard,
+    );
     expect(await ask()).toMatchObject({
       kind: 'stale-bucket',
       bucket: { cfgVersion: 2, versioning: 'enabled' },
@@ -156,7 +160,11 @@ describe('R42: deleting', () => {
   });
 
   test.each(['current', 'marker', 'older'])('not while there is a version left: %s', async (kind) => {
-    await world.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+    await world.execute(
+      'set-bucket-config',
+      { bucketId, kind: 'versioning', document: { status: 'enabled' } },
+      homeShard,
+    );
     const version = {
       sizeBytes: 0,
       etag: 'e'.repeat(32),

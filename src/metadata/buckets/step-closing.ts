@@ -11,7 +11,9 @@ import { bucketTokens } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, bucketUploads, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { deleteForGood, findBucket, versionsOf } from './buckets.ts';
+import { lookAtConfigs } from './bucket-config.ts';
+import { findBucket, versionsOf } from './buckets.ts';
+import { deleteForGood } from './delete-bucket.ts';
 
 type Command = CommandOf<'step-closing'>;
 
@@ -26,7 +28,9 @@ export const stepClosing = defineCommand<Command, ClosingOutcome>({
   look({ bucketId, jobId, next }, view) {
     findBucket(view, bucketId);
     findJob(view, jobId);
-    if (next.kind === 'delete') for (const range of leftovers(bucketId)) view.range(range);
+    if (next.kind !== 'delete') return;
+    lookAtConfigs(view, bucketId);
+    for (const range of leftovers(bucketId)) view.range(range);
   },
 
   decide(command, view, context) {
@@ -75,7 +79,7 @@ function deleteClosed(
   const { jobId: _, ...rest } = bucket;
   const deleted: BucketRecord = { ...rest, state: 'deleted', ...(!isEmpty && { jobId: job.jobId }) };
   const change = isEmpty ? dropJob(job) : changeJob(job, { ...job, stage: 'older' });
-  const { puts, counters } = deleteForGood(deleted, hasUploads, context);
+  const { puts, counters } = deleteForGood(deleted, hasUploads, view, context);
   return {
     outcome: { kind: 'deleted', bucket: deleted },
     puts: [...puts, ...change.puts],

@@ -14,6 +14,7 @@ import {
   checkPendingClaim,
 } from '../blobs/check-blobs.ts';
 import { checkDebt, checkDebtQueue } from '../blobs/check-debts.ts';
+import { checkBucketConfig } from '../buckets/bucket-config.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -52,6 +53,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   versionIds: checkVersionId,
   buckets: checkBucket,
   deletedBuckets: checkDeletedBucket,
+  bucketConfigs: checkBucketConfig,
   uploads: checkUpload,
   uploadTimes: checkUploadTime,
   parts: checkPart,

@@ -383,7 +383,11 @@ test('errors beyond those that are kept are counted', async () => {
 });
 
 test('a step moves no more than an entry may hold: a key with more takes several', async () => {
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   const sealedHeaders = new Uint8Array(1024 * 1024);
   const large = (key: string) => world.put(key, { version: { sealedHeaders } });
   for (let at = 0; at < 6; at++) for (const key of ['a/1', 'a/2', 'a/3']) await large(key);
@@ -403,7 +407,11 @@ test('a step moves no more than an entry may hold: a key with more takes several
 });
 
 test('keys that have grown since they were found are looked for anew, fewer at once', async () => {
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   const keys = ['a/1', 'a/2', 'a/3', 'a/4', 'a/5'];
   for (const key of keys) await world.put(key);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
@@ -436,7 +444,13 @@ describe('rows that are looked up by themselves are not read at once', () => {
   const version = { sealedHeaders: new Uint8Array(rowBytes) };
   const names = Array.from({ length: 100 }, (_, at) => `2/${100 + at}`);
   const readBytesMax = 2 * LIMITS.moveKeyBytesMax;
-  beforeEach(() => world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' }));
+  beforeEach(() =>
+    world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    }),
+  );
 
   test('behind many small ones, which one range does not pass', async () => {
     await world.put('a/0');
@@ -450,10 +464,18 @@ describe('rows that are looked up by themselves are not read at once', () => {
   });
 
   test('null versions below others', async () => {
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'suspended' },
+    });
     for (const name of names) await world.put(`a/${name}`);
     for (const name of names) await world.put(`b/${name}`, { version });
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    });
     for (const name of names) await world.remove(`b/${name}`);
     const reads = noteReads(world.kv);
     const { ended } = await driveJob(
@@ -484,7 +506,11 @@ describe('rows that are looked up by themselves are not read at once', () => {
 
 test('a step that meets many other keys between its own finds them all', async () => {
   // More strangers than the range over new names holds, and older versions in great number.
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   for (let at = 0; at < 2 * LIMITS.moveKeysMax + 10; at++) await world.put(`b/1/${at}`);
   for (const key of ['a/0', 'a/2', 'a/2', 'b/2']) await world.put(key);
   const { ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));

@@ -18,7 +18,11 @@ test('rotation reaches every wrapped key, wherever it lies', async () => {
   const wrapped = keyring.wrap(secret);
   const before = wrapped.keyId;
   const customers = { by: 'customer' as const, keyId: before, wrapped: Uint8Array.of(1) };
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   for (const key of ['a', 'a', 'b\u0000', 'c']) await world.put(key, { version: { kek: wrapped } });
   await world.put('customer', { version: { kek: customers } });
   await world.remove('c');

@@ -88,7 +88,11 @@ class Model {
 async function apply(world: MetadataShards, model: Model, step: Step, blobIds: BlobId[]): Promise<void> {
   if (step.kind === 'set') {
     model.versioning = step.versioning;
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: step.versioning });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: step.versioning },
+    });
   } else if (step.kind === 'put') {
     const data = world.newData();
     const blobId = data.uses[0]?.blobId as BlobId;
@@ -316,7 +320,11 @@ describe('one key', () => {
   test('a null version that a delete marker covers is not lost without Overwrite', async () => {
     await world.put('a');
     await world.put('b');
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    });
     await world.remove('b');
     expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({ result: { kind: 'exists' } });
     await world.execute('move-key', moved('a', 'b', { overwrites: true }));
@@ -325,7 +333,13 @@ describe('one key', () => {
 
   describe('of many versions', () => {
     const tooMany = { kind: 'moved-key', versioning: 'enabled', result: { kind: 'too-many-versions' } };
-    beforeEach(() => world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' }));
+    beforeEach(() =>
+      world.execute('set-bucket-config', {
+        bucketId: BUCKET,
+        kind: 'versioning',
+        document: { status: 'enabled' },
+      }),
+    );
     const usage = () => world.query('count-usage', {});
 
     /** Its versions in their order, and how many entries a prefix that is the key takes for them. */

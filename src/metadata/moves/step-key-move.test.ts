@@ -125,10 +125,18 @@ test('whether it overwrites is decided as it begins: a refusal moves nothing and
 });
 
 test('its null version moves first: another one that is there is replaced once', async () => {
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'suspended' },
+  });
   await world.put(from);
   await world.put(to);
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   await world.put(from);
   expect(await begin()).toMatchObject({ kind: 'refused', result: { kind: 'exists' } });
   const outcome = await begin({ overwrites: true });

@@ -22,7 +22,11 @@ let world: MetadataShards;
 beforeEach(async () => {
   background = await openBackground();
   ({ world } = background);
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
 });
 
 /** As if so much were kept already: before anything has looked at the counter. */

@@ -73,7 +73,11 @@ test.each(TOKEN_REQUEST_NAMES)(
   '%s: a token answers for its day and no longer, though it is still stored',
   async (name) => {
     const { setUp, send } = TOKEN_REQUESTS[name];
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    });
     for (const each of ['first', 'another']) await setUp(world, each);
     const token = tokenOf('once');
     const first = await send(world, 'first', token);

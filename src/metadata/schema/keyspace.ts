@@ -12,6 +12,7 @@ import {
   utf8,
 } from '../../base/bytes/bytes.ts';
 import type { RangeAddress, RowAddress, RowPut, TableRef } from '../../ports/state-machine.ts';
+import { CONFIG_KIND_IDS, type ConfigKind } from '../../types/bucket-config.ts';
 import type {
   AccountId,
   BlobId,
@@ -47,6 +48,8 @@ export const TABLES = {
   buckets: rows(3),
   /** bucket: deleted, with uploads still to end. */
   deletedBuckets: rows(4),
+  /** bucket | kind 1 -> BucketConfigRecord */
+  bucketConfigs: rows(5),
 
   /** bucket | key, escaped | upload -> UploadRecord */
   uploads: rows(10),
@@ -253,6 +256,11 @@ export function bucketRow(bucketId: BucketId): RowAddress {
 
 export function deletedBucketRow(bucketId: BucketId): RowAddress {
   return { table: TABLES.deletedBuckets, key: fromHex(bucketId) };
+}
+
+export function bucketConfigRow(bucketId: BucketId, kind: ConfigKind): RowAddress {
+  const key = concatBytes(fromHex(bucketId), Uint8Array.of(CONFIG_KIND_IDS[kind]));
+  return { table: TABLES.bucketConfigs, key };
 }
 
 // ---- uploads ----

@@ -195,7 +195,11 @@ describe('repeating', () => {
 });
 
 test('an enabled bucket keeps the version before it', async () => {
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   await world.put('a');
   await putPart(world, { key, uploadId }, { partNumber: 1 });
   const outcome = await complete(listed(1));

@@ -78,7 +78,11 @@ test('an object that keeps versions is renamed after hundreds of appends, though
 const empty = { sizeBytes: 0, md5: etagOf('nothing'), births: [], crcs: {} };
 const blobsOf = ({ uses }: { uses: BlobUse[] }) => uses.map(({ blobId }) => blobId);
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
-  world.execute('set-versioning', { bucketId: BUCKET, versioning });
+  world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: versioning },
+  });
 
 describe('unversioned', () => {
   beforeEach(() => world.createBucket());

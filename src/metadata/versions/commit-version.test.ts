@@ -47,7 +47,11 @@ describe('what a version replaces', () => {
     await world.createBucket();
     const first = world.newData();
     await world.put('a', { data: first });
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'suspended' },
+    });
     await world.put('a');
     expect(await world.versions()).toEqual(['a null*']);
     await world.condemn();
@@ -58,10 +62,18 @@ describe('what a version replaces', () => {
     await world.createBucket();
     const first = world.newData();
     await world.put('a', { data: first });
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'enabled' },
+    });
     await world.put('a');
     await world.put('a');
-    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' });
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'suspended' },
+    });
     expect(await world.versions()).toEqual(['a v3*', 'a v2', 'a null']);
     expect(await world.put('a')).toMatchObject({ versionId: 'null', versioning: 'suspended' });
     expect(await world.versions()).toEqual(['a null*', 'a v3', 'a v2']);

@@ -32,7 +32,11 @@ async function removeAll(items: Omit<DeleteItem, 'key'>[], key = 'a') {
 
 const blobOf = (data: { uses: { blobId: string }[] }) => data.uses[0]?.blobId as never;
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
-  world.execute('set-versioning', { bucketId: BUCKET, versioning });
+  world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: versioning },
+  });
 const kindOfCurrent = async () =>
   (await world.query('get-version', { bucketId: BUCKET, key: 'a' as ObjectKey, includeBody: false })).kind;
 

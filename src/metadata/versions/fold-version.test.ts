@@ -69,7 +69,11 @@ function foldOf({ manifest }: VersionRecord, from: number, to: number): Command 
 
 const fold = (command: Command): Promise<OutcomeOf<'fold-version'>> => world.execute('fold-version', command);
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
-  world.execute('set-versioning', { bucketId: BUCKET, versioning });
+  world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: versioning },
+  });
 const all = (count: number, state: 'live' | 'condemned') => Array(count).fill(state);
 
 describe('unversioned', () => {

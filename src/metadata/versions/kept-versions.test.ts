@@ -33,7 +33,11 @@ beforeEach(async () => {
 });
 
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
-  world.execute('set-versioning', { bucketId: BUCKET, versioning });
+  world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: versioning },
+  });
 
 /** Every row and every body of the shard: what a command has changed, whatever it is. */
 async function everything(): Promise<string[]> {

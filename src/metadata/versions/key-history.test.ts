@@ -95,7 +95,11 @@ async function check(steps: readonly Step[]): Promise<void> {
       if (version !== undefined && !version.isMarker) version.tag = String(at);
     } else if (step.kind === 'set') {
       model.versioning = step.versioning;
-      await world.execute('set-versioning', { bucketId: BUCKET, versioning: step.versioning });
+      await world.execute('set-bucket-config', {
+        bucketId: BUCKET,
+        kind: 'versioning',
+        document: { status: step.versioning },
+      });
     } else if (step.kind === 'put') {
       const data = world.newData();
       const blobId = data.uses[0]?.blobId as BlobId;

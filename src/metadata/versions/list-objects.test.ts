@@ -110,7 +110,11 @@ test('another bucket, and what is below a marker, is not listed', async () => {
   await world.execute('create-bucket', { bucketId: other, name: 'other' as never, owner: '1' as never });
   await world.put('z', { bucketId: other });
   await putAll(['a/1', 'b/1']);
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   await world.remove('a/1');
   expect(await list({ delimiter: '/' })).toMatchObject({ objects: [], commonPrefixes: ['b/'] });
 });

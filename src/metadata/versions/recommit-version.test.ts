@@ -32,7 +32,11 @@ async function recommit(version: VersionRecord, linkId: LinkId = world.newLinkId
 }
 
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
-  world.execute('set-versioning', { bucketId: BUCKET, versioning });
+  world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: versioning },
+  });
 
 test('unversioned: the version is replaced and its data keeps its link', async () => {
   await world.createBucket();

@@ -67,7 +67,11 @@ test('nothing of a version changes but its tags', async () => {
 test('each version has its own, and keeps its place', async () => {
   await world.createBucket();
   await put(ONE);
-  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
+  });
   const second = await put();
   const third = await put(TWO);
   const listed = await world.versions();

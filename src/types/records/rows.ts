@@ -95,17 +95,25 @@ export interface BucketRecord {
   createdAtMs: number;
   /** Counts changes of settings; commands carry the one their gateway authorised by (R45). */
   cfgVersion: number;
+  /** As its document says: what commands decide by. */
   versioning: 'unversioned' | 'enabled' | 'suspended';
   /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
   jobId?: JobId;
   /** Present once object lock or compliance was ever switched on: its versions may be protected (delete-blocker.ts). */
   mayProtect?: true;
-  /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
+  /** Of buckets that were configured before documents had rows of their own (BucketConfigs.versioning). */
   mfaDelete?: 'disabled';
   /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
   keyRenames?: { jobId: JobId; from: ObjectKey; to: ObjectKey }[];
 }
 export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
+
+/** A document of a bucket's configuration; its kind is in the row's key (bucket-config.ts). */
+export interface BucketConfigRecord {
+  document: unknown;
+  changedAtMs: number;
+}
+export const bucketConfigCodec = defineRecord<BucketConfigRecord>({ name: 'bucket-config', version: 1 });
 
 export interface UploadRecord {
   uploadId: UploadId;

@@ -1,7 +1,8 @@
-// Names of buckets to their rows. A hit costs no question, because the bucket's home shard refuses whoever is out of
+// Names of buckets to their rows and the documents that configure them. A hit costs no question, because the bucket's home shard refuses whoever is out of
 // date (R45); missing names are always read through, so a bucket is there as soon as its creation is answered.
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
 import { type BucketName, parseBucketName } from '../../../types/names.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
 import { settleReply } from '../../../types/settle-reply.ts';
@@ -46,10 +47,12 @@ async function lookUp(metadata: MetadataPort, name: BucketName): Promise<Resolve
   // R41: a name that is still being created is absent for readers.
   if (record === null || record.state === 'creating') return undefined;
   const { bucketId, homeShard } = record;
-  const { bucket } = settleReply(await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId }));
+  const { bucket, configs } = settleReply(
+    await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId }),
+  );
   // R43: the home alone knows which name the bucket bears.
   if (bucket === null || !isServed(bucket) || bucket.name !== name) return undefined;
-  return resolved(bucket, homeShard);
+  return resolved(bucket, configs, homeShard);
 }
 
 /** R42: a deleted bucket is none any more. One that is closing may be read, and refuses writes itself. */
@@ -57,7 +60,7 @@ function isServed(bucket: BucketRecord): boolean {
   return bucket.state !== 'deleted';
 }
 
-function resolved(record: BucketRecord, homeShard: number): ResolvedBucket {
+function resolved(record: BucketRecord, configs: ConfigsOfBucket, homeShard: number): ResolvedBucket {
   const { bucketId, name, cfgVersion } = record;
-  return { record, homeShard, claim: { bucketId, name, cfgVersion } };
+  return { record, configs, homeShard, claim: { bucketId, name, cfgVersion } };
 }

@@ -2,9 +2,9 @@
 import { xmlText } from '../../../base/xml/write-xml.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { s3Document } from '../request/vendor.ts';
-import { presentBucket } from './present-bucket.ts';
+import { presentConfigs } from './present-bucket.ts';
 
-const STATUS = { unversioned: undefined, enabled: 'Enabled', suspended: 'Suspended' } as const;
+const STATUS = { enabled: 'Enabled', suspended: 'Suspended' } as const;
 
 export const getBucketVersioning = defineOperation({
   name: 'GetBucketVersioning',
@@ -15,10 +15,10 @@ export const getBucketVersioning = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketVersioning', resource]],
   async run(context) {
-    const { versioning, mfaDelete } = await presentBucket(context);
+    const { status, mfaDelete } = (await presentConfigs(context)).versioning ?? {};
     const text = s3Document(
       'VersioningConfiguration',
-      xmlText('Status', STATUS[versioning]),
+      xmlText('Status', status && STATUS[status]),
       xmlText('MfaDelete', mfaDelete && 'Disabled'),
     );
     return { status: 200, body: { kind: 'xml', text } };

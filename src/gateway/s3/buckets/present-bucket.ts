@@ -1,15 +1,29 @@
-// A bucket as its home has it now, for answers that are made of nothing else: what the cache holds may be gone.
+// A bucket and its configuration as its home has them now, for answers that are made of nothing else: what the cache holds
+// may be gone.
+import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
 import type { OperationContext } from '../context.ts';
 
 /** NoSuchBucket when it is gone. */
 export async function presentBucket(context: OperationContext): Promise<BucketRecord> {
+  return (await readPresent(context)).bucket;
+}
+
+/** NoSuchBucket when it is gone. */
+export async function presentConfigs(context: OperationContext): Promise<ConfigsOfBucket> {
+  return (await readPresent(context)).configs;
+}
+
+async function readPresent(
+  context: OperationContext,
+): Promise<{ bucket: BucketRecord; configs: ConfigsOfBucket }> {
   const { homeShard, claim } = context.bucket();
   const { bucketId } = claim;
   const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-bucket', {
     bucketId,
   });
-  if (value.bucket === null) throw new AppError('NoSuchBucket', { fields: { BucketName: claim.name } });
-  return value.bucket;
+  const { bucket, configs } = value;
+  if (bucket === null) throw new AppError('NoSuchBucket', { fields: { BucketName: claim.name } });
+  return { bucket, configs };
 }

@@ -36,11 +36,15 @@ export const putBucketVersioning = defineOperation({
       throw new AppError(isEnabled ? 'AccessDenied' : 'IllegalVersioningConfigurationException');
     }
     const { homeShard, claim } = context.bucket();
-    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'set-versioning', {
-      bucketId: claim.bucketId,
-      ...(versioning && { versioning }),
-      ...(mfaDelete && { mfaDelete }),
-    });
+    const { value } = await context.metadata.execute(
+      { shard: homeShard, bucket: claim },
+      'set-bucket-config',
+      {
+        bucketId: claim.bucketId,
+        kind: 'versioning',
+        document: { ...(versioning && { status: versioning }), ...(mfaDelete && { mfaDelete }) },
+      },
+    );
     if (value.kind === 'no-such-bucket') {
       throw new AppError('NoSuchBucket', { fields: { BucketName: claim.name } });
     }

@@ -270,8 +270,8 @@ describe('one key with more than one entry may hold', () => {
     expect((await ask('PUT', '')).status).toBe(200);
     const { record } = await world.metadata.query('find-name', { name: bucket as BucketName });
     const { bucketId = '' as BucketId, homeShard = 0 } = record ?? {};
-    const enabled = { bucketId, versioning: 'enabled' as const };
-    await world.metadata.execute('set-versioning', enabled, homeShard);
+    const enabled = { bucketId, kind: 'versioning', document: { status: 'enabled' } } as const;
+    await world.metadata.execute('set-bucket-config', enabled, homeShard);
     for (let put = 0; put < count; put++) expect((await ask('PUT', '/old')).status).toBe(200);
     const versions = async () => {
       const page = { bucketId, prefix: '', max: 100 };

@@ -1,0 +1,85 @@
+import { beforeEach, expect, test } from 'vitest';
+import {
+  BUCKET,
+  BUCKET_NAME,
+  type MetadataShards,
+  openMetadata,
+} from '../../../tests/support/metadata-shards.ts';
+import { must } from '../../base/assert.ts';
+import type { BucketConfigs } from '../../types/bucket-config.ts';
+import type { BucketName } from '../../types/names.ts';
+import { bucketCodec } from '../../types/records/rows.ts';
+import { rowKey } from '../engine/row-keys.ts';
+import { bucketConfigRow, bucketRow } from '../schema/keyspace.ts';
+
+let world: MetadataShards;
+beforeEach(async () => {
+  world = await openMetadata();
+  await world.createBucket();
+});
+
+const get = async () => {
+  const { bucket, configs } = await world.query('get-bucket', { bucketId: BUCKET });
+  return { bucket: must(bucket, 'there is a bucket'), configs };
+};
+const set = (document: BucketConfigs['versioning']) =>
+  world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'versioning', document });
+const row = async () => {
+  const { table, key } = bucketConfigRow(BUCKET, 'versioning');
+  return (await world.kv.getMany('rows', [rowKey(0, table, key)]))[0];
+};
+
+test('a bucket that was never configured has no document', async () => {
+  expect(await get()).toMatchObject({ bucket: { versioning: 'unversioned', cfgVersion: 1 }, configs: {} });
+  expect(await row()).toBeUndefined();
+});
+
+test('a document is read as it was put, with the bucket, whose row follows it and counts the change', async () => {
+  expect(await set({ status: 'enabled' })).toMatchObject({
+    bucket: { versioning: 'enabled', cfgVersion: 2 },
+  });
+  expect(await get()).toMatchObject({
+    bucket: { versioning: 'enabled', cfgVersion: 2 },
+    configs: { versioning: { status: 'enabled' } },
+  });
+});
+
+test('what is absent in a document of versioning stays as it is', async () => {
+  await set({ mfaDelete: 'disabled' });
+  expect((await get()).bucket.versioning).toBe('unversioned');
+  await set({ status: 'suspended' });
+  expect((await get()).configs.versioning).toEqual({ status: 'suspended', mfaDelete: 'disabled' });
+});
+
+test('the same document again changes nothing, and gateways need not ask anew', async () => {
+  await set({ status: 'enabled' });
+  expect(await set({ status: 'enabled' })).toMatchObject({ kind: 'changed', bucket: { cfgVersion: 2 } });
+  expect((await get()).bucket.cfgVersion).toBe(2);
+});
+
+test('it follows a rename', async () => {
+  await set({ status: 'enabled' });
+  const to = 'other' as BucketName;
+  await world.execute('rename-bucket', { bucketId: BUCKET, from: BUCKET_NAME, to, nameEpoch: 1 });
+  expect(await get()).toMatchObject({ bucket: { name: to }, configs: { versioning: { status: 'enabled' } } });
+});
+
+test('it goes with a deletion, and a deleted bucket takes no other', async () => {
+  await set({ status: 'enabled' });
+  expect(await row()).toBeDefined();
+  await world.execute('delete-bucket', { bucketId: BUCKET });
+  expect(await row()).toBeUndefined();
+  expect(await set({ status: 'suspended' })).toEqual({ kind: 'no-such-bucket' });
+});
+
+test('a bucket that was configured before documents had rows is read as it was meant', async () => {
+  const { bucket } = await get();
+  const { table, key } = bucketRow(BUCKET);
+  const value = bucketCodec.encode({ ...bucket, versioning: 'suspended', mfaDelete: 'disabled' });
+  await world.kv.commit([{ column: 'rows', key: rowKey(0, table, key), value }], { keep: true });
+  world = await openMetadata({ kv: world.kv, clock: world.clock, seed: 2 });
+  expect((await get()).configs.versioning).toEqual({ status: 'suspended', mfaDelete: 'disabled' });
+  await set({ status: 'enabled' });
+  expect((await get()).configs.versioning).toEqual({ status: 'enabled', mfaDelete: 'disabled' });
+  expect((await get()).bucket.versioning).toBe('enabled');
+});

@@ -1,0 +1,121 @@
+// Configuration of buckets: one command changes a document of any kind, and `get-bucket` reads all of them with the
+// bucket. They are keyed by bucket id, so they follow a rename, and go when the bucket is deleted. Each change counts
+// `cfgVersion`: gateways that hold the bucket with its documents learn of it by that, and authorise anew (R45).
+import { isDeepStrictEqual } from 'node:util';
+import { assert } from '../../base/assert.ts';
+import { toHex } from '../../base/bytes/bytes.ts';
+import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec, RowPut, View } from '../../ports/state-machine.ts';
+import {
+  type BucketConfigs,
+  CONFIG_KIND_IDS,
+  CONFIG_KINDS,
+  type ConfigKind,
+  type ConfigsOfBucket,
+} from '../../types/bucket-config.ts';
+import type { BucketId } from '../../types/names.ts';
+import { type BucketRecord, bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
+import type { RowCheck } from '../checks/scan.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { bucketConfigRow, bucketRow, put, remove } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { findBucket } from './buckets.ts';
+
+interface ConfigRule<Document> {
+  /** What is stored when `given` is put in the place of `before`. Default: what was given. */
+  merge?(before: Document | undefined, given: Document): Document;
+  /** Changes the bucket's own row by the document: what commands decide by without reading the document. */
+  applyTo?(bucket: BucketRecord, document: Document | undefined): BucketRecord;
+  /** False: it is never taken away again. */
+  mayDelete: boolean;
+  /** Of a bucket that was configured before its document had a row. */
+  ofOldBucket?(bucket: BucketRecord): Document | undefined;
+}
+
+const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
+  versioning: {
+    merge: (before, given) => ({ ...before, ...given }),
+    applyTo: (bucket, document) => ({ ...bucket, versioning: document?.status ?? 'unversioned' }),
+    mayDelete: false,
+    ofOldBucket({ versioning, mfaDelete }) {
+      if (versioning === 'unversioned' && mfaDelete === undefined) return undefined;
+      return { ...(versioning !== 'unversioned' && { status: versioning }), ...(mfaDelete && { mfaDelete }) };
+    },
+  },
+};
+
+function ruleOf(kind: ConfigKind): ConfigRule<unknown> {
+  return RULES[kind] as ConfigRule<unknown>;
+}
+
+function documentOf(kind: ConfigKind, bucket: BucketRecord, row: Uint8Array | undefined): unknown {
+  return row === undefined ? ruleOf(kind).ofOldBucket?.(bucket) : bucketConfigCodec.decode(row).document;
+}
+
+export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, OutcomeOf<'set-bucket-config'>>({
+  locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
+
+  look({ bucketId, kind }, view) {
+    findBucket(view, bucketId);
+    view.row(bucketConfigRow(bucketId, kind));
+  },
+
+  decide({ bucketId, kind, document: given }, view, { nowMs }) {
+    const bucket = findBucket(view, bucketId);
+    if (bucket?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
+    const rule = ruleOf(kind);
+    assert(given !== null || rule.mayDelete, `a document of ${kind} is never taken away`);
+    const row = bucketConfigRow(bucketId, kind);
+    const before = documentOf(kind, bucket, view.row(row));
+    const document = given === null ? undefined : (rule.merge?.(before, given) ?? given);
+    if (isDeepStrictEqual(document, before)) return refuse({ kind: 'changed', bucket });
+    const applied = rule.applyTo?.(bucket, document) ?? bucket;
+    const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
+    const puts = [
+      put(bucketRow(bucketId), bucketCodec.encode(changed)),
+      document === undefined
+        ? remove(row)
+        : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
+    ];
+    return { outcome: { kind: 'changed', bucket: changed }, puts };
+  },
+});
+
+/** The bucket's row, and the documents that it has. */
+export const getBucket: QuerySpec<QueryOf<'get-bucket'>, ResultOf<'get-bucket'>> = {
+  async run({ bucketId }, state) {
+    const wanted = CONFIG_KINDS.map((kind) => bucketConfigRow(bucketId, kind));
+    const [row, ...configRows] = await state.rows([bucketRow(bucketId), ...wanted]);
+    if (row === undefined) return { bucket: null, configs: {} };
+    const bucket = bucketCodec.decode(row);
+    const configs = CONFIG_KINDS.flatMap((kind, at) => {
+      const document = documentOf(kind, bucket, configRows[at]);
+      return document === undefined ? [] : [[kind, document]];
+    });
+    return { bucket, configs: Object.fromEntries(configs) as ConfigsOfBucket };
+  },
+};
+
+/** Of a bucket that is deleted for good. */
+export function removeConfigs(view: View, bucketId: BucketId): RowPut[] {
+  const rows = CONFIG_KINDS.map((kind) => bucketConfigRow(bucketId, kind));
+  return rows.filter((row) => view.row(row) !== undefined).map(remove);
+}
+
+/** For `look` of commands that delete the bucket. */
+export function lookAtConfigs(view: View, bucketId: BucketId): void {
+  for (const kind of CONFIG_KINDS) view.row(bucketConfigRow(bucketId, kind));
+}
+
+/** A document is a known kind's, of a bucket that is there, and the bucket's row agrees with it. */
+export const checkBucketConfig: RowCheck = async (row, scan) => {
+  const bucketId = toHex(row.key.subarray(0, -1)) as BucketId;
+  const kind = CONFIG_KINDS.find((each) => CONFIG_KIND_IDS[each] === row.key.at(-1));
+  const bucket = await scan.bucket(bucketId);
+  const place = { bucket: bucket?.name ?? bucketId, table: 'bucketConfigs', note: kind ?? 'unknown kind' };
+  if (bucket === undefined || bucket.state === 'deleted') return scan.found('queue-stray', place);
+  if (kind === undefined) return scan.found('broken-row', place);
+  const { document } = bucketConfigCodec.decode(row.value);
+  const applied = ruleOf(kind).applyTo?.(bucket, document) ?? bucket;
+  if (!isDeepStrictEqual(applied, bucket)) scan.found('broken-row', place);
+};

@@ -1,0 +1,21 @@
+// The documents by which a bucket is configured: one row for each bucket and kind (metadata/buckets/bucket-config.ts).
+// A new kind is a line in each of the two tables here, and a rule beside the command.
+
+/** What a document of each kind says. Absent fields were never set. */
+export interface BucketConfigs {
+  versioning: {
+    status?: 'enabled' | 'suspended';
+    /** Enabling it takes a second factor, which no account can have yet. */
+    mfaDelete?: 'disabled';
+  };
+}
+
+export type ConfigKind = keyof BucketConfigs;
+
+/** By which rows name their kind: stored, so never given to another kind. */
+export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = { versioning: 1 };
+
+export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];
+
+/** Of one bucket: the documents that it has. */
+export type ConfigsOfBucket = { readonly [K in ConfigKind]?: BucketConfigs[K] };
