@@ -174,7 +174,7 @@ export const WORKERS: readonly WorkerRow[] = [
   {
     ...{ name: 'sweep-disks', role: 'shard', forms: 'cluster' },
     help: 'Searches all disks for chunks that no shard knows, and deletes them; copies on the wrong disk are moved.',
-    scan: 'in memory: after a restart or a failover it begins anew',
+    scan: 'in the shard, every ten minutes: after a restart or a failover it goes on where it was',
     create: createDiskSweep,
   },
   {
@@ -206,7 +206,7 @@ export const WORKERS: readonly WorkerRow[] = [
   {
     ...{ name: 'sweep-chunks', role: 'disk', forms: 'embedded' },
     help: 'Searches the disk for chunks that no shard knows, and deletes them.',
-    scan: 'in memory: after a restart it begins anew',
+    scan: 'in memory: a pass takes minutes, and after a restart it begins anew',
     create: createChunkSweep,
   },
   {

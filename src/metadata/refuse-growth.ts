@@ -66,6 +66,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'note-debts': GOES_ON,
   'settle-debts': GOES_ON,
   'note-audit': GOES_ON,
+  'note-scan': GOES_ON,
   'learn-history': GOES_ON,
   'assert-links': GOES_ON,
   'note-asserted': GOES_ON,

@@ -84,6 +84,7 @@ import { forgetTokens } from './outcomes/forget-tokens.ts';
 import { getKeptOutcome } from './outcomes/get-kept-outcome.ts';
 import { listKeptTokens } from './outcomes/list-kept-tokens.ts';
 import { lookForKept } from './outcomes/look-for-kept.ts';
+import { getScan, noteScan } from './scans/scans.ts';
 import type { DefinedCommand } from './schema/define-command.ts';
 import { tick } from './tick.ts';
 import { abortUpload } from './uploads/abort-upload.ts';
@@ -157,6 +158,7 @@ const commands: Commands = {
   'note-debts': noteDebts,
   'settle-debts': settleDebts,
   'note-audit': noteAudit,
+  'note-scan': noteScan,
   'learn-history': learnHistory,
   'assert-links': assertLinks,
   'note-asserted': noteAsserted,
@@ -208,6 +210,7 @@ const queries: Omit<Queries, 'look-for-kept'> = {
   'get-debts': getDebts,
   'count-debts': countDebts,
   'get-audit': getAudit,
+  'get-scan': getScan,
   'list-blobs': listBlobs,
   'list-pending-claims': listPendingClaims,
   'resolve-claims': resolveClaims,

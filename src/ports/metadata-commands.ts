@@ -32,6 +32,7 @@ import type { BlobUse, VersionRecord, WrappedKek } from '../types/version.ts';
 import type { AskedClaim, SettledClaim } from './claim-calls.ts';
 import type { DebtCommands } from './debt-calls.ts';
 import type { ExtensionCommands } from './extension-calls.ts';
+import type { ScanCommands } from './scan-calls.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
 export interface BlobBirth {
@@ -149,7 +150,7 @@ export interface Revocation {
   revokedSeq?: number;
 }
 
-export interface CommandTable extends DebtCommands, ExtensionCommands {
+export interface CommandTable extends DebtCommands, ExtensionCommands, ScanCommands {
   // -- system shard --
   'create-account': {
     command: {

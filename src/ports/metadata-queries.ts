@@ -37,6 +37,7 @@ import type { ExtensionQueries } from './extension-calls.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink, HeldClaim } from './metadata-commands.ts';
+import type { ScanQueries } from './scan-calls.ts';
 
 export type GetVersionResult =
   | FoundVersion
@@ -115,7 +116,7 @@ export interface CondemnedPlace {
   blobId: BlobId;
 }
 
-export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries {
+export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries, ScanQueries {
   'get-access-key': {
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };

@@ -19,7 +19,7 @@ export function debtQueueRow(place: { copies: number; notedAtMs: number; blobId:
   return { table: TABLES.debtQueue, key: concatBytes(...parts) };
 }
 
-export const AUDIT_ROW: RowAddress = { table: TABLES.audits, key: Uint8Array.of(0) };
+export const AUDIT_ROW: RowAddress = { table: TABLES.scans, key: Uint8Array.of(0) };
 
 export interface RowChange {
   puts: RowPut[];

@@ -3,6 +3,7 @@
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { type AuditRecord, auditCodec } from '../../types/records/rows.ts';
+import { nextScan } from '../../types/records/scan-record.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -26,14 +27,12 @@ export const noteAudit = defineCommand<Command, OutcomeOf<'note-audit'>>({
 
 function next(command: Command, before: AuditRecord | undefined, nowMs: number): AuditRecord | undefined {
   const { mapVersion } = command;
-  const ended = before?.ended;
-  if (command.step === 'begin') {
-    if (before !== undefined && mapVersion < before.mapVersion) return undefined;
-    return { mapVersion, beganAtMs: nowMs, isUnderWay: true, ...(ended && { ended }) };
-  }
-  const { beganAtMs } = command;
-  const isSame = before?.mapVersion === mapVersion && before.beganAtMs === beganAtMs && before.isUnderWay;
-  if (!isSame) return undefined;
-  if (command.step === 'reach') return { ...before, after: command.after };
-  return { mapVersion, beganAtMs, isUnderWay: false, ended: { mapVersion, beganAtMs, endedAtMs: nowMs } };
+  if (command.step === 'begin' && before !== undefined && mapVersion < before.mapVersion) return undefined;
+  if (command.step !== 'begin' && before?.mapVersion !== mapVersion) return undefined;
+  const scan = nextScan(command, before, nowMs);
+  if (scan === undefined) return undefined;
+  const { ended: end, after: _, ...progress } = scan;
+  const ended = command.step === 'end' && end ? { mapVersion, ...end } : before?.ended;
+  const after = command.step === 'reach' && { after: command.after };
+  return { ...progress, mapVersion, ...after, ...(ended && { ended }) };
 }

@@ -174,3 +174,40 @@ test('what a shard cannot say of some chunks keeps nothing that comes behind the
   await sweep();
   expect(await home.debts()).toEqual([9]);
 });
+
+/** The pages of disk a that are asked for, by where they begin: a page of all disks, and so much time between two. */
+async function sweepPages(count: number): Promise<(string | undefined)[]> {
+  const disk = home.disk('a');
+  const { listOf } = disk;
+  const begins: (string | undefined)[] = [];
+  disk.listOf = async (options) => {
+    begins.push(options.after?.blobId);
+    return listOf(options);
+  };
+  const { signal } = new AbortController();
+  while (begins.length < count) {
+    await home.workers.sweep.work(signal);
+    home.world.clock.advance(2 * 60_000);
+  }
+  disk.listOf = listOf;
+  return begins;
+}
+
+test('after a restart or a failover a long pass over a disk goes on where it was', async () => {
+  for (let n = 0; n < 3000; n++) orphan('a');
+  const [, , , reached] = await sweepPages(4);
+  home.reopen();
+  const [first, second] = await sweepPages(2);
+  expect(first).toBeDefined();
+  expect((first as string) >= (reached as string)).toBe(true);
+  expect((second as string) > (first as string)).toBe(true);
+});
+
+test('the pass behind one that was interrupted begins at the first chunk', async () => {
+  for (let n = 0; n < 3000; n++) orphan('a');
+  await sweepPages(4);
+  home.reopen();
+  await home.run('sweep');
+  home.reopen();
+  expect(await sweepPages(1)).toEqual([undefined]);
+});

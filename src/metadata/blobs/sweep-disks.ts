@@ -8,9 +8,10 @@ import type { Worker } from '../../ports/worker.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { homeShardOf, idTimeMs } from '../../types/names.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../../types/names.ts';
 import { isLiveBlob } from '../../types/records/rows.ts';
 import { mayBeOrphan } from '../../types/sweep-age.ts';
+import { ScanPass } from '../scans/scan-pass.ts';
 import { findBlobs, type HomeWorkDeps, noteOwed } from '../workers/home-work.ts';
 
 const PAGE_CHUNKS = 500;
@@ -19,7 +20,7 @@ const MISPLACED_AFTER_MS = 10 * 60_000;
 const IDLE_MS = 10_000;
 
 export interface DiskSweepDeps extends HomeWorkDeps {
-  /** From the end of one walk over a disk to the beginning of the next. */
+  /** From the end of one pass over a disk to the beginning of the next. */
   passEveryMs: number;
 }
 
@@ -28,40 +29,54 @@ interface ListedChunk {
   receivedAtMs: number;
 }
 
-/** One way through what a disk has; the next one begins where it ended. */
-interface DiskWalk {
-  after?: ChunkId;
+/** Of one disk: its passes, each through what it has of the shards that are led here. */
+interface DiskTurn {
+  pass: ScanPass<ChunkPlace>;
   droppedCount: number;
-  /** Not before: it is over, or the disk did not answer. Monotonic ms. */
+  /** Not before: all is swept, or the disk did not answer. Monotonic ms. */
   nextAtMs: number;
+}
+
+/** A chunk id as plain data. */
+type ChunkPlace = { blobId: BlobId; index: number };
+
+/** In the order of disks' lists. */
+function compareChunks(a: ChunkPlace, b: ChunkPlace): number {
+  return a.blobId === b.blobId ? a.index - b.index : a.blobId < b.blobId ? -1 : 1;
 }
 
 export function createDiskSweep(deps: DiskSweepDeps): Worker {
   const { disks, clock, log } = deps;
   /** In the order in which they have their turns: a disk that fails holds up no other, nor begins anew for it. */
-  const walks = new Map<DiskId, DiskWalk>();
+  const turns = new Map<DiskId, DiskTurn>();
   const times = new CommittedTimes(deps);
 
-  function nextTurn(): [DiskId, DiskWalk] | undefined {
+  function nextTurn(): [DiskId, DiskTurn] | undefined {
     const there = disks.disks();
     const known = new Set(there);
-    for (const disk of walks.keys()) if (!known.has(disk)) walks.delete(disk);
-    for (const disk of there) if (!walks.has(disk)) walks.set(disk, { droppedCount: 0, nextAtMs: 0 });
+    for (const disk of turns.keys()) if (!known.has(disk)) turns.delete(disk);
+    for (const disk of there) if (!turns.has(disk)) turns.set(disk, newTurn(disk));
     const nowMs = clock.monotonicMs();
-    const turn = [...walks].find(([, { nextAtMs }]) => nextAtMs <= nowMs);
-    if (turn === undefined) return undefined;
-    const [disk, walk] = turn;
-    walks.delete(disk);
-    walks.set(disk, walk);
-    return turn;
+    const next = [...turns].find(([, { nextAtMs }]) => nextAtMs <= nowMs);
+    if (next === undefined) return undefined;
+    const [disk, turn] = next;
+    turns.delete(disk);
+    turns.set(disk, turn);
+    return next;
   }
 
-  function endWalk(diskId: DiskId, walk: DiskWalk): void {
-    const { droppedCount } = walk;
+  function newTurn(disk: DiskId): DiskTurn {
+    const { metadata, passEveryMs: everyMs } = deps;
+    const name = `sweep-disks/${disk}`;
+    const pass = new ScanPass<ChunkPlace>({ metadata, clock, name, everyMs, compare: compareChunks });
+    return { pass, droppedCount: 0, nextAtMs: 0 };
+  }
+
+  async function endPass(diskId: DiskId, turn: DiskTurn): Promise<void> {
+    const { droppedCount } = turn;
     if (droppedCount > 0) log.info({ diskId, droppedCount }, 'orphan-chunks-dropped');
-    delete walk.after;
-    walk.droppedCount = 0;
-    walk.nextAtMs = clock.monotonicMs() + deps.passEveryMs;
+    turn.droppedCount = 0;
+    await turn.pass.ended();
   }
 
   /** What one shard cannot say now keeps back none of the others': the next walk comes by again. */
@@ -84,22 +99,26 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
     async work(signal) {
       const idle = { state: 'idle', idleMs: Math.min(IDLE_MS, deps.passEveryMs) } as const;
       if (deps.shards().length === 0) return idle;
-      const turn = nextTurn();
-      if (turn === undefined) return idle;
-      const [disk, walk] = turn;
-      const { after } = walk;
-      const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
-      const page = await disks.listOf(disk, query);
+      const found = nextTurn();
+      if (found === undefined) return idle;
+      const [disk, turn] = found;
+      const items = await turn.pass.next(deps.shards());
+      if ('waitMs' in items) {
+        turn.nextAtMs = clock.monotonicMs() + items.waitMs;
+        return { state: 'busy' };
+      }
+      const { shards: homes, after } = items;
+      const page = await disks.listOf(disk, { homes, limit: PAGE_CHUNKS, ...(after && { after }) });
       if (page === undefined) {
-        walk.nextAtMs = clock.monotonicMs() + IDLE_MS;
+        turn.nextAtMs = clock.monotonicMs() + IDLE_MS;
         return { state: 'busy' };
       }
       for (const [shard, chunks] of Map.groupBy(page.chunks, ({ id }) => homeShardOf(id.blobId))) {
         if (signal.aborted) return { state: 'busy' };
-        walk.droppedCount += await sweepOf(disk, { shard, chunks }, signal);
+        turn.droppedCount += await sweepOf(disk, { shard, chunks }, signal);
       }
-      if (page.next === undefined) endWalk(disk, walk);
-      else walk.after = page.next;
+      if (page.next === undefined) await endPass(disk, turn);
+      else await turn.pass.reached({ ...page.next });
       return { state: 'busy' };
     },
   };

@@ -45,7 +45,7 @@ type Query = QueryOf<'check-rows'>;
 type Result = ResultOf<'check-rows'>;
 
 /** `bodies` and `pieces` are compared with blobs by their keys; versions are walked; of the others there is nothing to compare. */
-type Apart = 'bodies' | 'pieces' | 'objects' | 'ticks' | 'history' | 'homeHistories' | 'audits';
+type Apart = 'bodies' | 'pieces' | 'objects' | 'ticks' | 'history' | 'homeHistories' | 'scans';
 
 const nothing: RowCheck = async () => {};
 

@@ -99,6 +99,8 @@ export const LOCK = {
   namesOf: (bucketId: string) => `names-of/${bucketId}`,
   /** Shared by births that go by the map of the last audit; exclusive where another one begins. */
   audit: 'audit',
+  /** How far a scan has come. */
+  scan: (name: string) => `scan/${name}`,
   /** What is known of this shard's own history (R23). */
   history: 'history',
   /** Shared by what rests on claims at that home; exclusive where another history of it becomes known (R23). */

@@ -90,8 +90,8 @@ export const TABLES = {
   debts: rows(32),
   /** copies | noted at | blob: fewest copies first, then the oldest */
   debtQueue: rows(33),
-  /** (no key) -> AuditRecord */
-  audits: rows(34),
+  /** name of a scan -> ScanRecord; one byte, 0: of the audit -> AuditRecord */
+  scans: rows(34),
   /** job (time first) -> JobRecord; `openJobs`, by kind: it is under way, and whose it is; `endedJobs`, by time (jobs.ts) */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */

@@ -17,6 +17,7 @@ import type {
 } from '../names.ts';
 import type { Tag } from '../tags.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
+import type { ScanRecord } from './scan-record.ts';
 
 /** extensions 1.4: trial, paid, suspended. */
 export type AccountState = 'trial' | 'paid' | 'suspended';
@@ -198,14 +199,10 @@ export interface DebtRecord extends Debt {
 export const debtCodec = defineRecord<DebtRecord>({ name: 'debt', version: 1 });
 
 /** The look at all blobs of a shard that is under way, or was the last one (R39). */
-export interface AuditRecord {
+export interface AuditRecord extends ScanRecord {
   /** Of the placement map by which it began. Births by an older one are debts from here on. */
   mapVersion: number;
-  beganAtMs: number;
-  /** Behind which blob it goes on; absent: at the first. */
   after?: BlobId;
-  isUnderWay: boolean;
-  /** The last one that came to its end. */
   ended?: { mapVersion: number; beganAtMs: number; endedAtMs: number };
 }
 export const auditCodec = defineRecord<AuditRecord>({ name: 'audit', version: 1 });
