@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
 import { inSlices } from '../../../tests/support/in-slices.ts';
+import { amountOf } from '../../../tests/support/long-form.ts';
 import {
   BUCKET,
   type BUCKET_NAME,
@@ -16,6 +17,9 @@ import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { driveMove } from './drive-move.ts';
 import { planPrefixMove } from './plan-prefix-move.ts';
+
+const RUNS = amountOf({ short: 100, long: 3000 });
+const STEP_RUNS = amountOf({ short: 60, long: 2000 });
 
 type Versioning = 'unversioned' | 'enabled' | 'suspended';
 
@@ -198,6 +202,21 @@ async function check(steps: readonly Step[]): Promise<void> {
   }
 }
 
+type MoveLimits = Pick<typeof LIMITS, 'moveVersionsMax' | 'moveStepVersionsMax'>;
+
+async function withLimits(
+  changed: Record<keyof MoveLimits, number>,
+  act: () => Promise<void>,
+): Promise<void> {
+  const { moveVersionsMax, moveStepVersionsMax } = LIMITS;
+  Object.assign(LIMITS, changed);
+  try {
+    await act();
+  } finally {
+    Object.assign(LIMITS, { moveVersionsMax, moveStepVersionsMax });
+  }
+}
+
 const key = fc.constantFrom(...KEYS);
 const prefix = fc.constantFrom(...PREFIXES);
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -231,18 +250,23 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 test('whatever is moved: versions, data and counts are those of the model', async () => {
-  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: 150 });
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: RUNS });
 });
 
 test('so they are where a key takes an entry for each of its versions', async () => {
-  const limits = LIMITS as { moveVersionsMax: number; moveStepVersionsMax: number };
-  const { moveVersionsMax, moveStepVersionsMax } = LIMITS;
-  Object.assign(limits, { moveVersionsMax: 1, moveStepVersionsMax: 1 });
-  try {
-    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: 100 });
-  } finally {
-    Object.assign(limits, { moveVersionsMax, moveStepVersionsMax });
-  }
+  await withLimits({ moveVersionsMax: 1, moveStepVersionsMax: 1 }, () =>
+    fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: STEP_RUNS }),
+  );
+});
+
+test('a key that moves in several entries and stays under its prefix is moved once', async () => {
+  const steps: Step[] = [
+    { kind: 'set', versioning: 'enabled' },
+    { kind: 'put', key: 'a/a' },
+    { kind: 'delete', key: 'a/a' },
+    { kind: 'prefix', from: 'a', to: 'a/a', overwrites: false },
+  ];
+  await withLimits({ moveVersionsMax: 1, moveStepVersionsMax: 1 }, () => check(steps));
 });
 
 describe('one key', () => {
@@ -361,21 +385,31 @@ describe('one key', () => {
       return steps.filter(({ moved }) => moved.length > 0).length;
     }
 
-    test(`${LIMITS.moveVersionsMax} of them move at once; with one more they move in several entries`, {
-      timeout: 60_000,
-    }, async () => {
-      await inSlices(LIMITS.moveVersionsMax, () => world.put('a'));
-      const outcome = await world.execute('move-key', moved('a', 'b'));
-      if (outcome.kind !== 'moved-key' || !Array.isArray(outcome.result)) throw new Error(outcome.kind);
-      expect(new Set(outcome.result).size).toBe(LIMITS.moveVersionsMax);
-      expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({
-        result: { kind: 'no-such-key' },
-      });
-      await world.put('b');
-      const stepCount = await expectSteps('b', LIMITS.moveVersionsMax + 1);
-      // The first one is for the latest version.
-      expect(stepCount).toBe(1 + LIMITS.moveVersionsMax / LIMITS.moveStepVersionsMax);
-    });
+    const atOnce = amountOf({ short: 1000, long: LIMITS.moveVersionsMax });
+    const limits = {
+      moveVersionsMax: atOnce,
+      moveStepVersionsMax: (atOnce * LIMITS.moveStepVersionsMax) / LIMITS.moveVersionsMax,
+    };
+    test(
+      `${atOnce} of them move at once; with one more they move in several entries`,
+      {
+        timeout: 60_000,
+      },
+      () =>
+        withLimits(limits, async () => {
+          await inSlices(LIMITS.moveVersionsMax, () => world.put('a'));
+          const outcome = await world.execute('move-key', moved('a', 'b'));
+          if (outcome.kind !== 'moved-key' || !Array.isArray(outcome.result)) throw new Error(outcome.kind);
+          expect(new Set(outcome.result).size).toBe(LIMITS.moveVersionsMax);
+          expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({
+            result: { kind: 'no-such-key' },
+          });
+          await world.put('b');
+          const stepCount = await expectSteps('b', LIMITS.moveVersionsMax + 1);
+          // The first one is for the latest version.
+          expect(stepCount).toBe(1 + LIMITS.moveVersionsMax / LIMITS.moveStepVersionsMax);
+        }),
+    );
 
     test(`versions with ${LIMITS.moveKeyBytesMax / 1024 / 1024} MiB of metadata move in entries of ${LIMITS.moveBytesMax / 1024 / 1024} MiB`, async () => {
       const count = 31;

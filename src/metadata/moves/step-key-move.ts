@@ -1,8 +1,9 @@
 // A step of a key that moves in several entries. Its latest version moves first, so at each moment one of the two keys has
 // the current object, and each version is under one of them. Nothing else changes either key meanwhile (buckets.ts).
 import { assert } from '../../base/assert.ts';
+import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import { behind } from '../../base/table-rows.ts';
-import type { MoveResult } from '../../ports/extension-calls.ts';
+import type { MoveCursor, MoveResult } from '../../ports/extension-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { Decision, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -17,6 +18,7 @@ import { bucketRow, put, versionRange, versionRow } from '../schema/keyspace.ts'
 import { refuse } from '../versions/write-version.ts';
 import { baseOf, loadFirstMove, moveHistory, moveOlder, refused } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
+import { planPrefixMove } from './plan-prefix-move.ts';
 
 type Command = CommandOf<'step-key-move'>;
 type Outcome = OutcomeOf<'step-key-move'>;
@@ -85,7 +87,7 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
     ? refused({ kind: 'being-renamed' })
     : moveHistory({ bucket, move: { from, to }, loaded, overwrites: job.overwrites, context });
   const { result } = first;
-  const cursor = { leg: begin.leg, after: from };
+  const cursor = cursorBehind(job, command);
   const done = progressed(job, { driver, cursor, moves: [{ from, to }], results: [result], nowMs });
   if (!Array.isArray(result)) return stepped({ before: job, job: done, result, bucket });
   const { after: _, ...rest } = done;
@@ -95,6 +97,17 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
   const held = put(bucketRow(bucketId), bucketCodec.encode({ ...bucket, keyRenames }));
   const change = { puts: [...first.puts, held], counters: first.counters };
   return stepped({ before: job, job: opened, result, bucket, change, hasMore: true });
+}
+
+/** Where the walk goes on behind a key. The legs before the key's had nothing left when the step was begun. */
+function cursorBehind({ from, to, isKey }: MovePrefixJob, { key, begin }: Command): MoveCursor {
+  if (isKey) return { leg: begin.leg, after: key };
+  const at = utf8(key);
+  const leg = planPrefixMove(from, to).findIndex(
+    ({ gte, lt }) => compareBytes(gte, at) <= 0 && compareBytes(at, lt) < 0,
+  );
+  assert(leg >= begin.leg, 'a walk goes on in its direction');
+  return { leg, after: key };
 }
 
 function moveSome({ command, job, bucket, view, context }: Step): Decision<Outcome> {
@@ -113,7 +126,7 @@ function moveSome({ command, job, bucket, view, context }: Step): Decision<Outco
 }
 
 function close({ command, job, bucket, view, context }: Step): Decision<Outcome> {
-  const { bucketId, jobId, driver, key, begin } = command;
+  const { bucketId, jobId, driver } = command;
   const { older } = olderRows(view, command, job.within);
   if (older.length > 0) return stepped({ before: job, job, result: [], bucket, hasMore: true });
   const { within: _, after: _after, ...rest } = job;
@@ -121,7 +134,7 @@ function close({ command, job, bucket, view, context }: Step): Decision<Outcome>
   const closed: MovePrefixJob = {
     ...rest,
     ...{ driver, stepCount: job.stepCount + 1, steppedAtMs: nowMs },
-    ...(job.isKey ? { endedAtMs: nowMs } : { leg: begin.leg, after: key }),
+    ...(job.isKey ? { endedAtMs: nowMs } : cursorBehind(job, command)),
   };
   const { keyRenames = [], ...free } = bucket;
   const others = keyRenames.filter((each) => each.jobId !== jobId);
