@@ -11,13 +11,14 @@ import { freePort } from '../support/free-ports.ts';
 import { createFuzzSender } from '../support/fuzz-exchanges.ts';
 import { CUSTOMER_KEY, DOMAIN, type FuzzRequest, makeRequest, UPLOAD_KEY } from '../support/fuzz-requests.ts';
 import { type FuzzWorld, rollDice } from '../support/fuzz-words.ts';
+import { amountOf } from '../support/long-form.ts';
 import { longestTurnMs, TURN_MS_MAX } from '../support/loop-watch.ts';
 import { createPrintedTool } from '../support/printed-tool.ts';
 import { type RawAnswer, send } from '../support/raw-s3.ts';
 import { xmlOf } from '../support/s3-api.ts';
 import { startServer } from '../support/start-server.ts';
 
-const REQUESTS = Number(process.env.HOLDFAST_TEST_FUZZ_REQUESTS ?? 1500);
+const REQUESTS = amountOf({ short: 1500, long: 20_000, byHand: process.env.HOLDFAST_TEST_FUZZ_REQUESTS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 /** The world is made anew behind so many: some will have been deletes. */
 const ROUND = 100;

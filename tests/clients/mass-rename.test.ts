@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
 import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
+import { amountOf } from '../support/long-form.ts';
 import { send } from '../support/raw-s3.ts';
 import { ROOT } from '../support/root.ts';
 import { expectStatus } from '../support/s3-api.ts';
 import { hashTree, writeTree } from '../support/tree.ts';
 
 const test = testOver('http');
-const KEY_COUNT = Number(process.env.HOLDFAST_TEST_RENAMED_KEYS ?? 5000);
+const KEY_COUNT = amountOf({ short: 5000, long: 200_000, byHand: process.env.HOLDFAST_TEST_RENAMED_KEYS });
 const TREE_MIB = 64;
 const CONNECTIONS = 32;
 /** Per key: a put, a rename, a listing. */

@@ -1,5 +1,5 @@
 // Any process of a cluster is killed, stopped, restarted or cut off, by chance, under a continuous checked load: nothing
-// acknowledged is lost, nothing is answered wrongly, and writes are back soon. Three minutes, or as long as is asked for;
+// acknowledged is lost, nothing is answered wrongly, and writes are back soon. Less than a minute, or as long as is asked for;
 // `long` is an hour with more load:
 //   HOLDFAST_TEST_CLUSTER_FAULTS=60min npm test -- tests/cluster/random-faults.test.ts
 //   HOLDFAST_TEST_CLUSTER_FAULTS=long npm test -- tests/cluster/random-faults.test.ts

@@ -6,9 +6,10 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { openExampleProxies } from '../support/example-proxy.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/judge-connections.ts';
+import { amountOf } from '../support/long-form.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
-const CONNECTIONS = Number(process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS ?? 80);
+const CONNECTIONS = amountOf({ short: 80, long: 5_000, byHand: process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const NAME = 's3.example.net';
 

@@ -11,11 +11,12 @@ import { runFsck } from '../../src/cli/fsck-command.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import { rewriteRows } from '../support/databases.ts';
 import { createLoad } from '../support/load.ts';
+import { amountOf } from '../support/long-form.ts';
 import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
-const RUNS = Number(process.env.HOLDFAST_TEST_FSCK_RUNS ?? 3);
+const RUNS = amountOf({ short: 3, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-fsck-'));

@@ -5,9 +5,14 @@
 import { afterAll, beforeAll, test } from 'vitest';
 import { freePort } from '../support/free-ports.ts';
 import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/judge-connections.ts';
+import { amountOf } from '../support/long-form.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
-const CONNECTIONS = Number(process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS ?? 150);
+const CONNECTIONS = amountOf({
+  short: 150,
+  long: 10_000,
+  byHand: process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS,
+});
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 
 let server: TestServer;

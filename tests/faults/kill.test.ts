@@ -1,7 +1,7 @@
 // kill -9 at random moments under a load of every mutating operation: after each restart nothing acknowledged is lost,
 // nothing unacknowledged is half visible, and fsck finds nothing. A day later, when the background has settled, neither
 // does it with every byte read, and no chunk is without its blob; at the end nothing stays that nothing refers to.
-// 10 rounds; by hand more: HOLDFAST_TEST_KILL_ROUNDS=200 npm test -- tests/faults/kill.test.ts
+// By hand as many rounds as one likes: HOLDFAST_TEST_KILL_ROUNDS=200 npm test -- tests/faults/kill.test.ts
 // The seed on the first line repeats the requests, not the moments of the kernel and the disk.
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -15,11 +15,12 @@ import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/buckets/unset-
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { countRows } from '../support/databases.ts';
 import { createLoad } from '../support/load.ts';
+import { amountOf } from '../support/long-form.ts';
 import { type Access, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 import { seededBytes, seededNumbers } from '../support/tree.ts';
 
-const ROUNDS = Number(process.env.HOLDFAST_TEST_KILL_ROUNDS ?? 10);
+const ROUNDS = amountOf({ short: 5, long: 100, byHand: process.env.HOLDFAST_TEST_KILL_ROUNDS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const LOAD_MS_MAX = 1200;
 /** Longer than anything unlinked may stay: late commits are refused after a day (protocol R25, R32). */

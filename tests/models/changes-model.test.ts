@@ -2,6 +2,7 @@
 // versioning state, with crashes between any two commits, some asked for again under their token, against a list of versions
 // per key: contents, ETags, order and ids of versions, usage and links are always the model's, and fsck finds nothing
 // (service 4.2).
+
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
@@ -28,12 +29,14 @@ import {
 import { moveCalls } from '../support/drive-job.ts';
 import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
 import { driveLeftJobs, type Life, mortal, runJobs } from '../support/lives.ts';
+import { amountOf } from '../support/long-form.ts';
 import { OWNER } from '../support/metadata-shards.ts';
 import { codeOf, readAll, sourceOf } from '../support/object-world.ts';
 import { createManualClock } from '../support/simulated.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const RUNS = amountOf({ short: 20, long: 400 });
 const ROUNDS_MAX = 8;
 const STEPS_MAX = 40;
 
@@ -321,7 +324,7 @@ async function check(steps: readonly Step[], first: Versioning): Promise<void> {
 
 test.each(['unversioned', 'enabled', 'suspended'] as const)(
   '%s: the store is what the model is',
-  { timeout: 60_000 },
+  { timeout: 60_000 + RUNS * 5000 },
   async (first) => {
     const changes = fc.array(
       first === 'unversioned'
@@ -335,7 +338,7 @@ test.each(['unversioned', 'enabled', 'suspended'] as const)(
     );
     await fc.assert(
       fc.asyncProperty(changes, (steps) => check(steps, first)),
-      { numRuns: 40 },
+      { numRuns: RUNS },
     );
   },
 );

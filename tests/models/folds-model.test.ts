@@ -9,10 +9,13 @@ import { NULL_VERSION, type ObjectKey, type VersionId } from '../../src/types/na
 import { append } from '../support/appends.ts';
 import { dataAtRest } from '../support/data-at-rest.ts';
 import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { amountOf } from '../support/long-form.ts';
 import { OWNER } from '../support/metadata-shards.ts';
 import { INLINE_BYTES_MAX, readAll } from '../support/object-world.ts';
 import { createSeededRandom } from '../support/simulated.ts';
 
+/** In each state of versioning. */
+const SEED_COUNT = amountOf({ short: 1, long: 10 });
 const KEYS = ['a', 'b'];
 const STEPS = 16;
 const BURST_MAX = 70;
@@ -184,7 +187,7 @@ class Model {
 }
 
 const CASES = (['unversioned', 'enabled', 'suspended'] as const).flatMap((versioning) =>
-  [1, 2, 3].map((seed) => ({ versioning, seed })),
+  Array.from({ length: SEED_COUNT }, (_, at) => ({ versioning, seed: at + 1 })),
 );
 
 test.each(CASES)('$versioning, seed $seed', { timeout: 60_000 }, async ({ versioning, seed }) => {

@@ -3,6 +3,7 @@
 // that come again late, two deliveries of the outbox at once. After each step fsck finds nothing; every read tells what
 // was so at one moment between question and answer; and when all is over, each bucket has one name and each name one
 // bucket.
+
 import { expect, test } from 'vitest';
 import { fromUtf8 } from '../../src/base/bytes/bytes.ts';
 import { compareBuckets, compareNames } from '../../src/fsck/compare-names.ts';
@@ -22,11 +23,12 @@ import {
   nameCodec,
 } from '../../src/types/records/rows.ts';
 import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
+import { amountOf } from '../support/long-form.ts';
 import { kek, OWNER } from '../support/metadata-shards.ts';
 import { createSeededRandom } from '../support/simulated.ts';
 import { createSteppedCalls, type SteppedCalls } from '../support/stepped-calls.ts';
 
-const SEEDS = 80;
+const SEEDS = amountOf({ short: 50, long: 1000 });
 /** Of one seed, and at one time. */
 const ACTORS_MAX = 40;
 const ACTORS_BESIDE = 6;
@@ -274,7 +276,7 @@ const OUTCOMES = [
   ['step-closing', ['deleted', 'reopened']],
 ] as const;
 
-test(`${SEEDS} disorders`, { timeout: 60_000 }, async () => {
+test(`${SEEDS} disorders`, { timeout: 60_000 + SEEDS * 2000 }, async () => {
   const lines: string[] = [];
   for (let seed = 1; seed <= SEEDS; seed++) lines.push(...(await race(seed)));
   // Every outcome did come about.

@@ -21,6 +21,8 @@ const SEEDS_DEFAULT = 1000;
 const SHARE_MIN = 0.02;
 /** With fewer seeds a share says nothing. */
 const SEEDS_FOR_SHARES = 300;
+/** With so many each thing that is wanted happens at least once. */
+const SEEDS_FOR_ALL = 200;
 const FAILURES_SHOWN = 5;
 const TRACE_LINES_SHOWN = 40;
 
@@ -168,7 +170,9 @@ function report(summary: Summary, { kind, hasAllParts }: { kind: NodeKind; hasAl
   for (const name of [...new Set([...wanted, ...Object.keys(happened).sort()])]) {
     const { seeds, times } = happened[name] ?? { seeds: 0, times: 0 };
     const share = seeds / seedCount;
-    const isRare = wanted.includes(name) && share < SHARE_MIN && seedCount >= SEEDS_FOR_SHARES;
+    const shareMin = seedCount >= SEEDS_FOR_SHARES ? SHARE_MIN : 0;
+    const isTooFew = seeds === 0 || share < shareMin;
+    const isRare = wanted.includes(name) && isTooFew && seedCount >= SEEDS_FOR_ALL;
     if (isRare) isEnough = false;
     say(
       `${(100 * share).toFixed(1).padStart(6)} % ${String(times).padStart(8)} x ${name}${isRare ? '  TOO RARE' : ''}`,

@@ -3,9 +3,10 @@
 // and the faults of an earlier run, but for the moments of the kernel and the disk.
 import { parseSetting } from '../../src/config/values.ts';
 import { type Endurance, type EnduranceOptions, openEndurance } from './endure.ts';
+import { isLongForm } from './long-form.ts';
 
 const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
-const FORM = ASKED ?? '3min';
+const FORM = ASKED ?? (isLongForm ? '30min' : '45s');
 
 /** With more load, and everything compared behind each fault. */
 export const isLong = FORM === 'long';

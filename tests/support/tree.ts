@@ -15,10 +15,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
+import { amountOf } from './long-form.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const FULL_TREE_MIB = 200;
+/** Has every size around a bound, and files of two and of three parts. */
+const MIDDLE_TREE_MIB = 80;
 /** Every file of a fresh tree is dated within the year after this, to the millisecond. */
 const EPOCH_MS = Date.UTC(2024, 0, 1);
 const YEAR_MS = 365 * 24 * 3600 * 1000;
@@ -26,13 +29,14 @@ const YEAR_MS = 365 * 24 * 3600 * 1000;
 export interface TreeOptions {
   folder: string;
   seed: string;
-  /** Bytes of all files together, at least. 200 and more is the full tree: 2,000 files and all large ones. */
+  /** Bytes of all files together, at least. 200 and more is the full tree: 2,000 files and all large ones; 80 lacks the largest. */
   sizeMiB: number;
 }
 
-/** HOLDFAST_TEST_TREE_MIB=1024 makes the full tree as large as a real backup, less a quick one; it is 200 MiB otherwise. */
+/** HOLDFAST_TEST_TREE_MIB=1024 makes the tree as large as a real backup, less a quick one. */
 export function fullTreeMiB(): number {
-  return Number(process.env.HOLDFAST_TEST_TREE_MIB ?? FULL_TREE_MIB);
+  const byHand = process.env.HOLDFAST_TEST_TREE_MIB;
+  return amountOf({ short: MIDDLE_TREE_MIB, long: FULL_TREE_MIB, byHand });
 }
 
 /** Around the default inline bound, chunk size, part size and multipart threshold of the clients. */
@@ -111,13 +115,14 @@ function writeSeeded(path: string, label: string, sizeBytes: number): void {
 function planTree({ seed, sizeMiB }: TreeOptions): { path: string; sizeBytes: number }[] {
   const random = seededNumbers(`plan:${seed}`);
   const deep = Array.from({ length: 12 }, (_, level) => `level ${level}`).join('/');
-  const isFull = sizeMiB >= FULL_TREE_MIB;
-  const plan = EDGE_SIZES.filter((size) => isFull || size <= 2 * MiB).map((sizeBytes) => ({
+  const isMiddle = sizeMiB >= MIDDLE_TREE_MIB;
+  const largeSizes = LARGE_SIZES.slice(0, sizeMiB >= FULL_TREE_MIB ? LARGE_SIZES.length : isMiddle ? 2 : 1);
+  const plan = EDGE_SIZES.filter((size) => isMiddle || size <= 2 * MiB).map((sizeBytes) => ({
     path: `sizes/${sizeBytes}.bin`,
     sizeBytes,
   }));
   for (let copy = 0; copy < Math.max(1, Math.floor(sizeMiB / FULL_TREE_MIB)); copy++) {
-    for (const sizeBytes of isFull ? LARGE_SIZES : LARGE_SIZES.slice(0, 1)) {
+    for (const sizeBytes of largeSizes) {
       plan.push({ path: `large/${copy}/${sizeBytes}.bin`, sizeBytes });
     }
   }
