@@ -89,8 +89,11 @@ test('a disk that hangs keeps no other from taking and giving chunks', async () 
 
 test('a disk that hangs in its writes still takes orders', async () => {
   const puts = hanging(putsMax);
-  const connect = await serveTwo({ put: puts.call, drop: async () => {} });
+  const dropped: ChunkId[] = [];
+  const connect = await serveTwo({ put: puts.call, drop: async (ids) => void dropped.push(...ids) });
   fill(connect());
   await puts.reached;
-  await connect().drop([newId(), newId()], { shard: 1, incarnation: 1, epoch: 1 });
+  const ids = [newId(), newId()];
+  await connect().drop(ids, { shard: 1, incarnation: 1, epoch: 1 });
+  expect(dropped).toEqual(ids);
 });

@@ -190,8 +190,9 @@ describe.each([
   test('sending to a node that is not there, or was never heard of, does nothing', async () => {
     const nodes = await openNodes();
     const a = await nodes.start(nodeId(1));
-    for (let i = 0; i < 100; i++) a.port.send(nodeId(9), append(i));
-    const b = await nodes.start(nodeId(2));
-    await sendUntilHeard(a.port, nodeId(2), listenTo(b.port));
+    for (let seq = 1; seq <= 100; seq++) a.port.send(nodeId(9), append(seq));
+    const atB = listenTo((await nodes.start(nodeId(2))).port);
+    await sendUntilHeard(a.port, nodeId(2), atB);
+    expect(new Set(seqs(atB.heard))).toEqual(new Set([0]));
   });
 });

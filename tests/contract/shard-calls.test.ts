@@ -258,7 +258,11 @@ describe.each([
     const pinged = handler.ticketRead();
     clock.advance(LIMITS.ticketRefreshMs);
     await pinged;
-    while (handler.calls.at(-1)?.ticket.monotonicMs !== 5000) await caller.call(NODE, callOf(2), never());
+    const ticketOfCall = async () => {
+      await caller.call(NODE, callOf(2), never());
+      return handler.calls.at(-1)?.ticket.monotonicMs;
+    };
+    await expect.poll(ticketOfCall, { timeout: 30_000 }).toBe(5000);
   });
 
   test('rejects when the signal aborts, before and while the call is under way', async () => {

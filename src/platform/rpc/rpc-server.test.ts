@@ -252,8 +252,7 @@ test('the windows of its connections hold several frames', async () => {
   closers.push(() => session.destroy());
   while (session.remoteSettings?.initialWindowSize !== WINDOW_BYTES) await once(session, 'remoteSettings');
   // Said on its own, and nothing tells when it has come.
-  while (session.state.remoteWindowSize !== WINDOW_BYTES)
-    await new Promise((resolve) => setImmediate(resolve));
+  await expect.poll(() => session.state.remoteWindowSize, { timeout: 30_000 }).toBe(WINDOW_BYTES);
 });
 
 describe('connections of strangers', () => {
