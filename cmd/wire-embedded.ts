@@ -5,7 +5,7 @@ import { warnOfRootKey } from '../src/admin/root-credentials.ts';
 import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
-import { answerOperator } from '../src/gateway/operator-api/operator-api.ts';
+import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { createBackground } from './background.ts';
 import { endpointOf } from './endpoint.ts';
@@ -70,13 +70,13 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   let endpoint = '';
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);
+  const operated = { accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, fsck };
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
-    answerOperator: (request) =>
-      answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, fsck }, request),
+    operatorApi: createOperatorApi(operated),
   });
   runner.start();
   closing.defer(() => runner.stop());

@@ -14,12 +14,14 @@ import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
-import { answerOperator } from '../../src/gateway/operator-api/operator-api.ts';
+import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
+import type { KeyRotation } from '../../src/metadata/master-keys/rotate-keys.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import { makeFolder } from '../../src/platform/disk/make-folder.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
 import { createCallClient } from '../../src/platform/rpc/call-client.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
+import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { endpointOf } from '../endpoint.ts';
 import {
@@ -73,14 +75,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   closing.defer(() => fsck.stop());
-  const rotation = {
-    begin: refuseRotation,
-    progress: () => ({
-      activeKeyId: keyring.activeKeyId,
-      olderKeyIds: keyring.keyIds().filter((keyId) => keyId !== keyring.activeKeyId),
-      ...{ rewrappedCount: 0, shardsDone: 0, shardCount: metadata.shardCount, isWaitingForRequests: false },
-    }),
-  };
+  const rotation = rotationOf(keyring, metadata.shardCount);
   const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
   const reports = createReports(surroundings, parts);
@@ -88,19 +83,14 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
   // placed yet, a body in chunks has nowhere to go.
   const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
+  const readStatus = () => reports.readStatus(endpoint);
+  const operated = { ...parts, fsck, readStatus, wakeRotation() {} };
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
-    answerOperator: (request) =>
-      answerOperator(
-        {
-          ...{ accounts, rotation, fsck, metadata, timeJumps: NO_TIME_JUMPS, wakeRotation() {} },
-          readStatus: () => reports.readStatus(endpoint),
-        },
-        request,
-      ),
+    operatorApi: createOperatorApi(operated),
   });
   const port = await startListening(gateway, config);
   closing.defer(() => {
@@ -116,6 +106,24 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     failed: new Promise(() => {}),
     isReady: () => isReady() && gateway.hasRoom(),
     reload: () => exchangeCertificate(gateway, tls),
+  };
+}
+
+/** Of a gateway, which can say which master keys there are, and no more. */
+function rotationOf(
+  keyring: Pick<KeyringPort, 'activeKeyId' | 'keyIds'>,
+  shardCount: number,
+): Pick<KeyRotation, 'begin' | 'progress'> {
+  return {
+    begin: refuseRotation,
+    progress: () => ({
+      activeKeyId: keyring.activeKeyId,
+      olderKeyIds: keyring.keyIds().filter((keyId) => keyId !== keyring.activeKeyId),
+      rewrappedCount: 0,
+      shardsDone: 0,
+      shardCount,
+      isWaitingForRequests: false,
+    }),
   };
 }
 

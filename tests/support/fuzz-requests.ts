@@ -2,7 +2,8 @@
 // given out before. They are made from the registry's rows, signed in each way or badly, with bodies in each framing or
 // a broken one. Not here: sending and judging (fuzz-exchanges.ts).
 import { createHash } from 'node:crypto';
-import { ENDPOINTS, OPERATOR_PREFIX } from '../../src/gateway/operator-api/operator-api.ts';
+import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
+import type { OperatorContext } from '../../src/gateway/operator-api/operator-context.ts';
 import type { MatchRow } from '../../src/gateway/s3/matcher.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
@@ -37,6 +38,7 @@ export interface FuzzRequest {
 
 type Row = MatchRow & { conditions?: readonly string[] };
 const ROWS: readonly Row[] = OPERATIONS;
+const OPERATOR_ROUTES = await createOperatorApi({} as OperatorContext).routes();
 const METHODS = [
   'GET',
   'PUT',
@@ -196,7 +198,7 @@ function queryOf({ dice, wildness, world }: Making, row: MatchRow): string {
 
 function draftOperator(making: Making): Draft {
   const { dice, world, access } = making;
-  const { method, path } = dice.pick(ENDPOINTS);
+  const { method, path } = dice.pick(OPERATOR_ROUTES);
   const fill = () =>
     dice.pick(['root', '000000000001', '0', '1', '%zz', '%00', '__proto__', 'a%2Fb', 'x'.repeat(5000)]);
   const field = () =>
@@ -225,10 +227,7 @@ function draftOperator(making: Making): Draft {
       : bend(dice, text, ['{', '[', '"', '\xff', ',', '1e999']);
   return {
     method: dice.chance(0.9) ? method : dice.pick(METHODS),
-    uri:
-      OPERATOR_PREFIX +
-      path.replace(/:\w+/g, fill) +
-      (dice.chance(0.1) ? queryOf(making, dice.pick(ROWS)) : ''),
+    uri: path.replace(/:\w+/g, fill) + (dice.chance(0.1) ? queryOf(making, dice.pick(ROWS)) : ''),
     headers: { host: new URL(access.endpoint).host },
     body: Buffer.from(body, 'latin1'),
     isWhole: true,

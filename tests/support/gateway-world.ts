@@ -89,10 +89,13 @@ export async function openGatewayWorld(
     telemetry: { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
     isReady: () => true,
     readMetrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
-    answerOperator: async ({ method, url, account }) => ({
-      status: 200,
-      text: JSON.stringify({ method, url, account: account.name }),
-    }),
+    operatorApi: {
+      answer: async ({ method, url, caller }) => ({
+        status: 200,
+        contentType: 'application/json',
+        body: JSON.stringify({ method, url, account: caller.account.name }),
+      }),
+    },
     ...options.deps,
   });
   const { host, port } = await gateway.start();

@@ -75,7 +75,7 @@ export const ROOMS: readonly RoomRule[] = [
     room: 'src/gateway',
     mayImport: [...INNER, ...CORE],
     node: [ANY],
-    packages: ['fastify'],
+    packages: ['fastify', '@fastify/swagger'],
   },
   { room: 'src/console', mayImport: ['src/base', 'src/types'], node: [], packages: [] },
   {

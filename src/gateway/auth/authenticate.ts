@@ -1,5 +1,5 @@
 // Who sent a request: finds the one form of authentication that it uses, checks time, signature and account. Serves S3
-// and every other door whose requests are signed, by service name. What the caller may do is policy/authorize.ts.
+// and every other service whose requests are signed, by service name. What the caller may do is policy/authorize.ts.
 import type { KeyObject } from 'node:crypto';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
@@ -31,7 +31,7 @@ export interface Authentication {
   readonly seed?: Seed;
 }
 
-/** How a door takes signatures: the service in the scope of SigV4, and whether SigV2, which has no scope, will do. */
+/** How a service takes signatures: the service in the scope of SigV4, and whether SigV2, which has no scope, will do. */
 export interface SigningRules {
   readonly service: string;
   readonly takesSigV2: boolean;

@@ -53,7 +53,7 @@ async function beginPut(root: Access, key: string, { bucket = 'bucket' } = {}): 
   return socket;
 }
 
-test('too many requests: SlowDown on connections that stay, while the doors beside S3 are open', async () => {
+test('too many requests: SlowDown on connections that stay, while other services than S3 answer', async () => {
   const { root, shed } = await open({ requestsInFlightMax: 3 });
   const busy = [await beginPut(root, 'busy-0'), await beginPut(root, 'busy-1')];
   const socket = await openSocket(root);

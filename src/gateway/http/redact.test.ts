@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { expectLinear } from '../../../tests/support/properties.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { errorAnswer } from '../operator-api/operator-api.ts';
 import { errorXml } from '../s3/xml/error-xml.ts';
+import { renderJsonError } from './json-errors.ts';
 import { redact, redactError } from './redact.ts';
 
 const MARK = 'bWFya2VyIG9mIGEgc2VjcmV0';
@@ -75,7 +75,7 @@ test.each(Object.keys(ERRORS) as ErrorCode[])('no rendering of %s repeats a secr
       },
     });
     expect(errorXml(error, { ...place, resource: text })).not.toContain(MARK);
-    expect(errorAnswer(error, 'R').text).not.toContain(MARK);
+    expect(renderJsonError(error, 'R').body).not.toContain(MARK);
   }
 });
 

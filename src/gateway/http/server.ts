@@ -1,9 +1,9 @@
-// The gateway: takes connections, decides which door each request goes through, and ends in good order. Fastify carries
+// The gateway: takes connections, leads each request to its service (routes.ts), and ends in good order. Fastify carries
 // the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
 import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { assert } from '../../base/assert.ts';
+import { assert, must } from '../../base/assert.ts';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { keepReading } from '../../base/async/kept-reading.ts';
@@ -18,11 +18,9 @@ import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS } from '../../types/tenant.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
-import type { OperatorAnswer, OperatorRequest } from '../operator-api/operator-api.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
 import type { Operation } from '../s3/operation.ts';
-import { serveS3 } from '../s3/pipeline.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import { OPERATIONS } from '../s3/registry.ts';
 import { bucketLabelOf } from '../s3/request/target.ts';
@@ -33,7 +31,14 @@ import { type Certificate, createListener, exchangeCertificate, type ListenerSet
 import { LiveExchanges } from './live-exchanges.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
-import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
+import { ROUTES } from './routes.ts';
+import {
+  findRoute,
+  type JsonService,
+  type RouteDependencies,
+  type ServiceRoute,
+  type SignedCaller,
+} from './service-route.ts';
 import { createShedding } from './shedding.ts';
 
 /** What strangers hold beside S3. */
@@ -70,10 +75,11 @@ export interface GatewayDependencies {
   /** For /health/ready. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
-  /** A request whose signature and body are verified; AppErrors are rendered here. */
-  answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
+  readonly operatorApi: JsonService<SignedCaller>;
   /** Of tests; default the registry. */
   operations?: readonly Operation[];
+  /** Of tests; default the table. */
+  routes?: readonly ServiceRoute[];
 }
 
 export interface Gateway {
@@ -129,9 +135,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
     },
   };
+  const routes = deps.routes ?? ROUTES;
   const hasRoom = () => live.overload() === undefined;
   const isReady = () => deps.isReady() && hasRoom();
-  const doors: ServiceDependencies = {
+  const services: RouteDependencies['services'] = {
     ...deps,
     ...{ identities, ids, hostsOf, shedding },
     isReady,
@@ -151,8 +158,15 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     telemetry.gauge('holdfast_requests_in_flight', live.count);
     try {
       const label = bucketLabelOf(exchange.client.host, domains);
-      const door = label === undefined ? findDoor(exchange.uri) : undefined;
-      await (door === undefined ? serveS3(s3, exchange, label) : serveDoor(doors, exchange, door));
+      const { uri, headers } = exchange;
+      const asked = {
+        method: request.method ?? '',
+        uri,
+        headers: headers.values,
+        hasBucketHost: label !== undefined,
+      };
+      const route = must(findRoute(routes, asked), 'the last route takes every request');
+      await route.serve({ s3, services }, exchange, label);
     } catch (error) {
       log.error({ err: error }, 'exchange-failed');
       response.destroy();

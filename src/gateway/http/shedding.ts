@@ -1,12 +1,13 @@
 // Refuses what there is no room for, and tells the operator: a metric says what there was too much of and whose share was
 // used up, without a name; a line of the log names the tenant.
 
-import type { ShareName } from '../../base/async/fair-share.ts';
+import type { FairShare, ShareName } from '../../base/async/fair-share.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import type { Tenant } from '../../types/tenant.ts';
+import type { Exchange } from './exchange.ts';
 
 /** What there is too much of. `unproved`: requests whose senders are not known yet. */
 export type ShedReason = 'connections' | 'requests' | 'answers' | 'unproved';
@@ -56,4 +57,21 @@ export function createShedding(deps: {
       name('connections', tenant);
     },
   };
+}
+
+/**
+ * Takes places among those that strangers share by their addresses. Throws SlowDown where the client's address has used up
+ * its share. What is taken is given back when `until` has resolved.
+ */
+export function takePlaces(
+  shedding: Shedding,
+  places: FairShare,
+  { exchange, units, until }: { exchange: Exchange; units: number; until: Promise<void> },
+): void {
+  const path = [exchange.tenant.address];
+  if (!places.mayTake(path, units)) {
+    throw shedding.refuse({ reason: 'unproved', share: places.usedUp(units) }, exchange.tenant);
+  }
+  places.take(path, units);
+  void until.then(() => places.giveBack(path, units));
 }

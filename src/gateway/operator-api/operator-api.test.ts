@@ -1,11 +1,12 @@
-// What the operator API makes of any path and any body; what its calls do is in tests/api.
+// What the operator API makes of any path and any body, and what it says of itself; what its calls do is in tests/api.
+import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { byteText, nearly } from '../../../tests/support/properties.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
-import type { EndpointContext } from './endpoint.ts';
-import { answerOperator, ENDPOINTS, OPERATOR_PREFIX } from './operator-api.ts';
+import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
+import type { OperatorContext } from './operator-context.ts';
 
 /** Whatever is called has nothing to tell: only what is asked is looked at. */
 const nothing = new Proxy(() => {}, {
@@ -13,8 +14,15 @@ const nothing = new Proxy(() => {}, {
   apply: () => {
     throw new AppError('NoSuchEntity');
   },
-}) as unknown as EndpointContext;
+}) as unknown as OperatorContext;
 const account = { isRoot: true } as AccountRecord;
+const api = createOperatorApi(nothing);
+const routes = await api.routes();
+
+function ask(method: string, url: string, text = '') {
+  const body = Buffer.from(text, 'latin1');
+  return api.answer({ method, url: OPERATOR_PREFIX + url, body, caller: { account, accessKey: 'AK', body } });
+}
 
 const bodies = nearly(
   ['{"name":"a name","email":"a@b.c"}', '{"state":"paid","bucketsMax":5}', '{"readData":true}', '{}', ''],
@@ -36,27 +44,21 @@ const bodies = nearly(
   ],
 );
 const segments = fc.oneof(
-  fc.constantFrom('%zz', '%00', '%2F', '', '..', '__proto__', '1', '-1', '1e9'),
+  fc.constantFrom('%zz', '%00', '%2F', '', '..', '.', '#', '__proto__', '1', '-1', '1e9'),
   byteText,
 );
 
 test('any call is answered, or refused as the mistake of who calls', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom(...ENDPOINTS),
+      fc.constantFrom(...routes),
       segments,
       bodies,
       fc.boolean(),
-      async (row, segment, text, isPlain) => {
-        const url = OPERATOR_PREFIX + (isPlain ? row.path : row.path.replace(/:\w+/g, () => segment));
-        const request = {
-          method: row.method,
-          url,
-          body: Buffer.from(text, 'latin1'),
-          account,
-          accessKey: 'AK',
-        };
-        const error = await answerOperator(nothing, request).then(
+      async ({ method, path }, segment, text, isPlain) => {
+        const pattern = path.slice(OPERATOR_PREFIX.length);
+        const url = isPlain ? pattern : pattern.replace(/:\w+/g, () => segment);
+        const error = await ask(method, url, text).then(
           () => undefined,
           (caught: unknown) => caught,
         );
@@ -68,3 +70,69 @@ test('any call is answered, or refused as the mistake of who calls', async () =>
     { numRuns: 1500 },
   );
 });
+
+test.each([
+  ['a path that nothing has, whatever the body is', 'GET', '/nothing', '{', 'There is no such endpoint.'],
+  ['a fixed segment that is encoded', 'GET', '/%61ccounts', '', 'There is no such endpoint.'],
+  ['dots, which are not resolved', 'GET', '/nothing/../accounts', '', 'There is no such endpoint.'],
+  ['a slash at the end', 'GET', '/keys/', '', 'There is no such endpoint.'],
+  ['a page of no shard', 'GET', '/composed/one', '', 'There is no such page.'],
+  ['a page behind no blob', 'GET', '/composed/1/x', '', 'There is no such page.'],
+  ['a comparison without a number', 'DELETE', '/fsck/-1', '', 'There is no such comparison.'],
+])('%s: NoSuchEntity', async (_, method, url, text, message) => {
+  await expect(ask(method, url, text)).rejects.toMatchObject({ code: 'NoSuchEntity', message });
+});
+
+test('another method of a path answers 405 and names those that it has, before the body is looked at', async () => {
+  const refused = (allow: string) => ({ code: 'MethodNotAllowed', headers: { allow } });
+  await expect(ask('PUT', '/accounts', '{')).rejects.toMatchObject(refused('POST, GET'));
+  await expect(ask('HEAD', '/keys')).rejects.toMatchObject(refused('GET'));
+  await expect(ask('PROPFIND', '/accounts/x')).rejects.toMatchObject(refused('GET, PATCH, DELETE'));
+  await expect(ask('GET', '/openapi.json')).resolves.toMatchObject({ status: 200, headers: {} });
+});
+
+test.each([
+  ['PATCH', '/accounts/x', '{"state": 5, "x": 1}', { x: 'is not a known field', state: 'must be a string' }],
+  ['PATCH', '/accounts/x', '{"state": "x"}', { state: 'must be one of trial, paid, suspended' }],
+  ['PATCH', '/accounts/x', '{"state": "x", "bucketsMax": "5"}', { bucketsMax: 'must be a number' }],
+  ['PATCH', '/accounts/x/keys/y', '{"state": "x"}', { state: 'must be active or disabled' }],
+  ['PATCH', '/accounts/x/keys/y', '{"state": null}', { state: 'must be a string' }],
+  ['PATCH', '/accounts/x/keys/y', '', { state: 'is required' }],
+  ['POST', '/fsck', '{"readData": "yes"}', { readData: 'must be a boolean' }],
+  ['POST', '/keys/rotate', '{"b": 1, "a": 2}', { b: 'is not a known field', a: 'is not a known field' }],
+  ['GET', '/status', '{"a": 1}', { a: 'is not a known field' }],
+])('%s %s of %s is refused with a message for each field', async (method, url, text, fields) => {
+  const message = Object.entries(fields)
+    .map((problem) => problem.join(' '))
+    .join('; ');
+  await expect(ask(method, url, text)).rejects.toMatchObject({ code: 'ValidationError', message, fields });
+});
+
+test('the OpenAPI document is valid, and has the routes of the server and no others', async () => {
+  const document = JSON.parse(String((await ask('GET', '/openapi.json')).body));
+  expect(document.openapi).toBe('3.1.0');
+  const { valid, errors } = await new Validator().validate(structuredClone(document));
+  expect([valid, errors]).toEqual([true, undefined]);
+  const described = Object.entries<Record<string, Described>>(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, call]) => ({ name: `${method.toUpperCase()} ${path}`, ...call })),
+  );
+  const names = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
+  expect(described.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+  expect(new Set(described.map(({ operationId }) => operationId)).size).toBe(names.length);
+  for (const { name, summary, tags, parameters = [], responses } of described) {
+    expect([name, summary, tags]).toEqual([name, expect.stringMatching(/^[A-Z]/), [expect.any(String)]]);
+    const inPath = [...name.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
+    expect(parameters.map((one) => one.name)).toEqual(inPath);
+    const statuses = Object.keys(responses);
+    expect(statuses.filter((status) => status.startsWith('2'))).toHaveLength(1);
+    expect(statuses).toEqual(expect.arrayContaining(['400', '403', '500', '503']));
+  }
+});
+
+interface Described {
+  operationId: string;
+  summary?: string;
+  tags?: string[];
+  parameters?: { name: string }[];
+  responses: Record<string, unknown>;
+}

@@ -1,143 +1,134 @@
-// The operator API, /holdfast-admin/v1: finds the endpoint, lets it answer, renders errors as JSON. Only the root
-// account may call it. Signatures have been checked, and the body read, before it is asked (gateway/http/server.ts).
-import { AppError } from '../../types/errors.ts';
-import type { AccountRecord } from '../../types/records/rows.ts';
-import { redactError } from '../http/redact.ts';
-import type { Endpoint, EndpointContext, EndpointRequest } from './endpoint.ts';
-import {
-  changeAccessKey,
-  createAccessKey,
-  deleteAccessKey,
-  listAccessKeys,
-} from './endpoints/access-keys.ts';
-import {
-  changeAccount,
-  createAccount,
-  deleteAccount,
-  getAccount,
-  listAccounts,
-} from './endpoints/accounts.ts';
-import { acceptClock } from './endpoints/clock.ts';
-import { getComposed, getComposedBehind } from './endpoints/composed.ts';
-import { beginFsck, cancelFsck, getFsck } from './endpoints/fsck.ts';
-import { getJobs } from './endpoints/jobs.ts';
-import { getKeys, rotateKeys } from './endpoints/keys.ts';
-import { getStatus } from './endpoints/status.ts';
+// The operator API, /holdfast-admin/v1: a fastify application with one plugin for each topic. It describes itself: its
+// OpenAPI document is made of the schemas by which requests are checked and answers written. Who calls has been checked
+// before (operator-service.ts).
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { ERRORS, type ErrorCode } from '../../types/errors.ts';
+import type { JsonError } from '../http/json-errors.ts';
+import { mapOf, named, objectOf, textOf } from '../http/json-schemas.ts';
+import { createJsonService } from '../http/json-service.ts';
+import type { SignedCaller } from '../http/service-route.ts';
+import { accessKeys } from './endpoints/access-keys.ts';
+import { accounts } from './endpoints/accounts.ts';
+import { clock } from './endpoints/clock.ts';
+import { compositions } from './endpoints/compositions.ts';
+import { fsck } from './endpoints/fsck.ts';
+import { jobs } from './endpoints/jobs.ts';
+import { masterKeys } from './endpoints/master-keys.ts';
+import { status } from './endpoints/status.ts';
+import type { OperatorContext } from './operator-context.ts';
 
 export const OPERATOR_PREFIX = '/holdfast-admin/v1';
 
 /** Bytes of a request body at most: the largest there is has a few short fields. */
 export const OPERATOR_BODY_BYTES_MAX = 64 * 1024;
 
-export const ENDPOINTS: readonly Endpoint[] = [
-  createAccount,
-  listAccounts,
-  getAccount,
-  changeAccount,
-  deleteAccount,
-  createAccessKey,
-  listAccessKeys,
-  changeAccessKey,
-  deleteAccessKey,
-  getKeys,
-  rotateKeys,
-  acceptClock,
-  getStatus,
-  getJobs,
-  getComposed,
-  getComposedBehind,
-  beginFsck,
-  getFsck,
-  cancelFsck,
+const TOPICS = [accounts, accessKeys, masterKeys, clock, status, jobs, compositions, fsck];
+
+export function createOperatorApi(
+  context: OperatorContext,
+): ReturnType<typeof createJsonService<SignedCaller>> {
+  return createJsonService({
+    bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
+    async plugin(app) {
+      app.addSchema({ $id: 'Error', ...ERROR });
+      await app.register(swagger, DOCUMENT);
+      for (const topic of TOPICS) await app.register(topic, { prefix: OPERATOR_PREFIX, context });
+      await app.register(openApi, { prefix: OPERATOR_PREFIX });
+    },
+  });
+}
+
+async function openApi(app: FastifyInstance): Promise<void> {
+  app.route({
+    method: 'GET',
+    url: '/openapi.json',
+    schema: {
+      operationId: 'GetOpenApi',
+      summary: 'This document',
+      tags: ['document'],
+      response: {
+        200: { description: 'An OpenAPI 3.1 document.', type: 'object', additionalProperties: true },
+      },
+    },
+    handler: async () => app.swagger(),
+  });
+}
+
+const ERROR = objectOf<JsonError>({
+  error: objectOf<JsonError['error']>({
+    code: textOf('One of docs/errors.md.'),
+    message: textOf('For people.'),
+    fields: {
+      description: 'What is wrong, by the name of the field.',
+      ...mapOf({ type: ['string', 'number'] }),
+    },
+  }),
+  requestId: textOf('As in the header x-amz-request-id, and in the log of the server.'),
+});
+
+const DOCUMENT: FastifyDynamicSwaggerOptions = {
+  openapi: {
+    openapi: '3.1.0',
+    info: {
+      title: 'Holdfast operator API',
+      version: '1',
+      description:
+        'What the holdfast command line tool calls. Only the root account may call it. Bodies are JSON objects; fields ' +
+        'that are not known are refused.',
+    },
+    components: {
+      securitySchemes: {
+        sigV4: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description: 'AWS Signature Version 4 of a request to the service "holdfast", in any region.',
+        },
+      },
+    },
+    security: [{ sigV4: [] }],
+  },
+  refResolver: {
+    buildLocalReference: (json: { $id?: unknown }, _base: unknown, _fragment: string, at: number) =>
+      typeof json.$id === 'string' ? json.$id : `schema-${at}`,
+  },
+  transform: withErrors,
+};
+
+/** Errors that every call may answer: of authentication, of a body that is not taken, and of the server. */
+const OF_EVERY_CALL: readonly ErrorCode[] = [
+  'ValidationError',
+  'AuthorizationHeaderMalformed',
+  'XAmzContentSHA256Mismatch',
+  'MaxMessageLengthExceeded',
+  'RequestTimeout',
+  'AccessDenied',
+  'AccountProblem',
+  'InvalidAccessKeyId',
+  'RequestTimeTooSkewed',
+  'SignatureDoesNotMatch',
+  'InternalError',
+  'SlowDown',
 ];
 
-export interface OperatorRequest {
-  method: string;
-  /** As sent: path and query. */
+/** Adds the errors to the answers that a route documents; the routes themselves throw them. */
+function withErrors<Schema extends FastifySchema>({
+  schema,
+  url,
+  route,
+}: {
+  schema: Schema;
   url: string;
-  /** Its digest has been checked against the signature. */
-  body: Uint8Array;
-  /** Whose signature it was. */
-  account: AccountRecord;
-  /** And by which of its keys. */
-  accessKey: string;
-}
-
-export interface OperatorAnswer {
-  status: number;
-  /** '' for none. */
-  text: string;
-}
-
-/** The answer to a verified request. Throws AppError, which `errorAnswer` renders, like all that went wrong before. */
-export async function answerOperator(
-  context: EndpointContext,
-  request: OperatorRequest,
-): Promise<OperatorAnswer> {
-  if (!request.account.isRoot) throw new AppError('AccessDenied');
-  const { endpoint, path } = findEndpoint(request);
-  const answer = await endpoint.answer(context, {
-    path,
-    body: parseBody(request.body),
-    signedBy: request.accessKey,
+  route: { config?: { errors?: readonly ErrorCode[] } };
+}): { schema: Schema; url: string } {
+  if ((schema as { hide?: boolean } | undefined)?.hide === true) return { schema, url };
+  const codes = [...new Set([...(route.config?.errors ?? []), ...OF_EVERY_CALL])];
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+  const errors = [...byStatus].map(([status, some]) => {
+    const description = some.map((code) => `${code}: ${ERRORS[code].message}`).join('\n\n');
+    return [status, { description, ...named('Error') }];
   });
-  return { status: answer.status, text: answer.json === undefined ? '' : JSON.stringify(answer.json) };
-}
-
-/** An error as the operator API says it. */
-export function errorAnswer(error: AppError, requestId: string): OperatorAnswer {
-  const { code } = error;
-  const { message, fields } = redactError(error);
-  return { status: error.status, text: JSON.stringify({ error: { code, message, fields }, requestId }) };
-}
-
-function findEndpoint({ method, url }: OperatorRequest): {
-  endpoint: Endpoint;
-  path: EndpointRequest['path'];
-} {
-  const [pathText = ''] = url.slice(OPERATOR_PREFIX.length).split('?');
-  const candidates = ENDPOINTS.flatMap((endpoint) => {
-    const path = matchPath(endpoint.path, pathText);
-    return path === undefined ? [] : [{ endpoint, path }];
-  });
-  const found = candidates.find(({ endpoint }) => endpoint.method === method);
-  if (found !== undefined) return found;
-  if (candidates.length === 0) throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
-  const allow = candidates.map(({ endpoint }) => endpoint.method).join(', ');
-  throw new AppError('MethodNotAllowed', { headers: { allow } });
-}
-
-/** The values of the pattern's names, or undefined when the path is another one. */
-function matchPath(pattern: string, path: string): Record<string, string> | undefined {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  if (wanted.length !== given.length) return undefined;
-  const values: Record<string, string> = {};
-  for (const [at, segment] of wanted.entries()) {
-    const text = given[at] ?? '';
-    if (!segment.startsWith(':')) {
-      if (segment !== text) return undefined;
-      continue;
-    }
-    try {
-      values[segment.slice(1)] = decodeURIComponent(text);
-    } catch {
-      throw new AppError('InvalidURI');
-    }
-  }
-  return values;
-}
-
-function parseBody(body: Uint8Array): Readonly<Record<string, unknown>> {
-  if (body.length === 0) return {};
-  let json: unknown;
-  try {
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch (cause) {
-    throw new AppError('ValidationError', { message: 'The body is not JSON.', cause });
-  }
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw new AppError('ValidationError', { message: 'The body must be a JSON object.' });
-  }
-  return json as Readonly<Record<string, unknown>>;
+  const response = { ...(schema.response as object), ...Object.fromEntries(errors) };
+  return { schema: { ...schema, response }, url };
 }

@@ -1,11 +1,35 @@
 // Access keys of accounts as the operator manages them: made, disabled, enabled and deleted. The rules are those of
 // src/accounts; here is their JSON. A secret is told once, when its key is made.
-import type { KeyChange } from '../../../accounts/accounts.ts';
+import type { FastifyInstance } from 'fastify';
+import type { KeyChange, NewAccount } from '../../../accounts/accounts.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccessKeyRecord } from '../../../types/records/rows.ts';
-import { defineEndpoint, readFields } from '../endpoint.ts';
+import {
+  claimOf,
+  inputOf,
+  listOf,
+  named,
+  objectOf,
+  oneOf,
+  optional,
+  textOf,
+} from '../../http/json-schemas.ts';
+import { NO_CONTENT, type OperatorContext, signedBy } from '../operator-context.ts';
+import { ACCOUNT_PARAMETER } from './accounts.ts';
 
-const CHANGES: Readonly<Record<string, KeyChange>> = { active: 'enable', disabled: 'disable' };
+interface OfAccount {
+  Params: { account: string };
+}
+
+interface OfKey {
+  Params: { account: string; key: string };
+}
+
+type GivenKey = Pick<NewAccount, 'accessKey' | 'secretKey'>;
+
+const CHANGES = { active: 'enable', disabled: 'disable' } as const satisfies Record<string, KeyChange>;
+type KeyState = keyof typeof CHANGES;
+const STATE = oneOf(...Object.keys(CHANGES));
 
 function keyJson(key: AccessKeyRecord) {
   return {
@@ -16,75 +40,122 @@ function keyJson(key: AccessKeyRecord) {
 }
 
 /** An operator who takes away the key of this very request could not give another one. */
-function refuseOwnKey(accessKey: string, signedBy: string): void {
-  if (accessKey !== signedBy) return;
+function refuseOwnKey(accessKey: string, signedByKey: string): void {
+  if (accessKey !== signedByKey) return;
   throw new AppError('DeleteConflict', {
     message: 'The request is signed by this access key. Sign it by another one.',
   });
 }
 
-export const createAccessKey = defineEndpoint({
-  name: 'CreateAccessKey',
-  method: 'POST',
-  path: '/accounts/:account/keys',
-  parse: ({ path, body }) => ({
-    reference: path.account ?? '',
-    given: readFields(body, { accessKey: 'string', secretKey: 'string' }),
-  }),
-  async run({ accounts }, { reference, given }) {
-    const { account, key, secretKey } = await accounts.addKey(reference, given);
-    return { status: 201, json: { ...keyJson(key), secretKey, isRoot: account.isRoot } };
-  },
+const KEY_PARAMETERS = {
+  ...ACCOUNT_PARAMETER,
+  properties: { ...ACCOUNT_PARAMETER.properties, key: textOf('The access key.') },
+  required: ['account', 'key'],
+};
+
+const KEY_FIELDS = { accessKey: textOf(), state: STATE, createdAt: textOf('ISO 8601.') };
+const KEY = objectOf<ReturnType<typeof keyJson>>(KEY_FIELDS);
+const CREATED = objectOf<ReturnType<typeof keyJson> & { secretKey: string; isRoot: boolean }>({
+  ...KEY_FIELDS,
+  secretKey: textOf('Told now, and never again.'),
+  isRoot: claimOf('It is a key of the account of the operator.'),
 });
 
-export const listAccessKeys = defineEndpoint({
-  name: 'ListAccessKeys',
-  method: 'GET',
-  path: '/accounts/:account/keys',
-  parse({ path, body }) {
-    readFields(body, {});
-    return path.account ?? '';
-  },
-  async run({ accounts }, reference) {
-    return { status: 200, json: { keys: (await accounts.keys(reference)).keys.map(keyJson) } };
-  },
+const NEW_KEY = inputOf<GivenKey>({
+  accessKey: optional(textOf('With secretKey, or neither: then a pair is made up.')),
+  secretKey: optional(textOf()),
 });
 
-export const changeAccessKey = defineEndpoint({
-  name: 'ChangeAccessKey',
-  method: 'PATCH',
-  path: '/accounts/:account/keys/:key',
-  parse({ path, body, signedBy }) {
-    const change = CHANGES[readFields(body, { state: 'string!' }).state];
-    if (change === undefined) {
-      const problem = 'must be active or disabled';
-      throw new AppError('ValidationError', { message: `state ${problem}`, fields: { state: problem } });
-    }
-    const accessKey = path.key ?? '';
-    if (change === 'disable') refuseOwnKey(accessKey, signedBy);
-    return { reference: path.account ?? '', accessKey, change };
-  },
-  async run({ accounts }, { reference, accessKey, change }) {
-    await accounts.changeKey(reference, { accessKey, change });
-    const { keys } = await accounts.keys(reference);
-    const key = keys.find((one) => one.accessKey === accessKey);
-    if (key === undefined) throw new AppError('NoSuchEntity');
-    return { status: 200, json: keyJson(key) };
-  },
-});
+const TAGS = ['access keys'];
 
-export const deleteAccessKey = defineEndpoint({
-  name: 'DeleteAccessKey',
-  method: 'DELETE',
-  path: '/accounts/:account/keys/:key',
-  parse({ path, body, signedBy }) {
-    readFields(body, {});
-    const accessKey = path.key ?? '';
-    refuseOwnKey(accessKey, signedBy);
-    return { reference: path.account ?? '', accessKey };
-  },
-  async run({ accounts }, { reference, accessKey }) {
-    await accounts.changeKey(reference, { accessKey, change: 'delete' });
-    return { status: 204 };
-  },
-});
+export async function accessKeys(
+  app: FastifyInstance,
+  { context }: { context: OperatorContext },
+): Promise<void> {
+  const { accounts } = context;
+  app.addSchema({ $id: 'AccessKey', ...KEY });
+  app.post<OfAccount & { Body: GivenKey }>(
+    '/accounts/:account/keys',
+    {
+      schema: {
+        operationId: 'CreateAccessKey',
+        summary: 'Make one more access key',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        body: NEW_KEY,
+        response: { 201: { description: 'The access key, and its secret key.', ...CREATED } },
+      },
+      config: { errors: ['NoSuchEntity', 'EntityAlreadyExists', 'LimitExceeded'] },
+    },
+    async ({ params, body }, reply) => {
+      const { account, key, secretKey } = await accounts.addKey(params.account, body);
+      return reply.code(201).send({ ...keyJson(key), secretKey, isRoot: account.isRoot });
+    },
+  );
+  app.get<OfAccount>(
+    '/accounts/:account/keys',
+    {
+      schema: {
+        operationId: 'ListAccessKeys',
+        summary: 'List the access keys of an account',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        response: {
+          200: {
+            description: 'Its keys.',
+            ...objectOf<{ keys: unknown }>({ keys: listOf(named('AccessKey')) }),
+          },
+        },
+      },
+      config: { errors: ['NoSuchEntity'] },
+    },
+    async ({ params }) => ({ keys: (await accounts.keys(params.account)).keys.map(keyJson) }),
+  );
+  addOneKey(app, context);
+}
+
+function addOneKey(app: FastifyInstance, { accounts }: OperatorContext): void {
+  app.patch<OfKey & { Body: { state: KeyState } }>(
+    '/accounts/:account/keys/:key',
+    {
+      schema: {
+        operationId: 'ChangeAccessKey',
+        summary: 'Disable or enable an access key',
+        tags: TAGS,
+        params: KEY_PARAMETERS,
+        body: inputOf<{ state: KeyState }>({ state: STATE }),
+        response: { 200: { description: 'The access key.', ...named('AccessKey') } },
+      },
+      config: { errors: ['NoSuchEntity', 'DeleteConflict'] },
+    },
+    async (request) => {
+      const { account: reference, key: accessKey } = request.params;
+      const change = CHANGES[request.body.state];
+      if (change === 'disable') refuseOwnKey(accessKey, signedBy(request));
+      await accounts.changeKey(reference, { accessKey, change });
+      const { keys } = await accounts.keys(reference);
+      const key = keys.find((one) => one.accessKey === accessKey);
+      if (key === undefined) throw new AppError('NoSuchEntity');
+      return keyJson(key);
+    },
+  );
+  app.delete<OfKey>(
+    '/accounts/:account/keys/:key',
+    {
+      schema: {
+        operationId: 'DeleteAccessKey',
+        summary: 'Delete an access key',
+        tags: TAGS,
+        params: KEY_PARAMETERS,
+        response: { 204: NO_CONTENT },
+      },
+      config: { errors: ['NoSuchEntity', 'DeleteConflict'] },
+    },
+    async (request, reply) => {
+      const { account: reference, key: accessKey } = request.params;
+      refuseOwnKey(accessKey, signedBy(request));
+      await accounts.changeKey(reference, { accessKey, change: 'delete' });
+      return reply.code(204).send();
+    },
+  );
+}

@@ -1,10 +1,32 @@
 // Accounts as the operator manages them. The rules are those of src/accounts; here is their JSON.
-import type { AccountWithKeys } from '../../../accounts/accounts.ts';
-import { AppError } from '../../../types/errors.ts';
+import type { FastifyInstance } from 'fastify';
+import type { AccountChanges, AccountWithKeys, NewAccount } from '../../../accounts/accounts.ts';
 import type { AccountRecord, AccountState } from '../../../types/records/rows.ts';
-import { defineEndpoint, type EndpointRequest, readFields } from '../endpoint.ts';
+import {
+  claimOf,
+  inputOf,
+  listOf,
+  named,
+  numberOf,
+  objectOf,
+  oneOf,
+  optional,
+  textOf,
+} from '../../http/json-schemas.ts';
+import { NO_CONTENT, type OperatorContext } from '../operator-context.ts';
 
-const STATES: readonly string[] = ['trial', 'paid', 'suspended'] satisfies AccountState[];
+interface OfAccount {
+  Params: { account: string };
+}
+
+/** The account of a path. */
+export const ACCOUNT_PARAMETER = {
+  type: 'object',
+  properties: { account: textOf('Its id, name, e-mail address or canonical id.') },
+  required: ['account'],
+} as const;
+
+const STATES = ['trial', 'paid', 'suspended'] satisfies AccountState[];
 
 /** An account as JSON. Keys are apart: the secret is told at creation only. */
 function accountJson(account: AccountRecord) {
@@ -21,83 +43,146 @@ function accountJson(account: AccountRecord) {
   };
 }
 
-function withKey({ account, accessKeys }: AccountWithKeys) {
+function withKeys({ account, accessKeys }: AccountWithKeys) {
   return { ...accountJson(account), accessKey: accessKeys[0] ?? null, accessKeys };
 }
 
-function parseReference({ path, body }: EndpointRequest): string {
-  readFields(body, {});
-  return path.account ?? '';
+const ACCOUNT_FIELDS = {
+  id: textOf('12 digits.'),
+  name: textOf(),
+  email: textOf(),
+  canonicalId: textOf('64 hex digits: the ID of Owner elements in S3.'),
+  state: oneOf(...STATES),
+  isRoot: claimOf('The account of the operator.'),
+  bucketCount: numberOf(),
+  bucketsMax: numberOf('Buckets that it may have.'),
+  createdAt: textOf('ISO 8601.'),
+};
+const ACCESS_KEYS = listOf(textOf());
+
+const ACCOUNT = objectOf<ReturnType<typeof withKeys>>({
+  ...ACCOUNT_FIELDS,
+  accessKey: { type: ['string', 'null'], description: 'The first of its access keys.' },
+  accessKeys: ACCESS_KEYS,
+});
+
+const CREATED = objectOf<ReturnType<typeof accountJson> & Created>({
+  ...ACCOUNT_FIELDS,
+  accessKey: textOf(),
+  accessKeys: ACCESS_KEYS,
+  secretKey: textOf('Told now, and never again.'),
+});
+
+interface Created {
+  accessKey: string;
+  accessKeys: string[];
+  secretKey: string;
 }
 
-function parseState(state: string): AccountState {
-  if (STATES.includes(state)) return state as AccountState;
-  const problem = `must be one of ${STATES.join(', ')}`;
-  throw new AppError('ValidationError', { message: `state ${problem}`, fields: { state: problem } });
+const NEW_ACCOUNT = inputOf<NewAccount>({
+  name: textOf('3 to 100 characters, no blank at either end and no control characters.'),
+  email: textOf(),
+  accessKey: optional(textOf('With secretKey, or neither: then a pair is made up.')),
+  secretKey: optional(textOf()),
+  canonicalId: optional(textOf('64 hex digits; made up when absent.')),
+  state: optional({ ...oneOf(...STATES), description: 'paid when absent.' }),
+});
+
+const CHANGES = inputOf<AccountChanges>({
+  state: optional({ ...oneOf(...STATES), description: 'Requests of a suspended account are refused.' }),
+  bucketsMax: optional(numberOf('A whole number.')),
+});
+
+const TAGS = ['accounts'];
+const ANSWERS = { 200: { description: 'The account.', ...named('Account') } };
+
+export async function accounts(
+  app: FastifyInstance,
+  { context }: { context: OperatorContext },
+): Promise<void> {
+  app.addSchema({ $id: 'Account', ...ACCOUNT });
+  app.post<{ Body: NewAccount }>(
+    '/accounts',
+    {
+      schema: {
+        operationId: 'CreateAccount',
+        summary: 'Make an account with an access key',
+        tags: TAGS,
+        body: NEW_ACCOUNT,
+        response: { 201: { description: 'The account, and its secret key.', ...CREATED } },
+      },
+      config: { errors: ['EntityAlreadyExists'] },
+    },
+    async ({ body }, reply) => {
+      const { account, accessKey, secretKey } = await context.accounts.create(body);
+      return reply.code(201).send({ ...accountJson(account), accessKey, accessKeys: [accessKey], secretKey });
+    },
+  );
+  app.get(
+    '/accounts',
+    {
+      schema: {
+        operationId: 'ListAccounts',
+        summary: 'List all accounts, by id',
+        tags: TAGS,
+        response: {
+          200: {
+            description: 'All accounts.',
+            ...objectOf<{ accounts: unknown }>({ accounts: listOf(named('Account')) }),
+          },
+        },
+      },
+    },
+    async () => ({ accounts: (await context.accounts.list()).map(withKeys) }),
+  );
+  addOneAccount(app, context);
 }
 
-export const createAccount = defineEndpoint({
-  name: 'CreateAccount',
-  method: 'POST',
-  path: '/accounts',
-  parse({ body }) {
-    const { state, ...fields } = readFields(body, {
-      name: 'string!',
-      email: 'string!',
-      accessKey: 'string',
-      secretKey: 'string',
-      canonicalId: 'string',
-      state: 'string',
-    });
-    return state === undefined ? fields : { ...fields, state: parseState(state) };
-  },
-  async run({ accounts }, input) {
-    const { account, accessKey, secretKey } = await accounts.create(input);
-    return { status: 201, json: { ...accountJson(account), accessKey, accessKeys: [accessKey], secretKey } };
-  },
-});
-
-export const listAccounts = defineEndpoint({
-  name: 'ListAccounts',
-  method: 'GET',
-  path: '/accounts',
-  parse: ({ body }) => readFields(body, {}),
-  async run({ accounts }) {
-    return { status: 200, json: { accounts: (await accounts.list()).map(withKey) } };
-  },
-});
-
-export const getAccount = defineEndpoint({
-  name: 'GetAccount',
-  method: 'GET',
-  path: '/accounts/:account',
-  parse: parseReference,
-  async run({ accounts }, reference) {
-    return { status: 200, json: withKey(await accounts.find(reference)) };
-  },
-});
-
-export const changeAccount = defineEndpoint({
-  name: 'ChangeAccount',
-  method: 'PATCH',
-  path: '/accounts/:account',
-  parse({ path, body }) {
-    const { state, ...limits } = readFields(body, { state: 'string', bucketsMax: 'number' });
-    const changes = state === undefined ? limits : { ...limits, state: parseState(state) };
-    return { reference: path.account ?? '', changes };
-  },
-  async run({ accounts }, { reference, changes }) {
-    return { status: 200, json: withKey(await accounts.change(reference, changes)) };
-  },
-});
-
-export const deleteAccount = defineEndpoint({
-  name: 'DeleteAccount',
-  method: 'DELETE',
-  path: '/accounts/:account',
-  parse: parseReference,
-  async run({ accounts }, reference) {
-    await accounts.remove(reference);
-    return { status: 204 };
-  },
-});
+function addOneAccount(app: FastifyInstance, context: OperatorContext): void {
+  app.get<OfAccount>(
+    '/accounts/:account',
+    {
+      schema: {
+        operationId: 'GetAccount',
+        summary: 'Look at an account',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        response: ANSWERS,
+      },
+      config: { errors: ['NoSuchEntity'] },
+    },
+    async ({ params }) => withKeys(await context.accounts.find(params.account)),
+  );
+  app.patch<OfAccount & { Body: AccountChanges }>(
+    '/accounts/:account',
+    {
+      schema: {
+        operationId: 'ChangeAccount',
+        summary: 'Change the state or the limit of an account',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        body: CHANGES,
+        response: ANSWERS,
+      },
+      config: { errors: ['NoSuchEntity'] },
+    },
+    async ({ params, body }) => withKeys(await context.accounts.change(params.account, body)),
+  );
+  app.delete<OfAccount>(
+    '/accounts/:account',
+    {
+      schema: {
+        operationId: 'DeleteAccount',
+        summary: 'Delete an account that owns no bucket',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        response: { 204: NO_CONTENT },
+      },
+      config: { errors: ['NoSuchEntity', 'DeleteConflict'] },
+    },
+    async ({ params }, reply) => {
+      await context.accounts.remove(params.account);
+      return reply.code(204).send();
+    },
+  );
+}

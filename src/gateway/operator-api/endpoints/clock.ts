@@ -1,14 +1,29 @@
 // The operator's word on a clock that has jumped while the server was off (protocol R19).
-import { defineEndpoint, readFields } from '../endpoint.ts';
+import type { FastifyInstance } from 'fastify';
+import { numberOf, objectOf } from '../../http/json-schemas.ts';
+import type { OperatorContext } from '../operator-context.ts';
 
-export const acceptClock = defineEndpoint({
-  name: 'AcceptClock',
-  method: 'POST',
-  path: '/clock/accept',
-  parse: ({ body }) => readFields(body, {}),
-  async run({ timeJumps }) {
-    const acceptedJumpMs = timeJumps.unacceptedMs();
-    await timeJumps.accept();
-    return { status: 200, json: { acceptedJumpMs } };
-  },
-});
+export async function clock(app: FastifyInstance, { context }: { context: OperatorContext }): Promise<void> {
+  const { timeJumps } = context;
+  app.post(
+    '/clock/accept',
+    {
+      schema: {
+        operationId: 'AcceptClock',
+        summary: 'Say that the clock is right after it has jumped',
+        tags: ['clock'],
+        response: {
+          200: {
+            description: 'What was accepted.',
+            ...objectOf<{ acceptedJumpMs: number }>({ acceptedJumpMs: numberOf('0: there was no jump.') }),
+          },
+        },
+      },
+    },
+    async () => {
+      const acceptedJumpMs = timeJumps.unacceptedMs();
+      await timeJumps.accept();
+      return { acceptedJumpMs };
+    },
+  );
+}

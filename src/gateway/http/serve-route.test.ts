@@ -1,4 +1,4 @@
-// The doors beside S3, over real sockets; the operator API behind one of them is tested by tests/api.
+// The services beside S3, over real sockets; what the operator API does is tested by tests/api.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';

@@ -1,0 +1,168 @@
+// The table of HTTP services: which row a request goes to, and that rows of the services to come fit in as they are.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { AppError } from '../../types/errors.ts';
+import { renderJsonError } from './json-errors.ts';
+import { createJsonService } from './json-service.ts';
+import { ROUTES } from './routes.ts';
+import { anybody, serviceRow } from './serve-route.ts';
+import {
+  type AuthenticationPolicy,
+  findRoute,
+  type RouteRequest,
+  type ServiceRoute,
+  type SignedCaller,
+} from './service-route.ts';
+import { signedCaller } from './signed-caller.ts';
+
+const FORM = 'application/x-www-form-urlencoded';
+const signedFor = (service: string) =>
+  `AWS4-HMAC-SHA256 Credential=KEY/20260101/us-east-1/${service}/aws4_request, SignedHeaders=host, Signature=0`;
+
+function nameOf(rows: readonly ServiceRoute[], request: Partial<RouteRequest>): string | undefined {
+  const whole = { method: 'GET', uri: '/', hasBucketHost: false, headers: {}, ...request };
+  return findRoute(rows, whole)?.name;
+}
+
+describe('the table', () => {
+  test('names each row once, with its authentication, and S3 takes what is left', () => {
+    const rows = ROUTES.map(({ name, authentication }) => [name, authentication]);
+    expect(rows).toEqual([
+      ['health-live', 'none'],
+      ['health-ready', 'none'],
+      ['health', 'none'],
+      ['metrics', 'none'],
+      ['metrics-below', 'none'],
+      ['operator-base', 'none'],
+      ['operator', 'SigV4 for holdfast'],
+      ['operator-versions', 'none'],
+      ['s3', 'SigV4 or SigV2 for s3, or none: step 4 of its pipeline'],
+    ]);
+    expect(ROUTES.at(-1)).toMatchObject({ hosts: 'any', path: 'any' });
+  });
+
+  test.each([
+    ['/health/live?x', 'health-live'],
+    ['/health/live/', 'health'],
+    ['/health', 'health'],
+    ['/healthy', 's3'],
+    ['/metrics', 'metrics'],
+    ['/metrics/', 'metrics-below'],
+    ['/holdfast-admin/v1/accounts?x=/', 'operator'],
+    ['/holdfast-admin/v1/', 'operator'],
+    ['/holdfast-admin/v1?x', 'operator-base'],
+    ['/holdfast-admin/v2/accounts', 'operator-versions'],
+    ['/holdfast-admin', 'operator-versions'],
+    ['/holdfast-admins', 's3'],
+    ['/%68ealth/live', 's3'],
+    ['http://host/metrics', 's3'],
+    ['/', 's3'],
+    ['*', 's3'],
+  ])('%s goes to %s', (uri, name) => {
+    expect(nameOf(ROUTES, { uri })).toBe(name);
+    expect(nameOf(ROUTES, { uri, hasBucketHost: true })).toBe('s3');
+  });
+});
+
+describe('services to come', () => {
+  const hosts = 'without-bucket';
+  const answerOf = (body: string) => ({ status: 200, contentType: 'text/plain', body });
+  /** As extensions 1.1 has it: credentials in the header, and a 401 that asks for them. */
+  const basic: AuthenticationPolicy<{ user: string }> = {
+    name: 'Basic',
+    async authenticate(_deps, { headers }) {
+      const [, sent = ''] = headers.values.authorization?.split('Basic ') ?? [];
+      const [user, password] = Buffer.from(sent, 'base64').toString().split(':');
+      if (user && password === 'right') return { user };
+      throw new AppError('AccessDenied', { status: 401, headers: { 'WWW-Authenticate': 'Basic' } });
+    },
+  };
+  const accountApi = createJsonService<{ user: string }>({
+    bodyBytesMax: 1000,
+    async plugin(app) {
+      app.get('/api/v1/me', async (request) => request.getDecorator('caller'));
+    },
+  });
+  const policy = { service: 'iam', bodyBytesMax: 1000, bodyMaxMs: 1000, mayAsk: () => true };
+  const rows: readonly ServiceRoute[] = [
+    serviceRow<SignedCaller>(
+      'iam',
+      { hosts, path: { exact: '/' }, method: 'POST', contentType: FORM, signedFor: ['iam', 'sts'] },
+      {
+        authentication: signedCaller(policy),
+        logLevel: 'info',
+        answer: async ({ caller }) => answerOf(caller.body.toString()),
+        renderError: ({ status, code }) => ({ ...answerOf(`<Code>${code}</Code>`), status }),
+      },
+    ),
+    serviceRow(
+      'account-api',
+      { hosts, path: { within: '/api/v1' } },
+      {
+        authentication: basic,
+        logLevel: 'info',
+        answer: ({ exchange, caller }) =>
+          accountApi.answer({ method: 'GET', url: exchange.uri, body: Buffer.alloc(0), caller }),
+        renderError: renderJsonError,
+      },
+    ),
+    serviceRow(
+      'console',
+      { hosts, path: { within: '/console' } },
+      {
+        authentication: anybody,
+        logLevel: 'debug',
+        answer: async () => ({ ...answerOf('<html>'), contentType: 'text/html' }),
+        renderError: renderJsonError,
+      },
+    ),
+    ...ROUTES,
+  ];
+
+  let world: GatewayWorld;
+  beforeAll(async () => {
+    world = await openGatewayWorld({ deps: { routes: rows } });
+  });
+  afterAll(async () => {
+    await world.close();
+    expect(world.faults()).toEqual([]);
+  });
+
+  async function ask(path: string, options: RequestInit = {}) {
+    const answer = await fetch(world.endpoint + path, options);
+    return { status: answer.status, text: await answer.text(), headers: answer.headers };
+  }
+
+  test('a form at POST / that is signed for iam or sts is theirs, any other POST / is S3’s', () => {
+    const form = { method: 'POST', headers: { 'content-type': `${FORM}; charset=utf-8` } };
+    const signed = (service: string, changes: object = {}) =>
+      nameOf(rows, { ...form, headers: { ...form.headers, authorization: signedFor(service), ...changes } });
+    expect(['iam', 'sts', 's3'].map((service) => signed(service))).toEqual(['iam', 'iam', 's3']);
+    expect(nameOf(rows, form)).toBe('s3');
+    expect(signed('iam', { 'content-type': 'multipart/form-data' })).toBe('s3');
+    const headers = { ...form.headers, authorization: signedFor('iam') };
+    expect(nameOf(rows, { ...form, headers, hasBucketHost: true })).toBe('s3');
+    expect(nameOf(rows, { ...form, headers, method: 'PUT' })).toBe('s3');
+    expect(nameOf(rows, { ...form, headers, uri: '/bucket' })).toBe('s3');
+  });
+
+  test('a service says errors in its own form, those of authentication too', async () => {
+    const headers = { 'content-type': FORM, authorization: signedFor('iam') };
+    const answer = await ask('/', { method: 'POST', headers, body: 'Action=ListUsers' });
+    expect(answer).toMatchObject({ status: 403, text: '<Code>AccessDenied</Code>' });
+  });
+
+  test('a policy of its own refuses or tells the service who asks', async () => {
+    const refused = await ask('/api/v1/me');
+    expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Basic']);
+    const headers = { authorization: `Basic ${btoa('ann:right')}` };
+    expect(await ask('/api/v1/me', { headers })).toMatchObject({ status: 200, text: '{"user":"ann"}' });
+    expect(await ask('/api/v1/you', { headers })).toMatchObject({ status: 404 });
+  });
+
+  test('a page is there for anybody, and the rest is as before', async () => {
+    expect(await ask('/console/index.html')).toMatchObject({ status: 200, text: '<html>' });
+    expect((await ask('/health/live')).status).toBe(200);
+    expect((await ask('/consoles')).text).toMatch(/^<\?xml/);
+  });
+});

@@ -1,0 +1,34 @@
+// The one table of HTTP services. Order is precedence: a request is served by the first row that it fits, and the last one,
+// S3, takes all that is left. A new service is a row above it:
+//
+//   IAM and STS     POST / with a form, signed for iam or sts: rules `method`, `contentType` and `signedFor` tell it from S3
+//   /api/v1         within '/api/v1', a policy that reads Basic credentials, a JSON service (json-service.ts)
+//   the console     within '/console', policy `anybody`, an answer made of files
+//
+// The test has such rows.
+import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
+import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
+import { serveS3 } from '../s3/pipeline.ts';
+import { liveness, metrics, readiness, unknownProbe } from './probes.ts';
+import { serviceRow } from './serve-route.ts';
+import type { ServiceRoute } from './service-route.ts';
+
+const HOSTS = { hosts: 'without-bucket' } as const;
+
+export const ROUTES: readonly ServiceRoute[] = [
+  serviceRow('health-live', { ...HOSTS, path: { exact: '/health/live' } }, liveness),
+  serviceRow('health-ready', { ...HOSTS, path: { exact: '/health/ready' } }, readiness),
+  serviceRow('health', { ...HOSTS, path: { within: '/health' } }, unknownProbe),
+  serviceRow('metrics', { ...HOSTS, path: { exact: '/metrics' } }, metrics),
+  serviceRow('metrics-below', { ...HOSTS, path: { within: '/metrics' } }, unknownProbe),
+  serviceRow('operator-base', { ...HOSTS, path: { exact: OPERATOR_PREFIX } }, unknownOperatorVersion),
+  serviceRow('operator', { ...HOSTS, path: { within: OPERATOR_PREFIX } }, operatorService),
+  serviceRow('operator-versions', { ...HOSTS, path: { within: '/holdfast-admin' } }, unknownOperatorVersion),
+  {
+    name: 's3',
+    hosts: 'any',
+    path: 'any',
+    authentication: 'SigV4 or SigV2 for s3, or none: step 4 of its pipeline',
+    serve: ({ s3 }, exchange, bucketLabel) => serveS3(s3, exchange, bucketLabel),
+  },
+];

@@ -1,0 +1,86 @@
+// Serves a request for another service than S3: begins the record, learns who asks, answers, logs. What answers is the
+// service's own (Service).
+import { AppError } from '../../types/errors.ts';
+import { sendAnswer } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import { redact, redactOptional } from './redact.ts';
+import {
+  type AuthenticationPolicy,
+  pathOf,
+  type RequestRecord,
+  type RouteAnswer,
+  type RouteRules,
+  type Service,
+  type ServiceDependencies,
+  type ServiceRoute,
+} from './service-route.ts';
+
+/** Anybody may ask, and is not asked who it is. */
+export const anybody: AuthenticationPolicy<undefined> = { name: 'none', authenticate: async () => undefined };
+
+/** The row of a service. */
+export function serviceRow<Caller>(name: string, rules: RouteRules, service: Service<Caller>): ServiceRoute {
+  return {
+    ...rules,
+    name,
+    authentication: service.authentication.name,
+    serve: ({ services }, exchange) => serveRoute(services, exchange, service),
+  };
+}
+
+async function serveRoute<Caller>(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  service: Service<Caller>,
+): Promise<void> {
+  const { requestId } = deps.ids.next();
+  const record: RequestRecord = { requestId };
+  const answer = await answerOf(deps, exchange, { service, record });
+  const headers = ['x-amz-request-id', requestId, 'Content-Type', answer.contentType];
+  headers.push(...Object.entries(answer.headers ?? {}).flat());
+  const isBare = exchange.request.method === 'HEAD' || answer.status === 204;
+  const body = isBare ? undefined : ({ kind: 'bytes', bytes: answer.body } as const);
+  await sendAnswer(exchange, { status: answer.status, headers, body }, deps.clock);
+  deps.log[service.logLevel](lineOf(deps, exchange, { record, status: answer.status }), 'request');
+}
+
+async function answerOf<Caller>(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  { service, record }: { service: Service<Caller>; record: RequestRecord },
+): Promise<RouteAnswer> {
+  const { requestId } = record;
+  try {
+    const caller = await service.authentication.authenticate(deps, exchange, record);
+    return await service.answer({ deps, exchange, caller, requestId });
+  } catch (error) {
+    if (!(error instanceof AppError)) deps.log.error({ requestId, err: error }, 'request-failed');
+    const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
+    record.errorCode = appError.code;
+    return service.renderError(appError, requestId);
+  }
+}
+
+/** Fields of the line that a request leaves in the log. */
+function lineOf(
+  { clock }: ServiceDependencies,
+  exchange: Exchange,
+  { record, status }: { record: RequestRecord; status: number },
+): Record<string, unknown> {
+  const { request, uri, client, body, sentBytes, isAborted, headers, startedAtMs } = exchange;
+  return {
+    requestId: record.requestId,
+    account: record.accountId,
+    path: redact(pathOf(uri)),
+    accessKey: record.accessKey,
+    status,
+    errorCode: record.errorCode,
+    isAborted: isAborted || undefined,
+    receivedBytes: body.receivedBytes,
+    sentBytes,
+    totalMs: Math.round((clock.monotonicMs() - startedAtMs) * 1000) / 1000,
+    method: request.method,
+    remoteAddress: client.remoteAddress,
+    userAgent: redactOptional(headers.values['user-agent']),
+  };
+}

@@ -1,0 +1,149 @@
+// The authentication policy of services whose requests have small bodies and are signed by SigV4 under a service name of
+// their own, so that no signature made for S3 opens them; SigV2 names no service.
+import { hash } from 'node:crypto';
+import type { ClockPort } from '../../ports/clock.ts';
+import { AppError } from '../../types/errors.ts';
+import type { AccountRecord } from '../../types/records/rows.ts';
+import { authenticate, findClaimed } from '../auth/authenticate.ts';
+import { parseTarget } from '../s3/request/target.ts';
+import type { Exchange } from './exchange.ts';
+import { requireSingleHeaders } from './request-headers.ts';
+import type {
+  AuthenticationPolicy,
+  RequestRecord,
+  ServiceDependencies,
+  SignedCaller,
+} from './service-route.ts';
+import { takePlaces } from './shedding.ts';
+
+export interface SigningPolicy {
+  /** Name of the service in the credential's scope. */
+  readonly service: string;
+  /** Bytes of a request's body at most. */
+  readonly bodyBytesMax: number;
+  /** From the head to the last byte of the body. */
+  readonly bodyMaxMs: number;
+  /** Of accounts that are known: whether this one may ask at all. Nothing is read of what others send. */
+  mayAsk(account: AccountRecord): boolean;
+}
+
+export function signedCaller(policy: SigningPolicy): AuthenticationPolicy<SignedCaller> {
+  return {
+    name: `SigV4 for ${policy.service}`,
+    authenticate: (deps, exchange, record) => takeSigned(policy, deps, { exchange, record }),
+  };
+}
+
+interface Asked {
+  exchange: Exchange;
+  record: RequestRecord;
+}
+
+/**
+ * The account that has signed, and the body. Who sends its digest is heard only when the signature fits. Of others the
+ * head must name the access key of somebody who may ask at least, and what they hold until their body is there is bounded
+ * by address.
+ */
+async function takeSigned(
+  policy: SigningPolicy,
+  deps: ServiceDependencies,
+  asked: Asked,
+): Promise<SignedCaller> {
+  const { exchange } = asked;
+  requireSingleHeaders(exchange.headers);
+  const sentDigest = exchange.headers.values['x-amz-content-sha256'];
+  const reading = { ...policy, clock: deps.clock };
+  if (sentDigest !== undefined) {
+    const caller = await identify(policy, deps, { ...asked, payloadHash: sentDigest });
+    const body = await readWhole(exchange, reading);
+    if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
+    return { ...caller, body };
+  }
+  // Clients of other services than S3 sign the digest without sending it: the body must be read to know.
+  await requireClaim(policy, deps, exchange);
+  const isRead = Promise.withResolvers<void>();
+  const units = bodyBytesOf(exchange, policy);
+  takePlaces(deps.shedding, deps.unverifiedBodies, { exchange, units, until: isRead.promise });
+  try {
+    const body = await readWhole(exchange, reading);
+    return { ...(await identify(policy, deps, { ...asked, payloadHash: hash('sha256', body) })), body };
+  } finally {
+    isRead.resolve();
+  }
+}
+
+/** What a body may have at most, by the head. Throws MaxMessageLengthExceeded. */
+function bodyBytesOf({ body }: Exchange, { bodyBytesMax }: SigningPolicy): number {
+  const { declaredBytes = bodyBytesMax } = body;
+  if (declaredBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
+  return body.isAtEnd ? 0 : declaredBytes;
+}
+
+/** The head must name the access key of somebody who may ask; whether its holder has sent it is seen later. */
+async function requireClaim(
+  policy: SigningPolicy,
+  deps: ServiceDependencies,
+  exchange: Exchange,
+): Promise<void> {
+  const claimed = await findClaimed(checking(policy, deps), headOf(deps, exchange));
+  requireMayAsk(policy, claimed?.identity.account);
+}
+
+async function identify(
+  policy: SigningPolicy,
+  deps: ServiceDependencies,
+  { exchange, record, payloadHash }: Asked & { payloadHash: string },
+): Promise<Omit<SignedCaller, 'body'>> {
+  const { caller } = await authenticate(checking(policy, deps), { ...headOf(deps, exchange), payloadHash });
+  if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+  const { account, accessKey } = caller;
+  exchange.proveAccount(account.accountId);
+  record.accountId = account.accountId;
+  record.accessKey = accessKey;
+  requireMayAsk(policy, account);
+  return { account, accessKey };
+}
+
+/** The one place where it is decided who may use the service. */
+function requireMayAsk({ mayAsk }: SigningPolicy, account: AccountRecord | undefined): void {
+  if (account === undefined || !mayAsk(account)) throw new AppError('AccessDenied');
+}
+
+function checking({ service }: SigningPolicy, { identities, clock }: ServiceDependencies) {
+  return { identities, clock, rules: { service, takesSigV2: false } };
+}
+
+function headOf(deps: ServiceDependencies, exchange: Exchange) {
+  return {
+    method: exchange.request.method ?? '',
+    target: parseTarget(exchange.uri, undefined),
+    headers: exchange.headers,
+    hosts: deps.hostsOf(exchange),
+  };
+}
+
+/** Throws MaxMessageLengthExceeded, RequestTimeout, and what the body's reader throws. */
+async function readWhole(
+  exchange: Exchange,
+  { bodyBytesMax, bodyMaxMs, clock }: SigningPolicy & { clock: ClockPort },
+): Promise<Buffer> {
+  const { body } = exchange;
+  if (body.isAtEnd) return Buffer.alloc(0);
+  const isDone = new AbortController();
+  void clock.sleep(bodyMaxMs, isDone.signal).then(() => {
+    if (!isDone.signal.aborted) body.fail(new AppError('RequestTimeout'));
+  });
+  try {
+    const pieces: Buffer[] = [];
+    let sizeBytes = 0;
+    for (;;) {
+      const piece = await body.read();
+      if (piece === undefined) return Buffer.concat(pieces);
+      sizeBytes += piece.length;
+      if (sizeBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
+      pieces.push(piece);
+    }
+  } finally {
+    isDone.abort();
+  }
+}

@@ -1,0 +1,28 @@
+// What the endpoints of the operator API stand on, and what their schemas have in common.
+import type { FastifyRequest } from 'fastify';
+import type { Accounts } from '../../accounts/accounts.ts';
+import type { Fsck } from '../../fsck/fsck.ts';
+import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { SignedCaller } from '../http/service-route.ts';
+import type { StatusReport } from './status-report.ts';
+
+export interface OperatorContext {
+  readonly accounts: Accounts;
+  readonly rotation: Pick<KeyRotation, 'begin' | 'progress'>;
+  /** Begins the work of a rotation at once instead of at its next turn. */
+  readonly wakeRotation: () => void;
+  readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
+  readonly readStatus: () => Promise<StatusReport>;
+  readonly metadata: MetadataPort;
+  readonly fsck: Omit<Fsck, 'stop'>;
+}
+
+/** The access key by which the request is signed. */
+export function signedBy(request: FastifyRequest): string {
+  return request.getDecorator<SignedCaller>('caller').accessKey;
+}
+
+/** The answer of a call that has nothing to tell. */
+export const NO_CONTENT = { type: 'null', description: 'Done.' } as const;

@@ -1,0 +1,34 @@
+// The operator API as a service of the gateway: who may call it, and how its requests are logged and its errors told.
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { renderJsonError } from '../http/json-errors.ts';
+import { anybody } from '../http/serve-route.ts';
+import type { Service, SignedCaller } from '../http/service-route.ts';
+import { signedCaller } from '../http/signed-caller.ts';
+import { OPERATOR_BODY_BYTES_MAX } from './operator-api.ts';
+
+/** Only the root account may call it. What operators do is logged like every S3 request. */
+export const operatorService: Service<SignedCaller> = {
+  authentication: signedCaller({
+    service: 'holdfast',
+    bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
+    bodyMaxMs: LIMITS.operatorBodyMaxMs,
+    mayAsk: ({ isRoot }) => isRoot,
+  }),
+  logLevel: 'info',
+  renderError: renderJsonError,
+  answer({ deps, exchange, caller }) {
+    const { request, uri } = exchange;
+    return deps.operatorApi.answer({ method: request.method ?? '', url: uri, body: caller.body, caller });
+  },
+};
+
+/** Other versions of it than there are. */
+export const unknownOperatorVersion: Service<undefined> = {
+  authentication: anybody,
+  logLevel: 'info',
+  renderError: renderJsonError,
+  async answer() {
+    throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
+  },
+};
