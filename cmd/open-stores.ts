@@ -67,7 +67,7 @@ export async function openStores(
   const shards = await createShards({
     kv: metadataKv,
     machine: metadataMachine,
-    turns: createFairTurns(),
+    turns: createFairTurns({ clock }),
     shardCount: dataDir.shards,
     clock,
     random,

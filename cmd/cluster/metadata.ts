@@ -192,7 +192,7 @@ async function openNode(
   const metadataNode = createMetadataNode({
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
-    turns: createFairTurns(),
+    turns: createFairTurns({ clock }),
     onUnreadable: parts.onFatal,
     onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,

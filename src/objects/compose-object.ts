@@ -24,6 +24,9 @@ import { readAgain } from './link-object.ts';
 import { type BlobRun, directRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
 
+/** A composition of so many pieces takes a millisecond or two. */
+const SHORT_SEGMENTS_MAX = 500;
+
 type Version = CommandOf<'compose-version'>['version'];
 
 /**
@@ -38,6 +41,8 @@ export async function composeObject(path: DataPath, input: ComposeObject): Promi
     const version = versionOf(path, input, components);
     const body = await bodyOf(path, input, components);
     if (body !== undefined) {
+      // To link, grant and lay out thousands of pieces keeps the thread for a while.
+      if (body.segments.length > SHORT_SEGMENTS_MAX) await input.turn?.();
       const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
       const relinked = relink(body, linkId);
       const blobIds = relinked.uses.map(({ blobId }) => blobId);
@@ -117,7 +122,7 @@ function sealHeaders(
 /** The pieces of all components; undefined when one of them is gone. */
 async function bodyOf(
   path: DataPath,
-  { calls }: ComposeObject,
+  { calls, turn }: ComposeObject,
   components: readonly CopyFrom[],
 ): Promise<ManifestBody | undefined> {
   const { keys } = path;
@@ -138,7 +143,11 @@ async function bodyOf(
       const opened = keys.openKek(kek);
       const from = equalBytes(opened, to) ? to : opened;
       if (manifest.kind === 'direct') add(directRuns(manifest, range), from);
-      else for await (const runs of locateBlobRuns(calls, manifest, range)) add(runs, from);
+      else
+        for await (const runs of locateBlobRuns(calls, manifest, range)) {
+          add(runs, from);
+          await turn?.();
+        }
     }
   } catch (error) {
     if (error instanceof MissingPage) return undefined;

@@ -138,6 +138,8 @@ export interface ComposeObject {
   tags?: Tag[];
   conditions?: WriteConditions;
   token?: IdempotencyToken | undefined;
+  /** Awaited before thousands of pieces are put together. Default: it goes on at once. */
+  turn?(): Promise<void>;
 }
 
 export interface AppendObject {

@@ -1,6 +1,7 @@
 // Metadata shards over a memory store, for tests of commands, queries and background work: with short ways to make
 // buckets, versions and parts, and to see which blobs live.
 
+import type { FairTurns } from '../../src/base/async/fair-turns.ts';
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
 import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
@@ -87,6 +88,7 @@ export async function openMetadata(
     clock?: ManualClock;
     machine?: StateMachine;
     seed?: number;
+    turns?: FairTurns;
   } = {},
 ): Promise<MetadataShards> {
   const { shardCount = 1 } = options;
@@ -100,6 +102,7 @@ export async function openMetadata(
     // Of a restarted process another one: ids must not come back.
     random: createSeededRandom(options.seed ?? 1),
     coordinator: createLocalCoordinator(kv),
+    ...(options.turns && { turns: options.turns }),
     onFatal(error) {
       throw error;
     },

@@ -28,12 +28,32 @@ test('owners take turns step by step; the computations of one are done one after
 test('between two steps the event loop turns once', async () => {
   const seen: string[] = [];
   let loops = 0;
-  const turns = createFairTurns(async () => {
-    seen.push(`loop ${++loops}`);
+  const turns = createFairTurns({
+    async pause() {
+      seen.push(`loop ${++loops}`);
+    },
   });
   await turns.finish('one', count('a', 3, seen));
   await turns.take('one');
   expect(seen.slice(0, 5)).toEqual(['a1', 'loop 1', 'a2', 'loop 2', 'a3']);
+});
+
+test('a long step is followed by a rest as long as it was, and a short one by none', async () => {
+  let nowMs = 0;
+  const restsMs: number[] = [];
+  const clock = {
+    monotonicMs: () => nowMs,
+    async sleep(ms: number) {
+      restsMs.push(ms);
+    },
+  };
+  const turns = createFairTurns({ clock });
+  for (const tookMs of [5, 100, 5000]) {
+    await turns.take('one');
+    nowMs += tookMs;
+  }
+  await turns.take('one');
+  expect(restsMs).toEqual([100, 1000]);
 });
 
 test('a computation that fails is its own owner’s matter', async () => {

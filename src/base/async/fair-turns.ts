@@ -15,8 +15,18 @@ export interface FairTurns {
 /** Does one step; true when there is none left. */
 type Step = () => boolean;
 
-/** `pause` lets whatever else is ready run: one turn of the event loop. */
-export function createFairTurns(pause: () => Promise<void> = nextTurn): FairTurns {
+export interface FairTurnsOptions {
+  /** Lets whatever else is ready run: one turn of the event loop. */
+  pause?(): Promise<void>;
+  /** Where it is given, a step that was long is followed by a rest as long as the step. */
+  clock?: { monotonicMs(): number; sleep(ms: number): Promise<void> };
+}
+
+/** A longer step cannot be divided (a command that decides on thousands of rows). */
+const LONG_STEP_MS = 40;
+const REST_MAX_MS = 1000;
+
+export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = {}): FairTurns {
   /** By owner, in the order of their turns. */
   const queues = new Map<string, Step[]>();
   let isRunning = false;
@@ -25,13 +35,22 @@ export function createFairTurns(pause: () => Promise<void> = nextTurn): FairTurn
     isRunning = true;
     for (let next = first(queues); next !== undefined; next = first(queues)) {
       const [owner, queue] = next;
+      const begunMs = clock?.monotonicMs() ?? 0;
       if (queue[0]?.() === true) queue.shift();
       await pause();
+      await restAfter(begunMs);
       // Behind all that have come meanwhile.
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
     }
     isRunning = false;
+  }
+
+  /** Others need several turns of the loop for one request: long steps leave them half of the time. */
+  async function restAfter(begunMs: number): Promise<void> {
+    if (clock === undefined) return;
+    const tookMs = clock.monotonicMs() - begunMs;
+    if (tookMs > LONG_STEP_MS) await clock.sleep(Math.min(tookMs, REST_MAX_MS));
   }
 
   function enqueue(owner: string, step: Step): void {

@@ -124,7 +124,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
-    turns: createFairTurns(),
+    turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
     requireRoom(exchange) {
       const overload = live.overload();

@@ -50,7 +50,7 @@ export interface OperationContext {
   readonly record: AccessRecord;
   /** Aborts when the client goes away. */
   signal(): AbortSignal;
-  /** Resolves when it is the caller's turn to keep the thread for some 3 ms (the page of a listing). */
+  /** Resolves when it is the caller's turn to keep the thread for some ms (the page of a listing, a long composition). */
   turn(): Promise<void>;
   /** Whether this gateway has other requests under way: for work that may take its time. */
   hasCompany(): boolean;

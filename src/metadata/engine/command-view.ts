@@ -13,11 +13,17 @@ export class CommandView implements View {
   readonly #overlay: Overlay;
   readonly #rows = new Map<string, Uint8Array | undefined>();
   readonly #ranges = new Map<string, readonly Row[]>();
+  #rangeRowCount = 0;
 
   constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
     this.#shard = shard;
     this.#kv = deps.kv;
     this.#overlay = deps.overlay;
+  }
+
+  /** Rows that have been asked for by their address, and those that ranges have given: what a look at all of it costs. */
+  get rowCount(): number {
+    return this.#rows.size + this.#rangeRowCount;
   }
 
   has(address: RowAddress | RangeAddress): boolean {
@@ -85,6 +91,7 @@ export class CommandView implements View {
       bytesMax === undefined ? await this.#readAll(wanted) : await this.#readPages({ ...wanted, bytesMax });
     const rows = merged.map(({ key, value }) => ({ key: keyOfRow(key), value }));
     this.#ranges.set(rangeName(address), rows);
+    this.#rangeRowCount += rows.length;
   }
 
   async #readAll({ bounds, pending, reverse, limit }: WantedRange): Promise<readonly KvRow[]> {

@@ -37,6 +37,8 @@ import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.
 
 /** Rounds of `more` that a command may ask for: beyond it, it does not end. */
 const READ_ROUNDS_MAX = 1000;
+/** A command that has read so many rows is a long one: to look at them and to decide takes a millisecond or more. */
+const LONG_COMMAND_ROWS = 200;
 /** Outcomes forgotten in one unit of background work. */
 const FORGET_COUNT_MAX = 500;
 /** An idle shard writes its time this often: ids are minted from it, claims are settled by it (R24, R30). */
@@ -63,7 +65,7 @@ export interface ShardParts {
   state: StateReader;
   /** A request was answered by the outcome of an earlier try (R18). */
   onRequestFound?(): void;
-  /** Of queries that read many rows. Default: none, each reads on. */
+  /** Of queries and commands that read many rows, by bucket. Default: none, each goes on. */
   turns?: FairTurns;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
@@ -271,12 +273,25 @@ export class Shard {
         assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
         const fetching = view.fetch(reads);
         if (fetching !== undefined) await fetching;
+        const turn = this.#turnOf(call, view);
+        if (turn !== undefined) await turn;
         reads = spec.more?.(command, view);
       }
+      const turn = this.#turnOf(call, view);
+      if (turn !== undefined) await turn;
       await this.#decide(call, view);
     } finally {
       this.#locks.release(locks);
     }
+  }
+
+  /**
+   * Commands that look at many rows keep the thread for milliseconds, and many of them may be ready at once: each waits for
+   * its bucket's turn, so that between two of them all others go on. What it has read stays as it is by its locks.
+   */
+  #turnOf({ envelope }: Call, view: CommandView): Promise<void> | undefined {
+    if (view.rowCount < LONG_COMMAND_ROWS) return undefined;
+    return this.#parts.turns?.take(envelope.bucket?.bucketId ?? '');
   }
 
   /** What the engine itself must see besides the command. */

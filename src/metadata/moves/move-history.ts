@@ -59,6 +59,8 @@ interface MoveAddress {
   to: ObjectKey;
   /** In `look`, while the bucket's row is not there yet: undefined, and only current versions are asked for. */
   versioning: Versioning | undefined;
+  /** False: an object at the destination refuses the move, and no more is read. Default true. */
+  overwrites?: boolean;
 }
 
 /** Where the rows of a move are found: each by itself, or those of many keys at once (move-rows.ts). */
@@ -82,13 +84,14 @@ export function rowsOfEach(view: View, bucketId: BucketId): MoveRows {
 export function loadMove(
   view: View,
   rows: MoveRows,
-  { bucketId, from, to, versioning }: MoveAddress,
+  { bucketId, from, to, versioning, overwrites = true }: MoveAddress,
 ): LoadedMove {
   const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
   const source = latestOf(rows, from, hasOlder);
   const target = latestOf(rows, to, hasOlder);
   const loaded = { source, target, older: [], isTooMuch: false, targetNull: undefined };
-  if (source === undefined || !hasOlder) return loaded;
+  const isRefused = target !== undefined && !target.isMarker && !overwrites;
+  if (source === undefined || !hasOlder || isRefused) return loaded;
   const isNullBelow = target !== undefined && storedVersionId(target.bytes) !== NULL_VERSION;
   const order = isNullBelow ? view.row(versionIdRow(bucketId, to, NULL_VERSION)) : undefined;
   const targetNull = order && view.row(versionRow(bucketId, to, readU48(order)));
@@ -101,9 +104,10 @@ export function loadMove(
 }
 
 /** The same of what moves first where a key moves in several entries: its latest version, and its null version. */
-export function loadFirstMove(view: View, { bucketId, from, to, versioning }: MoveAddress): LoadedMove {
+export function loadFirstMove(view: View, move: MoveAddress): LoadedMove {
+  const { bucketId, from } = move;
   const rows = { ...rowsOfEach(view, bucketId), older: () => [] };
-  const loaded = loadMove(view, rows, { bucketId, from, to, versioning });
+  const loaded = loadMove(view, rows, move);
   if (loaded.source === undefined || storedVersionId(loaded.source.bytes) === NULL_VERSION) return loaded;
   const order = view.row(versionIdRow(bucketId, from, NULL_VERSION));
   const older = order && view.row(versionRow(bucketId, from, readU48(order)));
@@ -130,7 +134,7 @@ export function movedRowsBytes(from: string, to: string): number {
 /** Page by page, so that no more is read than one entry may hold. */
 function olderOf(
   view: View,
-  { bucketId, from, to }: Omit<MoveAddress, 'versioning'>,
+  { bucketId, from, to }: Pick<MoveAddress, 'bucketId' | 'from' | 'to'>,
 ): Pick<LoadedMove, 'older' | 'isTooMuch'> {
   const older: Uint8Array[] = [];
   const rowsBytes = movedRowsBytes(from, to);

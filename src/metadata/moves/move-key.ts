@@ -26,9 +26,10 @@ export const moveKey = defineCommand<Command, Outcome>({
 
   look(command, view) {
     lookAtToken(command, view);
-    const { bucketId, move } = command;
+    const { bucketId, move, overwrites } = command;
     const versioning = findBucket(view, bucketId)?.versioning;
-    loadMove(view, rowsOfEach(view, bucketId), { bucketId, from: move.from, to: keyOf(move), versioning });
+    const address = { bucketId, from: move.from, to: keyOf(move), versioning, overwrites };
+    loadMove(view, rowsOfEach(view, bucketId), address);
   },
 
   decide(command, view, context): Decision<Outcome> {
@@ -44,7 +45,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     const { owner, versioning } = bucket;
     const to = keyOf(move);
     const rows = rowsOfEach(view, bucketId);
-    const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning });
+    const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning, overwrites });
     const { result, puts, counters } = moveHistory({
       bucket,
       move: { ...move, to },

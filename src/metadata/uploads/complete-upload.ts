@@ -1,4 +1,4 @@
-// CompleteMultipartUpload: the listed parts become a version, the others go; what was answered is kept, so that asking
+// CompleteMultipartUpload: the listed parts become a version, the others go afterwards; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
@@ -10,7 +10,6 @@ import { checkWriteConditions } from '../../types/preconditions.ts';
 import {
   type CompletedUploadRecord,
   completedUploadCodec,
-  type PartRecord,
   type UploadRecord,
 } from '../../types/records/rows.ts';
 import type { Manifest } from '../../types/version.ts';
@@ -23,7 +22,7 @@ import { settleHistories } from '../versions/settle-histories.ts';
 import { refuse, writeScope, writeVersion } from '../versions/write-version.ts';
 import { joinParts } from './join-parts.ts';
 import { checkPartList, digestPartList, type FitParts } from './part-list.ts';
-import { endUpload, findUpload, loadParts } from './uploads.ts';
+import { endUpload, findParts, findUpload, mayHaveOtherParts } from './uploads.ts';
 
 type Command = CommandOf<'complete-upload'>;
 type Outcome = OutcomeOf<'complete-upload'>;
@@ -37,21 +36,23 @@ export const completeUpload = defineCommand<Command, Outcome>({
   ],
 
   look(command, view) {
-    const { bucketId, key, uploadId } = command;
+    const { bucketId, key, uploadId, parts } = command;
     findUpload(view, command);
-    loadParts(view, uploadId);
+    findParts(view, uploadId, parts);
+    mayHaveOtherParts(view, uploadId, parts);
     view.row(completedUploadRow(uploadId));
     lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
   },
 
   decide(command, view, context) {
     const { bucketId, key, uploadId, conditions } = command;
+    const { nowMs } = context;
     const upload = findUpload(view, command);
     if (upload === undefined) return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
-    const stored = loadParts(view, uploadId);
-    if (stored === undefined) return refuse({ kind: 'too-many-segments' });
     const { parts: listed, expected } = command;
-    const fit = checkPartList({ upload, stored, listed, expected });
+    const found = findParts(view, uploadId, listed);
+    if (found.kind !== 'found') return refuse(found);
+    const fit = checkPartList({ upload, parts: found.parts, listed, expected });
     if (fit.kind !== 'fit') return refuse(fit);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
@@ -63,15 +64,14 @@ export const completeUpload = defineCommand<Command, Outcome>({
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
-    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    const ended = [...joined.spareLinks, ...unusedLinks(stored, fit.parts)];
+    const settled = settleHistories({ bucketId, histories: [history], nowMs });
     return {
       outcome,
       puts: [
         ...joined.puts,
         ...settled.puts,
-        ...endUpload(command, stored),
-        ...endLinks(ended, context.nowMs),
+        ...endUpload(command, fit.parts, { mayBe: mayHaveOtherParts(view, uploadId, listed), nowMs }),
+        ...endLinks(joined.spareLinks, nowMs),
         ...rememberPuts(command, outcome),
       ],
       counters: settled.counters,
@@ -97,11 +97,6 @@ function versionOf(
     originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
     manifest,
   };
-}
-
-function unusedLinks(stored: readonly PartRecord[], used: readonly PartRecord[]): PartRecord['uses'] {
-  const isUsed = new Set(used);
-  return stored.filter((part) => !isUsed.has(part)).flatMap(({ uses }) => uses);
 }
 
 function rememberPuts({ bucketId, key, uploadId, parts }: Command, outcome: Completed): RowPut[] {

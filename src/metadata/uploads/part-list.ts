@@ -1,4 +1,4 @@
-// What a Complete may ask for: the parts it lists against those that were uploaded (AWS CompleteMultipartUpload,
+// What a Complete may ask for, of parts that are there by number and ETag (AWS CompleteMultipartUpload,
 // s3-behaviour 30).
 import { createHash } from 'node:crypto';
 import type { CommandOf } from '../../ports/metadata.ts';
@@ -20,14 +20,12 @@ export interface FitParts {
 
 export function checkPartList(options: {
   upload: UploadRecord;
-  stored: readonly PartRecord[];
+  /** Those that are listed, in their order. */
+  parts: PartRecord[];
   listed: readonly CompletePart[];
   expected: Expected | undefined;
 }): FitParts | CompleteRefusal {
-  const { upload, stored, listed, expected } = options;
-  const chosen = chooseParts(stored, listed);
-  if (chosen.kind !== 'chosen') return chosen;
-  const { parts } = chosen;
+  const { upload, parts, listed, expected } = options;
   const refusal = checkSizes(parts, expected) ?? checkPartChecksums(upload, parts, listed);
   if (refusal !== undefined) return refusal;
   const whole = checkWhole(upload, parts, expected);
@@ -40,23 +38,6 @@ export function digestPartList(listed: readonly CompletePart[]): string {
   const hash = createHash('sha256');
   for (const { partNumber, etag } of listed) hash.update(`${partNumber} ${etag}\n`);
   return hash.digest('hex');
-}
-
-function chooseParts(
-  stored: readonly PartRecord[],
-  listed: readonly CompletePart[],
-): { kind: 'chosen'; parts: PartRecord[] } | CompleteRefusal {
-  if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
-  const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
-  if (!isOrdered) return { kind: 'invalid-part-order' };
-  const byNumber = new Map(stored.map((part) => [part.partNumber, part]));
-  const parts: PartRecord[] = [];
-  for (const { partNumber, etag } of listed) {
-    const part = byNumber.get(partNumber);
-    if (part === undefined || part.etag !== etag) return { kind: 'invalid-part', partNumber };
-    parts.push(part);
-  }
-  return { kind: 'chosen', parts };
 }
 
 function checkSizes(

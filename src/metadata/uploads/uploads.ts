@@ -1,13 +1,14 @@
 // An open upload and its parts as commands see them, and how both end: by Complete, by Abort, or by age.
 
-import type { Row, RowPut, View } from '../../ports/state-machine.ts';
+import { decodeOnce } from '../../base/record-codec.ts';
+import type { CompletePart } from '../../ports/metadata-commands.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, ObjectKey, UploadId } from '../../types/names.ts';
 import { type PartRecord, partCodec, type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import {
   endedUploadRow,
   PRESENT,
-  partNumberOf,
   partRange,
   partRow,
   put,
@@ -28,52 +29,72 @@ export function findUpload(view: View, { bucketId, key, uploadId }: UploadName):
   return row && uploadCodec.decode(row);
 }
 
-/** Rows of parts that are read and decoded at once, in 1 to 2 ms: each may have LIMITS.partSegmentsMax segments. */
-const PART_ROWS_MAX = 100;
+/** Parts that are read in the first round; each further round reads twice as many, up to PARTS_OF_ROUND_MAX. */
+const PARTS_OF_FIRST_ROUND = 64;
+/** Reading and decoding so many takes some 5 ms. */
+const PARTS_OF_ROUND_MAX = 1024;
+
+const decodePart = decodeOnce(partCodec);
+
+export type FoundParts =
+  | { kind: 'found'; parts: Readonly<PartRecord>[] }
+  | { kind: 'invalid-part-order' }
+  | { kind: 'invalid-part'; partNumber: number }
+  /** They are more than one entry may hold, which takes many parts that are copies of many pieces. */
+  | { kind: 'too-many-segments' };
 
 /**
- * All parts by number. undefined when they are more than one entry may hold, which takes many parts that are copies of
- * many pieces. `look` calls it too: so each page of parts is decoded in the round that has read it, and 10,000 parts do
- * not hold the thread.
+ * The parts that a Complete lists, by number. Its list is judged as far as it has been read: a list in the wrong order
+ * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` calls it too, so each part is
+ * decoded in the round that has read it, and 10,000 parts do not hold the thread.
  */
-export function loadParts(view: View, uploadId: UploadId): PartRecord[] | undefined {
-  const parts: PartRecord[] = [];
+export function findParts(view: View, uploadId: UploadId, listed: readonly CompletePart[]): FoundParts {
+  if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
+  const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
+  if (!isOrdered) return { kind: 'invalid-part-order' };
+  const parts: Readonly<PartRecord>[] = [];
   let sizeBytes = 0;
-  for (let after = 0; ; ) {
-    const rows = view.range(partRange({ uploadId, after, limit: PART_ROWS_MAX }));
-    const page = decodePage(rows);
-    parts.push(...page.parts);
-    sizeBytes += page.sizeBytes;
-    if (sizeBytes > LIMITS.uploadPartsBytesMax) return undefined;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PART_ROWS_MAX) return parts;
-    after = partNumberOf(last.key);
+  for (let [from, count] = [0, PARTS_OF_FIRST_ROUND]; from < listed.length; ) {
+    const group = listed.slice(from, from + count);
+    const rows = group.map(({ partNumber }) => partRow(uploadId, partNumber));
+    const isRead = rows.every((row) => view.has(row));
+    const values = rows.map((row) => view.row(row));
+    if (!isRead) return { kind: 'found', parts };
+    for (const [at, { partNumber, etag }] of group.entries()) {
+      const value = values[at];
+      const part = value && decodePart(value);
+      if (value === undefined || part?.etag !== etag) return { kind: 'invalid-part', partNumber };
+      parts.push(part);
+      sizeBytes += value.length;
+    }
+    if (sizeBytes > LIMITS.uploadPartsBytesMax) return { kind: 'too-many-segments' };
+    from += group.length;
+    count = Math.min(2 * count, PARTS_OF_ROUND_MAX);
   }
+  return { kind: 'found', parts };
 }
 
-interface PartPage {
-  readonly parts: readonly PartRecord[];
-  /** Of the rows. */
-  readonly sizeBytes: number;
+/** Whether the upload may have parts that are not listed. For `look`, and again for `decide`. */
+export function mayHaveOtherParts(view: View, uploadId: UploadId, listed: readonly CompletePart[]): boolean {
+  const after = listed.at(-1)?.partNumber ?? 0;
+  return view.range(partRange({ uploadId, after, limit: 1 })).length > 0 || after > listed.length;
 }
 
-/** By the rows that they were decoded from. */
-const decodedPages = new WeakMap<readonly Row[], PartPage>();
-
-/** Decodes a page once: a command looks at each of them again in every round of reads. */
-function decodePage(rows: readonly Row[]): PartPage {
-  let page = decodedPages.get(rows);
-  if (page === undefined) {
-    const parts = rows.map(({ value }) => partCodec.decode(value));
-    page = { parts, sizeBytes: rows.reduce((sum, { value }) => sum + value.length, 0) };
-    decodedPages.set(rows, page);
-  }
-  return page;
-}
-
-/** Takes the upload's rows away. Its parts' links are Complete's, which carries most of them over. */
-export function endUpload(name: UploadName, parts: readonly PartRecord[]): RowPut[] {
-  return [...closeUpload(name), ...parts.map(({ partNumber }) => remove(partRow(name.uploadId, partNumber)))];
+/**
+ * Ends the upload, of whose parts `used` have gone into an object with their links. Others go afterwards with theirs, some
+ * at a time (release-parts).
+ */
+export function endUpload(
+  name: UploadName,
+  used: readonly PartRecord[],
+  others: { mayBe: boolean; nowMs: number },
+): RowPut[] {
+  const { uploadId } = name;
+  return [
+    ...closeUpload(name),
+    ...used.map(({ partNumber }) => remove(partRow(uploadId, partNumber))),
+    ...(others.mayBe ? [put(endedUploadRow(others.nowMs, uploadId), PRESENT)] : []),
+  ];
 }
 
 /** Ends the upload for clients. However many parts it has, they go afterwards, some at a time (release-parts). */

@@ -87,6 +87,7 @@ export const composeObject = defineOperation({
       ...(tags && { tags }),
       ...(conditions && { conditions }),
       token: asked,
+      turn: context.turn,
     });
     return answer(context, written);
   },

@@ -1,0 +1,108 @@
+// What commands cost that look at many rows: a refusal reads no more than it needs, and those that must read much wait for
+// their turns.
+import { expect, test } from 'vitest';
+import {
+  BUCKET,
+  BUCKET_NAME,
+  beginUpload,
+  etagOf,
+  openMetadata,
+  putPart,
+} from '../../tests/support/metadata-shards.ts';
+import type { FairTurns } from '../base/async/fair-turns.ts';
+import { createMemoryKv } from '../platform/memory/memory-kv.ts';
+import type { ObjectKey } from '../types/names.ts';
+import { SHARD_COLUMNS } from './engine/shards.ts';
+
+const MiB = 1024 * 1024;
+const key = (name: string) => name as ObjectKey;
+const bucket = { bucketId: BUCKET, name: BUCKET_NAME, cfgVersion: 1 };
+const deletion = (count: number) => ({
+  bucketId: BUCKET,
+  owner: '000000000001' as never,
+  items: Array.from({ length: count }, (_, at) => ({ key: key(`missing ${at}`) })),
+});
+
+/** A world that counts the rows which are read from its store, and the turns that are taken. */
+async function openCounted() {
+  const kv = createMemoryKv(SHARD_COLUMNS);
+  const counts = { rows: 0 };
+  const { getMany, range } = kv;
+  kv.getMany = async (column, keys) => {
+    counts.rows += keys.length;
+    return getMany.call(kv, column, keys);
+  };
+  kv.range = async (bounds) => {
+    const rows = await range.call(kv, bounds);
+    counts.rows += rows.length;
+    return rows;
+  };
+  const taken: string[] = [];
+  const turns: FairTurns = {
+    async take(owner) {
+      taken.push(owner);
+    },
+    finish: () => Promise.reject(new Error('nobody asks for it')),
+  };
+  const world = await openMetadata({ kv, turns });
+  await world.createBucket();
+  const count = async (work: () => Promise<unknown>) => {
+    counts.rows = 0;
+    await work();
+    return counts.rows;
+  };
+  return { world, taken, count };
+}
+
+test('a Complete whose list is wrong reads no part behind the first wrong one, however many there are', async () => {
+  const { world, count } = await openCounted();
+  const uploadId = await beginUpload(world, 'a');
+  for (let partNumber = 1; partNumber <= 300; partNumber++)
+    await putPart(
+      world,
+      { key: key('a'), uploadId },
+      { partNumber, data: world.newData({ sizeBytes: 5 * MiB }) },
+    );
+  const complete = (parts: { partNumber: number; etag: string }[]) =>
+    world.execute('complete-upload', { bucketId: BUCKET, key: key('a'), uploadId, parts });
+  const all = Array.from({ length: 300 }, (_, at) => ({
+    partNumber: at + 1,
+    etag: etagOf(`part ${at + 1}`),
+  }));
+  const [first, second] = all;
+  const wrong = { partNumber: 7, etag: etagOf('another') };
+  expect(
+    await count(async () => expect(await complete([wrong])).toMatchObject({ kind: 'invalid-part' })),
+  ).toBeLessThan(10);
+  const unordered = [second, first] as typeof all;
+  expect(await count(() => complete(unordered))).toBeLessThan(10);
+  const lastWrong = [...all.slice(0, 70), wrong].toSorted((a, b) => a.partNumber - b.partNumber);
+  lastWrong.splice(6, 1);
+  expect(
+    await count(async () => expect(await complete(lastWrong)).toMatchObject({ partNumber: 7 })),
+  ).toBeLessThan(80);
+  expect(await complete(all)).toMatchObject({ kind: 'committed' });
+});
+
+test('a MOVE onto an object that it may not replace reads none of the older versions', async () => {
+  const { world, count } = await openCounted();
+  await world.execute('set-bucket-config', {
+    ...{ bucketId: BUCKET, kind: 'versioning', document: { status: 'enabled' } },
+  });
+  for (let version = 0; version < 50; version++) await world.put('a');
+  await world.put('b');
+  const move = { from: key('a'), to: key('b') };
+  const moved = () => world.execute('move-key', { bucketId: BUCKET, move, overwrites: false });
+  expect(
+    await count(async () => expect(await moved()).toMatchObject({ result: { kind: 'exists' } })),
+  ).toBeLessThan(10);
+});
+
+test('a command that looks at many rows takes turns of its bucket, and one of few rows goes on at once', async () => {
+  const { world, taken } = await openCounted();
+  await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(50));
+  expect(taken).toEqual([]);
+  await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(500));
+  expect(taken.length).toBeGreaterThan(0);
+  expect(new Set(taken)).toEqual(new Set([BUCKET]));
+});
