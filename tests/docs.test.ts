@@ -296,6 +296,7 @@ beforehand.
 | connections | connectionsMax, 10000 | 8889 (8000) | 4706 (4444) | refusedConnectionsMax more, whose first request is served if it is theirs |
 | S3 requests in flight | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
 | requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276) | 1927 (1820) | |
+| heads that have begun and are not complete: their bytes, and 80 for each line | unfinishedHeadsBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | |
 | memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102) | 60 MiB (56) | |
 | bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409) | 240 (227) | |
 | bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204) | 120 (113) | |
@@ -309,6 +310,9 @@ beforehand.
   an account once a request on it has proved one. Where a share is used up, the connection that has been idle longest is
   closed, of the address with most idle ones, of the largest tenant; one that is only listened to counts as idle. A
   newcomer is refused only where nobody is idle.
+- Heads that are not complete are measured once a second, and whenever 1,000 connections have come. Of a tenant that holds more
+  than its share the oldest connections end, those of its largest address first. A head has headerLinesMax lines and
+  headerBytesMax at most: more is 400 RequestHeaderSectionTooLarge, the connection ends, and nothing of it is executed.
 - A request has its place from when it is known who asks until its answer is out. Nobody waits for the body of a stranger: a
   request that needs none (health, metrics, a preflight), and one that is refused by its head, is answered at once and its
   connection ends.
@@ -347,7 +351,8 @@ a MOVE onto what it may not replace, is refused before more is read.
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
 | outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
 | jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
-| requests behind one that is not answered, on one connection (pipelinedRequestsMax) and on all (pipelinedWaitingMax) | the connection ends |
+| requests behind one that is not answered, on one connection (pipelinedRequestsMax) and on all (pipelinedWaitingMax) | the connection ends; what its last read has brought behind them is not parsed |
+| heads that are not complete (the share of unfinishedHeadsBytesMax) | the oldest connections end, of whoever holds too much |
 
 A refused request without a body leaves its connection open. Of a body that was announced and not read, also behind an
 unanswered Expect: 100-continue, up to refusedBodyDrainBytesMax are read and dropped, as long as the client goes on sending,

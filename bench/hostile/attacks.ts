@@ -117,6 +117,21 @@ export const ATTACKS: readonly Attack[] = [
       crowd.hold(2000 * scale, { opening: Buffer.from('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ') }),
   },
   {
+    name: '2,000 halves of heads of 750 lines',
+    by: 'anybody',
+    begin: ({ crowd, scale }) =>
+      crowd.hold(2000 * scale, {
+        opening: Buffer.from(
+          `GET / HTTP/1.1\r\n${'x-name: of so many bytes that all take 30 KB\r\n'.repeat(750)}`,
+        ),
+      }),
+  },
+  {
+    name: 'pipelined requests of 18 bytes, 64 KiB on each of 256 connections',
+    by: 'anybody',
+    begin: ({ crowd }) => crowd.hold(256, { opening: Buffer.from('GET / HTTP/1.1\r\n\r\n'.repeat(3600)) }),
+  },
+  {
     name: 'connections opened and cut in the middle of a head, 64 at a time',
     by: 'anybody',
     begin: ({ crowd }) => crowd.churn(64, Buffer.from('PUT /x/y HTTP/1.1\r\nHost: 127.0')),

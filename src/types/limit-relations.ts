@@ -97,6 +97,10 @@ assert(
   16 * LIMITS.pipelinedRequestsMax <= LIMITS.pipelinedWaitingMax,
   'a few connections do not use up the places of requests that wait',
 );
+assert(
+  16 * LIMITS.headerBytesMax <= LIMITS.unfinishedHeadsBytesMax,
+  'a few long heads do not use up the room of those that are not complete',
+);
 assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(

@@ -44,6 +44,8 @@ export const LIMITS = {
   /** Of one request. */
   queryParametersMax: 1024,
   headerBytesMax: 32 * KiB,
+  /** 2 KiB of metadata may be 700 headers. */
+  headerLinesMax: 768,
   /** What errors repeat of a request: each field, and all together as they stand in the document. */
   echoedFieldCharactersMax: 4 * KiB,
   echoedCharactersMax: 8 * KiB,
@@ -92,6 +94,8 @@ export const LIMITS = {
   pipelinedRequestsMax: 64,
   /** The same of all connections. */
   pipelinedWaitingMax: 4096,
+  /** Memory of heads that have begun and are not complete, of all connections. */
+  unfinishedHeadsBytesMax: 64 * MiB,
   requestsInFlightMax: 2048,
   /** Answers of all connections that clients have not taken yet. */
   unsentBytesMax: 64 * MiB,

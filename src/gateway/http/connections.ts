@@ -5,6 +5,10 @@ import { createFairShare, type ShareName, type SharePath } from '../../base/asyn
 import { createSharedPlaces } from '../../base/async/shared-places.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { addressGroupOf, SHARE_WEIGHTS, sharePathOf, type Tenant } from '../../types/tenant.ts';
+import { excessiveHeads } from './unfinished-heads.ts';
+
+/** Heads that are not complete are looked at when so many connections have come, however soon. */
+const LOOK_EVERY_CONNECTIONS = 1000;
 
 export interface Connection {
   /** The one that requests come on: that of TLS, once hands are shaken. */
@@ -19,6 +23,8 @@ export interface Connection {
   readonly waiting: SharePath[];
   /** It is one more than there may be, in that share: its next answer is its last. */
   excessOf: ShareName | undefined;
+  /** Bytes that have come on it, up to the end of its last request. */
+  heardBytes: number;
   /** Its bytes make no sense any more: it ends when nothing is under way. */
   isBroken: boolean;
 }
@@ -35,10 +41,13 @@ export class Connections {
   /** Those whose hands are not shaken yet, by their two ends. */
   readonly #byEnds = new Map<string, Connection>();
   readonly #places;
+  readonly #onYield: (tenant: Tenant) => void;
+  #openedSinceLook = 0;
   readonly #waiting = createFairShare({ limit: LIMITS.pipelinedWaitingMax, weights: SHARE_WEIGHTS });
 
   constructor({ connectionsMax, onYield }: ConnectionsOptions) {
     this.#connectionsMax = connectionsMax;
+    this.#onYield = onYield;
     this.#places = createSharedPlaces<Connection>({
       limit: connectionsMax,
       weights: SHARE_WEIGHTS,
@@ -59,10 +68,11 @@ export class Connections {
 
   /** One is taken; over TLS its hands are still to be shaken. */
   open(socket: Socket): void {
+    if (++this.#openedSinceLook >= LOOK_EVERY_CONNECTIONS) this.endExcessiveHeads();
     const tenant = { account: undefined, address: addressGroupOf(socket.remoteAddress ?? '') };
     const connection: Connection = {
       ...{ socket, tenant, underWay: 0, lingering: 0, waiting: [] },
-      ...{ excessOf: undefined, isBroken: false },
+      ...{ heardBytes: 0, excessOf: undefined, isBroken: false },
     };
     this.#bySocket.set(socket, connection);
     const ends = endsOf(socket);
@@ -75,6 +85,15 @@ export class Connections {
     });
   }
 
+  /** Connections end whose heads are not complete and hold more than their tenant's share. */
+  endExcessiveHeads(): void {
+    this.#openedSinceLook = 0;
+    for (const { socket, tenant } of excessiveHeads(this.#bySocket.values())) {
+      socket.destroy();
+      this.#onYield(tenant);
+    }
+  }
+
   /** Hands are shaken: requests come on `secured`. */
   secure(secured: Socket): void {
     const connection = this.#byEnds.get(endsOf(secured));
@@ -85,6 +104,7 @@ export class Connections {
     this.#bySocket.delete(connection.socket);
     this.#bySocket.set(secured, connection);
     connection.socket = secured;
+    connection.heardBytes = 0;
     secured.once('close', () => this.#forget(connection, secured));
   }
 

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
+import { HeardRequest, hasTooManyLines } from './heard-request.ts';
 
 /** PEM texts. */
 export interface Certificate {
@@ -29,6 +30,8 @@ export interface ListenerEvents {
   onClientError(error: Error, socket: Socket): void;
   /** CONNECT: the connection is no longer the parser's. */
   onTunnel(socket: Socket): void;
+  /** A head has more lines than LIMITS.headerLinesMax. The same. */
+  onLongHead(socket: Socket): void;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -44,6 +47,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     // A request without Host is answered like every other bad one.
     requireHostHeader: false,
     noDelay: true,
+    IncomingMessage: HeardRequest,
     highWaterMark: LIMITS.streamBufferBytes,
   };
   const server =
@@ -55,8 +59,8 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
           ...TLS_OPTIONS,
           handshakeTimeout: settings.headerTimeoutMs,
         }) as unknown as Server);
-  // By default Node drops headers beyond 2000 without a word; their bytes are bounded already.
-  server.maxHeadersCount = 0;
+  // Node drops those beyond it without a word: a head that has so many is refused (heard-request.ts).
+  server.maxHeadersCount = LIMITS.headerLinesMax + 1;
   // Those beyond the limit are told so at their first request (live-exchanges.ts); many more are not heard at all.
   server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   server.on('request', events.onRequest);
@@ -67,11 +71,21 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
   server.on('clientError', events.onClientError);
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    // Node has taken its own listener away: without one a reset by the client would end the process.
-    socket.on('error', () => socket.destroy());
+    leaveParser(socket);
     events.onTunnel(socket);
   });
+  server.on('upgrade', (request: IncomingMessage, socket: Socket) => {
+    leaveParser(socket);
+    if (hasTooManyLines(request)) events.onLongHead(socket);
+    // The last answer is on its way out: what still comes is dropped.
+    else socket.resume();
+  });
   return server;
+}
+
+function leaveParser(socket: Socket): void {
+  // Node has taken its own listener away: without one a reset by the client would end the process.
+  socket.on('error', () => socket.destroy());
 }
 
 /** New connections see the new certificate; nothing happens to those that exist. */

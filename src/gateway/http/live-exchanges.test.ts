@@ -21,6 +21,7 @@ function setUp(limits: { connectionsMax?: number; requestsInFlightMax?: number }
     const socket = Object.assign(new EventEmitter(), {
       remoteAddress,
       remotePort: ++portCount,
+      bytesRead: 0,
       destroy() {
         destroyed.push(name);
         socket.emit('close');

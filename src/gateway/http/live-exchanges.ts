@@ -10,6 +10,7 @@ import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../../types/tenant.ts';
 import { Connections } from './connections.ts';
 import type { Exchange, ExchangeWatcher } from './exchange.ts';
 import type { Overload } from './shedding.ts';
+import { noteRequestEnd } from './unfinished-heads.ts';
 import { UnsentAnswers } from './unsent-answers.ts';
 
 const SWEEP_EVERY_MS = 1000;
@@ -95,6 +96,7 @@ export class LiveExchanges implements ExchangeWatcher {
       connection.underWay--;
       if (exchange.isLingering) connection.lingering--;
       this.connections.settle(connection);
+      if (connection.underWay === 0) noteRequestEnd(connection, exchange.request);
       // Its head may have been out before this was known, so that it could not say that the connection ends here.
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();
@@ -154,6 +156,7 @@ export class LiveExchanges implements ExchangeWatcher {
       const nowMs = this.#clock.monotonicMs();
       for (const exchange of this.#exchanges) this.#judge(exchange, nowMs);
       for (const { request } of this.#unsent.tooMany()) request.socket.destroy();
+      this.connections.endExcessiveHeads();
     }
   }
 

@@ -1,5 +1,7 @@
 // What a gateway with too much to do answers, over real sockets: 503 to S3 requests, early and on a connection that
 // stays where HTTP allows it; health, metrics and the operator API are served, and what is under way goes on.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
@@ -210,6 +212,125 @@ test('a flood of requests behind one that is not answered ends its connection', 
   other.write(bare('/health/live'));
   expect((await other.answer())?.status).toBe(200);
   other.destroy();
+});
+
+/** Requests that Node's parser makes on connections from `localAddress` while `run` goes on. */
+async function countParsed(localAddress: string, run: () => Promise<void>): Promise<number> {
+  let count = 0;
+  const note = (message: unknown) => {
+    if ((message as { socket: Socket }).socket.remoteAddress === localAddress) count++;
+  };
+  subscribe('http.server.request.start', note);
+  await run().finally(() => unsubscribe('http.server.request.start', note));
+  return count;
+}
+
+test('of a read full of small requests none is made behind the one that is too many', async () => {
+  const { root } = await open({});
+  const localAddress = '127.0.0.9';
+  const flood = 'GET / HTTP/1.1\r\n\r\n'.repeat(3500);
+  const parsed = await countParsed(localAddress, async () => {
+    const socket = await openSocket(root, { localAddress });
+    socket.write(flood);
+    await socket.closed;
+  });
+  // The first one is at work, and others wait behind it.
+  expect(parsed).toBe(1 + LIMITS.pipelinedRequestsMax + 1);
+});
+
+test('of a read full of small requests none is made behind an answer that ends the connection', async () => {
+  const { root } = await open({});
+  const localAddress = '127.0.0.9';
+  let status: number | undefined;
+  const parsed = await countParsed(localAddress, async () => {
+    const socket = await openSocket(root, { localAddress });
+    socket.write(`GET / HTTP/1.0\r\n\r\n${bare('/health/live').repeat(40)}`);
+    status = (await socket.answer())?.status;
+    await socket.closed;
+    socket.destroy();
+  });
+  expect(status).toBe(403);
+  expect(parsed).toBeLessThanOrEqual(1 + 40);
+});
+
+/** A head of so many lines in all. */
+function headOfLines(method: string, lineCount: number, last = 'x-last: 1'): string {
+  const lines = Array.from({ length: lineCount - 2 }, (_, at) => `x-${at.toString(36)}: y`);
+  return `${method} /bucket/lines HTTP/1.1\r\nHost: x\r\n${[...lines, last].join('\r\n')}\r\n\r\n`;
+}
+
+test('a head of more lines than there may be is refused, and its connection ends', async () => {
+  const { root } = await open({});
+  const socket = await openSocket(root);
+  socket.write(headOfLines('GET', LIMITS.headerLinesMax));
+  expect((await socket.answer())?.status).toBe(403);
+  socket.write(headOfLines('GET', LIMITS.headerLinesMax + 1));
+  const answer = await socket.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([400, 'close']);
+  expect(answer?.body).toContain('<Code>RequestHeaderSectionTooLarge</Code>');
+  await socket.closed;
+  socket.destroy();
+});
+
+test('no line that is too many is dropped: what it frames is never read as a request', async () => {
+  const { root } = await open({});
+  for (const lineCount of [LIMITS.headerLinesMax + 1, LIMITS.headerLinesMax + 2, 2000]) {
+    const localAddress = '127.0.0.9';
+    const parsed = await countParsed(localAddress, async () => {
+      const socket = await openSocket(root, { localAddress });
+      const body = bare('/health/live');
+      socket.write(headOfLines('GET', lineCount, `Content-Length: ${body.length}`) + body);
+      expect((await socket.answer())?.status).toBe(400);
+      expect(await socket.answer()).toBeUndefined();
+      socket.destroy();
+    });
+    expect(parsed).toBe(0);
+  }
+});
+
+test('a head of too many lines behind a request that is under way ends the connection behind its answer', async () => {
+  const asked = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<{ contentType: string; text: string }>();
+  const readMetrics = () => {
+    asked.resolve();
+    return told.promise;
+  };
+  const { root } = await open({}, { readMetrics });
+  const socket = await openSocket(root);
+  socket.write(bare('/metrics') + headOfLines('GET', LIMITS.headerLinesMax + 1));
+  await asked.promise;
+  // The read that has brought both is over.
+  await new Promise(setImmediate);
+  told.resolve({ contentType: 'text/plain', text: 'metrics' });
+  const answer = await socket.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'close']);
+  expect(await socket.answer()).toBeUndefined();
+  socket.destroy();
+});
+
+test('heads that are not complete share memory: the oldest connections of who holds too much end', async () => {
+  const { root } = await open({});
+  const half = `GET /health/live HTTP/1.1\r\n${'a-name: of\r\n'.repeat(LIMITS.headerLinesMax - 10)}`;
+  const crowd: RawSocket[] = [];
+  const ended = new Set<RawSocket>();
+  // An address may hold four fifths.
+  const count = Math.ceil(LIMITS.unfinishedHeadsBytesMax / (LIMITS.headerLinesMax * 80));
+  for (let at = 0; at < count; at++) {
+    const socket = await openSocket(root, { localAddress: '127.0.0.9' });
+    void socket.closed.then(() => ended.add(socket));
+    socket.write(half);
+    crowd.push(socket);
+  }
+  const other = await openSocket(root);
+  other.write('GET /health/live HTTP/1.1\r\n');
+  await crowd[0]?.closed;
+  const last = crowd.at(-1) as RawSocket;
+  for (const socket of [other, last]) {
+    socket.write('Host: x\r\n\r\n');
+    expect((await socket.answer())?.status).toBe(200);
+  }
+  expect(ended.size).toBeLessThan(count / 2);
+  for (const socket of [...crowd, other]) socket.destroy();
 });
 
 test('a client that does not read the end of its answer is let go', async () => {

@@ -241,6 +241,9 @@ function carrier(options: {
       });
     }
   };
+  const breakOff = (socket: Socket, error: AppError) => {
+    if (!live.breakOff(socket, error)) refuse(socket, error);
+  };
   const app = fastify({
     logger: false,
     // Its own would answer JSON beside what we say (onClientError).
@@ -257,12 +260,10 @@ function carrier(options: {
         onClientError(error, socket) {
           const appError = protocolError(error);
           if (appError === undefined) socket.destroy();
-          else if (!live.breakOff(socket, appError)) refuse(socket, appError);
+          else breakOff(socket, appError);
         },
-        onTunnel(socket) {
-          const error = new AppError('MethodNotAllowed');
-          if (!live.breakOff(socket, error)) refuse(socket, error);
-        },
+        onTunnel: (socket) => breakOff(socket, new AppError('MethodNotAllowed')),
+        onLongHead: (socket) => breakOff(socket, new AppError('RequestHeaderSectionTooLarge')),
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.

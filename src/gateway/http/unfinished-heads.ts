@@ -1,0 +1,73 @@
+// Heads that have begun on connections and are not complete: nobody knows yet who sends them, and each holds memory. They
+// share LIMITS.unfinishedHeadsBytesMax by tenant; who holds more loses the oldest of such connections. Nothing is done for
+// a head as it comes: what connections have sent since their last request is measured now and then.
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { createFairShare } from '../../base/async/fair-share.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
+import type { Connection } from './connections.ts';
+
+/** What a line takes beside its bytes: two short strings, and their places in a list. */
+const LINE_BYTES = 80;
+/** `name:\r\n`. */
+const SHORTEST_LINE_BYTES = 4;
+/** No head is looked for behind a request when so little has come. */
+const SHORT_REQUEST_BYTES = 4096;
+
+/** To be told when a request is over and nothing else is under way: from here on bytes are those of the next head. */
+export function noteRequestEnd(connection: Connection, request: IncomingMessage): void {
+  const { bytesRead } = connection.socket;
+  const freshBytes = bytesRead - connection.heardBytes;
+  const behindBytes = freshBytes > SHORT_REQUEST_BYTES ? Math.max(0, freshBytes - leastBytesOf(request)) : 0;
+  // One read may hold the end of a request and most of the next head.
+  connection.heardBytes = bytesRead - Math.min(behindBytes, LIMITS.headerBytesMax);
+}
+
+/** Those that are to end: the oldest of the address that holds most, of the tenant that holds most. `all`: the oldest first. */
+export function excessiveHeads(all: Iterable<Connection>): Connection[] {
+  const share = createFairShare({ limit: LIMITS.unfinishedHeadsBytesMax, weights: SHARE_WEIGHTS });
+  const held = new Map<Connection, number>();
+  for (const connection of all) {
+    const bytes = bytesHeld(connection);
+    if (bytes === 0) continue;
+    held.set(connection, bytes);
+    share.take(sharePathOf(connection.tenant), bytes);
+  }
+  const isWithin = [...held.keys()].every(({ tenant }) => !share.isOverShare(sharePathOf(tenant)));
+  if (isWithin) return [];
+  const ranked = [...held.keys()].map((connection) => {
+    const path = sharePathOf(connection.tenant);
+    return { connection, path, ofTenant: share.usedBy(path.slice(0, 1)), ofAddress: share.usedBy(path) };
+  });
+  // Sorting is stable: the oldest stay in front of their equals.
+  ranked.sort((a, b) => b.ofTenant - a.ofTenant || b.ofAddress - a.ofAddress);
+  const excessive = ranked.filter(({ connection, path }) => {
+    if (!share.isOverShare(path)) return false;
+    share.giveBack(path, held.get(connection) ?? 0);
+    return true;
+  });
+  return excessive.map(({ connection }) => connection);
+}
+
+/** Memory of the head that has begun on a connection, at most; 0 where there is none. */
+function bytesHeld({ socket, underWay, waiting, heardBytes }: Connection): number {
+  if (underWay > 0 || waiting.length > 0) return 0;
+  const bytes = Math.min(Math.max(0, socket.bytesRead - heardBytes), LIMITS.headerBytesMax);
+  return bytes === 0 ? 0 : bytes + linesHeld(socket, bytes) * LINE_BYTES;
+}
+
+function linesHeld(socket: Socket, bytes: number): number {
+  // Node's parser gives lines away 32 at a time. Where it does not say how many there are, there may be as many as fit.
+  const { parser } = socket as { parser?: { _headers?: unknown } };
+  if (Array.isArray(parser?._headers)) return parser._headers.length / 2;
+  return Math.min(bytes / SHORTEST_LINE_BYTES, LIMITS.headerLinesMax);
+}
+
+/** What a request has taken of its connection at least. */
+function leastBytesOf({ headers, rawHeaders }: IncomingMessage): number {
+  // How much the framing of chunks has taken nobody knows.
+  if (headers['transfer-encoding'] !== undefined) return 0;
+  const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, SHORTEST_LINE_BYTES);
+  return headBytes + Number(headers['content-length'] ?? 0);
+}
