@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { readClusterStatus } from '../src/admin/status.ts';
+import { readClusterStatus } from '../src/admin/status/read-cluster.ts';
 import { formatBytes } from '../src/cli/format.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createChunkClient } from '../src/platform/chunk-http/client.ts';

@@ -107,7 +107,7 @@ function addSalvageCommand(program: Command, print: (line: string) => void): voi
     .description('of a single node that does not run: go on without tables of chunks that are lost')
     .option('--yes', 'do it; otherwise it is only shown');
   command.action(async () => {
-    const { salvage } = await import('../src/admin/salvage.ts');
+    const { salvage } = await import('../src/admin/recovery/salvage.ts');
     const { dataDir } = readSettings(command);
     process.exitCode = await salvage({ dataDir, print, ...command.opts<{ yes?: true }>() });
   });

@@ -2,6 +2,7 @@
 import { createAccounts } from '../src/accounts/accounts.ts';
 import type { Surroundings } from '../src/admin/process-context.ts';
 import { warnOfRootKey } from '../src/admin/root-credentials.ts';
+import { createReports } from '../src/admin/status/server-report.ts';
 import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
@@ -19,7 +20,6 @@ import {
 } from './listening.ts';
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
-import { createReports } from './reports.ts';
 
 /** The server put together and running; who ends it is embedded.ts. */
 export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {

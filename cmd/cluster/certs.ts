@@ -3,7 +3,7 @@
 import { Refusal } from '../../src/base/refusal.ts';
 import { makeFolder } from '../../src/platform/disk/make-folder.ts';
 import { makeNodeCertificate } from '../../src/platform/tls/cluster-certificates.ts';
-import type { ClusterCommandContext } from './commands.ts';
+import type { ClusterCommandContext } from './command-context.ts';
 
 export async function makeCertificates(
   context: ClusterCommandContext,

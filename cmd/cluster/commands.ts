@@ -1,16 +1,8 @@
 // The commands about a cluster as a whole, for main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
 import { Refusal } from '../../src/base/refusal.ts';
-import type { Config } from '../../src/config/schema.ts';
+import { type ClusterCommandContext, ETCD_SETTINGS, MEMBER_SETTINGS } from './command-context.ts';
 import { addDiskCommands } from './disk-commands.ts';
-
-export interface ClusterCommandContext {
-  print(line: string): void;
-  nowMs(): number;
-  /** Gives a command the settings of `keys` as options. */
-  withSettings(command: Command, keys: readonly string[]): Command;
-  readSettings(command: Command): Config;
-}
 
 const SHARDS_DEFAULT = '64';
 const COPIES_DEFAULT = '3';
@@ -73,7 +65,7 @@ function addGrow(cluster: Command, context: ClusterCommandContext): void {
     .option('--copies <n>', 'disks that are to hold each chunk', COPIES_DEFAULT);
   grow.action(async (folder: string) => {
     const options = grow.opts<{ replicas: string; copies: string }>();
-    const { growCluster } = await import('../../src/admin/grow.ts');
+    const { growCluster } = await import('../../src/admin/growth/grow.ts');
     const { print } = context;
     const { clusterId, folders, wasDone } = await growCluster(context.readSettings(grow), {
       folder,
@@ -95,9 +87,9 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
-    const { readClusterStatus } = await import('../../src/admin/status.ts');
-    const { printClusterStatus } = await import('../../src/admin/print-status.ts');
-    const { lastKnownPath } = await import('../../src/admin/last-known.ts');
+    const { readClusterStatus } = await import('../../src/admin/status/read-cluster.ts');
+    const { printClusterStatus } = await import('../../src/admin/status/print-status.ts');
+    const { lastKnownPath } = await import('../../src/admin/status/last-known.ts');
     const config = context.readSettings(status);
     const lastKnown = lastKnownPath(process.env, config.join);
     const found = await readClusterStatus({ config, lastKnown });
@@ -118,7 +110,7 @@ function addRebuild(cluster: Command, context: ClusterCommandContext): void {
     .option('--yes', 'do it, else it is only shown');
   rebuild.action(async () => {
     const options = rebuild.opts<{ from?: string[]; clusterId?: string; yes?: true }>();
-    const { rebuildCoordination } = await import('../../src/admin/rebuild-coordination.ts');
+    const { rebuildCoordination } = await import('../../src/admin/recovery/rebuild-coordination.ts');
     const { print, nowMs } = context;
     const { from: folders = [], clusterId, yes: isMeant = false } = options;
     const config = context.readSettings(rebuild);
@@ -157,18 +149,6 @@ function addRun(cluster: Command, context: ClusterCommandContext): void {
       process.exit(code);
     });
 }
-
-/** By which a command reaches etcd. */
-const ETCD_SETTINGS = ['join', 'etcd.ca', 'etcd.cert', 'etcd.key', 'etcd.user', 'etcd.password'];
-
-/** Of a command that asks nodes. */
-export const MEMBER_SETTINGS = [
-  ...ETCD_SETTINGS,
-  'cluster.secret',
-  'cluster.ca',
-  'cluster.cert',
-  'cluster.key',
-];
 
 /** Two voters bear no more losses than one. */
 function oddOf(option: string, text: string, max: number): number {

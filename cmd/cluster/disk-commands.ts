@@ -1,7 +1,7 @@
 // The commands about disks and nodes that come and go, for main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
-import type { DiskChange } from '../../src/admin/change-disks.ts';
-import { type ClusterCommandContext, MEMBER_SETTINGS } from './commands.ts';
+import type { DiskChange } from '../../src/admin/members/change-disks.ts';
+import { type ClusterCommandContext, MEMBER_SETTINGS } from './command-context.ts';
 
 const DESCRIPTIONS: Record<DiskChange, string> = {
   drain: 'move all data off disks or nodes, or all shards off metadata nodes, while they serve on',
@@ -16,7 +16,7 @@ export function addDiskCommands(cluster: Command, context: ClusterCommandContext
     .description('disks with what they own, changes that are pending')
     .option('--json', 'as JSON');
   disks.action(async () => {
-    const { readDisks, printDisks } = await import('../../src/admin/disks.ts');
+    const { readDisks, printDisks } = await import('../../src/admin/members/disks.ts');
     const found = await readDisks(context.readSettings(disks));
     if (disks.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
     else printDisks(found, context.print);
@@ -36,7 +36,7 @@ export function addDiskCommands(cluster: Command, context: ClusterCommandContext
         'although chunks lack copies that these disks may have, or shards do not say',
       );
     command.action(async (names: string[]) => {
-      const { changeMembers } = await import('../../src/admin/change-members.ts');
+      const { changeMembers } = await import('../../src/admin/members/change-members.ts');
       const acceptLoss = command.opts<{ acceptLoss?: true }>().acceptLoss === true;
       await changeMembers(context.readSettings(command), { change, names, acceptLoss }, context.print);
       process.exit(0);

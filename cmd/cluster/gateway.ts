@@ -1,11 +1,12 @@
 // The role gateway: S3 and the operator API over metadata nodes and storage nodes. It keeps nothing. Wiring only.
 import { join, resolve } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
-import { measureWriting } from '../../src/admin/chunk-metrics.ts';
 import { type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import { openChunks } from '../../src/admin/open-chunks.ts';
-import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
 import { readRootCredentials, warnOfRootKey } from '../../src/admin/root-credentials.ts';
+import { measureWriting } from '../../src/admin/status/metrics.ts';
+import { createReports } from '../../src/admin/status/server-report.ts';
 import { toHex } from '../../src/base/bytes/bytes.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
@@ -32,8 +33,6 @@ import {
   startListening,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
-import { createReports } from '../reports.ts';
-import type { RunningRole } from './run-role.ts';
 import { NO_TIME_JUMPS } from './shard-work.ts';
 
 const ID_BYTES = 16;

@@ -4,7 +4,7 @@
 import { addressToTell, connect, securityOf } from '../../src/admin/join-cluster.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from '../../src/admin/metadata-folder.ts';
 import { openNodeFolder, readDatabaseId } from '../../src/admin/node-folder.ts';
-import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import { answerRecords, createNodeAtRest } from '../../src/coordination/answer-records.ts';
@@ -14,7 +14,6 @@ import { openRpcCredentials } from '../../src/platform/rpc/credentials.ts';
 import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
 import { readVersion } from '../../src/platform/version.ts';
-import type { RunningRole } from './run-role.ts';
 
 export async function startAtRest(surroundings: Surroundings): Promise<RunningRole> {
   const { config, clock, random, log, telemetry, closing } = surroundings;

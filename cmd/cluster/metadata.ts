@@ -1,31 +1,30 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
 import { setImmediate } from 'node:timers/promises';
-import {
-  measureAudits,
-  measureDisks,
-  measurePlacement,
-  measureSilentDisks,
-} from '../../src/admin/chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
+import { refuseRemovedNode } from '../../src/admin/members/refuse-removed.ts';
 import {
   keepPlacement,
+  markUnreadable,
   type OwnDatabase,
   openOwnDatabase,
   readNodeRecords,
   witnessPath,
 } from '../../src/admin/metadata-folder.ts';
 import { openNodeFolder } from '../../src/admin/node-folder.ts';
+import { openChunks } from '../../src/admin/open-chunks.ts';
+import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import { isMetadataReady } from '../../src/admin/status/cluster-status.ts';
 import {
-  isMetadataReady,
+  DISK_METRICS,
+  measureAudits,
+  measurePlacement,
   measureReplicas,
   measureRoom,
-  measureShards,
-} from '../../src/admin/node-metrics.ts';
-import { openChunks } from '../../src/admin/open-chunks.ts';
-import type { Surroundings } from '../../src/admin/process-context.ts';
-import { markUnreadable } from '../../src/admin/put-database-aside.ts';
-import { refuseRemovedNode } from '../../src/admin/refuse-removed.ts';
+  measureSilentDisks,
+  SHARD_METRICS,
+  tell,
+} from '../../src/admin/status/metrics.ts';
 import { createFairTurns } from '../../src/base/async/fair-turns.ts';
 import { Corruption } from '../../src/base/corruption.ts';
 import { closeUnlessItHangs } from '../../src/base/drive-hangs.ts';
@@ -61,7 +60,6 @@ import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import type { RunningRole } from './run-role.ts';
 import { startShardWork } from './shard-work.ts';
 
 export async function startMetadata(surroundings: Surroundings): Promise<RunningRole> {
@@ -248,7 +246,7 @@ async function startWork(
     leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
-    onLook: (seen) => measureShards(telemetry, seen),
+    onLook: (seen) => tell(telemetry, SHARD_METRICS, seen),
   });
   void placer.run(joined.stopping);
   startDiskPlacer(surroundings, {
@@ -274,7 +272,7 @@ function startDiskPlacer(
     members: () => joined.members(),
     heardVersion: () => placement.heardVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
-    onLook: (seen) => measureDisks(telemetry, seen && seeDisks(seen.map, seen.members)),
+    onLook: (seen) => tell(telemetry, DISK_METRICS, seen && seeDisks(seen.map, seen.members)),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

@@ -1,6 +1,6 @@
 // Runs one role of a cluster from its start to its end: surroundings, signals, exit code.
 
-import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { createJsonLog } from '../../src/platform/telemetry/json-log.ts';
@@ -13,19 +13,6 @@ import type { MemberRole } from '../../src/ports/members.ts';
 import { refuseTaken } from '../listening.ts';
 import { openHealth } from '../open-health.ts';
 import { onSignals } from '../signals.ts';
-
-export interface RunningRole {
-  /** Where it is reached. */
-  readonly address: string;
-  readonly nodeId: string;
-  readonly clusterId: string;
-  /** Resolves with the error when a store has failed for good (R20): the process is to end. */
-  readonly failed: Promise<Error>;
-  /** Whether it can do its work now. */
-  isReady(): boolean;
-  /** Reads certificates again. */
-  reload?(): Promise<void>;
-}
 
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 

@@ -1,12 +1,12 @@
 // The commands about single shards of a cluster, for main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
-import { type ClusterCommandContext, MEMBER_SETTINGS } from './commands.ts';
+import { type ClusterCommandContext, MEMBER_SETTINGS } from './command-context.ts';
 
 const SHARDS = 'numbers of shards, as 3 or 0-15 or 1,4-6';
 
 export function addShardCommands(program: Command, context: ClusterCommandContext): void {
   const { print, withSettings, readSettings } = context;
-  const load = () => import('../../src/admin/recover-shards.ts');
+  const load = () => import('../../src/admin/recovery/recover-shards.ts');
   const shard = program
     .command('shard')
     .description('look after shards that have lost their majority for good');

@@ -4,7 +4,7 @@ import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/
 import { openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
 import { chunkCredentials, watchPlacement } from '../../src/admin/open-chunks.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../../src/admin/open-databases.ts';
-import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
 import { within } from '../../src/base/async/within.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
@@ -28,7 +28,6 @@ import type { Logger } from '../../src/ports/telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { createBuffers } from '../open-objects.ts';
 import { storageNodeWorkers } from '../workers.ts';
-import type { RunningRole } from './run-role.ts';
 
 export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
   const { config, log, telemetry, clock, random, closing } = surroundings;

@@ -1,6 +1,6 @@
 // The database and the witness in the folder of a metadata node, and what they and its files say of the cluster: for the
 // role, and for commands that read the folder of a node that does not run. Wiring only.
-import { access, readFile } from 'node:fs/promises';
+import { access, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Corruption } from '../base/corruption.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -8,7 +8,7 @@ import { cacheRows } from '../metadata/engine/cached-rows.ts';
 import { LOG_COLUMN } from '../metadata/engine/row-keys.ts';
 import { readStoredReplicas } from '../metadata/replication/stored-replicas.ts';
 import { openDataDir } from '../platform/disk/data-dir-lock.ts';
-import { writeDurableFile } from '../platform/disk/durable-file.ts';
+import { syncFolder, writeDurableFile } from '../platform/disk/durable-file.ts';
 import { openWitnessFile } from '../platform/disk/witness-file.ts';
 import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../platform/system-clock.ts';
@@ -22,7 +22,6 @@ import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { databaseId, readDatabaseId, readNodeFile } from './node-folder.ts';
 import { METADATA_COLUMNS, METADATA_FOLDER } from './open-databases.ts';
-import { isMarkedUnreadable, markUnreadable, putAside } from './put-database-aside.ts';
 
 const COLUMNS = {
   ...METADATA_COLUMNS,
@@ -31,6 +30,10 @@ const COLUMNS = {
 
 /** The last placement map that the node has heard of: etcd may lose it (R23). */
 const PLACEMENT_FILE = 'placement.json';
+
+/** Says that the database is to be put aside at the next start. */
+const MARK_FILE = 'unreadable.json';
+const ASIDE = '.unreadable';
 
 type DatabaseWatch = Pick<RocksdbKvOptions, 'onGroup' | 'hangs'>;
 
@@ -158,4 +161,47 @@ export async function readFolderRecords(path: string): Promise<NodeRecords> {
   closing.defer(() => witness.close());
   const sources = { folder: dataDir.path, nodeId, replicaId, kv, witness, cluster };
   return await readNodeRecords({ ...sources, isAtRest: true });
+}
+
+// ---- a database that cannot be read any more (R17) ----
+//
+// It is put aside, for salvage, and the node begins with an empty one. That is another replica (R1), which is given everything
+// by the others; who must be replaced in the voters they decide. A second one is not put aside beside the first: a disk that
+// loses bytes again is to be replaced.
+
+/** The process is to end after this: what it has open is to be put aside. */
+export async function markUnreadable(folder: string, error: Error): Promise<void> {
+  const mark = { at: new Date().toISOString(), why: error.message };
+  await writeDurableFile(join(folder, MARK_FILE), `${JSON.stringify(mark)}\n`);
+}
+
+export async function isMarkedUnreadable(folder: string): Promise<boolean> {
+  return isThere(join(folder, MARK_FILE));
+}
+
+/**
+ * Moves what `names` say, each to a name of its own beside it; done when it resolves, and done to its end at the next start
+ * when it was cut short. Nothing may have them open. Throws {@link Refusal} when earlier ones are still there.
+ */
+export async function putAside(folder: string, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const from = join(folder, name);
+    const to = `${from}${ASIDE}`;
+    if (!(await isThere(from))) continue;
+    if (await isThere(to))
+      throw new Refusal(
+        `${from} cannot be read, and ${to} is there from an earlier time: has the disk lost bytes again? When the others have all copies (holdfast cluster status), remove ${to}, or replace the disk, and start the node again.`,
+      );
+    await rename(from, to);
+  }
+  await syncFolder(folder);
+  await rm(join(folder, MARK_FILE), { force: true });
+  await syncFolder(folder);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }

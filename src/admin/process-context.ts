@@ -17,3 +17,17 @@ export interface Surroundings {
   /** Takes over what closes the parts; they close in the reverse order of their opening. */
   closing: AsyncDisposableStack;
 }
+
+/** A role of a cluster that has started. */
+export interface RunningRole {
+  /** Where it is reached. */
+  readonly address: string;
+  readonly nodeId: string;
+  readonly clusterId: string;
+  /** Resolves with the error when a store has failed for good (R20): the process is to end. */
+  readonly failed: Promise<Error>;
+  /** Whether it can do its work now. */
+  isReady(): boolean;
+  /** Reads certificates again. */
+  reload?(): Promise<void>;
+}

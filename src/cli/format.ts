@@ -57,6 +57,11 @@ export function formatDuration(ms: number): string {
     .join(' ');
 }
 
+/** `2026-01-02T03:04:05Z` */
+export function formatTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
+}
+
 /** Text that clients have chosen, for a terminal: control characters are shown and not obeyed. */
 export function formatForeign(text: string): string {
   return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { access as accessFile, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { growCluster } from '../../src/admin/grow.ts';
+import { growCluster } from '../../src/admin/growth/grow.ts';
 import { must } from '../../src/base/assert.ts';
 import { parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';

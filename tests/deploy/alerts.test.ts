@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { PENDING_LONG_MS } from '../../src/admin/chunk-alarms.ts';
-import { LAG_SHOWN_MIN } from '../../src/admin/shard-alarms.ts';
+import { LAG_SHOWN_MIN, PENDING_LONG_MS } from '../../src/admin/status/alarms.ts';
 import { must } from '../../src/base/assert.ts';
 import { METRICS } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { healthEndpointOf } from '../../cmd/endpoint.ts';
-import { roleFolders } from '../../src/admin/grow-folder.ts';
+import { roleFolders } from '../../src/admin/growth/grow-folder.ts';
 import { VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
 import {
   type ComposeService,

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { salvage } from '../../src/admin/salvage.ts';
+import { salvage } from '../../src/admin/recovery/salvage.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
 import { createPrintedTool } from '../support/printed-tool.ts';

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { ShardStatus } from '../../src/admin/status.ts';
+import type { ShardStatus } from '../../src/admin/status/cluster-status.ts';
 import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';

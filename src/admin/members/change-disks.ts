@@ -1,0 +1,184 @@
+// holdfast cluster drain, undrain, remove, of disks: what the operator wants of them, written into the placement map as
+// whoever places disks writes it (src/chunks/placement/place-disks.ts), by compare-and-swap.
+
+import { Refusal } from '../../base/refusal.ts';
+import { changePlacement, disksById } from '../../chunks/placement/placement.ts';
+import {
+  holdings,
+  isPending,
+  leastSpread,
+  movedCount,
+  newDisks,
+  retireDisks,
+  withLeave,
+} from '../../chunks/placement/placement-changes.ts';
+import { documentOf, placementOf } from '../../chunks/placement/placement-document.ts';
+import { servedDisks } from '../../chunks/placement/served-disks.ts';
+import type { Coordination } from '../../ports/coordination.ts';
+import type { Member } from '../../ports/members.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
+import { answer } from '../join-cluster.ts';
+import { short } from '../operator-tools.ts';
+import { disksNamed, knownDisks } from './name-members.ts';
+
+export type DiskChange = 'drain' | 'undrain' | 'remove';
+
+/** Others change the map seldom: who loses so often has lost to something else. */
+const TRIES_MAX = 5;
+
+export interface DiskWish {
+  change: DiskChange;
+  /** Ids of disks, or of nodes for all of their disks, or how these begin. */
+  names: readonly string[];
+  /** Of `remove`: also disks that may have what chunks lack. */
+  acceptLoss?: boolean;
+}
+
+/** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
+export async function writeDiskChange(
+  parts: {
+    coordination: Pick<Coordination, 'placementMap'>;
+    members: readonly Member[];
+    print(line: string): void;
+    /** Why the shards may need these disks for what they are owed; undefined: they do not. */
+    whyOwed(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
+  },
+  { change, names, acceptLoss = false }: DiskWish,
+): Promise<void> {
+  const { placementMap } = parts.coordination;
+  const served = servedDisks(parts.members);
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const stored = await answer(placementMap.read());
+    if (stored === undefined) throw new Refusal('no disk is placed yet');
+    const map = placementOf(stored.document);
+    const ids = disksNamed(knownDisks(map, served), names);
+    const next = CHANGES[change](map, ids, served);
+    if (next === undefined) {
+      parts.print('Nothing to do: it is so already.');
+      if (change === 'drain') tellHowFar(map, ids, parts.print);
+      return;
+    }
+    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.whyOwed(ids));
+    const swapped = await answer(
+      placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
+    );
+    if (swapped.kind === 'lost') continue;
+    tell({ map, next, ids, change, print: parts.print });
+    return;
+  }
+  throw new Refusal('the placement map changes all the time: somebody else writes to etcd; run this again');
+}
+
+type ServedDisks = ReadonlyMap<DiskId, PlacedDisk>;
+
+/** undefined: the map says so already. */
+const CHANGES: Record<
+  DiskChange,
+  (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) => PlacementMap | undefined
+> = {
+  drain(map, ids, served) {
+    // A new one comes into the map as one that drains: left out it would join, and get its share.
+    const disks = [...map.disks, ...newAmong(map, ids, served)];
+    if (disks.every(({ id, leave }) => !ids.has(id) || leave === 'draining')) return undefined;
+    return changePlacement(map, { disks: withLeave(disks, ids, 'draining') });
+  },
+  undrain(map, ids) {
+    const drained = map.disks.filter(({ id, leave }) => ids.has(id) && leave === 'draining');
+    if (drained.length === 0) return undefined;
+    const drainedIds = new Set(drained.map(({ id }) => id));
+    return changePlacement(map, { disks: withLeave(map.disks, drainedIds, undefined) });
+  },
+  remove(map, ids, served) {
+    refuseNeeded(map, ids, served);
+    return retireDisks(map, ids);
+  },
+};
+
+/** Those that are in no map yet: they hold nothing. */
+const newAmong = (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) =>
+  newDisks(map, [...served.values()]).filter(({ id }) => ids.has(id));
+
+function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks): void {
+  for (const { id, nodeId, address } of newAmong(map, ids, served))
+    throw new Refusal(
+      `disk ${short(id)} of node ${short(nodeId)} at ${address} is new and holds nothing: stop it, or \`holdfast cluster drain\` it, and it gets nothing`,
+    );
+  const held = holdings(map);
+  for (const id of ids) {
+    const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
+    const disk = `disk ${short(id)}`;
+    if (ownedCount > 0)
+      throw new Refusal(
+        `${disk} owns ${ownedCount} partitions: \`holdfast cluster drain\` it first, and see that ${map.copies} other disks stay`,
+      );
+    if (pendingCount > 0)
+      throw new Refusal(
+        `${disk} may have the only copies of chunks of ${pendingCount} partitions: wait until \`holdfast cluster disks\` shows no change pending`,
+      );
+    const node = served.get(id);
+    if (node !== undefined)
+      throw new Refusal(
+        `${disk} is still served by node ${short(node.nodeId)} at ${node.address}: stop it first`,
+      );
+  }
+  const left = map.disks.length - ids.size;
+  if (left < map.copies)
+    throw new Refusal(`${left} disks would be left, and there are to be ${map.copies} copies of each chunk`);
+}
+
+/** When all is audited, former owners are forgotten, and only debts still name them (R39). */
+function refuseOwed(why: string | undefined): void {
+  if (why !== undefined)
+    throw new Refusal(
+      `${why}, and a disk that is removed is never asked for them again: run this again when \`holdfast cluster status\` shows fewer chunks that lack copies, or say --accept-loss`,
+    );
+}
+
+function tell(done: {
+  map: PlacementMap;
+  next: PlacementMap;
+  ids: ReadonlySet<DiskId>;
+  change: DiskChange;
+  print(line: string): void;
+}): void {
+  const { map, next, ids, change, print } = done;
+  const held = holdings(next);
+  const before = disksById(map);
+  for (const id of ids) {
+    const owned = held.get(id)?.ownedCount ?? 0;
+    if (change === 'remove') print(`Disk ${short(id)} is removed, and is not taken in again.`);
+    else if (change === 'undrain') print(`Disk ${short(id)} stays: it owns ${owned} partitions.`);
+    else if (!before.has(id)) print(`Disk ${short(id)} drains: it is new, holds nothing, and gets nothing.`);
+    else if (owned === 0) print(`Disk ${short(id)} drains: others own its partitions.`);
+    else print(stillOwns(next, id, owned));
+  }
+  if (change === 'remove') return;
+  warnOfSpread(map, next, print);
+  print(`Placement ${next.version}: ${movedCount(map, next)} copies of partitions are to be made.`);
+  if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
+}
+
+/** Of disks that drain already. */
+function tellHowFar(map: PlacementMap, ids: ReadonlySet<DiskId>, print: (line: string) => void): void {
+  const held = holdings(map);
+  for (const id of ids) {
+    const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
+    if (ownedCount > 0) print(stillOwns(map, id, ownedCount));
+    else if (pendingCount > 0)
+      print(`Disk ${short(id)}: ${pendingCount} partitions are still being copied to others.`);
+    else print(`Disk ${short(id)} owns nothing any more.`);
+  }
+}
+
+function stillOwns({ copies }: PlacementMap, id: DiskId, ownedCount: number): string {
+  return `Disk ${short(id)} drains, but owns ${ownedCount} partitions still: fewer than ${copies} other disks stay. Add disks.`;
+}
+
+/** Copies in one place are lost together, and nothing else would tell. */
+function warnOfSpread(map: PlacementMap, next: PlacementMap, print: (line: string) => void): void {
+  const [before, after] = [leastSpread(map), leastSpread(next)];
+  if (after.zones < before.zones || after.nodes < before.nodes)
+    print(
+      `Attention: some chunks have their copies in ${after.zones} zones on ${after.nodes} nodes now, and had them in ${before.zones} on ${before.nodes}. Add disks of others, or undrain.`,
+    );
+}

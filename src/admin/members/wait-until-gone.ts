@@ -1,0 +1,60 @@
+// For `holdfast cluster remove`: a node that was killed stays in the list of members until its lease has ended. It is waited
+// for, instead of being taken for one that runs.
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { hostOf, portOf } from '../../base/text/host-port.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Member } from '../../ports/members.ts';
+import { short } from '../operator-tools.ts';
+
+/** The lease of a member, with room for a coordinator that is slow. */
+export const LEASE_WAIT_MAX_MS = 15_000;
+const LOOK_AGAIN_MS = 500;
+const CONNECT_MAX_MS = 2000;
+
+export interface WaitParts {
+  clock: ClockPort;
+  readMembers(): Promise<readonly Member[]>;
+  /** Whether a process takes connections there. */
+  isReached(address: string): Promise<boolean>;
+  print(line: string): void;
+}
+
+/** Resolves with the members when none of `names` is left that does not run: ids of nodes or disks, or how they begin. */
+export async function waitUntilGone(
+  { clock, readMembers, isReached, print }: WaitParts,
+  names: readonly string[],
+): Promise<readonly Member[]> {
+  const endMs = clock.monotonicMs() + LEASE_WAIT_MAX_MS;
+  let isTold = false;
+  for (;;) {
+    const members = await readMembers();
+    const named = members.filter((member) => names.some((name) => isNamed(member, name)));
+    const reached = await Promise.all(named.map(({ address }) => isReached(address)));
+    // One that runs is for the command to refuse; waiting for the others changes nothing.
+    if (named.length === 0 || reached.includes(true) || clock.monotonicMs() >= endMs) return members;
+    if (!isTold) {
+      const nodes = named.map(({ nodeId, address }) => `${short(nodeId)} at ${address}`).join(', ');
+      print(`${nodes} does not answer: waiting until its lease in etcd has ended, some seconds.`);
+      isTold = true;
+    }
+    await clock.sleep(LOOK_AGAIN_MS);
+  }
+}
+
+function isNamed({ nodeId, disks }: Member, name: string): boolean {
+  return name !== '' && [nodeId, ...disks.map(({ diskId }) => diskId)].some((id) => id.startsWith(name));
+}
+
+/** Whether somebody takes a TCP connection at `host:port`. */
+export async function takesConnections(address: string): Promise<boolean> {
+  const socket = connect({ host: hostOf(address), port: portOf(address) });
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MAX_MS) });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}

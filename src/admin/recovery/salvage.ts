@@ -1,0 +1,125 @@
+// holdfast salvage: makes the chunk store of a single node open again after tables of it were lost. It shows what is lost, and
+// takes it out when it is told so; what is left is served, and `holdfast fsck` names the objects that have to be uploaded again.
+// The metadata has no such way: objects would be missing, or deleted ones would be back, and nobody could say which.
+import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Corruption } from '../../base/corruption.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { joinHalves } from '../../chunks/disk/join-halves.ts';
+import { formatBytes, formatCount } from '../../cli/format.ts';
+import { lockDataDir, readDataDirShards } from '../../platform/disk/data-dir-lock.ts';
+import { syncFolder } from '../../platform/disk/durable-file.ts';
+import { KvOpenError, openRocksdbKv } from '../../platform/rocksdb/rocksdb-kv.ts';
+import { Manifest, type TableFile } from '../../platform/rocksdb/rocksdb-manifest.ts';
+import { systemClock } from '../../platform/system-clock.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import { refuseNodeFolder } from '../node-folder.ts';
+import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
+
+/** Tables that are there and cannot be opened show one after the other. */
+const TRIES_MAX = 100;
+const LOST_FOLDER = 'chunks.lost';
+
+export interface SalvageOptions {
+  dataDir: string;
+  /** Does it; otherwise it is only shown. */
+  yes?: boolean;
+  print(line: string): void;
+}
+
+/** Gives the exit code: 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
+export async function salvage({ dataDir, yes = false, print }: SalvageOptions): Promise<number> {
+  const folder = resolve(dataDir);
+  if ((await readDataDirShards(folder)) === undefined)
+    throw new Refusal(`${folder} is not the data folder of a single node`);
+  await refuseNodeFolder(folder);
+  const lock = await lockDataDir(folder);
+  try {
+    const chunks = join(folder, CHUNKS_FOLDER);
+    const lost = await findLost(chunks);
+    for (const table of lost) print(describe(table));
+    if (!yes) {
+      if (lost.length > 0) print('Nothing was changed. --yes takes these tables out, for good.');
+      else print('No table is missing. --yes also tries to open all of them.');
+      return lost.length > 0 ? 2 : 0;
+    }
+    await takeOut(folder, lost);
+    const kv = await openWithout(folder, print);
+    try {
+      const { lostCount, regainedCount } = await joinHalves(kv, systemClock);
+      print(
+        `Of ${formatCount(lostCount)} chunks a row was left, without bytes; ${formatCount(regainedCount)} got a new row.`,
+      );
+      print(
+        'Start the server: `holdfast fsck` finds what is lost, and names the objects to be uploaded again.',
+      );
+    } finally {
+      await kv.close();
+    }
+    return 0;
+  } finally {
+    lock.close();
+  }
+}
+
+interface LostTable extends TableFile {
+  why: string;
+}
+
+async function findLost(chunks: string): Promise<LostTable[]> {
+  const lost: LostTable[] = [];
+  for (const table of (await readManifest(chunks)).tables()) {
+    const found = await stat(join(chunks, table.name)).catch(() => undefined);
+    if (found === undefined) lost.push({ ...table, why: 'is missing' });
+    else if (found.size !== table.sizeBytes) lost.push({ ...table, why: `has ${found.size} bytes` });
+  }
+  return lost;
+}
+
+async function readManifest(chunks: string): Promise<Manifest> {
+  try {
+    return await Manifest.read(chunks);
+  } catch (error) {
+    if (!(error instanceof Corruption) && (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new Refusal(`${chunks} cannot be salvaged: ${(error as Error).message}. Restore it from a backup.`);
+  }
+}
+
+function describe({ name, column, sizeBytes, why }: LostTable): string {
+  const what = column === 'default' ? 'bytes of chunks' : 'rows of chunks';
+  return `${name} ${why}: ${formatBytes(sizeBytes)} of ${what}`;
+}
+
+/** What is left of them, and the manifest as it was, stay in a folder beside. */
+async function takeOut(folder: string, lost: readonly TableFile[]): Promise<void> {
+  if (lost.length === 0) return;
+  const chunks = join(folder, CHUNKS_FOLDER);
+  const aside = join(folder, LOST_FOLDER);
+  await mkdir(aside, { recursive: true, mode: 0o700 });
+  const manifest = await readManifest(chunks);
+  await copyFile(manifest.path, join(aside, `MANIFEST-${systemClock.wallMs()}`));
+  await manifest.remove(lost.map(({ number }) => number));
+  for (const { name } of lost)
+    await rename(join(chunks, name), join(aside, name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+  for (const each of [chunks, aside]) await syncFolder(each);
+}
+
+/** Takes out what turns out to be unreadable, too. */
+async function openWithout(folder: string, print: SalvageOptions['print']): Promise<KvPort> {
+  const chunks = join(folder, CHUNKS_FOLDER);
+  for (let tries = 0; ; tries++) {
+    try {
+      return await openRocksdbKv({ folder: chunks, columns: CHUNK_COLUMNS });
+    } catch (error) {
+      if (!(error instanceof KvOpenError)) throw error;
+      const [, digits] = /(\d{6,})\.sst/.exec(error.message) ?? [];
+      const table = (await readManifest(chunks)).tables().find(({ number }) => number === Number(digits));
+      if (table === undefined || tries >= TRIES_MAX)
+        throw new Refusal(`${error.message}. Restore it from a backup.`);
+      print(describe({ ...table, why: 'cannot be opened' }));
+      await takeOut(folder, [table]);
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// What `holdfast cluster status` prints for people; machines ask with --json.
+import { formatBytes, formatCount, formatDuration, formatTable, formatTime } from '../../cli/format.ts';
+import type { VerificationStatus } from '../../ports/shard-calls.ts';
+import { short } from '../operator-tools.ts';
+import type {
+  ClusterStatus,
+  DiskStatus,
+  LeavingNodeStatus,
+  PlacementStatus,
+  RepairStatus,
+  VoterStatus,
+} from './cluster-status.ts';
+
+export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {
+  print(`Cluster ${status.clusterId}`);
+  print('');
+  const members = status.members.map(({ nodeId, role, address, zone, version }) => [
+    ...[short(nodeId), role, address, zone === nodeId ? '' : zone, version],
+  ]);
+  print(formatTable([['NODE', 'ROLE', 'ADDRESS', 'ZONE', 'VERSION'], ...members]));
+  print('');
+  const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters, verification }) => [
+    String(shard),
+    String(epoch),
+    primary === undefined ? '' : short(primary),
+    isOpen ? 'open' : 'not open',
+    voters.map(describeVoter).join(', '),
+    describePass(verification),
+  ]);
+  print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS', 'COMPARED'], ...shards]));
+  print('');
+  printDisks(status, print);
+  if (status.placement !== undefined)
+    for (const line of describePlacement(status.placement, status.shards.length)) print(line);
+  for (const line of describeRepair(status.repair)) print(line);
+  for (const line of leavingSentences(status.leavingNodes)) print(line);
+  print('');
+  if (status.alarms.length === 0) print('No alarms.');
+  for (const alarm of status.alarms) print(`ALARM ${alarm}`);
+}
+
+/** When all of it was last compared. */
+function describePass(verification: VerificationStatus | undefined): string {
+  const { lastPass = null } = verification ?? {};
+  if (lastPass === null) return '';
+  return `${formatTime(lastPass.endedAtMs)}${lastPass.partialCount > 0 ? ' in part' : ''}`;
+}
+
+function describeVoter({ nodeId, state, lag }: VoterStatus): string {
+  const words = [short(nodeId), ...(state === 'live' ? [] : [state]), ...(lag ? [`-${lag}`] : [])];
+  return words.join(' ');
+}
+
+function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => void): void {
+  const isOwed = repair.chunkCount + repair.unansweredCount > 0;
+  if (disks.length === 0) return;
+  const rows = disks.map((disk) => {
+    const { diskId, nodeId, zone, usage, ownedCount, pendingCount } = disk;
+    const {
+      liveBytes = 0,
+      chunkCount = 0,
+      diskFreeBytes = 0,
+      diskTotalBytes = 0,
+      asideCount = 0,
+    } = usage ?? {};
+    const isTold = usage !== undefined;
+    return [
+      ...[short(diskId), short(nodeId), zone === nodeId ? '' : zone, describeState(disk, isOwed)],
+      isTold ? formatBytes(liveBytes) : '',
+      isTold ? formatCount(chunkCount) : '',
+      isTold ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
+      ...[String(ownedCount), pendingCount === 0 ? '' : String(pendingCount)],
+      asideCount === 0 ? '' : formatCount(asideCount),
+    ];
+  });
+  const head = ['DISK', 'NODE', 'ZONE', 'STATE', 'USED', 'CHUNKS', 'FREE', 'OWNS', 'OWNED', 'ASIDE'];
+  print(formatTable([head, ...rows]));
+  print('');
+}
+
+/** With what is left of a drain: how many partitions nobody else has for certain, then what a debt may name it for. */
+function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus, isOwed: boolean): string {
+  if (leave === undefined) return state;
+  const left = ownedCount + pendingCount;
+  const last = isOwed ? 'needed while chunks lack copies' : 'may be removed';
+  return `${state}, ${leave}: ${left === 0 ? last : `${formatCount(left)} partitions left`}`;
+}
+
+function describePlacement(placement: PlacementStatus, shardCount: number): string[] {
+  const { version, copies, partitionCount, pendingCount, auditFrom, audits } = placement;
+  const { leastVersion, doneCount, underWayCount } = audits;
+  const pending =
+    pendingCount === 0
+      ? 'no change is pending'
+      : `${formatCount(pendingCount)} of ${formatCount(partitionCount)} partitions have former owners`;
+  const least = leastVersion === undefined ? '' : `, all by version ${leastVersion} at least`;
+  return [
+    `Placement map ${version}, ${copies} copies: ${pending}.`,
+    `Audits of version ${auditFrom}: ended by ${doneCount} of ${shardCount} shards, ${underWayCount} under way${least}.`,
+  ];
+}
+
+function describeRepair(repair: RepairStatus): string[] {
+  const { debts, chunkCount, chunksPerSecond = 0, leftMs, unansweredCount } = repair;
+  const silent = unansweredCount === 0 ? [] : [`${unansweredCount} shards do not say what they are owed.`];
+  if (chunkCount === 0) return ['No shard that answers is owed copies of chunks.', ...silent];
+  const by = debts.map(({ copies, chunkCount: count }) =>
+    copies === undefined
+      ? `${formatCount(count)} to be looked at`
+      : `${formatCount(count)} with ${copies === 1 ? '1 copy' : `${copies} copies`}`,
+  );
+  const rate =
+    leftMs === undefined
+      ? 'not getting fewer just now'
+      : `${formatCount(Math.round(chunksPerSecond))} fewer each second, ${formatDuration(leftMs)} left`;
+  return [`Chunks that lack copies: ${formatCount(chunkCount)} (${by.join(', ')}); ${rate}.`, ...silent];
+}
+
+/** One of each that is as the operator wants it, and of each that is on the way there. */
+export function leavingSentences(leaving: readonly LeavingNodeStatus[]): string[] {
+  return leaving.flatMap(({ nodeId, leave, isThere, voterCount }) => {
+    const node = `Metadata node ${short(nodeId)}`;
+    if (leave === 'gone')
+      return isThere
+        ? [`${node} was removed and runs: it gets no shards until \`holdfast cluster undrain\`.`]
+        : [];
+    if (voterCount > 0) return [`${node} drains: ${voterCount} shards have a voter there still.`];
+    const last = isThere ? 'it may be stopped and removed' : 'it may be removed';
+    return [`${node} drains: no shard has a voter there, ${last}.`];
+  });
+}
