@@ -6,12 +6,15 @@ import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
+import { createOperatorApi, OPERATOR_PREFIX } from '../src/gateway/operator-api/operator-api.ts';
+import type { OperatorContext } from '../src/gateway/operator-api/operator-context.ts';
 import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
 import { OPERATIONS } from '../src/gateway/s3/registry.ts';
 import { METRICS } from '../src/platform/telemetry/prom-telemetry.ts';
 import { ERRORS, type ErrorSpec } from '../src/types/errors.ts';
 import { FINDINGS, PENDING } from '../src/types/findings.ts';
 import { LIMITS } from '../src/types/limits.ts';
+import type { AccountRecord } from '../src/types/records/rows.ts';
 
 const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
 const code = (text: string) => `\`${text}\``;
@@ -473,4 +476,64 @@ test('docs/workers.md lists the background workers of each form', async () => {
     ...['| Name | Where |\n|---|---|\n', ...scans],
   ];
   await expect(text.join('')).toMatchFileSnapshot(page('workers.md'));
+});
+
+const OPERATOR_HEAD = `# Operator API
+
+What the command line tool calls, below \`${OPERATOR_PREFIX}\` at the S3 address. Only the root account may call it
+([security.md](security.md)). Its requests are signed by AWS Signature Version 4 for the service \`holdfast\`, in any region, so
+that any client that signs can call it. Bodies are JSON objects of 64 KiB at most; fields that are not known are refused.
+
+The server describes all of it, with the fields of bodies and answers, in an OpenAPI 3.1 document:
+
+    curl --aws-sigv4 aws:amz:us-east-1:holdfast --user "$ACCESS_KEY:$SECRET_KEY" \\
+      http://127.0.0.1:9000${OPERATOR_PREFIX}/openapi.json
+
+Errors are \`{"error": {"code", "message", "fields"}, "requestId"}\`; \`fields\` has a message for each field that is wrong. Those
+below are of the call itself; each call also answers those of signatures, ValidationError and SlowDown ([errors.md](errors.md)).
+
+`;
+
+interface OpenApi {
+  paths: Record<string, Record<string, OpenApiCall>>;
+}
+
+interface OpenApiCall {
+  tags: string[];
+  summary: string;
+  requestBody?: { content: Record<string, { schema: { properties: object; required?: string[] } }> };
+  responses: Record<string, { description: string }>;
+}
+
+async function readOpenApi(): Promise<OpenApi> {
+  const body = Buffer.alloc(0);
+  const caller = { account: {} as AccountRecord, accessKey: '', body };
+  const request = { method: 'GET', url: `${OPERATOR_PREFIX}/openapi.json`, body, caller };
+  const answer = await createOperatorApi({} as OperatorContext).answer(request);
+  return JSON.parse(String(answer.body));
+}
+
+/** Names of a body's fields; those that may be absent in brackets. */
+function fieldsOf({ requestBody }: OpenApiCall): string {
+  const { properties = {}, required = [] } = requestBody?.content['application/json']?.schema ?? {};
+  const names = Object.keys(properties).map((name) => (required.includes(name) ? name : `[${name}]`));
+  return names.length === 0 ? '' : code(names.join(', '));
+}
+
+const codesOf = ({ responses }: OpenApiCall) =>
+  Object.values(responses).flatMap(({ description }) => description.match(/^\w+(?=: )/gm) ?? []);
+
+test('docs/operator-api.md lists the calls as the OpenAPI document has them', async () => {
+  const { paths } = await readOpenApi();
+  const calls = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, call]) => ({ name: `${method.toUpperCase()} ${path}`, call })),
+  );
+  const isOfEach = (one: string) => calls.every(({ call }) => codesOf(call).includes(one));
+  const rows = calls.map(({ name, call }) => {
+    const errors = codesOf(call).filter((one) => !isOfEach(one));
+    const shown = code(name.replace(OPERATOR_PREFIX, ''));
+    return `| ${shown} | ${call.summary} | ${fieldsOf(call)} | ${errors.join(', ')} |\n`;
+  });
+  const head = '| Call | What it does | Fields of the body | Errors |\n|---|---|---|---|\n';
+  await expect(OPERATOR_HEAD + head + rows.join('')).toMatchFileSnapshot(page('operator-api.md'));
 });

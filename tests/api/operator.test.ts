@@ -67,6 +67,20 @@ ownServerTest(
   },
 );
 
+test('the API describes itself to whoever may call it', async () => {
+  const path = '/holdfast-admin/v1/openapi.json';
+  const answer = await call({ path });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json']);
+  const { openapi, paths } = answer.json;
+  expect([openapi, Object.keys(paths)]).toEqual(['3.1.0', expect.arrayContaining([path])]);
+  const { properties, required } =
+    paths['/holdfast-admin/v1/status'].get.responses[200].content['application/json'].schema;
+  const { json: status } = await call({ path: '/holdfast-admin/v1/status' });
+  expect(Object.keys(properties)).toEqual(expect.arrayContaining(Object.keys(status)));
+  expect(Object.keys(status)).toEqual(expect.arrayContaining(required));
+  expect(await call({ path, headers: { authorization: '' } })).toMatchObject({ status: 403 });
+});
+
 test('another account is refused', async () => {
   const body = JSON.stringify({
     name: `not the operator ${freshWord()}`,

@@ -8,13 +8,13 @@ import type { JsonError } from '../http/json-errors.ts';
 import { mapOf, named, objectOf, textOf } from '../http/json-schemas.ts';
 import { createJsonService } from '../http/json-service.ts';
 import type { SignedCaller } from '../http/service-route.ts';
-import { accessKeys } from './endpoints/access-keys.ts';
-import { accounts } from './endpoints/accounts.ts';
+import { ACCESS_KEY, accessKeys } from './endpoints/access-keys.ts';
+import { ACCOUNT, accounts } from './endpoints/accounts.ts';
 import { clock } from './endpoints/clock.ts';
-import { compositions } from './endpoints/compositions.ts';
+import { COMPOSITIONS, compositions } from './endpoints/compositions.ts';
 import { fsck } from './endpoints/fsck.ts';
 import { jobs } from './endpoints/jobs.ts';
-import { masterKeys } from './endpoints/master-keys.ts';
+import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
 import { status } from './endpoints/status.ts';
 import type { OperatorContext } from './operator-context.ts';
 
@@ -31,7 +31,7 @@ export function createOperatorApi(
   return createJsonService({
     bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
     async plugin(app) {
-      app.addSchema({ $id: 'Error', ...ERROR });
+      for (const [$id, schema] of Object.entries(NAMED)) app.addSchema({ $id, ...schema });
       await app.register(swagger, DOCUMENT);
       for (const topic of TOPICS) await app.register(topic, { prefix: OPERATOR_PREFIX, context });
       await app.register(openApi, { prefix: OPERATOR_PREFIX });
@@ -45,7 +45,7 @@ async function openApi(app: FastifyInstance): Promise<void> {
     url: '/openapi.json',
     schema: {
       operationId: 'GetOpenApi',
-      summary: 'This document',
+      summary: 'Read the OpenAPI document',
       tags: ['document'],
       response: {
         200: { description: 'An OpenAPI 3.1 document.', type: 'object', additionalProperties: true },
@@ -66,6 +66,15 @@ const ERROR = objectOf<JsonError>({
   }),
   requestId: textOf('As in the header x-amz-request-id, and in the log of the server.'),
 });
+
+/** What several answers share. All are added here: a plugin with schemas of its own would compile with an ajv of its own. */
+const NAMED = {
+  Error: ERROR,
+  Account: ACCOUNT,
+  AccessKey: ACCESS_KEY,
+  KeyRotation: KEY_ROTATION,
+  Compositions: COMPOSITIONS,
+};
 
 const DOCUMENT: FastifyDynamicSwaggerOptions = {
   openapi: {

@@ -54,7 +54,7 @@ const KEY_PARAMETERS = {
 };
 
 const KEY_FIELDS = { accessKey: textOf(), state: STATE, createdAt: textOf('ISO 8601.') };
-const KEY = objectOf<ReturnType<typeof keyJson>>(KEY_FIELDS);
+export const ACCESS_KEY = objectOf<ReturnType<typeof keyJson>>(KEY_FIELDS);
 const CREATED = objectOf<ReturnType<typeof keyJson> & { secretKey: string; isRoot: boolean }>({
   ...KEY_FIELDS,
   secretKey: textOf('Told now, and never again.'),
@@ -73,7 +73,6 @@ export async function accessKeys(
   { context }: { context: OperatorContext },
 ): Promise<void> {
   const { accounts } = context;
-  app.addSchema({ $id: 'AccessKey', ...KEY });
   app.post<OfAccount & { Body: GivenKey }>(
     '/accounts/:account/keys',
     {

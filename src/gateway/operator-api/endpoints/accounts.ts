@@ -60,7 +60,7 @@ const ACCOUNT_FIELDS = {
 };
 const ACCESS_KEYS = listOf(textOf());
 
-const ACCOUNT = objectOf<ReturnType<typeof withKeys>>({
+export const ACCOUNT = objectOf<ReturnType<typeof withKeys>>({
   ...ACCOUNT_FIELDS,
   accessKey: { type: ['string', 'null'], description: 'The first of its access keys.' },
   accessKeys: ACCESS_KEYS,
@@ -100,7 +100,6 @@ export async function accounts(
   app: FastifyInstance,
   { context }: { context: OperatorContext },
 ): Promise<void> {
-  app.addSchema({ $id: 'Account', ...ACCOUNT });
   app.post<{ Body: NewAccount }>(
     '/accounts',
     {

@@ -8,7 +8,7 @@ import type { OperatorContext } from '../operator-context.ts';
 const SHARD = { type: 'string', pattern: '^\\d{1,5}$', description: 'Number of a shard.' };
 const BLOB = { type: 'string', pattern: '^[0-9a-f]{32}$', description: 'Id of a blob.' };
 
-const REPORT = objectOf<ComposedReport>({
+export const COMPOSITIONS = objectOf<ComposedReport>({
   buckets: listOf(
     objectOf<ComposedReport['buckets'][number]>({
       bucketId: textOf(),
@@ -34,7 +34,6 @@ export async function compositions(
     response: { 200: { description: 'A page.', ...named('Compositions') } },
   };
   const config = { errors: ['NoSuchEntity'], absent: 'There is no such page.' } as const;
-  app.addSchema({ $id: 'Compositions', ...REPORT });
   app.get<{ Params: { shard: string } }>(
     '/composed/:shard',
     {

@@ -23,7 +23,6 @@ export async function masterKeys(
   const { rotation, wakeRotation } = context;
   const tags = ['master keys'];
   const progress = { description: 'How the rotation stands.', ...named('KeyRotation') };
-  app.addSchema({ $id: 'KeyRotation', ...KEY_ROTATION });
   app.get(
     '/keys',
     {
@@ -45,7 +44,7 @@ export async function masterKeys(
         tags,
         response: { 202: progress },
       },
-      config: { errors: ['OperationAborted'] },
+      config: { errors: ['OperationAborted', 'NotImplemented'] },
     },
     async (_request, reply) => {
       await rotation.begin();

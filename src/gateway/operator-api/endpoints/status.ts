@@ -1,9 +1,8 @@
 // How the server is doing, for `holdfast status`.
 import type { FastifyInstance } from 'fastify';
-import { listOf, numberOf, objectOf, optional, textOf } from '../../http/json-schemas.ts';
+import { listOf, named, numberOf, objectOf, optional, textOf } from '../../http/json-schemas.ts';
 import type { OperatorContext } from '../operator-context.ts';
 import type { StatusReport } from '../status-report.ts';
-import { KEY_ROTATION } from './master-keys.ts';
 
 const REPORT = objectOf<StatusReport>({
   version: textOf(),
@@ -29,7 +28,7 @@ const REPORT = objectOf<StatusReport>({
   ),
   alarms: optional(listOf(textOf(), 'Of a single node: what is wrong, in sentences. Empty: nothing is.')),
   clockJumpMs: numberOf('How far the clock has jumped at a start, and waits for its acceptance; else 0.'),
-  keys: KEY_ROTATION,
+  keys: named('KeyRotation'),
   lastErrors: listOf(
     objectOf<StatusReport['lastErrors'][number]>({
       at: textOf('When it came last, ISO 8601.'),
