@@ -1,7 +1,6 @@
 // What probes and scrapers ask for: health and metrics, for anybody who reaches the server.
 import { AppError } from '../../types/errors.ts';
-import { renderJsonError } from './json-errors.ts';
-import { anybody } from './serve-route.ts';
+import { anybody, renderJsonError } from './serve-route.ts';
 import { JSON_TYPE, type RouteAnswer, type Service } from './service-route.ts';
 import { takePlaces } from './shedding.ts';
 

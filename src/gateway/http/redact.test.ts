@@ -5,8 +5,8 @@ import { expectLinear } from '../../../tests/support/properties.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { errorXml } from '../s3/xml/error-xml.ts';
-import { renderJsonError } from './json-errors.ts';
 import { redact, redactError } from './redact.ts';
+import { renderJsonError } from './serve-route.ts';
 
 const MARK = 'bWFya2VyIG9mIGEgc2VjcmV0';
 const NAMES = [

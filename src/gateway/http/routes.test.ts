@@ -2,10 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { AppError } from '../../types/errors.ts';
-import { renderJsonError } from './json-errors.ts';
 import { createJsonService } from './json-service.ts';
 import { ROUTES } from './routes.ts';
-import { anybody, serviceRow } from './serve-route.ts';
+import { anybody, renderJsonError, serviceRow } from './serve-route.ts';
 import {
   type AuthenticationPolicy,
   findRoute,

@@ -3,9 +3,10 @@
 import { AppError } from '../../types/errors.ts';
 import { sendAnswer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
-import { redact, redactOptional } from './redact.ts';
+import { redact, redactError, redactOptional } from './redact.ts';
 import {
   type AuthenticationPolicy,
+  JSON_TYPE,
   pathOf,
   type RequestRecord,
   type RouteAnswer,
@@ -17,6 +18,24 @@ import {
 
 /** Anybody may ask, and is not asked who it is. */
 export const anybody: AuthenticationPolicy<undefined> = { name: 'none', authenticate: async () => undefined };
+
+/** The body of an error: `fields` has a message for each field of the request that is wrong, and details of others. */
+export interface JsonError {
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly fields: Readonly<Record<string, string | number>>;
+  };
+  readonly requestId: string;
+}
+
+/** How a service that has no form of its own says an error. */
+export function renderJsonError(error: AppError, requestId: string): RouteAnswer {
+  const { code, status, headers } = error;
+  const { message, fields } = redactError(error);
+  const json: JsonError = { error: { code, message, fields }, requestId };
+  return { status, contentType: JSON_TYPE, body: JSON.stringify(json), headers };
+}
 
 /** The row of a service. */
 export function serviceRow<Caller>(name: string, rules: RouteRules, service: Service<Caller>): ServiceRoute {

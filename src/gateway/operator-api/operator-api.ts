@@ -4,9 +4,9 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { ERRORS, type ErrorCode } from '../../types/errors.ts';
-import type { JsonError } from '../http/json-errors.ts';
 import { mapOf, named, objectOf, textOf } from '../http/json-schemas.ts';
 import { createJsonService } from '../http/json-service.ts';
+import type { JsonError } from '../http/serve-route.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 import { ACCESS_KEY, accessKeys } from './endpoints/access-keys.ts';
 import { ACCOUNT, accounts } from './endpoints/accounts.ts';

@@ -1,8 +1,7 @@
 // The operator API as a service of the gateway: who may call it, and how its requests are logged and its errors told.
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { renderJsonError } from '../http/json-errors.ts';
-import { anybody } from '../http/serve-route.ts';
+import { anybody, renderJsonError } from '../http/serve-route.ts';
 import type { Service, SignedCaller } from '../http/service-route.ts';
 import { signedCaller } from '../http/signed-caller.ts';
 import { OPERATOR_BODY_BYTES_MAX } from './operator-api.ts';
