@@ -11,7 +11,8 @@ import {
   type Transport,
   testOver,
 } from '../support/clients.ts';
-import { changeTree, compareTrees, fullTreeMiB, listFiles, writeTree } from '../support/tree.ts';
+import { fullTreeMiB } from '../support/full-tree.ts';
+import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
 interface Run {
   name: 'of today' | 'of Debian';

@@ -5,7 +5,8 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
-import { changeTree, compareTrees, fullTreeMiB, listFiles, writeTree } from '../support/tree.ts';
+import { fullTreeMiB } from '../support/full-tree.ts';
+import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
 const RUNS: { transport: Transport; sizeMiB: number; listVersion: string }[] = [
   { transport: 'https', sizeMiB: fullTreeMiB(), listVersion: '2' },

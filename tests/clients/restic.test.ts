@@ -3,7 +3,8 @@
 // By hand, with a tree of 1 GiB: HOLDFAST_TEST_TREE_MIB=1024 npm test -- tests/clients/restic.test.ts
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
-import { changeTree, compareTrees, fullTreeMiB, hashTree, writeTree } from '../support/tree.ts';
+import { fullTreeMiB } from '../support/full-tree.ts';
+import { changeTree, compareTrees, hashTree, writeTree } from '../support/tree.ts';
 
 const RUNS: { transport: Transport; sizeMiB: number }[] = [
   { transport: 'http', sizeMiB: fullTreeMiB() },

@@ -15,13 +15,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
-import { amountOf } from './long-form.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
-const FULL_TREE_MIB = 200;
+export const FULL_TREE_MIB = 200;
 /** Has every size around a bound, and files of two and of three parts. */
-const MIDDLE_TREE_MIB = 80;
+export const MIDDLE_TREE_MIB = 80;
 /** Every file of a fresh tree is dated within the year after this, to the millisecond. */
 const EPOCH_MS = Date.UTC(2024, 0, 1);
 const YEAR_MS = 365 * 24 * 3600 * 1000;
@@ -31,12 +30,6 @@ export interface TreeOptions {
   seed: string;
   /** Bytes of all files together, at least. 200 and more is the full tree: 2,000 files and all large ones; 80 lacks the largest. */
   sizeMiB: number;
-}
-
-/** HOLDFAST_TEST_TREE_MIB=1024 makes the tree as large as a real backup, less a quick one. */
-export function fullTreeMiB(): number {
-  const byHand = process.env.HOLDFAST_TEST_TREE_MIB;
-  return amountOf({ short: MIDDLE_TREE_MIB, long: FULL_TREE_MIB, byHand });
 }
 
 /** Around the default inline bound, chunk size, part size and multipart threshold of the clients. */
