@@ -1,9 +1,11 @@
-// What a caller may do. Default deny: nothing is allowed that no rule here allows. Rules of this stage: an account owns
-// its buckets wholly, and may make and list buckets of its own. ACLs and policies come as further rules.
+// What a caller may do. Default deny: nothing is allowed that no rule allows, and what one rule denies no other allows. Each
+// question is one pair of an action and a resource, and its answer says which rule decided. Rules of this stage: an account
+// owns its buckets wholly, and may make and list buckets of its own. Policies and ACLs come as further rules.
 import { assert } from '../base/assert.ts';
 import type { AccountId } from '../types/names.ts';
 import type { PolicyAction } from '../types/policy/actions.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
+import type { Tag } from '../types/tags.ts';
 
 /**
  * How a pair is judged where it is not enough that the action is allowed on a resource of the request's bucket.
@@ -12,13 +14,74 @@ import type { BucketRecord } from '../types/records/rows.ts';
  */
 export type AccessRule = 'not-denied' | 'owner' | 'new-bucket';
 
+export type AccessPair = readonly [action: string, resource: string, rule?: AccessRule];
+
+/** Who asks. Undefined: anonymous. */
+export type Principal = { accountId: AccountId } | undefined;
+
+/** What is known of the request that asks. Each is found out when a rule looks at it first. */
+export interface RequestFacts {
+  /** Of the client, as far as proxies can be believed. */
+  readonly remoteAddress: string;
+  readonly isTls: boolean;
+  /** Wall clock, ms since epoch. */
+  readonly nowMs: number;
+  /** By its name in lower case. */
+  header(name: string): string | undefined;
+  parameter(name: string): string | undefined;
+  /** Of the object that the resource names, as it is stored; empty where there is none. Reads metadata. */
+  objectTags(): Promise<readonly Tag[]>;
+}
+
+/** One pair, with all that a rule may look at. */
+export interface Question {
+  readonly principal: Principal;
+  readonly action: string;
+  readonly resource: string;
+  /** The bucket that the resource is in or is; undefined where there is none yet. */
+  readonly bucket: BucketRecord | undefined;
+  readonly facts: RequestFacts;
+}
+
+type Verdict = 'allow' | 'deny' | undefined;
+
+export interface Rule {
+  /** As logs and explanations name it. */
+  readonly name: string;
+  /** undefined: it says nothing of this. A promise only where it has looked at what must be read. */
+  judge(question: Question): Verdict | Promise<Verdict>;
+  /**
+   * Whether it may allow the action on some key of the bucket, before the key is known. Never false where `judge` would allow
+   * one.
+   */
+  mayAllow(question: Omit<Question, 'resource' | 'facts'>): boolean;
+}
+
+/** `rule`: who denied or allowed; absent where no rule allowed. */
+export type Decision =
+  | { readonly isAllowed: true; readonly rule: string }
+  | { readonly isAllowed: false; readonly isExplicit: boolean; readonly rule?: string };
+
 export interface AccessRequest {
-  /** Undefined: anonymous. */
-  accountId: AccountId | undefined;
-  /** An action and the ARN that it acts on. */
-  pairs: readonly (readonly [action: string, resource: string, rule?: AccessRule])[];
-  /** The bucket that the resources are in or are; undefined where there is none yet. */
-  bucket: BucketRecord | undefined;
+  readonly principal: Principal;
+  readonly pairs: readonly AccessPair[];
+  readonly bucket: BucketRecord | undefined;
+  readonly facts: RequestFacts;
+  /** Is told of the first pair that is refused, and what refused it. */
+  onRefused?(pair: AccessPair, decision: Decision): void;
+}
+
+export interface Authorizer {
+  /** The answer for one pair. */
+  decide(question: Question): Promise<Decision>;
+  /** True only if every pair is allowed, by its rule. A request of no pair needs no right, and asks for none here. */
+  isAllowed(request: AccessRequest): Promise<boolean>;
+  /** False only if no rule may allow one of the actions on any key of the bucket. */
+  isSomeAllowed(request: {
+    principal: Principal;
+    actions: readonly PolicyAction[];
+    bucket: BucketRecord;
+  }): boolean;
 }
 
 const OWN_ACCOUNT_ACTIONS: ReadonlySet<string> = new Set<PolicyAction>([
@@ -26,37 +89,72 @@ const OWN_ACCOUNT_ACTIONS: ReadonlySet<string> = new Set<PolicyAction>([
   's3:ListAllMyBuckets',
 ]);
 
-/** True only if every pair is allowed. A request of no pair needs no right, and asks for none here. */
-export function isAllowed(request: AccessRequest): boolean {
-  const { accountId, pairs, bucket } = request;
-  for (const [action, resource, rule] of pairs) {
-    if (accountId === undefined) return false;
-    // Nothing denies what is not asked to be allowed: no rule of this stage denies.
-    if (rule === 'not-denied') continue;
-    if (bucket === undefined || rule === 'new-bucket') {
-      if (!OWN_ACCOUNT_ACTIONS.has(action)) return false;
-      continue;
+/** An account may do everything with its buckets and all that is in them. */
+const bucketOwner: Rule = {
+  name: 'bucket-owner',
+  judge: ({ principal, bucket }) => (isOwn(principal, bucket) ? 'allow' : undefined),
+  mayAllow: ({ principal, bucket }) => isOwn(principal, bucket),
+};
+
+/** An account may make buckets, and list those that it has. */
+const ownAccount: Rule = {
+  name: 'own-account',
+  judge: ({ principal, action, bucket }) =>
+    principal !== undefined && bucket === undefined && OWN_ACCOUNT_ACTIONS.has(action) ? 'allow' : undefined,
+  mayAllow: () => false,
+};
+
+export const RULES: readonly Rule[] = [bucketOwner, ownAccount];
+
+export function createAuthorizer(rules: readonly Rule[] = RULES): Authorizer {
+  async function decide(question: Question): Promise<Decision> {
+    let allowedBy: string | undefined;
+    for (const { name, judge } of rules) {
+      const judged = judge(question);
+      const verdict = judged instanceof Promise ? await judged : judged;
+      if (verdict === 'deny') return { isAllowed: false, isExplicit: true, rule: name };
+      if (verdict === 'allow') allowedBy ??= name;
     }
-    assert(isWithin(resource, bucket), `${action} is asked of the bucket that it acts on`);
-    // The rule `owner`, and for now all there is: the owner may do everything.
-    if (bucket.owner !== accountId) return false;
+    return allowedBy === undefined
+      ? { isAllowed: false, isExplicit: false }
+      : { isAllowed: true, rule: allowedBy };
   }
-  return true;
+
+  return {
+    decide,
+    async isAllowed({ principal, pairs, bucket, facts, onRefused }) {
+      for (const pair of pairs) {
+        const [action, resource, rule] = pair;
+        const of = rule === 'new-bucket' ? undefined : bucket;
+        assert(
+          of === undefined || isWithin(resource, of),
+          `${action} is asked of the bucket that it acts on`,
+        );
+        const decision = await decide({ principal, action, resource, bucket: of, facts });
+        if (isMet(rule, decision, { principal, bucket })) continue;
+        onRefused?.(pair, decision);
+        return false;
+      }
+      return true;
+    },
+    isSomeAllowed: ({ principal, actions, bucket }) =>
+      actions.some((action) => rules.some(({ mayAllow }) => mayAllow({ principal, action, bucket }))),
+  };
 }
 
-/**
- * False only if `isAllowed` would allow this caller none of the actions on any key of the bucket: what can be said
- * before the keys are known.
- */
-export function isSomeAllowed(request: {
-  /** Undefined: anonymous. */
-  accountId: AccountId | undefined;
-  actions: readonly PolicyAction[];
-  bucket: BucketRecord;
-}): boolean {
-  const { accountId, actions, bucket } = request;
-  // The owner may do everything, and nobody else anything.
-  return accountId === bucket.owner && actions.length > 0;
+function isMet(
+  rule: AccessRule | undefined,
+  decision: Decision,
+  { principal, bucket }: Pick<Question, 'principal' | 'bucket'>,
+): boolean {
+  const isDenied = !decision.isAllowed && decision.isExplicit;
+  if (rule === 'not-denied') return principal !== undefined && !isDenied;
+  if (rule === 'owner') return isOwn(principal, bucket) && !isDenied;
+  return decision.isAllowed;
+}
+
+function isOwn(principal: Principal, bucket: BucketRecord | undefined): boolean {
+  return principal !== undefined && bucket?.owner === principal.accountId;
 }
 
 function isWithin(resource: string, bucket: BucketRecord): boolean {

@@ -45,6 +45,8 @@ export interface AccessRecord {
   objectSizeBytes?: number;
   status: number;
   errorCode?: string;
+  /** The pair that was refused last, and by which rule: for the operator, who finds it by the request's id. */
+  refusedAccess?: { action: string; resource: string; rule: string };
   /** What there was too much of for it to be done, where its operation found that. */
   shedFor?: 'kept';
   /** Bytes of bodies, on the wire. */
@@ -131,6 +133,7 @@ function logFields(record: AccessRecord): object {
     key: redactOptional(record.key),
     status: record.status,
     errorCode: record.errorCode,
+    ...refusalFields(record),
     isAborted: record.isAborted || undefined,
     receivedBytes: record.receivedBytes,
     sentBytes: record.sentBytes,
@@ -140,6 +143,13 @@ function logFields(record: AccessRecord): object {
     remoteAddress: record.remoteAddress,
     userAgent: record.userAgent,
   };
+}
+
+/** What was asked of the rules, and which of them refused: told to the operator alone. */
+function refusalFields({ errorCode, refusedAccess }: AccessRecord): object {
+  if (errorCode !== 'AccessDenied' || refusedAccess === undefined) return {};
+  const { action, resource, rule } = refusedAccess;
+  return { refusedAction: action, refusedResource: redactOptional(resource), refusedBy: rule };
 }
 
 /** Microseconds are all that the clock gives. */

@@ -1,13 +1,14 @@
 // Everything a handler can reach: its arguments are the whole truth, nothing hides in hooks or globals.
 
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
+import type { AccessPair } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { BucketClaim } from '../../ports/metadata.ts';
 import type { ConfigsOfBucket } from '../../types/bucket-config.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
-import type { AccessPair, Caller } from './caller.ts';
+import type { Caller } from './caller.ts';
 
 /** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
 export interface ResolvedBucket {
@@ -38,7 +39,7 @@ export interface OperationContext {
   /** The bucket has gone: whoever asks for its name next is told what is there now. */
   forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
-  authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): boolean;
+  authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
   /** Whether the bucket's owner is the one that a request expects, by account id or canonical id. */
   isOwner(expected: string, bucket: ResolvedBucket): Promise<boolean>;
   /** Owner elements: canonical id and display name. */

@@ -1,12 +1,13 @@
 // One row per S3 operation: everything the service knows of it (style 3). Routes, 501 answers, authorisation, log
 // name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
+
 import type { Readable } from 'node:stream';
 import type { Steps } from '../../base/async/steps.ts';
+import type { AccessPair } from '../../policy/authorize.ts';
 import type { AppError, ErrorCode } from '../../types/errors.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
-import type { AccessPair } from './caller.ts';
 import type { OperationContext } from './context.ts';
 import type { RequestBody } from './request/request-body.ts';
 

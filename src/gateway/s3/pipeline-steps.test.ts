@@ -1,13 +1,15 @@
 // What a request is judged by: what its row asks for, of the bucket as it is, and again when that turns out to have changed.
+
 import { beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../base/assert.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
+import { type AccessPair, createAuthorizer, type RequestFacts } from '../../policy/authorize.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
-import type { AccessPair, Caller } from './caller.ts';
+import type { Caller } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
 import { defineOperation } from './operation.ts';
 import { authorise, type Identity, runOperation, type S3Dependencies } from './pipeline-steps.ts';
@@ -63,16 +65,22 @@ const metadata: Pick<MetadataPort, 'query'> = {
     return { kind: 'done', value: {}, timeMs: 0 } as never;
   },
 };
-const deps = { metadata, buckets: { read: async () => present } } as unknown as S3Dependencies;
+const deps = {
+  authorizer: createAuthorizer(),
+  metadata,
+  buckets: { read: async () => present },
+} as unknown as S3Dependencies;
 
 /** From step 7 on, with a bucket that is only known from before. `text`: of the document. */
 async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise<string> {
   const identity = { caller, form: { kind: 'plain' } } as Identity;
   const found = { bucket, isCached: true };
-  const parts = { row, input: {} as never, headers: {}, identity, found };
+  const record = {} as AccessRecord;
+  const facts = {} as RequestFacts;
+  const parts = { row, input: {} as never, headers: {}, identity, found, facts, record };
   try {
     const granted = await authorise(deps, parts);
-    const rest = { record: {} as AccessRecord, exchange: {} as Exchange, isVirtualHost: false };
+    const rest = { exchange: {} as Exchange, isVirtualHost: false };
     const document = finishAtOnce(
       must(row.parseDocument, 'it takes one')(Buffer.from(text), parts.input),
     ) as never;

@@ -1,6 +1,7 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
 import { finishAtOnce } from '../../base/async/steps.ts';
+import type { AccessPair, RequestFacts } from '../../policy/authorize.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -13,7 +14,6 @@ import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
 import type { RequestIds } from '../http/request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
-import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
 import type { Matcher } from './matcher.ts';
 import type { Operation, OperationRequest, OperationResult } from './operation.ts';
@@ -208,6 +208,8 @@ interface Judged {
   headers: Headers;
   identity: Identity;
   found: FoundBucket;
+  facts: RequestFacts;
+  record: AccessRecord;
   /** Once it is read: what it names is judged, too. */
   document?: never;
 }
@@ -238,17 +240,20 @@ async function isGranted(
     row: Operation;
     headers: Headers;
     identity: Identity;
+    facts: RequestFacts;
+    record: AccessRecord;
     pairs: readonly AccessPair[];
     bucket: ResolvedBucket | undefined;
   },
 ): Promise<boolean> {
-  const { row, headers, identity, pairs, bucket } = parts;
+  const { row, headers, identity, facts, record, pairs, bucket } = parts;
   const expected = headers['x-amz-expected-bucket-owner'];
   if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
     return false;
   const { caller } = identity;
-  if (row.keyActions !== undefined && !mayDoSome(caller, row.keyActions, bucket)) return false;
-  return mayDo(caller, pairs, bucket);
+  if (row.keyActions !== undefined && !mayDoSome(deps, { caller, actions: row.keyActions, bucket }))
+    return false;
+  return mayDo(deps, { caller, pairs, bucket, facts, record });
 }
 
 // ---- 8 ----
@@ -311,12 +316,12 @@ export async function runOperation(
   deps: S3Dependencies,
   parts: Judged & Surrounding & { document: never; granted: Granted },
 ): Promise<OperationResult> {
-  const { row, input, document, identity, record, exchange, isVirtualHost } = parts;
+  const { row, input, document, identity, facts, record, exchange, isVirtualHost } = parts;
   let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
-    const context = createContext(deps, { ...granted, caller, record, exchange, isVirtualHost });
+    const context = createContext(deps, { ...granted, caller, facts, record, exchange, isVirtualHost });
     try {
       return await row.run(context, input, document);
     } catch (error) {

@@ -16,6 +16,7 @@ import {
   takeDocument,
 } from './pipeline-steps.ts';
 import { checkNames } from './request/target.ts';
+import { createRequestFacts } from './request-facts.ts';
 import { sendResult } from './respond.ts';
 
 /** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
@@ -42,10 +43,11 @@ export async function serveS3(
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
     // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
-    const granted = await authorise(deps, { row, input, headers, identity, found });
+    const facts = createRequestFacts(deps, { exchange, headers, target, bucket: found?.bucket });
+    const granted = await authorise(deps, { row, input, headers, identity, found, facts, record });
     // 8 Run, with the document of an operation that takes one.
     const surrounding = { record, exchange, isVirtualHost: bucketLabel !== undefined };
-    const judged = { row, input, headers, identity, found, granted, ...surrounding };
+    const judged = { row, input, headers, identity, found, facts, granted, ...surrounding };
     const document = await takeDocument(deps, judged);
     const result = await runOperation(deps, { ...judged, document });
     // 9 Respond.

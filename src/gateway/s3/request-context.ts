@@ -4,7 +4,7 @@ import { must } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
-import { isAllowed, isSomeAllowed } from '../../policy/authorize.ts';
+import type { AccessPair, Authorizer, Principal, RequestFacts } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { AppError } from '../../types/errors.ts';
@@ -13,7 +13,7 @@ import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
-import type { AccessPair, Caller } from './caller.ts';
+import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { reauthorise } from './reauthorise.ts';
 
@@ -21,6 +21,7 @@ export interface ContextDependencies {
   metadata: MetadataPort;
   buckets: BucketCache;
   identities: Identities;
+  authorizer: Authorizer;
   objects: ObjectStore;
   clock: ClockPort;
   random: RandomPort;
@@ -33,6 +34,7 @@ export interface ContextDependencies {
 export interface ContextParts {
   caller: Caller;
   bucket: ResolvedBucket | undefined;
+  facts: RequestFacts;
   record: AccessRecord;
   exchange: Exchange;
   /** The host names the bucket. */
@@ -41,23 +43,39 @@ export interface ContextParts {
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
 }
 
+/** Whether every pair is allowed. What refuses the first one stands in the request's record. */
 export function mayDo(
-  caller: Caller,
-  pairs: readonly AccessPair[],
-  bucket: ResolvedBucket | undefined,
-): boolean {
-  const accountId = caller.kind === 'account' ? caller.account.accountId : undefined;
-  return isAllowed({ accountId, pairs, bucket: bucket?.record });
+  { authorizer }: Pick<ContextDependencies, 'authorizer'>,
+  asked: {
+    caller: Caller;
+    pairs: readonly AccessPair[];
+    bucket: ResolvedBucket | undefined;
+    facts: RequestFacts;
+    record: AccessRecord;
+  },
+): Promise<boolean> {
+  const { caller, pairs, bucket, facts, record } = asked;
+  return authorizer.isAllowed({
+    ...{ principal: principalOf(caller), pairs, bucket: bucket?.record, facts },
+    onRefused([action, resource], decision) {
+      const rule = decision.rule ?? 'no rule allows it';
+      record.refusedAccess = { action, resource, rule };
+    },
+  });
 }
 
 /** False where no key of the bucket allows the caller any of these actions. */
 export function mayDoSome(
-  caller: Caller,
-  actions: readonly PolicyAction[],
-  bucket: ResolvedBucket | undefined,
+  { authorizer }: Pick<ContextDependencies, 'authorizer'>,
+  asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
 ): boolean {
-  const accountId = caller.kind === 'account' ? caller.account.accountId : undefined;
-  return isSomeAllowed({ accountId, actions, bucket: must(bucket, 'keys are in a bucket').record });
+  const { caller, actions } = asked;
+  const { record: bucket } = must(asked.bucket, 'keys are in a bucket');
+  return authorizer.isSomeAllowed({ principal: principalOf(caller), actions, bucket });
+}
+
+function principalOf(caller: Caller): Principal {
+  return caller.kind === 'account' ? { accountId: caller.account.accountId } : undefined;
 }
 
 /** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
@@ -72,13 +90,14 @@ export async function isOwner(
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { caller, record, exchange } = parts;
+  const { caller, facts, record, exchange } = parts;
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
-      if (!mayDo(caller, parts.pairsOf(bucket), bucket)) throw new AppError('AccessDenied');
+      const pairs = parts.pairsOf(bucket);
+      if (!(await mayDo(deps, { caller, pairs, bucket, facts, record }))) throw new AppError('AccessDenied');
       ownBucket = bucket;
     }
     // A copy's source, which may be the same bucket.
@@ -107,7 +126,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return () => other.present;
     },
     forgetBucket: (name) => deps.buckets.forget(name),
-    authorize: (pairs, bucket) => mayDo(caller, pairs, bucket),
+    authorize: (pairs, bucket) => mayDo(deps, { caller, pairs, bucket, facts, record }),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);

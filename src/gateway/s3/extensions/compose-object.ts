@@ -1,15 +1,16 @@
 // PUT ?compose: an object of the data of others, in the same bucket (service 4.2). The story goes on in
 // objects/compose-object.ts.
+
 import { must } from '../../../base/assert.ts';
 import { composedAnswer } from '../../../objects/composed-answer.ts';
 import type { CopyFrom, Written } from '../../../objects/object-store.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { ComposedVersion } from '../../../ports/compose-calls.ts';
 import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import { checkWriteConditions } from '../../../types/preconditions.ts';
 import type { VersionRecord } from '../../../types/version.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationContext } from '../context.ts';
 import { findComponents } from '../objects/find-version.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';

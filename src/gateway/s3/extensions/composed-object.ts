@@ -1,10 +1,10 @@
 // What ComposeObject and AppendObject have in common on the wire: whose keys they refuse, whom they ask, what they answer.
 
 import type { Written } from '../../../objects/object-store.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
 import { writesNullVersion } from '../../../types/versioning.ts';
-import type { AccessPair } from '../caller.ts';
 import { shownVersionId } from '../objects/find-version.ts';
 import { invalidArgument } from '../request/arguments.ts';
 import { addChecksum } from '../request/checksum-headers.ts';

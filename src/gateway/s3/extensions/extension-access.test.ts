@@ -1,9 +1,10 @@
 // Which rights the extensions ask for, and of what: data of the registry's rows (service 4.1, 4.2, 4.5; extensions 2).
+
 import { expect, test } from 'vitest';
 import { finishAtOnce } from '../../../base/async/steps.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { AccountId, BucketId, BucketName, ObjectKey } from '../../../types/names.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationRequest } from '../operation.ts';
 import { OPERATIONS } from '../registry.ts';
 import type { RequestBody } from '../request/request-body.ts';

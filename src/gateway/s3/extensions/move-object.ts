@@ -1,12 +1,12 @@
 // MOVE of an object, or of all whose keys begin with a prefix (service 2.6, 4.2; extensions 2.1): every version and
 // delete marker of a key bears another one from one commit on, and no data is touched.
 
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
 import { AppError } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
 import { TooMuchKept } from '../../../types/too-much-kept.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';

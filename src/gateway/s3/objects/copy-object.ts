@@ -104,7 +104,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
   };
   requireFit(source.found.version);
   requireChange(context, input, source);
-  if (tags === undefined) requireTaggingAccess(context, input, source);
+  if (tags === undefined) await requireTaggingAccess(context, input, source);
   const { versionId } = source;
   const written = await context.objects.copyObject({
     calls: context.metadata,

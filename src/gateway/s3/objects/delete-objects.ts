@@ -53,15 +53,20 @@ async function deleteEntries(
   entries: readonly DeleteEntry[],
 ): Promise<EntryResult[]> {
   const items: DeleteItem[] = [];
-  const results = entries.map((entry): EntryResult | undefined => {
+  const judge = async (entry: DeleteEntry): Promise<EntryResult | undefined> => {
     if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
     const { kind: _kind, ...item } = entry;
     const action = item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-    const isAllowed = context.authorize([[action, objectArn({ bucket, key: item.key })]], context.bucket());
+    const isAllowed = await context.authorize(
+      [[action, objectArn({ bucket, key: item.key })]],
+      context.bucket(),
+    );
     if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
     items.push(item);
     return undefined;
-  });
+  };
+  const results: (EntryResult | undefined)[] = [];
+  for (const entry of entries) results.push(await judge(entry));
   const committed = items.length === 0 ? [] : await commit(context, items);
   let next = 0;
   return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));

@@ -56,17 +56,17 @@ export async function findVersion(
   const bucket = context.bucket();
   const result = await queryVersion(context, bucket, query);
   if (result.kind === 'found') return result;
-  throw absentVersion(context, query, result);
+  throw await absentVersion(context, query, result);
 }
 
 /** What a request is told that asks for a version which is not there, or has no data. */
-export function absentVersion(
+export async function absentVersion(
   context: OperationContext,
   address: VersionAddress,
   absence: VersionAbsence,
-): AppError {
+): Promise<AppError> {
   const bucket = context.bucket();
-  if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
+  if (!(await context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket))) {
     return new AppError('AccessDenied');
   }
   const fields = { Key: address.key };
@@ -115,7 +115,7 @@ export async function findComponents(
     for (const result of value.found) {
       const address = must(addresses[found.length], 'no more than were asked for');
       const asked = { address, called: 'The component of a composition' };
-      found.push(requireSource(context, context.bucket(), asked, result));
+      found.push(await requireSource(context, context.bucket(), asked, result));
     }
   }
   return found;
@@ -130,19 +130,19 @@ async function findSource(
   return requireSource(context, bucketNow(), { address, called }, result);
 }
 
-function requireSource(
+async function requireSource(
   context: OperationContext,
   bucket: ResolvedBucket,
   { address, called }: { address: VersionAddress; called: string },
   result: ResultOf<'get-version'>,
-): FoundVersion {
+): Promise<FoundVersion> {
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {
       message: `${called} may not specifically refer to a delete marker by version id.`,
     });
   }
-  if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
+  if (!(await context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket))) {
     throw new AppError('AccessDenied');
   }
   if (result.kind === 'no-such-version') {

@@ -1,12 +1,13 @@
 // What GET and HEAD of an object have in common: find the version, judge the conditions, choose the bytes, and say all
 // that the answer's head says. GET then opens the bytes; HEAD is done.
+
 import { httpDate } from '../../../base/text/http-dates.ts';
 import type { ByteRange } from '../../../objects/object-store.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { FoundVersion } from '../../../ports/metadata-queries.ts';
 import { AppError } from '../../../types/errors.ts';
 import { isPlainMd5 } from '../../../types/etag.ts';
 import type { VersionRecord } from '../../../types/version.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationContext } from '../context.ts';
 import type { OperationRequest, QueryParameters } from '../operation.ts';
 import { parsePartNumber } from '../request/arguments.ts';
@@ -89,7 +90,7 @@ export async function prepareRead(
   };
   addObjectHeaders(headers, context.objects.headersOf(version, customerKey?.secret));
   addCustomerKey(headers, customerKey);
-  if (version.tags !== undefined && mayReadTags(context, input)) {
+  if (version.tags !== undefined && (await mayReadTags(context, input))) {
     headers['x-amz-tagging-count'] = version.tags.length;
   }
   requireConditions(input, { version, headers, nowMs: context.clock.wallMs() });

@@ -1,10 +1,10 @@
 // PUT of an object in one piece. The story goes on in objects/write-object.ts.
 
+import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { ObjectKey } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationContext } from '../context.ts';
 import { appendTo } from '../extensions/append-object.ts';
 import { composedAccess, refuseCustomerKeys } from '../extensions/composed-object.ts';

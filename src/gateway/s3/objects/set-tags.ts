@@ -16,6 +16,6 @@ export async function setTags(
     ...(versionId !== undefined && { versionId }),
     tags,
   });
-  if (value.kind !== 'tagged') throw absentVersion(context, { key, versionId }, value);
+  if (value.kind !== 'tagged') throw await absentVersion(context, { key, versionId }, value);
   return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
 }

@@ -1,14 +1,15 @@
 // Tags as requests bring them and answers show them: the x-amz-tagging header, the Tagging document, and who may read or
 // set them beside another operation. What a valid set is, is model/tags.ts's.
+
 import type { Steps } from '../../../base/async/steps.ts';
 import { bytesToText, queryDecode } from '../../../base/text/uri.ts';
 import { childOf, textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
 import { xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { VersionId } from '../../../types/names.ts';
 import { findTagFault, type Tag, type TagFault } from '../../../types/tags.ts';
-import type { AccessPair } from '../caller.ts';
 import type { OperationContext } from '../context.ts';
 import type { OpenCopySource } from '../objects/open-copy-source.ts';
 import { type OperationRequest, objectArn } from '../operation.ts';
@@ -123,16 +124,17 @@ export function taggingAccess(resource: string, tags: readonly Tag[] | undefined
 }
 
 /** AccessDenied unless the caller may take the source's tags along, where it has any (AWS CopyObject). */
-export function requireTaggingAccess(
+export async function requireTaggingAccess(
   context: OperationContext,
   target: { resource: string },
   source: OpenCopySource,
-): void {
+): Promise<void> {
   const { bucketRow, key, versionId, found } = source;
   if (found.version.tags === undefined) return;
   const from = readTagsAccess(objectArn({ bucket: bucketRow.record.name, key }), versionId);
   const to = taggingAccess(target.resource, found.version.tags);
-  if (context.authorize([from], bucketRow) && context.authorize(to, context.bucket())) return;
+  const mayTake = await context.authorize([from], bucketRow);
+  if (mayTake && (await context.authorize(to, context.bucket()))) return;
   throw new AppError('AccessDenied');
 }
 
@@ -140,7 +142,7 @@ export function requireTaggingAccess(
 export function mayReadTags(
   context: OperationContext,
   { resource, versionId }: { resource: string; versionId?: VersionId | undefined },
-): boolean {
+): Promise<boolean> {
   return context.authorize([readTagsAccess(resource, versionId)], context.bucket());
 }
 
