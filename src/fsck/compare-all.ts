@@ -12,7 +12,7 @@ import type { FsckRun } from './run.ts';
 const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names' | 'data'>> = {
   ...{ objects: 'links', parts: 'links', manifestPages: 'links', links: 'links' },
   ...{ foreign: 'claims', buckets: 'names', names: 'names', blobs: 'data' },
-  ...{ versionIds: 'row', deletedBuckets: 'row', uploads: 'row', uploadTimes: 'row' },
+  ...{ versionIds: 'row', deletedBuckets: 'row', bucketConfigs: 'row', uploads: 'row', uploadTimes: 'row' },
   ...{ completedUploads: 'row', completedTimes: 'row', endedUploads: 'row' },
   ...{ endedLinks: 'row', condemned: 'row', pendingClaims: 'row', outbox: 'row' },
   ...{ debts: 'row', debtQueue: 'row' },

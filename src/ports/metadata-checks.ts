@@ -18,6 +18,7 @@ export type CheckedTable =
   | 'versionIds'
   | 'buckets'
   | 'deletedBuckets'
+  | 'bucketConfigs'
   | 'uploads'
   | 'uploadTimes'
   | 'parts'

@@ -10,6 +10,7 @@ import {
   accountBucketRow,
   accountEmailRow,
   accountRow,
+  bucketConfigRow,
   bucketRow,
   currentRow,
   markerRow,
@@ -22,12 +23,13 @@ import {
   versionIdRow,
   versionRow,
 } from '../../src/metadata/schema/keyspace.ts';
-import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/types/names.ts';
+import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/types/names.ts';
 import { NO_ORIGINALS } from '../../src/types/originals.ts';
 import { jobCodec, type MovePrefixJob } from '../../src/types/records/job-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
+  bucketConfigCodec,
   identityChangeCodec,
   type NameRecord,
   nameCodec,
@@ -75,6 +77,26 @@ async function plantKeyMove(
 }
 
 export const ROW_DAMAGES: readonly Damage[] = [
+  [
+    'a document of versioning that its bucket does not follow',
+    { 'broken-row': 1 },
+    async (world) => {
+      const { bucketId, name } = await changeBucket(world, {});
+      const row = bucketConfigCodec.encode({ document: { status: 'suspended' }, changedAtMs: 1 });
+      await world.plant(bucketConfigRow(bucketId, 'versioning'), row, 2);
+      return [['broken-row', { shard: 2, bucket: name, table: 'bucketConfigs', note: 'versioning' }]];
+    },
+  ],
+  [
+    'a document of a bucket that is gone',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const bucketId = 'ff'.repeat(8) as BucketId;
+      const row = bucketConfigCodec.encode({ document: { status: 'enabled' }, changedAtMs: 1 });
+      await world.plant(bucketConfigRow(bucketId, 'versioning'), row, 2);
+      return [['queue-stray', { shard: 2, bucket: bucketId, table: 'bucketConfigs', note: 'versioning' }]];
+    },
+  ],
   [
     'a bucket that is closing, whose job is gone',
     { 'queue-missing': 1 },

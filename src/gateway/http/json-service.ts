@@ -64,7 +64,7 @@ export interface JsonRoute {
   readonly path: string;
 }
 
-/** The service, and the list of its routes for tests and tools. The application gets ready when the first request comes. */
+/** The service, and the list of its routes for tests and tools. `ready` compiles them. */
 export function createJsonService<Caller>({
   bodyBytesMax,
   plugin,
@@ -102,6 +102,9 @@ export function createJsonService<Caller>({
   });
   const methodsByPath = registerRoutes(app, plugin);
   return {
+    async ready() {
+      await app.ready();
+    },
     async routes() {
       await app.ready();
       return [...methodsByPath].flatMap(([path, methods]) => methods.map((method) => ({ method, path })));

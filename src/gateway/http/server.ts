@@ -200,7 +200,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
 
   return {
     async start() {
-      await app.ready();
+      await Promise.all([app.ready(), deps.operatorApi.ready?.()]);
       await listen(app.server, settings);
       // Connections that could not be taken, for want of file descriptors say: the next ones may.
       app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));

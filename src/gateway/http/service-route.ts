@@ -107,6 +107,8 @@ export interface JsonRequest<Caller> {
 export interface JsonService<Caller> {
   /** Throws AppError for what is not to be answered, and whatever its handlers throw. */
   answer(request: JsonRequest<Caller>): Promise<RouteAnswer>;
+  /** Compiles routes and schemas, which keeps the thread for a while: before the first client is served. */
+  ready?(): Promise<void>;
 }
 
 /** How a service learns who asks; `Caller` is what it tells the service of them. */
