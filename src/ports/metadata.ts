@@ -2,6 +2,12 @@
 // Embedded: the shards themselves; in a cluster: a client that finds the primary. Every command is evaluated once and
 // atomically in its shard; its outcome is a union on `kind`. The commands are in metadata-commands.ts, the queries in
 // metadata-queries.ts.
+//
+// What stands between a request and a shard, each with one concern, and the same in both forms but for the middle:
+// - the calls of one request: errors, and a bucket that has changed (src/objects/metadata-calls.ts);
+// - of a gateway: what it learns of changed identities (src/coordination) and of shard time (src/objects/shard-times.ts);
+// - on the way: nothing in the embedded form, the search for the primary in a cluster (src/coordination/route-metadata.ts);
+// - of the node that has the shard: the room of its disk (src/metadata/refuse-growth.ts).
 import type { BucketId, BucketName } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 
