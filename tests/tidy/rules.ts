@@ -171,6 +171,7 @@ export const TOP_LEVEL = [
   '.dockerignore',
   '.gitignore',
   '.npmrc',
+  'CONTRIBUTING.md',
   'LICENSE',
   'README.md',
   'bench',
@@ -205,10 +206,16 @@ export const CITED_ELSEWHERE: readonly RegExp[] = [
   /(?<!(?:MOVE|compose|append|delete)\s+)\brules?\s\d/,
   /(?:\.\.\/)+shared\b/,
 ];
+/** Parts of pages whose paths are those of other repositories. */
+export const FOREIGN_PATHS: Readonly<Record<string, RegExp>> = {
+  'docs/internals/clients.md': /^Source: .*$/gm,
+  'docs/internals/style.md': /^## 11\. Models[\s\S]*/m,
+};
 /** Files that must name the above to forbid them, and texts that are not ours. */
 export const MENTION_FREE_PASS = ['tests/tidy/rules.ts', 'tests/tidy.test.ts', 'LICENSE'];
 
 /** What a document must say: the folders of a path with `*` at its end, or the words themselves. */
 export const DOC_MENTIONS: readonly { doc: string; words: readonly string[]; folders?: string }[] = [
   { doc: 'README.md', words: ['npm start', 'npm test'], folders: 'src' },
+  { doc: 'docs/internals/style.md', words: ROOMS.map(({ room }) => `\`${room}\``) },
 ];
