@@ -19,7 +19,7 @@ import {
   sizeProblems,
   topLevelProblems,
 } from './tidy/checks.ts';
-import { citableIn, linkProblems, referenceProblems, type Text } from './tidy/references.ts';
+import { citableIn, linkProblems, pathProblems, referenceProblems, type Text } from './tidy/references.ts';
 import {
   DOC_MENTIONS,
   ENTRIES,
@@ -27,6 +27,7 @@ import {
   LONG_FILES,
   LONG_FUNCTIONS,
   MENTION_FREE_PASS,
+  ROOMS,
   TEST_ONLY,
   TOP_LEVEL,
 } from './tidy/rules.ts';
@@ -335,6 +336,25 @@ describe('references', () => {
     ]);
   });
 
+  test('a path of a file or a folder that is not there', () => {
+    const text = [
+      'See `src/base/a.ts`, `src/base/`, src/base, `base/a.ts`, `a.ts`, `src/*/a.ts` and `src/base/NAME.ts`.',
+      'See `src/base/b.ts` and src/other.',
+      '[x](src/c.md), `other/a.ts`, `b.ts`, `src/*/b.ts`, `src/NAME.md`',
+    ].join('\n');
+    expect(pathProblems([{ path: 'docs/a.md', text }], ['src/base/a.ts', 'docs/a.md'])).toEqual([
+      'docs/a.md:2: src/base/b.ts is not there',
+      'docs/a.md:2: src/other is not there',
+      'docs/a.md:3: src/c.md is not there',
+      'docs/a.md:3: src/*/b.ts is not there',
+      'docs/a.md:3: src/NAME.md is not there',
+      'docs/a.md:3: other/a.ts is not there',
+      'docs/a.md:3: b.ts is not there',
+    ]);
+    const elsewhere = { path: 'docs/internals/style.md', text: '## 11. Models\n\n`src/tidy.zig`' };
+    expect(pathProblems([elsewhere], [])).toEqual([]);
+  });
+
   const INTERNALS = /^docs\/internals\/([\w-]+)\.md$/;
   const pages = allFiles.filter((path) => path.endsWith('.md')).map((path) => ({ path, text: read(path) }));
   const internals = Object.fromEntries(
@@ -355,6 +375,15 @@ describe('references', () => {
       .filter((path) => !/\.(json|svg)$/.test(path) && !MENTION_FREE_PASS.includes(path))
       .map((path) => ({ path, text: read(path) }));
     expect(referenceProblems(texts, citableIn(internals))).toEqual([]);
+  });
+
+  test('paths that the pages for developers name', () => {
+    const forDevelopers = pages.filter(
+      ({ path }) => INTERNALS.test(path) || ['README.md', 'CONTRIBUTING.md'].includes(path),
+    );
+    // A room may be named before there is a file in it.
+    const rooms = ROOMS.map(({ room }) => `${room}/`);
+    expect(pathProblems(forDevelopers, [...allFiles, ...rooms])).toEqual([]);
   });
 
   test('links of this project', () => expect(linkProblems(pages, allFiles)).toEqual([]));

@@ -1,7 +1,7 @@
 // References from comments, strings and pages to docs/internals, in the grammar of style 8: each leads to a heading that
 // is there. Links of pages lead to files and headings. Pure: reading the project is tests/tidy.test.ts.
 import { dirname, join } from 'node:path/posix';
-import { CITED_ELSEWHERE } from './rules.ts';
+import { CITED_ELSEWHERE, FOREIGN_PATHS } from './rules.ts';
 
 export interface Text {
   readonly path: string;
@@ -109,6 +109,43 @@ export function linkProblems(pages: readonly Text[], files: readonly string[]): 
       return isRight ? [] : [`${path}:${line}: the link ${link} leads nowhere`];
     }),
   );
+}
+
+const FOLDERS = 'bench|cmd|deploy|docs|proto|src|tests|tools';
+/** From the top of the repository: in prose, in links and in code. */
+const FULL_PATH = new RegExp(String.raw`(?<![\w./@~-])(?:${FOLDERS})/[\w./*-]*[\w/*]`, 'g');
+/** A file of source by the end of its path, as in `write-body.ts`. */
+const SOURCE_NAME = /`([\w./*-]+\.(?:ts|mjs))`/g;
+
+/** Paths that pages name and that are not there. `*` and NAME stand for any name. */
+export function pathProblems(pages: readonly Text[], files: readonly string[]): string[] {
+  const folders = new Set(files.flatMap(foldersOf));
+  const isThere = (path: string) => {
+    if (!/\*|NAME/.test(path)) return files.includes(path) || folders.has(path.replace(/\/$/, ''));
+    const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replace(/\*|NAME/g, '[^/]+')}$`);
+    return files.some((file) => pattern.test(file));
+  };
+  const isEnd = (name: string) => files.some((file) => file === name || file.endsWith(`/${name}`));
+  return pages.flatMap(({ path, text }) => {
+    const foreign = FOREIGN_PATHS[path];
+    const own = foreign === undefined ? text : text.replace(foreign, (found) => found.replace(/[^\n]/g, ' '));
+    const full = [...own.matchAll(FULL_PATH)].map(({ 0: name, index }) => ({ name, index }));
+    const ends = [...own.matchAll(SOURCE_NAME)]
+      .map(({ 1: name = '', index }) => ({ name, index }))
+      .filter(({ name }) => !new RegExp(`^(?:${FOLDERS})/`).test(name));
+    const missing = [
+      ...full.filter(({ name }) => !isThere(name)),
+      ...ends.filter(({ name }) => !isEnd(name)),
+    ];
+    return missing.map(
+      ({ name, index }) => `${path}:${own.slice(0, index).split('\n').length}: ${name} is not there`,
+    );
+  });
+}
+
+function foldersOf(file: string): string[] {
+  const parts = file.split('/').slice(0, -1);
+  return parts.map((_, at) => parts.slice(0, at + 1).join('/'));
 }
 
 /** As GitHub makes them. */
