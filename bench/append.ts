@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { must } from '../src/base/assert.ts';
+import { describeEnvironment } from './environment.ts';
 import { LoadClient, type LoadRequest, succeed } from './load/client.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 import { percentile, timed } from './timing.ts';
 
 const KiB = 1024;
@@ -46,8 +46,8 @@ async function main(options: Options): Promise<void> {
       toTable(['workload', 'requests/s', 'of PUT'], rates),
       toTable(['object', 'written, ms each', 'median ms', 'p99 ms'], reads.lines),
     ].join('\n');
-    const surroundings = await describeSurroundings('npx node bench/append.ts');
-    process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
+    const environment = await describeEnvironment('npx node bench/append.ts');
+    process.stdout.write(toPage({ table, environment, bounds: undefined }));
     process.exitCode = reads.ratio > READS_AIM ? 1 : 0;
   } finally {
     for (const client of clients) await client.close();

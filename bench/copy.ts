@@ -6,13 +6,13 @@ import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
 import { must } from '../src/base/assert.ts';
 import { formatBytes } from '../src/cli/format.ts';
+import { describeEnvironment } from './environment.ts';
 import { LoadClient, succeed } from './load/client.ts';
 import type { Target } from './load/spec.ts';
 import { uploadByCopies } from './load/upload.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 import { percentile } from './timing.ts';
 
 const KiB = 1024;
@@ -63,8 +63,8 @@ async function main(options: Options): Promise<void> {
       ['object', 'median ms', 'p99 ms', 'max ms', 'slowest bucket, median ms'],
       tookMs.map(lineOf),
     );
-    const surroundings = await describeSurroundings('npx node bench/copy.ts');
-    process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
+    const environment = await describeEnvironment('npx node bench/copy.ts');
+    process.stdout.write(toPage({ table, environment, bounds: undefined }));
     const isAimMissed = tookMs.some((perBucket) => percentile(perBucket.flat(), 50) >= AIM_MS);
     process.exitCode = isAimMissed ? 1 : 0;
   } finally {

@@ -11,11 +11,11 @@ import { must } from '../src/base/assert.ts';
 import type { Access } from '../tests/support/raw-s3.ts';
 import { createAccount } from '../tests/support/s3-api.ts';
 import { startServer } from '../tests/support/start-server.ts';
+import { describeEnvironment } from './environment.ts';
 import { ATTACKS, prepare } from './hostile/attacks.ts';
 import { neighbourWork, prepareNeighbour, type Work } from './hostile/neighbour.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 import { percentile } from './timing.ts';
 
 interface Options {
@@ -71,8 +71,8 @@ async function main({ seconds, keys, scale, only }: Options): Promise<void> {
       'RSS peak, after MiB',
       'attacker was answered',
     ];
-    const surroundings = await describeSurroundings('npx node bench/hostile.ts');
-    process.stdout.write(toPage({ table: toTable(heads, lines), surroundings, bounds: undefined }));
+    const environment = await describeEnvironment('npx node bench/hostile.ts');
+    process.stdout.write(toPage({ table: toTable(heads, lines), environment, bounds: undefined }));
   } finally {
     await server.stop();
   }

@@ -10,6 +10,7 @@ import { Command, Option } from 'commander';
 import { must } from '../src/base/assert.ts';
 import { formatBytes, formatCount } from '../src/cli/format.ts';
 import { LIMITS } from '../src/types/limits.ts';
+import { describeEnvironment } from './environment.ts';
 import { LoadClient, succeed } from './load/client.ts';
 import { type Stretch, seededBytes, seededPieces } from './load/seeded-bytes.ts';
 import { uploadByCopies } from './load/upload.ts';
@@ -22,7 +23,6 @@ import {
 } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 
 const MiB = 1024 * 1024;
 const SEED = 'bench/large.ts';
@@ -110,9 +110,9 @@ async function main(options: Options): Promise<void> {
     await context.client.close();
     await server.stop();
   }
-  const surroundings = await describeSurroundings('npx node bench/large.ts');
+  const environment = await describeEnvironment('npx node bench/large.ts');
   const table = toTable(['what', 'took', '', 'peak RSS MiB so far'], lines);
-  process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
+  process.stdout.write(toPage({ table, environment, bounds: undefined }));
 }
 
 /** The step's line of the table. */

@@ -3,13 +3,13 @@
 // [--keys N] [--versions N] [--pages N]; filling the large bucket takes most of the time.
 import { Command } from 'commander';
 import { formatCount } from '../src/cli/format.ts';
+import { describeEnvironment } from './environment.ts';
 import { LoadClient, succeed } from './load/client.ts';
 import type { Target } from './load/spec.ts';
 import { listPage, PAGE_KEYS, preparedPath } from './load/workloads.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 
 const ROUNDS = 3;
 const FILL_IN_FLIGHT = 96;
@@ -66,8 +66,8 @@ async function main(options: Options): Promise<void> {
   } finally {
     await server.stop();
   }
-  const surroundings = await describeSurroundings('npx node bench/listing.ts');
-  process.stdout.write(toPage({ table: tableOf(buckets), surroundings, bounds: undefined }));
+  const environment = await describeEnvironment('npx node bench/listing.ts');
+  process.stdout.write(toPage({ table: tableOf(buckets), environment, bounds: undefined }));
 }
 
 function bucketsOf({ keys, versions }: Options): ListedBucket[] {

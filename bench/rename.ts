@@ -2,12 +2,12 @@
 // renames of single objects and of a bucket. Run: npx node bench/rename.ts [--keys N] [--seconds N] [--endpoint URL] [--cluster]
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
+import { describeEnvironment } from './environment.ts';
 import { LoadClient, type LoadRequest, succeed } from './load/client.ts';
 import type { Target } from './load/spec.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 import { percentile, timed } from './timing.ts';
 
 const BODY = randomBytes(4096);
@@ -74,10 +74,10 @@ async function main(options: Options): Promise<void> {
         ],
       ),
     ].join('\n');
-    const surroundings = await describeSurroundings(
+    const environment = await describeEnvironment(
       `npx node bench/rename.ts --keys ${options.keys}${options.cluster ? ' --cluster' : ''}`,
     );
-    process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
+    process.stdout.write(toPage({ table, environment, bounds: undefined }));
   } finally {
     await client.close();
     await server.stop();

@@ -11,12 +11,12 @@ import { loadConfig } from '../src/config/load.ts';
 import { createChunkClient } from '../src/platform/chunk-http/client.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
 import type { DiskChunks } from '../src/ports/disk-chunks.ts';
+import { describeEnvironment } from './environment.ts';
 import { generate } from './load/generate.ts';
 import type { LoadResult, LoadSpec, Target } from './load/spec.ts';
 import { type OwnCluster, startOwnCluster } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
-import { describeSurroundings } from './surroundings.ts';
 
 const MiB = 1024 * 1024;
 const COPIES = 3;
@@ -53,8 +53,8 @@ async function main(options: Options): Promise<void> {
   );
   try {
     const lines = await measure(own, options);
-    const surroundings = await describeSurroundings('npx node bench/repair.ts');
-    process.stdout.write(toPage({ table: toTable(['what', ''], lines), surroundings, bounds: undefined }));
+    const environment = await describeEnvironment('npx node bench/repair.ts');
+    process.stdout.write(toPage({ table: toTable(['what', ''], lines), environment, bounds: undefined }));
   } finally {
     await own.stop();
   }

@@ -4,10 +4,10 @@ import { BarChart } from 'echarts/charts';
 import { GridComponent, LegendComponent, TitleComponent } from 'echarts/components';
 import { init, use } from 'echarts/core';
 import { SVGRenderer } from 'echarts/renderers';
+import type { Environment } from './environment.ts';
 import type { LoadResult } from './load/spec.ts';
 import type { MachineBounds } from './machine.ts';
 import type { SuiteRow } from './suite.ts';
-import type { Surroundings } from './surroundings.ts';
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -119,11 +119,11 @@ export function toTable(heads: readonly string[], lines: readonly (readonly stri
 /** The page that goes with a table: where and how it was measured, and what the machine itself can do. */
 export function toPage(parts: {
   table: string;
-  surroundings: Surroundings;
+  environment: Environment;
   bounds: MachineBounds | undefined;
 }): string {
-  const { table, surroundings, bounds } = parts;
-  const { machine, node, commit, command, date } = surroundings;
+  const { table, environment, bounds } = parts;
+  const { machine, node, commit, command, date } = environment;
   const lines = [`${date}, ${machine}, Node ${node}, commit ${commit}:`, '', `    ${command}`, ''];
   if (bounds !== undefined) {
     const { md5MiBps, aesGcmMiBps, kvSmallPerSecond, kvLargeMiBps } = bounds;

@@ -4,6 +4,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { describeEnvironment } from './environment.ts';
 import { generate } from './load/generate.ts';
 import type { LoadSpec, Target } from './load/spec.ts';
 import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
@@ -16,7 +17,6 @@ import {
 } from './measured-server.ts';
 import { type ReportRow, toMarkdown, toPage, toSvg } from './report.ts';
 import { SUITE, type SuiteRow } from './suite.ts';
-import { describeSurroundings } from './surroundings.ts';
 
 const MiB = 1024 * 1024;
 
@@ -152,11 +152,11 @@ async function writeReport(input: {
   bounds: MachineBounds | undefined;
 }): Promise<void> {
   await mkdir(input.folder, { recursive: true });
-  const surroundings = await describeSurroundings('npm run bench --');
-  await writeFile(join(input.folder, 'results.md'), toPage({ ...input, surroundings }));
+  const environment = await describeEnvironment('npm run bench --');
+  await writeFile(join(input.folder, 'results.md'), toPage({ ...input, environment }));
   await writeFile(
     join(input.folder, 'results.json'),
-    `${JSON.stringify({ surroundings, bounds: input.bounds, rows: input.report }, null, 2)}\n`,
+    `${JSON.stringify({ environment, bounds: input.bounds, rows: input.report }, null, 2)}\n`,
   );
   await writeFile(join(input.folder, 'results.svg'), toSvg(input.report));
 }

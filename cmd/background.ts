@@ -1,6 +1,6 @@
 // The background work of the embedded form: all of it, in this process. Wiring only.
 
-import type { Surroundings } from '../src/admin/process-context.ts';
+import type { ProcessContext } from '../src/admin/process-context.ts';
 import { createKeyRotation, type KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
 import { createWorkerRunner, type WorkerRunner } from '../src/platform/worker-runner.ts';
 import type { Stores } from './open-stores.ts';
@@ -8,7 +8,7 @@ import { serverWorkers } from './workers.ts';
 
 /** The workers, not yet started. `oldestRequestMs` as KeyRotation's. */
 export function createBackground(
-  { config, log, telemetry, clock }: Surroundings,
+  { config, log, telemetry, clock }: ProcessContext,
   { metadata, chunks, keyring, fenceOf, storeWorkers, timeJumps }: Stores,
   oldestRequestMs: () => number | undefined,
 ): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {

@@ -33,10 +33,10 @@ export async function startEmbedded(options: {
   const log = rememberErrors(thinWarnings(options.log, clock), clock);
   const telemetry = createPromTelemetry({ log });
   const loop = startLoopWatch({ clock, telemetry, log, closing: opening });
-  const surroundings = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
+  const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
   let wired: WiredServer | undefined;
-  await openHealth(surroundings, () => wired?.isReady() === true);
-  wired = await wireEmbedded(surroundings);
+  await openHealth(processContext, () => wired?.isReady() === true);
+  wired = await wireEmbedded(processContext);
   const closing = opening.move();
   let stopped: Promise<void> | undefined;
   return {

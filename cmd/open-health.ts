@@ -1,11 +1,11 @@
 // The address of its own for health and metrics, where the settings have one (health.listen). Wiring only.
 
-import type { Surroundings } from '../src/admin/process-context.ts';
+import type { ProcessContext } from '../src/admin/process-context.ts';
 import { startHealthServer } from '../src/platform/telemetry/health-server.ts';
 
 /** To be opened before all that it tells of, so that it tells to the end. Gives where it listens, for the log. */
 export async function openHealth(
-  { config, telemetry, log, closing, clock }: Surroundings,
+  { config, telemetry, log, closing, clock }: ProcessContext,
   isReady: () => boolean,
 ): Promise<{ health?: string }> {
   const { listen } = config.health;

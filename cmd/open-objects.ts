@@ -1,6 +1,6 @@
 // The data path of the embedded form: codec threads, memory of chunks, object store. Wiring only.
 
-import type { Surroundings } from '../src/admin/process-context.ts';
+import type { ProcessContext } from '../src/admin/process-context.ts';
 import type { LostChunks } from '../src/chunks/disk/lost-chunks.ts';
 import type { Config } from '../src/config/schema.ts';
 import { type ChunkBuffers, createChunkBuffers } from '../src/objects/chunk-buffers.ts';
@@ -18,7 +18,7 @@ export function createBuffers({ storage, memory }: Config): ChunkBuffers {
 }
 
 export function openObjects(
-  { config, log, telemetry, clock, random, closing }: Surroundings,
+  { config, log, telemetry, clock, random, closing }: ProcessContext,
   {
     chunks,
     keyring,

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { refuseNodeFolder } from '../src/admin/node-folder.ts';
 import { isWithoutDatabase, openDatabases } from '../src/admin/open-databases.ts';
-import type { Surroundings } from '../src/admin/process-context.ts';
+import type { ProcessContext } from '../src/admin/process-context.ts';
 import { openRootCredentials, type RootCredentials } from '../src/admin/root-credentials.ts';
 import { must } from '../src/base/assert.ts';
 import { createFairTurns } from '../src/base/async/fair-turns.ts';
@@ -50,10 +50,10 @@ export interface Stores {
 }
 
 export async function openStores(
-  surroundings: Surroundings,
+  processContext: ProcessContext,
   events: { onFatal(error: Error): void; onReleased(buffer: ArrayBuffer): void },
 ): Promise<Stores> {
-  const { config, log, telemetry, clock, random, closing } = surroundings;
+  const { config, log, telemetry, clock, random, closing } = processContext;
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
@@ -62,7 +62,7 @@ export async function openStores(
   const root = await openRootCredentials({ folder, given: config.root, random, isNew });
   const path = join(folder, MASTER_KEYS_FILE);
   const keys = await openMasterKeys({ path, isNew });
-  const { metadataKv, chunkKv } = await openDatabases({ ...surroundings, ...events, folder });
+  const { metadataKv, chunkKv } = await openDatabases({ ...processContext, ...events, folder });
   const keyring = await openDataKeyring({ path, keys, needed: createNeededKeys(metadataKv) });
   const shards = await createShards({
     kv: metadataKv,

@@ -1,6 +1,6 @@
 // How the parts of the embedded form are put together: every role in one process over one data folder.
 import { createAccounts } from '../src/accounts/accounts.ts';
-import type { Surroundings } from '../src/admin/process-context.ts';
+import type { ProcessContext } from '../src/admin/process-context.ts';
 import { warnOfRootKey } from '../src/admin/root-credentials.ts';
 import { createReports } from '../src/admin/status/server-report.ts';
 import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
@@ -36,13 +36,13 @@ export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'r
   reloadTls(): Promise<void>;
 }
 
-/** Opens and starts all parts; what closes them is in `surroundings.closing`. */
-export async function wireEmbedded(surroundings: Surroundings): Promise<WiredServer> {
-  const { config, log, telemetry, clock, random, closing } = surroundings;
+/** Opens and starts all parts; what closes them is in `process context.closing`. */
+export async function wireEmbedded(processContext: ProcessContext): Promise<WiredServer> {
+  const { config, log, telemetry, clock, random, closing } = processContext;
   const state = { isReady: false };
   const failure = Promise.withResolvers<Error>();
   const buffers = createBuffers(config);
-  const stores = await openStores(surroundings, {
+  const stores = await openStores(processContext, {
     onReleased: (buffer) => buffers.give(buffer),
     onFatal(error) {
       state.isReady = false;
@@ -52,13 +52,13 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   const times = createShardTimes(clock);
   const { folder, keyring, chunks, root, isFirstStart, timeJumps } = stores;
   const { metadata, feed: identityFeed } = createLocalIdentityFeed(times.learnFrom(stores.metadata));
-  const objects = openObjects(surroundings, stores, { buffers, times });
+  const objects = openObjects(processContext, stores, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);
   const tls = await openListenerTls(config, folder);
   if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
 
-  const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
+  const { rotation, wakeRotation, runner } = createBackground(processContext, stores, () =>
     gateway.oldestRequestMs(),
   );
   const fsck = createFsck({
@@ -66,7 +66,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
     keyIds: () => keyring.keyIds(),
     noteLost: (id, kind) => stores.lost.note(id, kind),
   });
-  const reports = createReports(surroundings, { ...stores, rotation, accounts, own: stores });
+  const reports = createReports(processContext, { ...stores, rotation, accounts, own: stores });
   let endpoint = '';
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);

@@ -7,8 +7,8 @@ import { assert, must } from '../src/base/assert.ts';
 import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunks.ts';
 import { createClaimAssertion } from '../src/metadata/blobs/assert-claims.ts';
 import { type BlobAuditDeps, createBlobAudit } from '../src/metadata/blobs/audit-blobs.ts';
+import { createCorruptionCollector } from '../src/metadata/blobs/collect-corruption.ts';
 import { createBlobCondemner } from '../src/metadata/blobs/condemn-blobs-worker.ts';
-import { createDamageHearing } from '../src/metadata/blobs/hear-damage.ts';
 import { type BlobReleaseDeps, createBlobRelease } from '../src/metadata/blobs/release-blobs.ts';
 import { createDebtRepair } from '../src/metadata/blobs/repair-debts.ts';
 import { createClaimResolver } from '../src/metadata/blobs/resolve-claims.ts';
@@ -25,7 +25,7 @@ import {
   createJobForgetter,
   createTokenForgetter,
 } from '../src/metadata/workers/forget-by-age.ts';
-import type { HomeWorkDeps } from '../src/metadata/workers/home-work.ts';
+import type { HomeShardDeps } from '../src/metadata/workers/home-shard.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger, TelemetryPort } from '../src/ports/telemetry.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
@@ -48,7 +48,7 @@ export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps {
 
 /** Of a metadata node: the disks are elsewhere. */
 export type NodeWorkDeps = ShardWorkDeps &
-  HomeWorkDeps &
+  HomeShardDeps &
   Pick<BlobAuditDeps, 'auditEveryMs'> &
   Pick<DiskSweepDeps, 'passEveryMs'>;
 
@@ -169,7 +169,7 @@ export const WORKERS: readonly WorkerRow[] = [
   {
     ...{ name: 'hear-damage', role: 'shard', forms: 'cluster' },
     help: 'Asks the disks for copies that are damaged or cannot be read, so that they are repaired.',
-    create: createDamageHearing,
+    create: createCorruptionCollector,
   },
   {
     ...{ name: 'sweep-disks', role: 'shard', forms: 'cluster' },

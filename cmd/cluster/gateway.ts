@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import { openChunks } from '../../src/admin/open-chunks.ts';
-import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { readRootCredentials, warnOfRootKey } from '../../src/admin/root-credentials.ts';
 import { measureWriting } from '../../src/admin/status/metrics.ts';
 import { createReports } from '../../src/admin/status/server-report.ts';
@@ -39,11 +39,11 @@ const ID_BYTES = 16;
 /** Between two tries to reach a system shard that does not answer. */
 const ASK_AGAIN_MS = 500;
 
-export async function startGateway(surroundings: Surroundings): Promise<RunningRole> {
-  const { config, log, telemetry, clock, random, closing } = surroundings;
+export async function startGateway(processContext: ProcessContext): Promise<RunningRole> {
+  const { config, log, telemetry, clock, random, closing } = processContext;
   // Of this process: it has nothing that would outlive it.
   const nodeId = toHex(random.bytes(ID_BYTES));
-  const joined = await joinCluster(surroundings, { nodeId, role: 'gateway' });
+  const joined = await joinCluster(processContext, { nodeId, role: 'gateway' });
   const keysFolder = config.cluster.keys;
   if (keysFolder === undefined)
     throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
@@ -53,21 +53,21 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   }
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
-  const { router, fenceOf } = openMetadata(surroundings, joined);
+  const { router, fenceOf } = openMetadata(processContext, joined);
   const identityFeed = createIdentityFeed({
     ...{ metadata: times.learnFrom(router), clock, log, gateway: nodeId },
   });
   const { metadata } = identityFeed;
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
-  const { chunks, placement, directory } = await openChunks(surroundings, joined, (buffer) =>
+  const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
     buffers.give(buffer),
   );
   const takesWrites = chunks.takesWrites.bind(chunks);
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
-  const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
+  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
-  const isUsable = await untilAnswered(surroundings, joined.stopping, () => accounts.ensureRoot(root));
+  const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);
   const tls = await openListenerTls(config, await ownFolder(config));
   if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
@@ -77,7 +77,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const rotation = rotationOf(keyring, metadata.shardCount);
   const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
-  const reports = createReports(surroundings, parts);
+  const reports = createReports(processContext, parts);
   let endpoint = '';
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
   // placed yet, a body in chunks has nowhere to go.
@@ -127,7 +127,7 @@ function rotationOf(
 }
 
 function openMetadata(
-  { clock, random, log, telemetry, closing }: Surroundings,
+  { clock, random, log, telemetry, closing }: ProcessContext,
   joined: JoinedCluster,
 ): { router: MetadataRouter; fenceOf(shard: number): Fence } {
   const calls = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
@@ -145,7 +145,7 @@ function openMetadata(
 
 /** A cluster that starts has shards that do not answer yet: it is asked again until they do, or the process ends. */
 async function untilAnswered<T>(
-  { clock, log }: Surroundings,
+  { clock, log }: ProcessContext,
   stopping: AbortSignal,
   ask: () => Promise<T>,
 ): Promise<T> {

@@ -4,7 +4,7 @@
 import { addressToTell, connect, securityOf } from '../../src/admin/join-cluster.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from '../../src/admin/metadata-folder.ts';
 import { openNodeFolder, readDatabaseId } from '../../src/admin/node-folder.ts';
-import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import { answerRecords, createNodeAtRest } from '../../src/coordination/answer-records.ts';
@@ -15,9 +15,9 @@ import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
 import { readVersion } from '../../src/platform/version.ts';
 
-export async function startAtRest(surroundings: Surroundings): Promise<RunningRole> {
-  const { config, clock, random, log, telemetry, closing } = surroundings;
-  const { folder, nodeId, cluster } = await openNodeFolder(surroundings, 'metadata');
+export async function startAtRest(processContext: ProcessContext): Promise<RunningRole> {
+  const { config, clock, random, log, telemetry, closing } = processContext;
+  const { folder, nodeId, cluster } = await openNodeFolder(processContext, 'metadata');
   if (cluster === undefined) throw new Refusal(`${folder} is of a node that has never joined a cluster`);
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
   closing.defer(() => credentials.close());
@@ -33,7 +33,7 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
     log,
   });
   const server = await startRpcServer({
-    ...surroundings,
+    ...processContext,
     self: { clusterId: cluster.clusterId, nodeId },
     listen: config.node.listen,
     advertise: config.node.advertise && hostPortText(config.node.advertise),
@@ -43,7 +43,7 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
   });
   closing.defer(() => server.close());
   const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
-  const coordinator = connect(surroundings, `metadata ${nodeId}`);
+  const coordinator = connect(processContext, `metadata ${nodeId}`);
   closing.defer(() => coordinator.close());
   const stopping = new AbortController();
   const disks = [{ diskId: replicaId, capacityBytes: 0 }];

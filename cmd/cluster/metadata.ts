@@ -13,7 +13,7 @@ import {
 } from '../../src/admin/metadata-folder.ts';
 import { openNodeFolder } from '../../src/admin/node-folder.ts';
 import { openChunks } from '../../src/admin/open-chunks.ts';
-import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { isMetadataReady } from '../../src/admin/status/cluster-status.ts';
 import {
   DISK_METRICS,
@@ -32,10 +32,10 @@ import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
 import { auditedAt } from '../../src/chunks/placement/audited-at.ts';
+import { readDiskStates } from '../../src/chunks/placement/disk-states.ts';
 import type { KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
 import { placementOf } from '../../src/chunks/placement/placement-document.ts';
-import { seeDisks } from '../../src/chunks/placement/see-disks.ts';
 import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
 import { answerRecords } from '../../src/coordination/answer-records.ts';
 import { callOwnNode } from '../../src/coordination/call-own-node.ts';
@@ -62,16 +62,16 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { startShardWork } from './shard-work.ts';
 
-export async function startMetadata(surroundings: Surroundings): Promise<RunningRole> {
-  const { config, closing } = surroundings;
-  const own = await openNodeFolder(surroundings, 'metadata');
+export async function startMetadata(processContext: ProcessContext): Promise<RunningRole> {
+  const { config, closing } = processContext;
+  const own = await openNodeFolder(processContext, 'metadata');
   const { folder, nodeId } = own;
-  const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' }, own);
-  await refuseRemoved(surroundings, { joined, nodeId, folder });
+  const joined = await joinCluster(processContext, { nodeId, role: 'metadata' }, own);
+  await refuseRemoved(processContext, { joined, nodeId, folder });
   const failure = Promise.withResolvers<Error>();
   const onFatal = (error: Error) => void endBy(error, folder).then(failure.resolve);
-  const { kv, replicaId } = await openDatabase(surroundings, folder, onFatal);
-  const node = await openNode(surroundings, {
+  const { kv, replicaId } = await openDatabase(processContext, folder, onFatal);
+  const node = await openNode(processContext, {
     joined,
     folder,
     kv,
@@ -80,7 +80,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     onFatal,
   });
   const { peerServer, metadataNode, witness } = node;
-  const { clock, log, telemetry } = surroundings;
+  const { clock, log, telemetry } = processContext;
   measureReplicas(telemetry, () => metadataNode.status());
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
   measureRoom(telemetry, { reserve, clock });
@@ -94,7 +94,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const kept = await keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
-    ...surroundings,
+    ...processContext,
     self: joined.streams.self,
     listen: config.node.listen,
     advertise: config.node.advertise && hostPortText(config.node.advertise),
@@ -108,7 +108,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   await metadataNode.start();
   const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
-  await startWork(surroundings, { joined, metadataNode, nodeId, kept });
+  await startWork(processContext, { joined, metadataNode, nodeId, kept });
   return {
     ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
     isReady: () => isMetadataReady(metadataNode.status()),
@@ -116,7 +116,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
 }
 
 async function refuseRemoved(
-  { log }: Surroundings,
+  { log }: ProcessContext,
   { joined, nodeId, folder }: { joined: JoinedCluster; nodeId: string; folder: string },
 ): Promise<void> {
   const { shardCount } = joined.identity;
@@ -137,7 +137,7 @@ async function endBy(error: Error, folder: string): Promise<Error> {
 }
 
 /** A node whose drive hangs ends, so that another one leads. */
-function hangsOf({ config, clock }: Surroundings): HangWatch {
+function hangsOf({ config, clock }: ProcessContext): HangWatch {
   return { clock, afterMs: config.storage.hangAfterMs };
 }
 
@@ -148,13 +148,13 @@ function openEpoch(node: MetadataNode): number | undefined {
 }
 
 async function openDatabase(
-  surroundings: Surroundings,
+  processContext: ProcessContext,
   folder: string,
   onFatal: (error: Error) => void,
 ): Promise<OwnDatabase> {
-  const { telemetry, closing, clock, log, random } = surroundings;
+  const { telemetry, closing, clock, log, random } = processContext;
   const { kv, replicaId } = await openOwnDatabase(folder, {
-    ...{ log, random, hangs: hangsOf(surroundings) },
+    ...{ log, random, hangs: hangsOf(processContext) },
     onGroup(group) {
       const labels = { store: 'metadata' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
@@ -168,7 +168,7 @@ async function openDatabase(
 }
 
 async function openNode(
-  surroundings: Surroundings,
+  processContext: ProcessContext,
   parts: {
     joined: JoinedCluster;
     folder: string;
@@ -178,10 +178,10 @@ async function openNode(
     onFatal(error: Error): void;
   },
 ) {
-  const { clock, random, log, telemetry, closing } = surroundings;
+  const { clock, random, log, telemetry, closing } = processContext;
   const { joined, kv, nodeId, replicaId } = parts;
   const { clusterId, shardCount } = joined.identity;
-  const witness = await openWitnessFile(witnessPath(parts.folder), clock, hangsOf(surroundings));
+  const witness = await openWitnessFile(witnessPath(parts.folder), clock, hangsOf(processContext));
   closing.defer(() => closeUnlessItHangs(witness, { clock, maxMs: LIMITS.storeCloseMaxMs }));
   witness.failed.then(parts.onFatal);
   const peerServer = createPeerServer({ log, telemetry });
@@ -205,7 +205,7 @@ async function openNode(
 
 /** What a node does beside answering: the work of the shards that it leads, and who should hold which. */
 async function startWork(
-  surroundings: Surroundings,
+  processContext: ProcessContext,
   parts: {
     joined: JoinedCluster;
     metadataNode: MetadataNode;
@@ -214,7 +214,7 @@ async function startWork(
     kept: PlacementDocument | undefined;
   },
 ): Promise<void> {
-  const { clock, random, log, telemetry, closing } = surroundings;
+  const { clock, random, log, telemetry, closing } = processContext;
   const { joined, metadataNode, nodeId } = parts;
   const { shardCount } = joined.identity;
   const others = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
@@ -227,18 +227,18 @@ async function startWork(
     (shard, registered) => metadata.onRegistered(shard, registered),
     joined.stopping,
   );
-  const { chunks, placement, directory } = await openChunks(surroundings, joined);
+  const { chunks, placement, directory } = await openChunks(processContext, joined);
   if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
   telemetry.gauge('holdfast_cluster_shards', shardCount);
   measurePlacement(telemetry, () => placement.current());
   measureAudits(telemetry, { node: metadataNode, placement: () => placement.current() });
   const disks = createHomeDisks({
     ...{ placement, directory, clock, log, telemetry },
-    repairBytesPerSecond: surroundings.config.storage.repairRateBytes,
+    repairBytesPerSecond: processContext.config.storage.repairRateBytes,
   });
   measureSilentDisks(telemetry, { silent: () => disks.silent(), members: () => joined.members() });
   directory.onReturn((disk) => disks.returned(disk));
-  startShardWork(surroundings, { metadata, chunks, disks, node: metadataNode });
+  startShardWork(processContext, { metadata, chunks, disks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },
     replicaCount: joined.identity.replicaCount,
@@ -249,7 +249,7 @@ async function startWork(
     onLook: (seen) => tell(telemetry, SHARD_METRICS, seen),
   });
   void placer.run(joined.stopping);
-  startDiskPlacer(surroundings, {
+  startDiskPlacer(processContext, {
     ...{ joined, placement, auditedAt: () => auditedAt(metadata) },
     reach: (disk) => directory.chunksOf(disk).usage(),
   });
@@ -257,7 +257,7 @@ async function startWork(
 
 /** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
 function startDiskPlacer(
-  { config, clock, log, telemetry }: Surroundings,
+  { config, clock, log, telemetry }: ProcessContext,
   parts: {
     joined: JoinedCluster;
     placement: KnownPlacement;
@@ -272,7 +272,7 @@ function startDiskPlacer(
     members: () => joined.members(),
     heardVersion: () => placement.heardVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
-    onLook: (seen) => tell(telemetry, DISK_METRICS, seen && seeDisks(seen.map, seen.members)),
+    onLook: (seen) => tell(telemetry, DISK_METRICS, seen && readDiskStates(seen.map, seen.members)),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

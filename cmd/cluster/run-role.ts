@@ -1,6 +1,6 @@
-// Runs one role of a cluster from its start to its end: surroundings, signals, exit code.
+// Runs one role of a cluster from its start to its end: process context, signals, exit code.
 
-import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { createJsonLog } from '../../src/platform/telemetry/json-log.ts';
@@ -45,13 +45,13 @@ export async function runRole(
     const telemetry = createPromTelemetry({ log });
     const clock = systemClock;
     const loop = startLoopWatch({ clock, telemetry, log, closing });
-    const surroundings = { config, log, telemetry, clock, random: systemRandom, loop, closing };
+    const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing };
     // Before a folder is made, keys are read, or others are told of this process.
     if (!isAtRest) await refuseTaken(role === 'gateway' ? config.listen : config.node.listen);
     let isDraining = false;
-    const health = await openHealth(surroundings, () => !isDraining && running?.isReady() === true);
+    const health = await openHealth(processContext, () => !isDraining && running?.isReady() === true);
     // A signal ends the wait for the rest of the cluster, too.
-    const started = await Promise.race([start(role, surroundings, isAtRest), stopWish.promise]);
+    const started = await Promise.race([start(role, processContext, isAtRest), stopWish.promise]);
     if (started === 'signal') return 0;
     running = started;
     const { address, nodeId, clusterId } = started;
@@ -71,9 +71,13 @@ export async function runRole(
   }
 }
 
-async function start(role: MemberRole, surroundings: Surroundings, isAtRest: boolean): Promise<RunningRole> {
-  if (isAtRest) return (await import('./maintenance.ts')).startAtRest(surroundings);
-  if (role === 'metadata') return (await import('./metadata.ts')).startMetadata(surroundings);
-  if (role === 'storage') return (await import('./storage.ts')).startStorage(surroundings);
-  return (await import('./gateway.ts')).startGateway(surroundings);
+async function start(
+  role: MemberRole,
+  processContext: ProcessContext,
+  isAtRest: boolean,
+): Promise<RunningRole> {
+  if (isAtRest) return (await import('./maintenance.ts')).startAtRest(processContext);
+  if (role === 'metadata') return (await import('./metadata.ts')).startMetadata(processContext);
+  if (role === 'storage') return (await import('./storage.ts')).startStorage(processContext);
+  return (await import('./gateway.ts')).startGateway(processContext);
 }

@@ -1,7 +1,7 @@
 // The background work of the shards that a metadata node leads (R21): where they are led, and only while they are.
 // Wiring only.
 
-import type { Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext } from '../../src/admin/process-context.ts';
 import type { MetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { createEngineWorkers } from '../../src/metadata/engine/engine-workers.ts';
 import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
@@ -19,7 +19,7 @@ export const NO_TIME_JUMPS: TimeJumps = {
 };
 
 export function startShardWork(
-  { config, clock, log, telemetry, closing }: Surroundings,
+  { config, clock, log, telemetry, closing }: ProcessContext,
   parts: { metadata: MetadataRouter; chunks: ChunkPort; disks: HomeDisks; node: MetadataNode },
 ): void {
   const { metadata, chunks, disks, node } = parts;

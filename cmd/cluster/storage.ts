@@ -4,11 +4,11 @@ import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/
 import { openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
 import { chunkCredentials, watchPlacement } from '../../src/admin/open-chunks.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../../src/admin/open-databases.ts';
-import type { RunningRole, Surroundings } from '../../src/admin/process-context.ts';
+import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { within } from '../../src/base/async/within.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
-import { reachDisks } from '../../src/chunks/copies/reach-disks.ts';
+import { followDiskAddresses } from '../../src/chunks/copies/disk-addresses.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
 import type { DiskToOpen } from '../../src/chunks/disk/node-disks.ts';
 import { createStorageNode } from '../../src/chunks/disk/storage-node.ts';
@@ -29,12 +29,12 @@ import { LIMITS } from '../../src/types/limits.ts';
 import { createBuffers } from '../open-objects.ts';
 import { storageNodeWorkers } from '../workers.ts';
 
-export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
-  const { config, log, telemetry, clock, random, closing } = surroundings;
+export async function startStorage(processContext: ProcessContext): Promise<RunningRole> {
+  const { config, log, telemetry, clock, random, closing } = processContext;
   refuseTwice(config.storage.disks);
-  const own = await openNodeFolder(surroundings, 'storage');
+  const own = await openNodeFolder(processContext, 'storage');
   const { folder, nodeId } = own;
-  const joined = await joinCluster(surroundings, { nodeId, role: 'storage' }, own);
+  const joined = await joinCluster(processContext, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
   const buffers = createBuffers(config);
@@ -45,11 +45,11 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     onMapVersion: (version) => placement.hear(version),
   });
   closing.defer(() => others.close());
-  const directory = reachDisks(others);
+  const directory = followDiskAddresses(others);
   joined.onMembers((members) => directory.learn(members));
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
-    disks: disksToOpen(surroundings, folder, buffers),
+    disks: disksToOpen(processContext, folder, buffers),
     owners: knownOwners(placement),
     isRemoved: (diskId) => placement.current().retired.includes(diskId),
     fetch: ({ diskId, address }, id, signal) => {
@@ -113,8 +113,8 @@ function refuseTwice(disks: readonly string[]): void {
   if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
 }
 
-function disksToOpen(surroundings: Surroundings, folder: string, buffers: ChunkBuffers): DiskToOpen[] {
-  const { disks } = surroundings.config.storage;
+function disksToOpen(processContext: ProcessContext, folder: string, buffers: ChunkBuffers): DiskToOpen[] {
+  const { disks } = processContext.config.storage;
   const mounts = createMountMemory(join(folder, 'mounts.json'));
   const looked = new Set<string>();
   return (disks.length > 0 ? disks : [folder]).map((name) => ({
@@ -125,13 +125,13 @@ function disksToOpen(surroundings: Surroundings, folder: string, buffers: ChunkB
       // Once: the drive of one that is opened again has hung before.
       if (disk !== folder && !looked.has(disk)) await refuseStrangeDisk(disk);
       looked.add(disk);
-      return openDisk(surroundings, disk, buffers);
+      return openDisk(processContext, disk, buffers);
     },
   }));
 }
 
 async function openDisk(
-  { config, clock, telemetry, log }: Surroundings,
+  { config, clock, telemetry, log }: ProcessContext,
   folder: string,
   buffers: ChunkBuffers,
 ) {

@@ -17,7 +17,7 @@ import type { Member, MemberRole } from '../ports/members.ts';
 import type { NodeId } from '../ports/replication.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { keepCluster, type NodeFile } from './node-folder.ts';
-import type { Surroundings } from './process-context.ts';
+import type { ProcessContext } from './process-context.ts';
 
 /** What this program writes to the disks of a cluster. */
 export const CLUSTER_FORMAT = 1;
@@ -47,22 +47,22 @@ export interface JoinedCluster {
  * `node` belongs to.
  */
 export async function joinCluster(
-  surroundings: Surroundings,
+  processContext: ProcessContext,
   self: { nodeId: NodeId; role: MemberRole },
   node?: NodeFile & { folder: string },
 ): Promise<JoinedCluster> {
-  const { config, log, clock, random, closing } = surroundings;
+  const { config, log, clock, random, closing } = processContext;
   if (self.role !== 'gateway') refuseAnyAddress(config);
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
   closing.defer(() => credentials.close());
-  const coordinator = connect(surroundings, `${self.role} ${self.nodeId}`);
+  const coordinator = connect(processContext, `${self.role} ${self.nodeId}`);
   closing.defer(() => coordinator.close());
-  surroundings.telemetry.onScrape(async () =>
-    surroundings.telemetry.gauge('holdfast_etcd_silent_seconds', coordinator.silentMs() / 1000),
+  processContext.telemetry.onScrape(async () =>
+    processContext.telemetry.gauge('holdfast_etcd_silent_seconds', coordinator.silentMs() / 1000),
   );
-  const identity = await readIdentity(surroundings, coordinator, node?.cluster);
+  const identity = await readIdentity(processContext, coordinator, node?.cluster);
   if (node !== undefined) await keepCluster(node, identity);
   let members: readonly Member[] = [];
   const listeners: ((members: readonly Member[]) => void)[] = [];
@@ -112,7 +112,7 @@ function refuseAnyAddress({ node }: Config): void {
 
 /** A client of the coordinator alone: for commands. */
 export function connect(
-  { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
+  { config, clock, log }: Pick<ProcessContext, 'config' | 'clock'> & { log: Logger },
   holder: string,
 ): EtcdCoordinator {
   if (config.join.length === 0) {
@@ -186,7 +186,7 @@ export function securityOf({ cluster }: Config): RpcSecurity {
 }
 
 async function readIdentity(
-  { log, clock }: Surroundings,
+  { log, clock }: ProcessContext,
   coordinator: EtcdCoordinator,
   known: ClusterIdentity | undefined,
 ): Promise<ClusterIdentity> {

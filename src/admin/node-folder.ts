@@ -11,7 +11,7 @@ import type { ClusterIdentity } from '../ports/cluster-identity.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { MemberRole } from '../ports/members.ts';
 import type { NodeId, ReplicaId } from '../ports/replication.ts';
-import type { Surroundings } from './process-context.ts';
+import type { ProcessContext } from './process-context.ts';
 
 export const NODE_FILE = 'node.json';
 const ID_BYTES = 16;
@@ -27,7 +27,7 @@ export interface NodeFile {
 
 /** Made at the first start. Throws {@link Refusal} when the folder is another role's. */
 export async function openNodeFolder(
-  { config, random, closing }: Surroundings,
+  { config, random, closing }: ProcessContext,
   role: MemberRole,
 ): Promise<NodeFile & { folder: string }> {
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });

@@ -2,7 +2,7 @@
 // connections to storage nodes, copies. Wiring only.
 
 import { must } from '../base/assert.ts';
-import { type ReachedDisks, reachDisks } from '../chunks/copies/reach-disks.ts';
+import { type DiskAddresses, followDiskAddresses } from '../chunks/copies/disk-addresses.ts';
 import { createReplicatedChunks, type ReplicatedChunks } from '../chunks/copies/replicated-chunks.ts';
 import { createKnownPlacement, type KnownPlacement } from '../chunks/placement/known-placement.ts';
 import { NO_PLACEMENT } from '../chunks/placement/placement.ts';
@@ -11,13 +11,13 @@ import type { Config } from '../config/schema.ts';
 import { createChunkClient } from '../platform/chunk-http/client.ts';
 import type { PeerCredentials } from '../platform/chunk-http/peer-proof.ts';
 import { type JoinedCluster, securityOf } from './join-cluster.ts';
-import type { Surroundings } from './process-context.ts';
+import type { ProcessContext } from './process-context.ts';
 
 export async function openChunks(
-  { config, clock, log, closing }: Surroundings,
+  { config, clock, log, closing }: ProcessContext,
   joined: JoinedCluster,
   onReleased?: (buffer: ArrayBuffer) => void,
-): Promise<{ chunks: ReplicatedChunks; placement: KnownPlacement; directory: ReachedDisks }> {
+): Promise<{ chunks: ReplicatedChunks; placement: KnownPlacement; directory: DiskAddresses }> {
   const placement = watchPlacement(joined);
   const client = createChunkClient({
     clusterId: joined.identity.clusterId,
@@ -27,7 +27,7 @@ export async function openChunks(
   });
   closing.defer(() => client.close());
   const near = config.node.zone === undefined ? {} : { zone: config.node.zone };
-  const directory = reachDisks(client);
+  const directory = followDiskAddresses(client);
   joined.onMembers((members) => directory.learn(members));
   const chunks = createReplicatedChunks({
     ...{ placement, directory, clock, log, near },

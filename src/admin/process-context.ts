@@ -6,7 +6,7 @@ import type { PromTelemetry } from '../platform/telemetry/prom-telemetry.ts';
 import type { RecentErrors } from '../platform/telemetry/recent-errors.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 
-export interface Surroundings {
+export interface ProcessContext {
   config: Config;
   log: RecentErrors;
   telemetry: PromTelemetry;

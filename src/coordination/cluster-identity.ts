@@ -1,10 +1,10 @@
 // What the cluster is, under `cluster`: written by compare-create, never changed.
 import { Refusal } from '../base/refusal.ts';
 import type { ClusterIdentity, ClusterIdentityPort } from '../ports/cluster-identity.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { identityRecord } from './records.ts';
-import type { Surroundings } from './surroundings.ts';
 
-export function createClusterIdentity({ store, prefix }: Surroundings): ClusterIdentityPort {
+export function createClusterIdentity({ store, prefix }: CoordinationContext): ClusterIdentityPort {
   const key = `${prefix}cluster`;
 
   async function read(): Promise<ClusterIdentity | undefined> {

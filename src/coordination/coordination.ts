@@ -24,7 +24,7 @@ export interface CoordinationOptions {
 }
 
 export function createCoordination(store: CoordinationStore, options: CoordinationOptions): Coordination {
-  const surroundings = {
+  const context = {
     memberLeaseMs: LIMITS.memberLeaseMs,
     jobLeaseMs: LIMITS.jobLeaseMs,
     ...options,
@@ -32,11 +32,11 @@ export function createCoordination(store: CoordinationStore, options: Coordinati
     prefix: `${options.prefix ?? 'holdfast'}/`,
   };
   return {
-    registry: createShardRegistry(surroundings),
-    identity: createClusterIdentity(surroundings),
-    members: createMembers(surroundings),
-    jobLocks: createJobLocks(surroundings),
-    placementMap: createPlacementMap(surroundings),
-    leavingNodes: createLeavingNodes(surroundings),
+    registry: createShardRegistry(context),
+    identity: createClusterIdentity(context),
+    members: createMembers(context),
+    jobLocks: createJobLocks(context),
+    placementMap: createPlacementMap(context),
+    leavingNodes: createLeavingNodes(context),
   };
 }

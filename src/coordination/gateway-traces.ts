@@ -2,10 +2,10 @@
 // row under a long lease is all that shows that it was there: who leaves removes it, who is killed does not, and who is
 // started again at the same place takes it over.
 import type { Member } from '../ports/members.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay } from './follow-keys.ts';
 import { holdLease } from './held-lease.ts';
 import { memberRecord } from './records.ts';
-import type { Surroundings } from './surroundings.ts';
 import { tellReadable } from './tell-readable.ts';
 
 /** How long a gateway that has gone is missed. */
@@ -18,16 +18,16 @@ interface Trace {
 
 /** Keeps the row of `member` until `signal` aborts. Never rejects. */
 export async function keepTrace(
-  surroundings: Surroundings,
+  context: CoordinationContext,
   member: Member & { instance: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, clock, log, prefix } = surroundings;
+  const { store, clock, log, prefix } = context;
   const key = `${prefix}gateway/${encodeURIComponent(member.instance)}`;
   const retry = createRetryDelay();
   while (!signal.aborted) {
     try {
-      await removeEarlier(surroundings, { key, member });
+      await removeEarlier(context, { key, member });
       const lease = await holdLease({ store, clock, ttlMs: TRACE_LEASE_MS });
       await store.put({ key, value: memberRecord.encode(member), leaseId: lease.leaseId });
       retry.reset();
@@ -42,7 +42,7 @@ export async function keepTrace(
 
 /** The process that was here before is gone, though its lease has not ended: two do not listen at one address. */
 async function removeEarlier(
-  { store, prefix }: Surroundings,
+  { store, prefix }: CoordinationContext,
   { key, member }: { key: string; member: Member },
 ): Promise<void> {
   const { row } = await store.get(key);
@@ -55,21 +55,21 @@ async function removeEarlier(
 
 /** Gateways of the last day that are not among `members` and have not left. */
 export async function missingGateways(
-  surroundings: Surroundings,
+  context: CoordinationContext,
   members: readonly Member[],
 ): Promise<Member[]> {
   const there = new Set(members.map(({ nodeId }) => nodeId));
-  return (await readTraces(surroundings)).flatMap(({ member }) => (there.has(member.nodeId) ? [] : [member]));
+  return (await readTraces(context)).flatMap(({ member }) => (there.has(member.nodeId) ? [] : [member]));
 }
 
 /** A gateway that will not come back is not missed any more. */
-export async function forgetGateway(surroundings: Surroundings, nodeId: string): Promise<void> {
-  const traces = await readTraces(surroundings);
+export async function forgetGateway(context: CoordinationContext, nodeId: string): Promise<void> {
+  const traces = await readTraces(context);
   const leaseId = traces.find(({ member }) => member.nodeId === nodeId)?.leaseId;
-  if (leaseId !== undefined) await surroundings.store.revokeLease(leaseId);
+  if (leaseId !== undefined) await context.store.revokeLease(leaseId);
 }
 
-async function readTraces({ store, prefix, log }: Surroundings): Promise<Trace[]> {
+async function readTraces({ store, prefix, log }: CoordinationContext): Promise<Trace[]> {
   const { rows } = await store.list(`${prefix}gateway/`);
   const traces: Trace[] = [];
   for (const { key, value, leaseId } of rows)

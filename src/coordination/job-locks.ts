@@ -2,11 +2,11 @@
 // under a lease of its own, and the one that was created first holds the lock. etcd3's Lock is not used (L7).
 import { assert } from '../base/assert.ts';
 import type { JobLock, JobLocksPort } from '../ports/job-locks.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
 import { holderRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
-import type { Surroundings } from './surroundings.ts';
 
 const JOB_NAME = /^[a-z0-9-]+$/;
 
@@ -17,12 +17,12 @@ interface Place {
   prefix: string;
 }
 
-export function createJobLocks(surroundings: Surroundings): JobLocksPort {
-  const { store, clock, log, jobLeaseMs } = surroundings;
+export function createJobLocks(context: CoordinationContext): JobLocksPort {
+  const { store, clock, log, jobLeaseMs } = context;
 
   const prefixOf = (name: string) => {
     assert(JOB_NAME.test(name), `no name of a job: ${name}`);
-    return `${surroundings.prefix}job/${name}/`;
+    return `${context.prefix}job/${name}/`;
   };
 
   return {
@@ -40,8 +40,8 @@ export function createJobLocks(surroundings: Surroundings): JobLocksPort {
         }
         retry.reset();
         const place = { lease, prefix, key: prefix + lease.leaseId };
-        const token = await waitTurn(surroundings, { ...place, signal });
-        if (token !== undefined && !signal.aborted) return guard(surroundings, { ...place, token });
+        const token = await waitTurn(context, { ...place, signal });
+        if (token !== undefined && !signal.aborted) return guard(context, { ...place, token });
         await lease.release();
       }
       throw signal.reason;
@@ -68,13 +68,13 @@ function firstOf(rows: Iterable<StoredKey>): StoredKey | undefined {
 
 /** Takes a place in the queue and waits to be its head. undefined: the place was lost, or `signal` aborted. */
 async function waitTurn(
-  surroundings: Surroundings,
+  context: CoordinationContext,
   { lease, key, prefix, signal }: Place & { signal: AbortSignal },
 ): Promise<number | undefined> {
-  const { store, clock, log } = surroundings;
+  const { store, clock, log } = context;
   const over = new AbortController();
   const ended = AbortSignal.any([signal, lease.lost, over.signal]);
-  if (!(await queueUp(surroundings, { lease, key, ended }))) return undefined;
+  if (!(await queueUp(context, { lease, key, ended }))) return undefined;
   const queue = new Map<string, StoredKey>();
   let token: number | undefined;
   const look = () => {
@@ -106,7 +106,7 @@ async function waitTurn(
 
 /** True once the key is there. The put may be repeated: a lost compare means that an earlier one was done. */
 async function queueUp(
-  { store, clock, log, holder }: Surroundings,
+  { store, clock, log, holder }: CoordinationContext,
   { lease, key, ended }: { lease: HeldLease; key: string; ended: AbortSignal },
 ): Promise<boolean> {
   const value = holderRecord.encode({ holder });
@@ -125,7 +125,7 @@ async function queueUp(
 
 /** The lock of the queue's head. It is lost with its lease, and when its key is gone. */
 function guard(
-  { store, clock, log }: Surroundings,
+  { store, clock, log }: CoordinationContext,
   { lease, key, token }: Place & { token: number },
 ): JobLock {
   const released = new AbortController();

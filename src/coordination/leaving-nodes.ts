@@ -1,9 +1,9 @@
 // The metadata nodes that are to hold no shards, one document under `leaving-nodes`.
 import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { leavingNodesRecord } from './records.ts';
-import type { Surroundings } from './surroundings.ts';
 
-export function createLeavingNodes({ store, prefix }: Surroundings): LeavingNodesPort {
+export function createLeavingNodes({ store, prefix }: CoordinationContext): LeavingNodesPort {
   const key = `${prefix}leaving-nodes`;
   return {
     async read() {

@@ -1,16 +1,16 @@
 // Who is there, under `node/<id>`, each key under a lease of its process.
 import type { Member, MembersPort } from '../ports/members.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
 import { memberRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
-import type { Surroundings } from './surroundings.ts';
 import { tellReadable } from './tell-readable.ts';
 
-export function createMembers(surroundings: Surroundings): MembersPort {
-  const { store, clock, log, memberLeaseMs } = surroundings;
-  const prefix = `${surroundings.prefix}node/`;
+export function createMembers(context: CoordinationContext): MembersPort {
+  const { store, clock, log, memberLeaseMs } = context;
+  const prefix = `${context.prefix}node/`;
 
   function membersOf(rows: Iterable<StoredKey>): Member[] {
     const members: Member[] = [];
@@ -21,15 +21,14 @@ export function createMembers(surroundings: Surroundings): MembersPort {
   return {
     async announce(member, signal) {
       const { instance } = member;
-      const trace =
-        instance === undefined ? undefined : keepTrace(surroundings, { ...member, instance }, signal);
+      const trace = instance === undefined ? undefined : keepTrace(context, { ...member, instance }, signal);
       const row = { key: prefix + member.nodeId, value: memberRecord.encode(member) };
       const retry = createRetryDelay();
       while (!signal.aborted) {
         try {
           const lease = await holdLease({ store, clock, ttlMs: memberLeaseMs });
           retry.reset();
-          await keepRow(surroundings, { row, lease, signal });
+          await keepRow(context, { row, lease, signal });
           // A lost lease is left to end by itself: its row must stay until the next one has taken it over.
           if (signal.aborted) await lease.release();
         } catch (error) {
@@ -40,9 +39,9 @@ export function createMembers(surroundings: Surroundings): MembersPort {
       await trace;
     },
     async missingGateways() {
-      return missingGateways(surroundings, membersOf((await store.list(prefix)).rows));
+      return missingGateways(context, membersOf((await store.list(prefix)).rows));
     },
-    forgetGateway: (nodeId) => forgetGateway(surroundings, nodeId),
+    forgetGateway: (nodeId) => forgetGateway(context, nodeId),
     async current() {
       return membersOf((await store.list(prefix)).rows);
     },
@@ -71,7 +70,7 @@ export function createMembers(surroundings: Surroundings): MembersPort {
 
 /** Keeps a row where it is until the lease is lost or `signal` aborts: somebody may have removed it by hand. */
 async function keepRow(
-  { store, clock, log, memberLeaseMs }: Surroundings,
+  { store, clock, log, memberLeaseMs }: CoordinationContext,
   { row, lease, signal }: { row: { key: string; value: string }; lease: HeldLease; signal: AbortSignal },
 ): Promise<void> {
   const ended = AbortSignal.any([signal, lease.lost]);

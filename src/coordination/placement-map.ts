@@ -2,13 +2,13 @@
 import { assert } from '../base/assert.ts';
 import type { PlacementMapPort, StoredPlacement } from '../ports/placement-map.ts';
 import { LIMITS } from '../types/limits.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { followKeys } from './follow-keys.ts';
 import { placementRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
-import type { Surroundings } from './surroundings.ts';
 import { tellReadable } from './tell-readable.ts';
 
-export function createPlacementMap({ store, clock, log, prefix }: Surroundings): PlacementMapPort {
+export function createPlacementMap({ store, clock, log, prefix }: CoordinationContext): PlacementMapPort {
   const key = `${prefix}placement`;
 
   const stored = (row: StoredKey): StoredPlacement => ({

@@ -2,7 +2,7 @@
 // same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
 // the primary says so, and evaluates nothing.
 import { assert } from '../base/assert.ts';
-import { OVER } from '../base/async/over.ts';
+import { CANCELLED } from '../base/async/cancelled.ts';
 import { toHex } from '../base/bytes/bytes.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
@@ -80,7 +80,7 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     },
     stop() {
       shared.isStopped = true;
-      for (const pause of shared.pauses) pause.abort(OVER);
+      for (const pause of shared.pauses) pause.abort(CANCELLED);
     },
   };
 }
@@ -176,8 +176,8 @@ class Attempts {
     this.#isSettled = true;
     this.#settled.resolve(reply);
     // What is still under way is not waited for.
-    if (this.#callCount > 0) this.#over.abort(OVER);
-    this.#pausing?.abort(OVER);
+    if (this.#callCount > 0) this.#over.abort(CANCELLED);
+    this.#pausing?.abort(CANCELLED);
   }
 
   async #repeat(): Promise<void> {

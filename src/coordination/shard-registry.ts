@@ -1,17 +1,17 @@
 // The records by which shards are owned, under `shard/<n>`.
 import { assert } from '../base/assert.ts';
 import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { CoordinationContext } from './coordination-context.ts';
 import { followKeys } from './follow-keys.ts';
 import { shardRecord, UnreadableRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
-import type { Surroundings } from './surroundings.ts';
 import { tellReadable } from './tell-readable.ts';
 
 const SHARD_NUMBER = /^(?:0|[1-9]\d*)$/;
 
-export function createShardRegistry(surroundings: Surroundings): ShardRegistryPort {
-  const { store, clock, log } = surroundings;
-  const prefix = `${surroundings.prefix}shard/`;
+export function createShardRegistry(context: CoordinationContext): ShardRegistryPort {
+  const { store, clock, log } = context;
+  const prefix = `${context.prefix}shard/`;
 
   const registered = (row: StoredKey, registryRevision: number): RegisteredShard => ({
     record: shardRecord.decode(row.key, row.value),

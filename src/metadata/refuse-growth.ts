@@ -1,5 +1,5 @@
 // Below the reserve of its disk a metadata node refuses what grows, and goes on with deletes, settings and its own
-// upkeep (R20). Here alone stands which command is which; how much room there is, is storage/disk-reserve.ts's.
+// upkeep (R20). Here alone stands which command is which; how much room there is, is chunks/disk/disk-reserve.ts's.
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
 import type { DataGrant } from '../ports/metadata-commands.ts';

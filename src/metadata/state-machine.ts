@@ -42,6 +42,7 @@ import { deleteBucket } from './buckets/delete-bucket.ts';
 import { emptyBucket } from './buckets/empty-bucket.ts';
 import { endRename } from './buckets/end-rename.ts';
 import { findName, listNames } from './buckets/find-names.ts';
+import { findProtected } from './buckets/find-protected.ts';
 import { forgetName } from './buckets/forget-name.ts';
 import { renameBucket } from './buckets/rename-bucket.ts';
 import { reserveName } from './buckets/reserve-name.ts';
@@ -83,7 +84,6 @@ import { countKept } from './outcomes/count-kept.ts';
 import { forgetTokens } from './outcomes/forget-tokens.ts';
 import { getKeptOutcome } from './outcomes/get-kept-outcome.ts';
 import { listKeptTokens } from './outcomes/list-kept-tokens.ts';
-import { lookForKept } from './outcomes/look-for-kept.ts';
 import { getScan, noteScan } from './scans/scans.ts';
 import type { DefinedCommand } from './schema/define-command.ts';
 import { tick } from './tick.ts';
@@ -176,7 +176,7 @@ const commands: Commands = {
 };
 
 /** All that ask nothing of any rule. */
-const queries: Omit<Queries, 'look-for-kept'> = {
+const queries: Omit<Queries, 'find-protected'> = {
   'get-access-key': getAccessKey,
   'list-access-keys': listKeysOfAccount,
   'get-account': getAccount,
@@ -247,7 +247,7 @@ export function createMetadataMachine(rules: DeleteRules): StateMachine {
   const specs = Object.entries(commands).map(([name, define]) => [name, define(rules)] as const);
   return {
     commands: Object.fromEntries(specs),
-    queries: { ...queries, 'look-for-kept': lookForKept(rules) } satisfies Queries,
+    queries: { ...queries, 'find-protected': findProtected(rules) } satisfies Queries,
     bucketGuard,
     history: historyRow,
   };

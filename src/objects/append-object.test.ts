@@ -101,7 +101,7 @@ describe('refusals leave nothing', () => {
     async function* never(): AsyncGenerator<Buffer> {
       yield await Promise.reject(new Error('the body was read'));
     }
-    const said = { isUnasked: true, stream: never() };
+    const said = { awaitsContinue: true, stream: never() };
     expect(await codeOf(append(world, 'k', randomBytes(9), { said, offsetBytes: 1 }))).toBe(
       'InvalidWriteOffset',
     );

@@ -113,10 +113,10 @@ export function createRecentAppends(): RecentAppends {
  */
 async function findFirst(path: DataPath, input: AppendObject, remembered: Grown | undefined): Promise<Grown> {
   const mayBeRepeated = input.tokenOf !== undefined;
-  if (remembered !== undefined && !input.body.isUnasked) return remembered;
+  if (remembered !== undefined && !input.body.awaitsContinue) return remembered;
   try {
     const current = await findCurrent(input);
-    if (input.body.isUnasked && !mayBeRepeated) refuseEarly(input, current);
+    if (input.body.awaitsContinue && !mayBeRepeated) refuseEarly(input, current);
     return grownOf(current);
   } catch (error) {
     const isNone = error instanceof AppError && ['NoSuchKey', 'EncryptionNotAllowed'].includes(error.code);

@@ -55,7 +55,7 @@ export interface BodySource {
   /** Undefined: as many as come. */
   readonly sizeBytes: number | undefined;
   /** Nothing of it has been sent, nor will be before the stream is read. */
-  readonly isUnasked: boolean;
+  readonly awaitsContinue: boolean;
   /** hex */
   readonly contentMd5?: string;
   /** hex; verified: XAmzContentSHA256Mismatch */

@@ -223,7 +223,7 @@ test('conditions that fail already are refused before the body is asked for', as
   async function* unread(): AsyncGenerator<Buffer> {
     expect.fail('the body was read');
   }
-  const said = { stream: unread(), isUnasked: true };
+  const said = { stream: unread(), awaitsContinue: true };
   const put = (key: string, conditions: WriteConditions) =>
     codeOf(world.put(key, randomBytes(CHUNK_BYTES), { conditions, said }));
   expect(await put('k', { ifNoneMatch: '*' })).toBe('PreconditionFailed');

@@ -19,7 +19,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
   const { calls, bucket, key, owner, headers, tags, body, conditions } = input;
   const shard = bucket.homeShard;
-  if (conditions !== undefined && body.isUnasked) await refuseEarly(input, conditions);
+  if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
   const algorithm = claimedAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });

@@ -1,6 +1,6 @@
 // Runs the background jobs: one loop each, that does a unit of work, waits, and begins again. Errors, back-off and
 // shutdown are written here once. What a unit is, and how long an idle job waits, are the job's to say.
-import { OVER } from '../base/async/over.ts';
+import { CANCELLED } from '../base/async/cancelled.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
@@ -68,11 +68,11 @@ export function createWorkerRunner(deps: {
       loops = deps.workers.map(run);
     },
     wake(name) {
-      for (const [worker, woken] of waits) if (worker.name === name) woken.abort(OVER);
+      for (const [worker, woken] of waits) if (worker.name === name) woken.abort(CANCELLED);
     },
     async stop() {
       stopping.abort();
-      for (const woken of waits.values()) woken.abort(OVER);
+      for (const woken of waits.values()) woken.abort(CANCELLED);
       await Promise.all(loops);
     },
   };

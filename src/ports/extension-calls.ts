@@ -237,7 +237,7 @@ export interface ExtensionQueries extends ComposeQueries {
    * Whether some versions of a bucket may go, as deleteBlocker has it. `count` objects were met, delete markers apart, up
    * to one that has to stay (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
    */
-  'look-for-kept': {
+  'find-protected': {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: KeptVersion; next?: string };
   };

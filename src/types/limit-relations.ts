@@ -24,11 +24,11 @@ assert(
 );
 assert(LIMITS.jobKeptMs > LIMITS.idempotencyTokenKeptMs, 'a token leads to a job that is still there');
 assert(
-  2 * LIMITS.jobHoldMs < LIMITS.jobLeftMs && LIMITS.jobLeftMs < LIMITS.jobStalledMs,
+  2 * LIMITS.jobHoldMs < LIMITS.jobStallTimeoutMs && LIMITS.jobStallTimeoutMs < LIMITS.jobStalledMs,
   'a driver that goes on is not taken for one that has left',
 );
 assert(
-  LIMITS.jobLeftMs + LIMITS.jobLookMs < 5 * 1000,
+  LIMITS.jobStallTimeoutMs + LIMITS.jobLookMs < 5 * 1000,
   'a job that its driver has left goes on within five seconds',
 );
 assert(

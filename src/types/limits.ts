@@ -195,7 +195,7 @@ export const LIMITS = {
   jobsShownMax: 1000,
   jobsShownBytesMax: 8 * MiB,
   /** A job whose driver has been silent for so long is driven on by the shard's own node, or by whoever asks for it. */
-  jobLeftMs: 3 * SECOND,
+  jobStallTimeoutMs: 3 * SECOND,
   /** How often the driver of a prefix rename tells its shard that it goes on, where it makes no step. */
   jobHoldMs: 1 * SECOND,
   /** A driver whose client has taken nothing for so long says so no more: others drive the job on. */
@@ -365,7 +365,7 @@ export const LIMITS = {
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
   /** With less than so many reserves left an operator is told. */
-  diskReservesTold: 2,
+  lowSpaceAlarmFactor: 2,
 
   // Between processes.
   /** Of one call, reply or replica message: a whole entry fits in, with what goes around it. */

@@ -100,7 +100,7 @@ async function forceDelete(world: FsckWorld): Promise<void> {
   const closed = await execute('close-bucket', { bucketId }, homeShard);
   if (closed.kind !== 'closing') throw new Error(closed.kind);
   const calls: ClosingCalls = {
-    look: (command) => query('look-for-kept', command, homeShard),
+    look: (command) => query('find-protected', command, homeShard),
     step: (command) => execute('step-closing', command, homeShard),
   };
   expect((await driveClosing(calls, closed.job)).kind).toBe('deleted');

@@ -117,7 +117,7 @@ function force(name: BucketName, next: { kind: 'delete' } | { kind: 'reopen' }):
 /** Closings that their gateways have left. */
 function empty({ metadata: { clock } }: FsckWorld): Actor {
   return async (metadata) => {
-    clock.advance(LIMITS.jobLeftMs);
+    clock.advance(LIMITS.jobStallTimeoutMs);
     const emptier = createBucketEmptier({ metadata, shards: () => SHARDS, clock });
     while ((await emptier.work(new AbortController().signal)).state === 'busy');
   };

@@ -122,7 +122,7 @@ export class ChunkClients {
     const { counts } = this.#ground;
     const bytes = this.#bodyOf(value);
     const isLate = this.#chance.happens(LATE_SHARE);
-    const isUnasked = this.#chance.happens(0.5);
+    const awaitsContinue = this.#chance.happens(0.5);
     const pauseMs = this.#slowChance.happens(SLOW_SHARE) ? this.#slowChance.between(0, SLOW_MAX_MS) : 0;
     const pause = pauseMs > 0 ? () => gateway.process.clock.sleep(pauseMs) : undefined;
     const calls = isLate ? this.#lateCalls(gateway) : gateway.calls();
@@ -139,7 +139,7 @@ export class ChunkClients {
         body: {
           stream: inTwo(bytes, pause),
           sizeBytes: bytes.length,
-          isUnasked,
+          awaitsContinue,
           trailerChecksum: () => undefined,
         },
         ...(kind === 'create' && { conditions: { ifNoneMatch: '*' as const } }),

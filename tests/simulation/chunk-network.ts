@@ -2,7 +2,7 @@
 // done at the other end as the server of chunks does it (src/platform/chunk-http): by the newest map that it has heard
 // of, with the checksum looked at on both ends. A message that is lost breaks its connection sooner or later.
 import { crc32 } from 'node:zlib';
-import { OVER } from '../../src/base/async/over.ts';
+import { CANCELLED } from '../../src/base/async/cancelled.ts';
 import { codeOf, Refused } from '../../src/platform/chunk-http/refused.ts';
 import type { RefusalCode } from '../../src/platform/chunk-http/wire.ts';
 import type { ServedDisks } from '../../src/ports/chunk-server.ts';
@@ -162,7 +162,7 @@ export class ChunkNetwork {
       if (hold !== undefined || !send()) lost();
     }
     return outcome.promise.finally(() => {
-      settled.abort(OVER);
+      settled.abort(CANCELLED);
       signal?.removeEventListener('abort', onAbort);
     });
   }

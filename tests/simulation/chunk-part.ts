@@ -121,7 +121,7 @@ export class ChunkPart implements Part {
     this.#sites = sites.slice(0, -1);
     this.#operators = new DiskOperators(ground, {
       ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
-      newcomer: sites.at(-1) as StorageSite,
+      joiningDisk: sites.at(-1) as StorageSite,
       isEmpty: ({ disks }) => disks.every((disk) => this.#copies.on(disk).next().done === true),
       onRemoved: ({ disks }) => {
         for (const disk of disks) this.#copies.retire(disk);

@@ -37,7 +37,7 @@ export class DiskOperators {
   readonly #isEmpty: (site: StorageSite) => boolean;
   readonly #onRemoved: (site: StorageSite) => void;
   /** Starts when it joins. */
-  readonly #newcomer: StorageSite;
+  readonly #joiningDisk: StorageSite;
   readonly #removed = new Set<StorageSite>();
   #draining: StorageSite | undefined;
   #hasJoined = false;
@@ -48,7 +48,7 @@ export class DiskOperators {
       chance: Chance;
       board: PlacementBoard;
       sites: readonly StorageSite[];
-      newcomer: StorageSite;
+      joiningDisk: StorageSite;
       isEmpty(site: StorageSite): boolean;
       onRemoved(site: StorageSite): void;
     },
@@ -57,7 +57,7 @@ export class DiskOperators {
     this.#chance = options.chance;
     this.#board = options.board;
     this.#sites = options.sites;
-    this.#newcomer = options.newcomer;
+    this.#joiningDisk = options.joiningDisk;
     this.#isEmpty = options.isEmpty;
     this.#onRemoved = options.onRemoved;
   }
@@ -65,7 +65,7 @@ export class DiskOperators {
   /** Those that are there, and will be. */
   get staying(): StorageSite[] {
     // Also while it is down.
-    const all = this.#hasJoined ? [...this.#sites, this.#newcomer] : this.#sites;
+    const all = this.#hasJoined ? [...this.#sites, this.#joiningDisk] : this.#sites;
     return all.filter((site) => !this.#removed.has(site));
   }
 
@@ -79,7 +79,7 @@ export class DiskOperators {
   #join(): void {
     this.#ground.counts.add(BRANCHES.joined);
     this.#hasJoined = true;
-    this.#newcomer.startSoon(0);
+    this.#joiningDisk.startSoon(0);
   }
 
   async #drain(): Promise<void> {

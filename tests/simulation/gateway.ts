@@ -1,6 +1,6 @@
 // A gateway of the simulated world, as far as shards see one: finds the primary by trying, retries under the same request
 // id (R47), and says 503 no sooner than nothing can be evaluated behind it (R48). Not here: HTTP, caches, chunks.
-import { OVER } from '../../src/base/async/over.ts';
+import { CANCELLED } from '../../src/base/async/cancelled.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { Chance } from './chance.ts';
@@ -110,7 +110,7 @@ export class SimulatedGateway {
     const done = new AbortController();
     clock
       .sleep(this.#chance.between(ATTEMPT_MIN_MS, ATTEMPT_MAX_MS), done.signal)
-      .then(() => giveUp.abort(OVER));
+      .then(() => giveUp.abort(CANCELLED));
     const { kind, name, body } = call;
     const envelope = kind === 'execute' ? { ...call.envelope, requestId, isRetry } : call.envelope;
     try {
@@ -125,7 +125,7 @@ export class SimulatedGateway {
       this.#primaries.delete(shard);
       return undefined;
     } finally {
-      done.abort(OVER);
+      done.abort(CANCELLED);
     }
   }
 

@@ -348,7 +348,7 @@ export class LinkClients {
 
 function bodyOf(bytes: Buffer): PutObject['body'] {
   const { length: sizeBytes } = bytes;
-  return { stream: once(bytes), sizeBytes, isUnasked: true, trailerChecksum: () => undefined };
+  return { stream: once(bytes), sizeBytes, awaitsContinue: true, trailerChecksum: () => undefined };
 }
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {

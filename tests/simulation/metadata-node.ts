@@ -18,7 +18,7 @@ import type { ReplicaEvent } from '../../src/metadata/replication/replica-events
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { ReplicaRef } from '../../src/ports/replication.ts';
 import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
-import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
+import type { EntryFact, NodeContext, NodeKind, RowFact, SimulatedNode } from './node.ts';
 
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
 const ID_BYTES = 16;
@@ -67,17 +67,17 @@ export function createProduct(): NodeKind {
   };
 }
 
-async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
+async function start(processContext: NodeContext): Promise<SimulatedNode> {
   const { kv, witness, nodeId, shardCount, registry, clock, random, logger, peers, machine, count } =
-    surroundings;
+    processContext;
   // As cmd/cluster/metadata.ts: opened again, such a store would be no better.
   const onFatal = (error: Error) => {
-    if (error instanceof Corruption) surroundings.putStoreAside();
-    surroundings.onFatal(error);
+    if (error instanceof Corruption) processContext.quarantineDatabase();
+    processContext.onFatal(error);
   };
   kv.failed.then(onFatal);
   witness.failed.then(onFatal);
-  const replicaId = await databaseId(surroundings).catch((error: Error) => {
+  const replicaId = await databaseId(processContext).catch((error: Error) => {
     onFatal(error);
     throw error;
   });
@@ -91,11 +91,11 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
     },
   });
   void node.start();
-  void replaceLost(surroundings, { nodeId, replicaId });
+  void replaceLost(processContext, { nodeId, replicaId });
   // By what serves: asked after every step, and it seldom changes.
   const epochs = new WeakMap<object, number>();
   return {
-    calls: surroundings.decorate?.(node) ?? node,
+    calls: processContext.decorate?.(node) ?? node,
     openEpoch(shard) {
       const replica = node.replica(shard);
       const serving = replica?.shard;
@@ -112,16 +112,16 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
 }
 
 /** The first one bears the node's name, so that a new cluster can name its voters before they run (R1). */
-async function databaseId(surroundings: NodeSurroundings): Promise<string> {
-  const { kv, nodeId, random } = surroundings;
+async function databaseId(processContext: NodeContext): Promise<string> {
+  const { kv, nodeId, random } = processContext;
   const stored = await readId(kv);
   if (stored !== undefined) return stored;
-  const id = (await wasEverOpen(surroundings)) ? toHex(random.bytes(ID_BYTES)) : nodeId;
+  const id = (await wasEverOpen(processContext)) ? toHex(random.bytes(ID_BYTES)) : nodeId;
   await kv.commit([{ column: 'rows', key: DATABASE_KEY, value: Buffer.from(id) }]);
   return id;
 }
 
-async function wasEverOpen({ registry, shardCount }: NodeSurroundings): Promise<boolean> {
+async function wasEverOpen({ registry, shardCount }: NodeContext): Promise<boolean> {
   for (let shard = 0; shard < shardCount; shard++) {
     const epoch = await registry.read(shard).then(
       (registered) => registered?.record.epoch ?? 0,
@@ -138,8 +138,8 @@ async function readId(kv: KvPort): Promise<string | undefined> {
 }
 
 /** What an operator does about a lost disk: the new database of the node is wanted in place of the old one. */
-async function replaceLost(surroundings: NodeSurroundings, self: ReplicaRef): Promise<void> {
-  const { registry, clock, shardCount } = surroundings;
+async function replaceLost(processContext: NodeContext, self: ReplicaRef): Promise<void> {
+  const { registry, clock, shardCount } = processContext;
   // Always: what was wanted may be forgotten by a registry that is set back.
   for (let shard = 0; ; shard = (shard + 1) % shardCount) {
     await replaceIn(registry, shard, self).catch(() => {});

@@ -120,7 +120,7 @@ export async function fill(
     ...{ calls: gateway.calls(), bucket: found.bucket, key: 'content' as ObjectKey, owner, signal: never() },
     headers: { userMetadata: {} },
     body: {
-      ...{ stream: once(CONTENT), sizeBytes: CONTENT.length, isUnasked: true },
+      ...{ stream: once(CONTENT), sizeBytes: CONTENT.length, awaitsContinue: true },
       trailerChecksum: () => undefined,
     },
   });

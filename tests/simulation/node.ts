@@ -14,7 +14,7 @@ import type { FaultName } from './faults.ts';
 import type { SimulatedRegistry } from './registry.ts';
 
 /** Everything that one process of a metadata node has. */
-export interface NodeSurroundings {
+export interface NodeContext {
   nodeId: NodeId;
   /** All nodes of the cluster, this one too. */
   nodeIds: readonly NodeId[];
@@ -35,7 +35,7 @@ export interface NodeSurroundings {
   /** The process must end (R20): nothing of it runs after this step. */
   onFatal(error: Error): void;
   /** Another store, with nothing in it, takes the place of this one, which is kept for salvage; as the process ends. */
-  putStoreAside(): void;
+  quarantineDatabase(): void;
 }
 
 /** A node that runs. */
@@ -54,7 +54,7 @@ export interface NodeKind {
   readonly name: string;
   readonly columns: readonly string[];
   /** Resolves when it runs; it need not lead or follow anything by then. */
-  start(surroundings: NodeSurroundings): Promise<SimulatedNode>;
+  start(processContext: NodeContext): Promise<SimulatedNode>;
   /** What the row of a store tells; undefined: nothing that concerns the checkers. */
   readRow(row: KvPut): RowFact | undefined;
   /** What must happen now and then over many seeds, beside the faults. */

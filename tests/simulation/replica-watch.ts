@@ -9,7 +9,7 @@ import type { EntryFact, NodeKind, RowFact } from './node.ts';
 import { SimulationFailure } from './scheduler.ts';
 import { rowName, type ShardHistory } from './shard-history.ts';
 
-export interface Surroundings {
+export interface ProcessContext {
   node: string;
   kind: NodeKind;
   disk: SimulatedDisk;
@@ -28,14 +28,14 @@ interface Replica {
 }
 
 export class ReplicaWatch {
-  readonly #surroundings: Surroundings;
+  readonly #processContext: ProcessContext;
   #replicas = new Map<number, Replica>();
   /** What entries of the log tell, by their bytes: each is read many times. */
   readonly #entries = new WeakMap<Uint8Array, RowFact>();
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
-    surroundings.disk.observe({
+  constructor(processContext: ProcessContext) {
+    this.#processContext = processContext;
+    processContext.disk.observe({
       onCommit: (rows) => this.#onCommit(rows),
       onReopen: () => this.#onReopen(),
     });
@@ -56,7 +56,7 @@ export class ReplicaWatch {
 
   /** I2: whoever leads has everything that was ever acknowledged. */
   checkOpened(shard: number, epoch: number): void {
-    const { node, history } = this.#surroundings;
+    const { node, history } = this.#processContext;
     const committed = history(shard);
     const replica = this.#replica(shard);
     const fail = (what: string) => {
@@ -72,7 +72,7 @@ export class ReplicaWatch {
 
   /** I5, I16: every row of the shard's state, compared with what its entries make of it. */
   checkState(shard: number): void {
-    const { node, history, disk, kind } = this.#surroundings;
+    const { node, history, disk, kind } = this.#processContext;
     const { applied, state } = this.#replica(shard);
     if (state === 'installing' || state === 'removed') return;
     const expected = history(shard).rowsAt(applied);
@@ -95,7 +95,7 @@ export class ReplicaWatch {
 
   #onReopen(): void {
     this.#replicas = new Map();
-    const { disk, kind } = this.#surroundings;
+    const { disk, kind } = this.#processContext;
     for (const column of kind.columns)
       for (const { key, value } of disk.rows(column)) {
         const fact = this.#readRow({ column, key, value });
@@ -112,7 +112,7 @@ export class ReplicaWatch {
    * came behind a snapshot before that was whole.
    */
   #noteReplayed(shard: number): void {
-    const { node, history, now } = this.#surroundings;
+    const { node, history, now } = this.#processContext;
     const { applied, log, state } = this.#replica(shard);
     if (state === 'installing' || state === 'removed') return;
     const committed = history(shard);
@@ -144,7 +144,7 @@ export class ReplicaWatch {
     shard: number,
     { was, touched }: { was: { applied: number; state: Replica['state'] }; touched: KvPut[] },
   ): void {
-    const { node, history, now, count } = this.#surroundings;
+    const { node, history, now, count } = this.#processContext;
     const replica = this.#replica(shard);
     if (was.state !== replica.state) count(`replica ${replica.state}`);
     // A snapshot brings rows as they come; it is whole when the replica is live.
@@ -201,7 +201,7 @@ export class ReplicaWatch {
       if (isCut && replica.state !== 'installing' && replica.state !== 'removed') {
         if (failure !== undefined && fact.seq <= replica.applied)
           throw failure(`I1: cuts entry ${fact.seq}, having applied ${replica.applied}`);
-        this.#surroundings.count('log cut');
+        this.#processContext.count('log cut');
       }
       if (fact.entry === undefined) replica.log.delete(fact.seq);
       else replica.log.set(fact.seq, fact.entry);
@@ -209,7 +209,7 @@ export class ReplicaWatch {
   }
 
   #readRow(row: KvPut): RowFact | undefined {
-    const { kind } = this.#surroundings;
+    const { kind } = this.#processContext;
     if (row.column !== LOG_COLUMN || row.value === null) return kind.readRow(row);
     const known = this.#entries.get(row.value);
     if (known !== undefined) return known;
@@ -228,7 +228,7 @@ export class ReplicaWatch {
   }
 
   #failure(shard: number, what: string): SimulationFailure {
-    return new SimulationFailure(`shard ${shard}: ${this.#surroundings.node}: ${what}`);
+    return new SimulationFailure(`shard ${shard}: ${this.#processContext.node}: ${what}`);
   }
 }
 

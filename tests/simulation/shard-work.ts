@@ -8,8 +8,8 @@ import { callOwnNode } from '../../src/coordination/call-own-node.ts';
 import { delayRevocations } from '../../src/coordination/delay-revocations.ts';
 import { createRevocationWait } from '../../src/coordination/revocation-wait.ts';
 import { createBlobAudit } from '../../src/metadata/blobs/audit-blobs.ts';
+import { createCorruptionCollector } from '../../src/metadata/blobs/collect-corruption.ts';
 import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
-import { createDamageHearing } from '../../src/metadata/blobs/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
 import { createDebtRepair } from '../../src/metadata/blobs/repair-debts.ts';
 import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
@@ -139,7 +139,7 @@ function workersOf(
       : [
           createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
           createBlobAudit({ ...deps, disks, clock, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
-          createDamageHearing({ ...deps, disks, clock, telemetry: SILENT }),
+          createCorruptionCollector({ ...deps, disks, clock, telemetry: SILENT }),
           createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),
     ...(hasNames || hasLinks ? [createOutboxDelivery({ ...deps, clock })] : []),

@@ -11,7 +11,7 @@ import type { SimulatedDisk } from './disk.ts';
 import type { GatewaySite, NodeSite } from './faults.ts';
 import { type GatewayObserver, SimulatedGateway } from './gateway.ts';
 import type { Network } from './network.ts';
-import type { NodeKind, NodeSurroundings, SimulatedNode } from './node.ts';
+import type { NodeContext, NodeKind, SimulatedNode } from './node.ts';
 import type { Decorate } from './part.ts';
 import type { SimulatedRegistry } from './registry.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -101,7 +101,7 @@ export abstract class Site {
   }
 }
 
-interface SharedOfNodes extends Pick<NodeSurroundings, 'nodeIds' | 'shardCount' | 'machine'> {
+interface SharedOfNodes extends Pick<NodeContext, 'nodeIds' | 'shardCount' | 'machine'> {
   decorate: Decorate | undefined;
 }
 
@@ -167,7 +167,7 @@ export class MetadataSite extends Site implements NodeSite {
       process.kill();
     };
     const { decorate, ...shared } = this.#shared;
-    const surroundings: NodeSurroundings = {
+    const processContext: NodeContext = {
       ...shared,
       decorate: decorate && ((node) => decorate(node, process)),
       nodeId: this.name,
@@ -181,12 +181,12 @@ export class MetadataSite extends Site implements NodeSite {
       telemetry: { count: silent, observe: silent, gauge: silent, gaugeAll: silent },
       count: (branch) => counts.add(branch),
       onFatal,
-      putStoreAside: () => {
+      quarantineDatabase: () => {
         counts.add('store put aside');
         this.disk.wipe();
       },
     };
-    this.#kind.start(surroundings).then((node) => {
+    this.#kind.start(processContext).then((node) => {
       if (!process.isAlive) return;
       this.node = node;
       calls.serve(process, node.calls);
@@ -194,7 +194,7 @@ export class MetadataSite extends Site implements NodeSite {
   }
 }
 
-export function loggerOf(process: SimulatedProcess, scheduler: Scheduler): NodeSurroundings['logger'] {
+export function loggerOf(process: SimulatedProcess, scheduler: Scheduler): NodeContext['logger'] {
   const log = (fields: object, event: string) =>
     scheduler.trace(`${process.name} ${event} ${JSON.stringify(fields)}`);
   return { debug: log, info: log, warn: log, error: log };

@@ -8,7 +8,7 @@ type Changed =
   | 'moveVersionsMax'
   | 'moveStepVersionsMax'
   | 'moveStepVersionsBesideOthersMax'
-  | 'jobLeftMs'
+  | 'jobStallTimeoutMs'
   | 'jobHoldMs'
   | 'jobStalledMs'
   | 'foldPiecesMin'
@@ -24,7 +24,7 @@ limits.moveKeysBesideOthersMax = 1;
 limits.moveVersionsMax = 2;
 limits.moveStepVersionsMax = 1;
 limits.moveStepVersionsBesideOthersMax = 1;
-limits.jobLeftMs = 1500;
+limits.jobStallTimeoutMs = 1500;
 limits.jobHoldMs = 500;
 limits.jobStalledMs = 2000;
 limits.foldPiecesMin = 3;

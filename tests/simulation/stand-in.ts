@@ -15,7 +15,7 @@ import type { KvPut } from '../../src/ports/kv.ts';
 import type { AckMessage, AppendMessage, NodeId, ReplicaMessage } from '../../src/ports/replication.ts';
 import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { StateReader } from '../../src/ports/state-machine.ts';
-import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
+import type { EntryFact, NodeContext, NodeKind, RowFact, SimulatedNode } from './node.ts';
 
 export const STAND_IN_BUGS = [
   'log not synced',
@@ -56,8 +56,8 @@ export function createStandIn(bug?: StandInBug): NodeKind {
     ],
     readRow,
     isReadAtStart: () => false,
-    async start(surroundings) {
-      const node = new StandInNode(surroundings, bug);
+    async start(processContext) {
+      const node = new StandInNode(processContext, bug);
       await node.open();
       return node;
     },
@@ -66,14 +66,17 @@ export function createStandIn(bug?: StandInBug): NodeKind {
 
 class StandInNode implements SimulatedNode {
   readonly calls: SimulatedNode['calls'];
-  readonly #surroundings: NodeSurroundings;
+  readonly #processContext: NodeContext;
   readonly #replicas: Replica[];
 
-  constructor(surroundings: NodeSurroundings, bug: StandInBug | undefined) {
-    this.#surroundings = surroundings;
-    const { clock, random, shardCount } = surroundings;
+  constructor(processContext: NodeContext, bug: StandInBug | undefined) {
+    this.#processContext = processContext;
+    const { clock, random, shardCount } = processContext;
     const processId = Buffer.from(random.bytes(8)).toString('hex');
-    this.#replicas = Array.from({ length: shardCount }, (_, shard) => new Replica(shard, surroundings, bug));
+    this.#replicas = Array.from(
+      { length: shardCount },
+      (_, shard) => new Replica(shard, processContext, bug),
+    );
     this.calls = {
       ticket: () => ({ processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
       handle: async (call) => {
@@ -89,7 +92,7 @@ class StandInNode implements SimulatedNode {
   }
 
   async open(): Promise<void> {
-    const { peers, kv, onFatal } = this.#surroundings;
+    const { peers, kv, onFatal } = this.#processContext;
     kv.failed.then(onFatal);
     await Promise.all(this.#replicas.map((replica) => replica.open()));
     peers.listen((_from, message) => this.#replicas[message.shard]?.onMessage(message));
@@ -105,7 +108,7 @@ class StandInNode implements SimulatedNode {
 
 class Replica {
   readonly #shard: number;
-  readonly #surroundings: NodeSurroundings;
+  readonly #processContext: NodeContext;
   readonly #bug: StandInBug | undefined;
   readonly #isPrimary: boolean;
   readonly #log: Entry[] = [];
@@ -120,11 +123,11 @@ class Replica {
   #isOpen = false;
   #onMatched: (() => void) | undefined;
 
-  constructor(shard: number, surroundings: NodeSurroundings, bug: StandInBug | undefined) {
+  constructor(shard: number, processContext: NodeContext, bug: StandInBug | undefined) {
     this.#shard = shard;
-    this.#surroundings = surroundings;
+    this.#processContext = processContext;
     this.#bug = bug;
-    this.#isPrimary = surroundings.nodeIds[0] === surroundings.nodeId;
+    this.#isPrimary = processContext.nodeIds[0] === processContext.nodeId;
   }
 
   get isOpen(): boolean {
@@ -132,7 +135,7 @@ class Replica {
   }
 
   async open(): Promise<void> {
-    const { kv } = this.#surroundings;
+    const { kv } = this.#processContext;
     const bounds = { gte: logKey(this.#shard, 0), lt: logKey(this.#shard, 2 ** 47) };
     const rows = await kv.range({ column: 'rows', ...bounds, limit: Number.MAX_SAFE_INTEGER });
     for (const { value } of rows) this.#log.push(unpackPlain(value) as Entry);
@@ -144,8 +147,8 @@ class Replica {
   /** The primary: what it has may not be with a majority yet. */
   async run(): Promise<void> {
     if (!this.#isPrimary) return;
-    const { clock } = this.#surroundings;
-    this.#inTurn(async () => {
+    const { clock } = this.#processContext;
+    this.#inSequence(async () => {
       await this.#commitAll();
       this.#isOpen = true;
     });
@@ -156,7 +159,7 @@ class Replica {
   }
 
   handle(call: ShardCall): Promise<ShardReply> {
-    const { nodeIds, clock } = this.#surroundings;
+    const { nodeIds, clock } = this.#processContext;
     if (!this.#isPrimary && !(this.#bug === 'backups answer' && call.kind === 'query'))
       return Promise.resolve({ kind: 'not-primary', primary: nodeIds[0] });
     if (this.#isPrimary && !this.#isOpen) return Promise.resolve({ kind: 'unknown' });
@@ -169,7 +172,7 @@ class Replica {
       if (clock.monotonicMs() > untilMs && this.#bug !== 'no tickets') return { kind: 'too-old' };
       return this.#execute(call);
     };
-    const reply = this.#bug === 'no locks' ? execute() : this.#inTurn(execute);
+    const reply = this.#bug === 'no locks' ? execute() : this.#inSequence(execute);
     if (requestId !== undefined) {
       this.#running.set(requestId, reply);
       const forget = () => this.#running.delete(requestId);
@@ -179,7 +182,7 @@ class Replica {
   }
 
   onMessage(message: ReplicaMessage): void {
-    if (message.kind === 'append') this.#inTurn(() => this.#onAppend(message));
+    if (message.kind === 'append') this.#inSequence(() => this.#onAppend(message));
     else if (message.kind === 'ack') {
       const { from, matchSeq } = message;
       this.#matched.set(from, Math.max(this.#matched.get(from) ?? 0, matchSeq));
@@ -188,12 +191,13 @@ class Replica {
   }
 
   async #query({ envelope, name, body }: ShardCall): Promise<ShardReply> {
-    const { machine, kv, shardCount, nodeId } = this.#surroundings;
+    const { machine, kv, shardCount, nodeId } = this.#processContext;
     const spec = machine.queries[name];
     if (spec === undefined) throw new Error(`no query ${name}`);
     const reader = createStateReader(this.#shard, kv);
-    const state = this.#bug === 'lists in two reads' ? inTwoReads(reader, this.#surroundings.clock) : reader;
-    const timeMs = this.#log[this.#applied - 1]?.timeMs ?? this.#surroundings.clock.wallMs();
+    const state =
+      this.#bug === 'lists in two reads' ? inTwoReads(reader, this.#processContext.clock) : reader;
+    const timeMs = this.#log[this.#applied - 1]?.timeMs ?? this.#processContext.clock.wallMs();
     const context = { nowMs: timeMs, shard: envelope.shard, shardCount };
     const value = await spec.run(body as never, state, context);
     const asked = `${nodeId} ${name} ${JSON.stringify({ ...(body as object), simulatedRequestId: 0 })}`;
@@ -203,7 +207,7 @@ class Replica {
   }
 
   async #execute({ envelope, name, body }: ShardCall): Promise<ShardReply> {
-    const { machine, kv, random, clock, shardCount, count } = this.#surroundings;
+    const { machine, kv, random, clock, shardCount, count } = this.#processContext;
     const spec = machine.commands[name];
     if (spec === undefined) throw new Error(`no command ${name}`);
     const view = new CommandView(this.#shard, { kv, overlay: new Overlay({ usedBytes: 0 }) });
@@ -259,7 +263,7 @@ class Replica {
       key: logKey(this.#shard, entry.seq),
       value: packPlain(entry),
     }));
-    await this.#surroundings.kv.commit(rows, { sync: this.#bug !== 'log not synced' });
+    await this.#processContext.kv.commit(rows, { sync: this.#bug !== 'log not synced' });
     this.#written = Math.max(this.#written, entries.at(-1)?.seq ?? 0);
   }
 
@@ -281,12 +285,12 @@ class Replica {
       const rows = loses ? entry.rows.slice(1) : entry.rows;
       const applied = { column: 'rows', key: appliedKey(this.#shard), value: encodeApplied(entry) };
       this.#applied = seq;
-      await this.#surroundings.kv.commit([...rows, applied], { sync: false, keep: true });
+      await this.#processContext.kv.commit([...rows, applied], { sync: false, keep: true });
     }
   }
 
   async #onAppend(message: AppendMessage): Promise<void> {
-    const { peers, nodeId, clock, count } = this.#surroundings;
+    const { peers, nodeId, clock, count } = this.#processContext;
     const last = this.#log.length;
     if (message.prev.seq <= last) {
       const entries = message.entries.map((bytes) => unpackPlain(bytes) as Entry);
@@ -308,7 +312,7 @@ class Replica {
   }
 
   #sendAll(): void {
-    const { nodeIds, nodeId, peers, clock } = this.#surroundings;
+    const { nodeIds, nodeId, peers, clock } = this.#processContext;
     for (const to of nodeIds) {
       if (to === nodeId) continue;
       const matched = Math.min(this.#matched.get(to) ?? 0, this.#written);
@@ -325,9 +329,9 @@ class Replica {
     }
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #inSequence<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
-    this.#turn = done.catch((error) => this.#surroundings.onFatal(error as Error));
+    this.#turn = done.catch((error) => this.#processContext.onFatal(error as Error));
     return done;
   }
 }

@@ -10,7 +10,7 @@ import { pass, startCoordinatorWorld } from './coordinator-world.ts';
 import { eventLog, type LoggedEvents } from './coordinators.ts';
 
 export const AWAY_AFTER_MS = 120_000;
-/** Two looks and what newcomers are waited for. */
+/** Two looks and what joining disks are waited for. */
 export const LOOKED_MS = 16_000;
 export const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
 

@@ -4,7 +4,7 @@
 import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
 import { createBlobAudit } from '../../src/metadata/blobs/audit-blobs.ts';
-import { createDamageHearing } from '../../src/metadata/blobs/hear-damage.ts';
+import { createCorruptionCollector } from '../../src/metadata/blobs/collect-corruption.ts';
 import { createDebtRepair } from '../../src/metadata/blobs/repair-debts.ts';
 import { createDiskSweep } from '../../src/metadata/blobs/sweep-disks.ts';
 import { createDebtWatch } from '../../src/metadata/blobs/watch-debts.ts';
@@ -109,7 +109,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
       workers: {
         repair: createDebtRepair(parts),
         audit: createBlobAudit({ ...parts, auditEveryMs: 7 * DAY }),
-        damage: createDamageHearing(parts),
+        damage: createCorruptionCollector(parts),
         sweep: createDiskSweep({ ...parts, passEveryMs: HOUR }),
         watch: createDebtWatch(parts),
       },

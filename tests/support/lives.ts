@@ -63,7 +63,7 @@ function jobsOf(world: FsckWorld): Worker[] {
 
 /** Jobs that their drivers have left, as the shard's own node drives them on. */
 export async function driveLeftJobs({ metadata: { shards, clock } }: FsckWorld): Promise<void> {
-  clock.advance(LIMITS.jobLeftMs);
+  clock.advance(LIMITS.jobStallTimeoutMs);
   await runUntilIdle(createJobDriver({ metadata: shards, shards: () => [0, 1, 2], clock: RESTLESS }));
 }
 

@@ -111,7 +111,7 @@ export function sourceOf(
   return {
     stream: pieces(),
     sizeBytes: body.length,
-    isUnasked: false,
+    awaitsContinue: false,
     trailerChecksum: () => undefined,
     ...said,
   };

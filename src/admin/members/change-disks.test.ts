@@ -211,8 +211,8 @@ test('who loses a race with the placer begins anew', async () => {
 
 test('disks are shown with what they own, what is pending, and whether they are served', async () => {
   await run('drain', [first.id]);
-  const newcomer = { ...third, id: 'e'.repeat(32), nodeId: 'node-9-0' };
-  const found = await describeDisks(coordination, membersOf([...disks.slice(1), newcomer]));
+  const joiningDisk = { ...third, id: 'e'.repeat(32), nodeId: 'node-9-0' };
+  const found = await describeDisks(coordination, membersOf([...disks.slice(1), joiningDisk]));
   const of = (id: string) => found.disks.find(({ diskId }) => diskId === id);
   expect(of(first.id)).toMatchObject({
     state: 'draining',
@@ -221,7 +221,7 @@ test('disks are shown with what they own, what is pending, and whether they are 
     isServed: false,
   });
   expect(of(second.id)).toMatchObject({ state: 'placed', pendingCount: 0, isServed: true, zone: 'zone-0' });
-  expect(of(newcomer.id)).toMatchObject({ state: 'new', ownedCount: 0, isServed: true });
+  expect(of(joiningDisk.id)).toMatchObject({ state: 'new', ownedCount: 0, isServed: true });
   expect(found).toMatchObject({
     version: 2,
     auditFrom: 2,

@@ -3,7 +3,7 @@
 
 import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-needs.ts';
 import { chunkRoomOf, isFull, type Room } from '../../chunks/disk/disk-reserve.ts';
-import { countOwnerNodes, isMissed } from '../../chunks/placement/see-disks.ts';
+import { countOwnerNodes, isMissed } from '../../chunks/placement/disk-states.ts';
 import { formatBytes, formatCount, formatDuration, formatTime } from '../../cli/format.ts';
 import { countUnsettled } from '../../coordination/see-shards.ts';
 import type { NodeId } from '../../ports/replication.ts';

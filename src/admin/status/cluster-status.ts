@@ -1,7 +1,7 @@
 // What is known of a cluster, as data, and how it is added up from what etcd, shards and nodes say. Pure. The tables
 // (print-status.ts), the alarms (alarms.ts) and `holdfast cluster status --json` are told from it.
 
-import type { SeenDisk } from '../../chunks/placement/see-disks.ts';
+import type { DiskState } from '../../chunks/placement/disk-states.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
 import type { ChunkPort } from '../../ports/chunks.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
@@ -84,7 +84,7 @@ export interface DiskStatus {
   zone: string;
   capacityBytes: number;
   /** `silent`: its node is there and does not answer for it. */
-  state: SeenDisk['state'] | 'silent';
+  state: DiskState['state'] | 'silent';
   leave?: DiskLeave;
   /**
    * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be

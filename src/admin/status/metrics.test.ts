@@ -5,8 +5,8 @@ import { createFakeDisks } from '../../../tests/support/fake-disks.ts';
 import { placedDisks } from '../../../tests/support/placed-disks.ts';
 import { settleAll } from '../../../tests/support/replicated-world.ts';
 import { createManualClock } from '../../../tests/support/simulated.ts';
+import { readDiskStates } from '../../chunks/placement/disk-states.ts';
 import { makePlacement, NO_PLACEMENT } from '../../chunks/placement/placement.ts';
-import { seeDisks } from '../../chunks/placement/see-disks.ts';
 import type { DiskSpace } from '../../ports/disk-reserve.ts';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -122,7 +122,7 @@ const [one = '', two = ''] = disks.map(({ id }) => id);
 
 test('disks as whoever places them sees them, and nothing of them elsewhere', async () => {
   const { telemetry, refused, linesOf } = countedTelemetry();
-  tell(telemetry, DISK_METRICS, seeDisks(map, disks.slice(1).map(memberOf)));
+  tell(telemetry, DISK_METRICS, readDiskStates(map, disks.slice(1).map(memberOf)));
   expect(await linesOf('holdfast_disk_state')).toEqual([
     `{disk="${one}",node="node-0-0",state="away",leave="staying"} 1`,
     `{disk="${two}",node="node-1-0",state="serving",leave="staying"} 1`,
@@ -135,7 +135,7 @@ test('disks as whoever places them sees them, and nothing of them elsewhere', as
   expect(await linesOf('holdfast_placement_owner_nodes')).toEqual(['3']);
 
   // It is served again: what it was is told no more.
-  tell(telemetry, DISK_METRICS, seeDisks(map, disks.map(memberOf)));
+  tell(telemetry, DISK_METRICS, readDiskStates(map, disks.map(memberOf)));
   expect((await linesOf('holdfast_disk_state')).filter((line) => line.includes(one))).toEqual([
     expect.stringContaining('state="serving"'),
   ]);

@@ -6,7 +6,7 @@ import { within } from '../../base/async/within.ts';
 import type { ReplicatedChunks } from '../../chunks/copies/replicated-chunks.ts';
 import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-needs.ts';
 import { isFull, type Room, roomOf } from '../../chunks/disk/disk-reserve.ts';
-import { countOwnerNodes, isMissed, type SeenDisk } from '../../chunks/placement/see-disks.ts';
+import { countOwnerNodes, type DiskState, isMissed } from '../../chunks/placement/disk-states.ts';
 import { servedDisks } from '../../chunks/placement/served-disks.ts';
 import type { ShardsSeen } from '../../coordination/place-shards.ts';
 import type { MetadataNode } from '../../metadata/replication/metadata-node.ts';
@@ -138,7 +138,7 @@ export const SHARD_METRICS: MetricRules<ShardsSeen | undefined> = {
 // ---- what the node that places disks sees of them ----
 
 /** undefined: another one places them. */
-export const DISK_METRICS: MetricRules<readonly SeenDisk[] | undefined> = {
+export const DISK_METRICS: MetricRules<readonly DiskState[] | undefined> = {
   holdfast_disk_state: (seen = []) =>
     seen.map(({ disk: { id: disk, nodeId: node, leave = 'staying' }, state }) => ({
       value: 1,

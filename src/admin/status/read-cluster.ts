@@ -2,8 +2,8 @@
 // that have them. Once, and without waiting for what does not answer.
 
 import { Refusal } from '../../base/refusal.ts';
+import { readDiskStates } from '../../chunks/placement/disk-states.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
-import { seeDisks } from '../../chunks/placement/see-disks.ts';
 import type { Config } from '../../config/schema.ts';
 import { createChunkClient } from '../../platform/chunk-http/client.ts';
 import type { EtcdCoordinator } from '../../platform/etcd/etcd-coordinator.ts';
@@ -235,7 +235,7 @@ async function readDisks(parts: {
   closing.defer(() => client.close());
   // Awaited here: the client ends with this function.
   return await Promise.all(
-    seeDisks(map, parts.members).map(async ({ disk, state, ...held }): Promise<DiskStatus> => {
+    readDiskStates(map, parts.members).map(async ({ disk, state, ...held }): Promise<DiskStatus> => {
       const { id: diskId, nodeId, address, zone, capacityBytes, leave } = disk;
       const isAway = state === 'away';
       const usage = isAway

@@ -3,7 +3,7 @@
 import { chunkRoomOf, type Room } from '../../chunks/disk/disk-reserve.ts';
 import type { StatusReport } from '../../gateway/operator-api/status-report.ts';
 import { readVersion } from '../../platform/version.ts';
-import type { Surroundings } from '../process-context.ts';
+import type { ProcessContext } from '../process-context.ts';
 import { alarmsOf, SERVER_ALARMS } from './alarms.ts';
 import { ALL_DISKS_METRICS, OWN_DISK_METRICS, ROOM_METRICS, SERVER_METRICS, tell } from './metrics.ts';
 import { readServer, type ServerFacts, type ServerParts } from './server-status.ts';
@@ -15,7 +15,7 @@ export interface Reports {
 
 /** Tells the gauges from now on. */
 export function createReports(
-  { telemetry, log, clock, loop }: Pick<Surroundings, 'telemetry' | 'log' | 'clock' | 'loop'>,
+  { telemetry, log, clock, loop }: Pick<ProcessContext, 'telemetry' | 'log' | 'clock' | 'loop'>,
   parts: ServerParts,
 ): Reports {
   const { rotation, accounts } = parts;

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import { createTurns } from './in-turn.ts';
+import { createSequence } from './sequence.ts';
 
 test('each piece of work begins when the one before has ended, well or not', async () => {
-  const inTurn = createTurns();
+  const inSequence = createSequence();
   const seen: string[] = [];
   const first = Promise.withResolvers<void>();
-  const failed = inTurn(async () => {
+  const failed = inSequence(async () => {
     seen.push('first begins');
     await first.promise;
     seen.push('first ends');
     throw new Error('of the first alone');
   });
-  const second = inTurn(async () => {
+  const second = inSequence(async () => {
     seen.push('second');
     return 2;
   });

@@ -9,7 +9,7 @@ function open(limit: number, weights: [number, number] = [8, 4]) {
   return { places, ended, path };
 }
 
-test('the one that has been idle longest makes room for a newcomer of its own tenant', () => {
+test('the one that has been idle longest makes room for a new connection of its own tenant', () => {
   const { places, ended, path } = open(10);
   for (let at = 0; at < 20; at++) expect(places.add(`a${at}`, path('a'))).toBe(true);
   expect(ended.slice(0, 2)).toEqual(['a0', 'a1']);

@@ -1,5 +1,5 @@
 // A bound for what may take as long as it likes, or never end.
-import { OVER } from './over.ts';
+import { CANCELLED } from './cancelled.ts';
 
 /** As `ClockPort` has it. */
 interface Sleeper {
@@ -12,6 +12,6 @@ export async function within<T>(work: Promise<T>, maxMs: number, clock: Sleeper)
   try {
     return await Promise.race([work, clock.sleep(maxMs, over.signal).then(() => undefined)]);
   } finally {
-    over.abort(OVER);
+    over.abort(CANCELLED);
   }
 }

@@ -54,8 +54,8 @@ export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   const owners = ownersOf(map, id);
   const { length } = map.disks;
   const first = hashOf(id) % length;
-  const inTurn = Array.from({ length }, (_, at) => must(map.disks[(first + at) % length], 'a disk'));
-  return inTurn.filter(({ id: diskId }) => !owners.includes(diskId));
+  const inSequence = Array.from({ length }, (_, at) => must(map.disks[(first + at) % length], 'a disk'));
+  return inSequence.filter(({ id: diskId }) => !owners.includes(diskId));
 }
 
 /** The disk that goes best beside others: one that stays, of a zone that has no copy, else of such a node. */

@@ -11,7 +11,7 @@
 //
 // Looks are counted, not time. After a while in which this process did not run its timers come before the answers that lie in
 // its sockets: by the clock all disks would have been silent. A look that comes late counts once.
-import { OVER } from '../../base/async/over.ts';
+import { CANCELLED } from '../../base/async/cancelled.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -86,7 +86,7 @@ export class HangingDisks {
 
   ended(attempt: CopyAttempt, how: CopyEnd): void {
     this.#attempts.delete(attempt);
-    if (this.#attempts.size === 0) this.#idle.abort(OVER);
+    if (this.#attempts.size === 0) this.#idle.abort(CANCELLED);
     for (const party of this.#partiesOf(attempt.disk)) {
       party.attempts.delete(attempt);
       if (how === 'answered' || how === 'busy') party.silentLooks = 0;

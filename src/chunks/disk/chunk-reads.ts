@@ -3,7 +3,7 @@
 // its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
 // them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
 
-import { OVER } from '../../base/async/over.ts';
+import { CANCELLED } from '../../base/async/cancelled.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { DriveHangs } from '../../base/drive-hangs.ts';
@@ -82,7 +82,7 @@ export class ChunkReads {
     } catch (error) {
       throw error instanceof Corruption || error instanceof AppError ? error : new ChunkUnread(error);
     } finally {
-      over.abort(OVER);
+      over.abort(CANCELLED);
     }
     const unanswered = { name };
     this.#unanswered.add(unanswered);

@@ -3,7 +3,7 @@
 import { crc32 } from 'node:zlib';
 import { must } from '../../base/assert.ts';
 import { createByteGate } from '../../base/async/byte-gate.ts';
-import { createTurns } from '../../base/async/in-turn.ts';
+import { createSequence } from '../../base/async/sequence.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -91,7 +91,7 @@ export class ChunkStore implements ChunkPort {
   readonly #drops = new PendingDrops();
   readonly #fills: ChunkFills;
   /** Drops and what is set aside, so that a chunk is counted out once. */
-  readonly #inTurn = createTurns();
+  readonly #inSequence = createSequence();
   readonly #fences: Fences;
 
   constructor(deps: ChunkStoreDeps, { totals, aside, reads, unread }: StoreParts) {
@@ -217,7 +217,7 @@ export class ChunkStore implements ChunkPort {
   async #takeAside(id: ChunkId, { isPut } = { isPut: false }): Promise<'aside' | 'missing' | 'whole'> {
     const name = chunkName(id);
     const earlier = isPut ? undefined : this.#puts.get(name)?.done;
-    const take = Promise.allSettled([earlier]).then(() => this.#inTurn(() => this.#aside.take(id)));
+    const take = Promise.allSettled([earlier]).then(() => this.#inSequence(() => this.#aside.take(id)));
     this.#takes.set(name, take);
     try {
       return await take;
@@ -295,7 +295,7 @@ export class ChunkStore implements ChunkPort {
   async obey(fence: Fence, ids: readonly ChunkId[] = []): Promise<void> {
     assertOfHome(ids, fence);
     if (this.#fences.isKept(fence)) return;
-    await this.#inTurn(async () => {
+    await this.#inSequence(async () => {
       const rows = await this.#fences.rowsOf(fence);
       if (rows.length > 0) await this.#kv.commit(rows);
       this.#fences.kept(fence);
@@ -319,7 +319,7 @@ export class ChunkStore implements ChunkPort {
     for (const name of names) this.#fills.wasDropped(name);
     // What was put before the order came goes with it.
     await Promise.allSettled(names.map((name) => this.#puts.get(name)?.done));
-    await this.#inTurn(() => this.#drop([...once.values()], fence, how));
+    await this.#inSequence(() => this.#drop([...once.values()], fence, how));
   }
 
   async #drop(ids: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
@@ -367,7 +367,7 @@ export class ChunkStore implements ChunkPort {
       await this.#aside.drop(ids, await this.#fences.rowsOf(fence));
       this.#fences.kept(fence);
     };
-    const dropped = Promise.allSettled(puts).then(() => this.#inTurn(drop));
+    const dropped = Promise.allSettled(puts).then(() => this.#inSequence(drop));
     await this.#drops.track(ids, dropped);
   }
 

@@ -99,7 +99,7 @@ export interface RoomLimits {
 
 export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
   const fullBelowBytes = reserveOf(space);
-  return { fullBelowBytes, scarceBelowBytes: LIMITS.diskReservesTold * fullBelowBytes };
+  return { fullBelowBytes, scarceBelowBytes: LIMITS.lowSpaceAlarmFactor * fullBelowBytes };
 }
 
 /** Of a disk with chunks: what fills it refuses the next one, and so comes to rest above the reserve. */

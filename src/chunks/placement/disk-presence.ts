@@ -42,7 +42,7 @@ export class DiskPresence {
     const asked = new Set(disks);
     for (const id of this.#disks.keys()) if (!asked.has(id)) this.#disks.delete(id);
     for (const id of asked) {
-      const disk = this.#disks.get(id) ?? newcomer(served.has(id));
+      const disk = this.#disks.get(id) ?? joiningDisk(served.has(id));
       this.#disks.set(id, disk);
       const slice = disk.slices[0] as Slice;
       if (served.has(id)) {
@@ -86,7 +86,7 @@ export class DiskPresence {
   }
 }
 
-const newcomer = (isServed: boolean): Watched => ({
+const joiningDisk = (isServed: boolean): Watched => ({
   ...{ isServed, watchedForMs: 0, silentForMs: 0, awayForMs: 0 },
   slices: Array.from({ length: SLICES }, () => ({ servedMs: 0, comings: 0 })),
 });

@@ -14,7 +14,7 @@ export interface SeenDisks {
   /** Of the map: served, and for long enough. */
   steady: ReadonlySet<DiskId>;
   /** Those that are in no map yet have been the same ones for a while. */
-  areNewcomersSettled: boolean;
+  areJoiningDisksSettled: boolean;
 }
 
 export interface Judgement {
@@ -35,10 +35,10 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const { served, away, steady } = seen;
   const staying = map.disks.filter(({ leave }) => leave === undefined);
   const lost = staying.filter(({ id }) => away.has(id));
-  const newcomers = newDisks(map, [...served.values()]);
+  const joiningDisks = newDisks(map, [...served.values()]);
   // A pending change ends without new disks; but if a disk is lost, one of them may be what replaces it.
-  const mayJoin = seen.areNewcomersSettled && (!isPending(map) || lost.length > 0);
-  const joined = mayJoin ? newcomers : [];
+  const mayJoin = seen.areJoiningDisksSettled && (!isPending(map) || lost.length > 0);
+  const joined = mayJoin ? joiningDisks : [];
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
   const present = presentDisks(map, served);
   const moved = isPending(map) ? [] : map.disks.filter((disk, at) => isElsewhere(disk, present[at] ?? disk));

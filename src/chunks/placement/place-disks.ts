@@ -12,8 +12,8 @@ import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts'
 import type { PlacementMapPort } from '../../ports/placement-map.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { DiskPresence } from './disk-presence.ts';
+import { JoiningDisks } from './joining-disks.ts';
 import { type Judgement, judgeDisks } from './judge-disks.ts';
-import { Newcomers } from './newcomers.ts';
 import { changePlacementInSteps, makePlacementInSteps } from './placement.ts';
 import { clearPrevious, isPending, movedCount, newDisks } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
@@ -126,7 +126,7 @@ async function swap({ placementMap }: DiskPlacerDeps, map: PlacementMap, expecte
 class DiskPlacer {
   readonly #deps: DiskPlacerDeps;
   readonly #presence: DiskPresence;
-  readonly #newcomers: Newcomers;
+  readonly #joiningDisks: JoiningDisks;
   #lookedAtMs: number | undefined;
   /** The version whose shares were found to be as even as can be. */
   #evenVersion = 0;
@@ -136,7 +136,7 @@ class DiskPlacer {
   constructor(deps: DiskPlacerDeps) {
     this.#deps = deps;
     this.#presence = new DiskPresence(deps.awayAfterMs);
-    this.#newcomers = new Newcomers(deps);
+    this.#joiningDisks = new JoiningDisks(deps);
   }
 
   /** True when there is a map. */
@@ -175,10 +175,10 @@ class DiskPlacer {
   async #placeFirst(heard: number): Promise<boolean> {
     const { chunkCopies: copies, log, pause } = this.#deps;
     const served = [...this.#served().values()];
-    const unreached = this.#newcomers.unreachedOf(served);
+    const unreached = this.#joiningDisks.unreachedOf(served);
     const disks = served.filter((disk) => !unreached.includes(disk));
     const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
-    if (nodeCount < copies || this.#newcomers.areAwaited(unreached)) return false;
+    if (nodeCount < copies || this.#joiningDisks.areAwaited(unreached)) return false;
     const version = heard + 1;
     const made = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
     const map = { ...made, version, auditFrom: version };
@@ -191,12 +191,13 @@ class DiskPlacer {
     const { log } = this.#deps;
     const served = this.#served();
     this.#watch(map, served);
-    for (const { id } of this.#newcomers.unreachedOf(newDisks(map, [...served.values()]))) served.delete(id);
+    for (const { id } of this.#joiningDisks.unreachedOf(newDisks(map, [...served.values()])))
+      served.delete(id);
     const { disks, alarm, ...told } = judgeDisks(map, {
       served,
       away: this.#presence.away(),
       steady: this.#presence.steady(),
-      areNewcomersSettled: this.#newcomers.areSettled(newDisks(map, [...served.values()])),
+      areJoiningDisksSettled: this.#joiningDisks.areSettled(newDisks(map, [...served.values()])),
     });
     this.#sayAlarm(alarm, map, served);
     if (disks !== undefined) {

@@ -303,7 +303,7 @@ class CopySpreader {
     this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + more);
   }
 
-  /** Who is given it back is no newcomer. */
+  /** Who is given it back is no joining disk. */
   #inOrderOfBefore(owners: readonly Disk[], partition: number): Disk[] {
     const { before, returning } = this.#options;
     const known = [...returning(partition), ...(before[partition] ?? [])];

@@ -15,7 +15,7 @@ import { attempt, type Inquiry, isRefusal } from './chunk-copies.ts';
 import { createDiskRests } from './disk-rests.ts';
 import { lookAtChunks } from './look-at-chunks.ts';
 import { mendChunks } from './mend-chunks.ts';
-import { createPullGate } from './pull-gate.ts';
+import { createRepairThrottle } from './repair-throttle.ts';
 
 export interface HomeDisksDeps {
   placement: PlacementPort;
@@ -37,7 +37,7 @@ export interface AskedDisks extends HomeDisks {
 export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
   const { placement, directory, clock, log, telemetry } = deps;
   const rests = createDiskRests(clock);
-  const gate = createPullGate({
+  const gate = createRepairThrottle({
     ...{ clock, inFlightMax: LIMITS.repairPullsMax, bytesPerSecond: deps.repairBytesPerSecond },
   });
   const parts = { directory, rests, gate, log, telemetry };

@@ -19,10 +19,10 @@ import {
   type Inquiry,
   isRefusal,
 } from './chunk-copies.ts';
-import type { PullGate } from './pull-gate.ts';
+import type { RepairThrottle } from './repair-throttle.ts';
 
 export interface MendParts extends AskParts {
-  gate: PullGate;
+  gate: RepairThrottle;
   log: Logger;
   telemetry: TelemetryPort;
 }

@@ -16,7 +16,7 @@ import type { MetadataPort } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketName } from '../../types/names.ts';
 
-const STEPS = ['get-bucket', 'look-for-kept', 'close-bucket', 'step-closing', 'forget-name'] as const;
+const STEPS = ['get-bucket', 'find-protected', 'close-bucket', 'step-closing', 'forget-name'] as const;
 
 /** Which look of the second gateway meets something that has to stay; 0: none. */
 let keptAtLook = 0;
@@ -36,7 +36,7 @@ function meetKept(shards: MetadataPort): MetadataPort {
     execute: (...args) => shards.execute(...args),
     async query(envelope, name, query) {
       const reply = await shards.query(envelope, name, query);
-      if (name !== 'look-for-kept' || reply.kind !== 'done' || ++lookCount !== keptAtLook) return reply;
+      if (name !== 'find-protected' || reply.kind !== 'done' || ++lookCount !== keptAtLook) return reply;
       const kept = { key: 'k', versionId: 'null', blocker: { by: 'retention' } };
       return { ...reply, value: { count: 0, kept } as never };
     },
@@ -133,7 +133,7 @@ describe('cut off', () => {
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
     world.cut = undefined;
     const isClosed = STEPS.indexOf(at) > 2 || (at === 'close-bucket' && isHeard);
-    world.one.metadata.clock.advance(LIMITS.jobLeftMs);
+    world.one.metadata.clock.advance(LIMITS.jobStallTimeoutMs);
     await work();
     if (isClosed) await expectGone();
     else await expectThere();

@@ -53,7 +53,7 @@ type FoundBucket = { bucket: ResolvedBucket; isCached: boolean } | undefined;
 const NO_BODY: RequestBody = {
   stream: { [Symbol.asyncIterator]: async function* () {} },
   sizeBytes: 0,
-  isUnasked: false,
+  awaitsContinue: false,
   trailerChecksum: () => undefined,
 };
 

@@ -1,6 +1,6 @@
 // The operations of S3 that are not there, as rows of the same form: each answers 501 NotImplemented instead of being
 // taken for another operation. The first list is for good (service 4.6), the second shrinks as features are built. To
-// read what can never have been set is there all the same (operations/bucket/unset-configurations.ts).
+// read what can never have been set is there all the same (buckets/unset-configurations.ts).
 import type { Level, OperationMatch } from './operation.ts';
 
 export interface UnsupportedOperation {

@@ -10,14 +10,14 @@ import { LIMITS } from '../../types/limits.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { AuditRecord } from '../../types/records/rows.ts';
 import { chunkCount } from '../../types/version.ts';
-import { type HomeWorkDeps, noteOwed, owedOf } from '../workers/home-work.ts';
+import { type HomeShardDeps, noteOwed, owedOf } from '../workers/home-shard.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
 const IDLE_MS = 1000;
 /** From one look at disks that are back to the next: one that fails for being busy is not to get busier by it. */
 const REVISIT_EVERY_MS = 2 * 60_000;
 
-export interface BlobAuditDeps extends Omit<HomeWorkDeps, 'log'> {
+export interface BlobAuditDeps extends Omit<HomeShardDeps, 'log'> {
   /** From the beginning of one to that of the next, where nothing else asks for it. */
   auditEveryMs: number;
 }

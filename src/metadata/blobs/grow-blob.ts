@@ -138,7 +138,7 @@ function beginBlob(
   };
   const begun: BlobUse = { blobId, linkId: use.linkId, ...layout, wrappedDataKey: EMPTY_BYTES };
   const puts = [
-    // As if it had been shared: the note that it is would be made without the lock under which it grows (carry-data.ts).
+    // As if it had been shared: the note that it is would be made without the lock under which it grows (take-over-links.ts).
     put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, isShared: true })),
     ownLinkPut(use, context.shard, { composedIn: bucketId }),
     piecePut({ blobId, index: 0 }, birth),

@@ -10,7 +10,7 @@ import type { Worker } from '../../ports/worker.ts';
 import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkCount } from '../../types/version.ts';
-import type { HomeWorkDeps } from '../workers/home-work.ts';
+import type { HomeShardDeps } from '../workers/home-shard.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
 const IDLE_MS = 1000;
@@ -50,7 +50,7 @@ interface ShardTurn {
   lostTold?: { atMs: number; count: number };
 }
 
-export function createDebtRepair(deps: HomeWorkDeps): Worker {
+export function createDebtRepair(deps: HomeShardDeps): Worker {
   const { disks, clock } = deps;
   const turns = new Map<number, ShardTurn>();
 
@@ -127,7 +127,7 @@ function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolea
 
 /** `later`: the map, the epoch or the shard is not to be relied on now. */
 async function mendSome(
-  deps: HomeWorkDeps,
+  deps: HomeShardDeps,
   { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
 ): Promise<'more' | 'end' | 'later'> {
   const { metadata } = deps;
@@ -184,7 +184,7 @@ interface MendedChunks {
 }
 
 async function mendAll(
-  { disks }: HomeWorkDeps,
+  { disks }: HomeShardDeps,
   debts: readonly ListedDebt[],
   how: { fence: Fence; signal: AbortSignal },
 ): Promise<MendedChunks | undefined> {
@@ -202,7 +202,7 @@ async function mendAll(
 }
 
 async function settle(
-  deps: HomeWorkDeps,
+  deps: HomeShardDeps,
   found: { shard: number; pass: Pass; debts: readonly ListedDebt[]; mended: MendedChunks },
 ): Promise<void> {
   const { shard, pass, debts, mended } = found;
@@ -235,7 +235,7 @@ function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChu
   return [{ index, copies, holders }];
 }
 
-function noteLost({ log, telemetry }: HomeWorkDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
+function noteLost({ log, telemetry }: HomeShardDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
   for (const { id, state } of chunks) {
     if (state.kind !== 'lost') continue;
     telemetry.count('holdfast_lost_chunks_found_total');

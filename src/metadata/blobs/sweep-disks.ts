@@ -12,14 +12,14 @@ import { type BlobId, homeShardOf, idTimeMs } from '../../types/names.ts';
 import { isLiveBlob } from '../../types/records/rows.ts';
 import { mayBeOrphan } from '../../types/sweep-age.ts';
 import { ScanPass } from '../scans/scan-pass.ts';
-import { findBlobs, type HomeWorkDeps, noteOwed } from '../workers/home-work.ts';
+import { findBlobs, type HomeShardDeps, noteOwed } from '../workers/home-shard.ts';
 
 const PAGE_CHUNKS = 500;
 /** A copy that came late to a disk that stood in: long after every debt of its birth. */
 const MISPLACED_AFTER_MS = 10 * 60_000;
 const IDLE_MS = 10_000;
 
-export interface DiskSweepDeps extends HomeWorkDeps {
+export interface DiskSweepDeps extends HomeShardDeps {
   /** From the end of one pass over a disk to the beginning of the next. */
   passEveryMs: number;
 }

@@ -10,7 +10,7 @@ export const LOOK_ROWS_MAX = 10_000;
 
 /** Of the bucket's home; they throw where they are not answered, and the job is left as it is. */
 export interface ClosingCalls {
-  look(query: QueryOf<'look-for-kept'>): Promise<ResultOf<'look-for-kept'>>;
+  look(query: QueryOf<'find-protected'>): Promise<ResultOf<'find-protected'>>;
   step(command: CommandOf<'step-closing'>): Promise<ClosingOutcome>;
 }
 

@@ -33,11 +33,11 @@ export function createBucketEmptier(deps: {
       const outcome = doneValue(await metadata.execute({ shard }, 'empty-bucket', command));
       return outcome.kind === 'elsewhere' || outcome.job.endedAtMs === undefined;
     }
-    if (!taken.has(jobId) && nowMs - steppedAtMs < LIMITS.jobLeftMs) return false;
+    if (!taken.has(jobId) && nowMs - steppedAtMs < LIMITS.jobStallTimeoutMs) return false;
     taken.add(jobId);
     const { kind } = await stepClosing(
       {
-        look: async (query) => doneValue(await metadata.query({ shard }, 'look-for-kept', query)),
+        look: async (query) => doneValue(await metadata.query({ shard }, 'find-protected', query)),
         step: async (command) => doneValue(await metadata.execute({ shard }, 'step-closing', command)),
       },
       job,

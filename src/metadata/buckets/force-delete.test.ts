@@ -53,7 +53,7 @@ const close = async () => {
   return outcome.job;
 };
 const calls: ClosingCalls = {
-  look: (query) => world.query('look-for-kept', query),
+  look: (query) => world.query('find-protected', query),
   step: (command) => world.execute('step-closing', command),
 };
 const work = () => emptier.work(new AbortController().signal);
@@ -121,7 +121,7 @@ describe('while it is closing', () => {
   test('a driver that comes behind another one goes on from there, and counts nothing twice', async () => {
     await fill();
     const job = await close();
-    const { count, next } = await world.query('look-for-kept', { bucketId: BUCKET, limit: 2 });
+    const { count, next } = await world.query('find-protected', { bucketId: BUCKET, limit: 2 });
     const step = { bucketId: BUCKET, jobId: job.jobId, stepCount: 0, count };
     const after = { kind: 'look', after: must(next, 'there is more') } as const;
     expect(await world.execute('step-closing', { ...step, next: after })).toMatchObject({ kind: 'looking' });
@@ -164,7 +164,7 @@ describe('something has to stay', () => {
       const found = [];
       for (let after: string | undefined, isWhole = false; !isWhole; ) {
         const query = { bucketId: BUCKET, ...(after !== undefined && { after }), limit };
-        const { kept, next } = await world.query('look-for-kept', query);
+        const { kept, next } = await world.query('find-protected', query);
         if (kept !== undefined) found.push(kept);
         [after, isWhole] = [next, next === undefined || kept !== undefined];
       }
@@ -178,7 +178,7 @@ describe('something has to stay', () => {
 test('where nothing can be kept, nothing is looked at, and all the same counted', async () => {
   await fill();
   [keptEtag, mayBlock] = ['1', false];
-  expect(await world.query('look-for-kept', { bucketId: BUCKET, limit: 1 })).toEqual({ count: 4 });
+  expect(await world.query('find-protected', { bucketId: BUCKET, limit: 1 })).toEqual({ count: 4 });
   const { jobId } = await close();
   expect(await driveClosing(calls, await close())).toMatchObject({ kind: 'deleted' });
   expect(await jobOf(jobId)).toMatchObject({ totalCount: 4, stepCount: 1 });
@@ -294,7 +294,7 @@ describe('a closing that nobody drives', () => {
   test('is left to its gateway for a while, then brought to its end, also on an idle shard', async () => {
     await fill();
     const { jobId } = await close();
-    world.clock.advance(LIMITS.jobLeftMs - 1);
+    world.clock.advance(LIMITS.jobStallTimeoutMs - 1);
     expect((await work()).state).toBe('idle');
     expect((await bucketOf()).state).toBe('closing');
     world.clock.advance(1);
@@ -309,7 +309,7 @@ describe('a closing that nobody drives', () => {
     await fill();
     await close();
     keptEtag = '1';
-    world.clock.advance(LIMITS.jobLeftMs);
+    world.clock.advance(LIMITS.jobStallTimeoutMs);
     await workUntilIdle();
     expect((await bucketOf()).state).toBe('open');
   });
@@ -317,7 +317,7 @@ describe('a closing that nobody drives', () => {
   test('once taken over it goes on step by step without waiting again', { timeout: 60_000 }, async () => {
     await inSlices(LOOK_ROWS_MAX + 5, (count) => world.put(`many-${count}`));
     await close();
-    world.clock.advance(LIMITS.jobLeftMs);
+    world.clock.advance(LIMITS.jobStallTimeoutMs);
     expect((await work()).state).toBe('busy');
     expect((await bucketOf()).state).toBe('closing');
     expect((await work()).state).toBe('busy');

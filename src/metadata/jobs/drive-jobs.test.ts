@@ -53,7 +53,7 @@ test('a job that was left is driven to its end, and no sooner', async () => {
   await driveTwoSteps(job);
   await background.run('drive');
   expect((await jobOf(job))?.stepCount).toBe(2);
-  world.clock.advance(LIMITS.jobLeftMs);
+  world.clock.advance(LIMITS.jobStallTimeoutMs);
   await background.run('drive');
   expect(await jobOf(job)).toMatchObject({ movedCount: names.length, errorCount: 0 });
   expect((await jobOf(job))?.endedAtMs).toBeDefined();
@@ -79,7 +79,7 @@ test('a job that cannot go on keeps no other from its turn', async () => {
   const stuck = await beginMove(world, { from: 'a/', to: 'b/' });
   world.clock.advance(1);
   const other = await beginMove(world, { from: 'c/', to: 'd/' });
-  world.clock.advance(LIMITS.jobLeftMs);
+  world.clock.advance(LIMITS.jobStallTimeoutMs);
   const { shards } = world;
   const metadata = {
     shardCount: 1,
@@ -146,10 +146,10 @@ describe('who drives a job', () => {
   test('is silent for too long: others may go on, and then it may not', async () => {
     await putMany(5);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
-    world.clock.advance(LIMITS.jobLeftMs - 1);
+    world.clock.advance(LIMITS.jobStallTimeoutMs - 1);
     expect(await step(job, 'another')).toBe('elsewhere');
     await hold(job, DRIVER);
-    world.clock.advance(LIMITS.jobLeftMs - 1);
+    world.clock.advance(LIMITS.jobStallTimeoutMs - 1);
     expect(await step(job, 'another')).toBe('elsewhere');
     // Others do not speak for it.
     await hold(job, 'another');
@@ -200,7 +200,7 @@ test('jobs of several accounts have their turns, a step each, whatever one of th
   const command = { bucketId: other, from: 'a/', to: 'b/', overwrites: false };
   const begun = await world.execute('begin-move', command);
   if (begun.kind === 'begun') ofOther.push(begun.job.jobId);
-  world.clock.advance(LIMITS.jobLeftMs);
+  world.clock.advance(LIMITS.jobStallTimeoutMs);
   const { shards } = world;
   const stepped: JobId[] = [];
   const metadata = {

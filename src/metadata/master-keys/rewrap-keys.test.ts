@@ -88,7 +88,7 @@ test('a version whose bucket is being emptied meanwhile does not come back', asy
   const closing = await world.execute('close-bucket', { bucketId: BUCKET });
   if (closing.kind !== 'closing') throw new Error(closing.kind);
   const calls = {
-    look: (query: never) => world.query('look-for-kept', query),
+    look: (query: never) => world.query('find-protected', query),
     step: (command: never) => world.execute('step-closing', command),
   };
   await driveClosing(calls, closing.job);

@@ -1,6 +1,6 @@
 // Drives a prefix's MOVE (service 4.2): looks for the next keys of the walk while those before them are moved, each
 // step one entry that names the one that it comes behind. Whoever drives may leave at any time, and somebody else go on:
-// the request that began it, one that repeats it, or the background (background/drive-jobs.ts). Where others wait it does
+// the request that began it, one that repeats it, or the background (metadata/jobs/drive-jobs.ts). Where others wait it does
 // little at a time, and rests for longer than it works.
 import { must } from '../../base/assert.ts';
 import type { ClockPort } from '../../ports/clock.ts';

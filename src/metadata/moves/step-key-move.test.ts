@@ -155,7 +155,7 @@ test('a crash between two steps: the shard drives it on to its end', async () =>
   await step(job);
   await world.shards.close();
   world = await openMetadata({ kv: world.kv, clock: world.clock });
-  world.clock.advance(LIMITS.jobLeftMs);
+  world.clock.advance(LIMITS.jobStallTimeoutMs);
   const { clock, shards: metadata } = world;
   await runUntilIdle(createJobDriver({ metadata, shards: () => [0], clock }));
   expect(await world.versions()).toEqual(['to v6*', 'to v5', 'to v4', 'to v3', 'to v2', 'to v1']);

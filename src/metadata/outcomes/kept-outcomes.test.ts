@@ -269,8 +269,8 @@ describe('what is counted', () => {
     const closing = await world.execute('close-bucket', { bucketId: BUCKET });
     if (closing.kind !== 'closing') throw new Error(closing.kind);
     const calls = {
-      look: (query: Parameters<typeof world.query<'look-for-kept'>>[1]) =>
-        world.query('look-for-kept', query),
+      look: (query: Parameters<typeof world.query<'find-protected'>>[1]) =>
+        world.query('find-protected', query),
       step: (command: Parameters<typeof world.execute<'step-closing'>>[1]) =>
         world.execute('step-closing', command),
     };

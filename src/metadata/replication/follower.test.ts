@@ -9,8 +9,8 @@ import { SILENCE_MS } from '../engine/timing.ts';
 import { Applier } from './applier.ts';
 import { Follower } from './follower.ts';
 import { LogStore } from './log-store.ts';
+import type { MessageBody } from './message-envelope.ts';
 import { Promises } from './promises.ts';
-import type { MessageBody } from './say.ts';
 
 const PRIMARY = { replicaId: 'p', nodeId: 'p' };
 const NOTHING = { seq: 0, epoch: 0 };

@@ -21,10 +21,10 @@ import { isEntrySound, readEntryHead } from '../engine/entry-codec.ts';
 import { answerFetch } from './answer-fetch.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
+import type { Say } from './message-envelope.ts';
 import { placeAppend } from './place-append.ts';
 import type { Promises } from './promises.ts';
 import type { ReplicaEvent } from './replica-events.ts';
-import type { Say } from './say.ts';
 import { SnapshotTarget } from './snapshots.ts';
 
 export interface FollowerParts {
@@ -72,7 +72,7 @@ export class Follower {
   }
 
   /** Runs it behind what is being decided; a failed store ends the process (R20). */
-  inTurn(work: () => Promise<void>): void {
+  inSequence(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work).catch((error: unknown) => this.#failed(error));
   }
 
@@ -94,15 +94,15 @@ export class Follower {
   }
 
   onAppend(from: ReplicaRef, message: AppendMessage): void {
-    this.inTurn(() => this.#append(from, message));
+    this.inSequence(() => this.#append(from, message));
   }
 
   onFence(from: ReplicaRef, message: FenceMessage): void {
-    this.inTurn(() => this.#fence(from, message));
+    this.inSequence(() => this.#fence(from, message));
   }
 
   onSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): void {
-    this.inTurn(() => this.#takeSnapshot(from, message));
+    this.inSequence(() => this.#takeSnapshot(from, message));
   }
 
   /** R11. */
@@ -247,7 +247,7 @@ export class Follower {
     if (applier.applied.seq < this.#liveFromSeq) return;
     this.#liveFromSeq = undefined;
     const generation = this.#generation;
-    this.inTurn(async () => {
+    this.inSequence(async () => {
       // A snapshot may have been begun before its turn came.
       if (generation === this.#generation && isOfUse()) await promises.setState('live');
     });

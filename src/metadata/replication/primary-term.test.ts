@@ -7,8 +7,8 @@ import { encodeEntry } from '../engine/entry-codec.ts';
 import { LOG_COLUMN } from '../engine/row-keys.ts';
 import { HEARTBEAT_MS, LEASE_MARGIN_MS, SILENCE_MS } from '../engine/timing.ts';
 import { LogStore } from './log-store.ts';
+import type { MessageBody } from './message-envelope.ts';
 import { PrimaryTerm } from './primary-term.ts';
-import type { MessageBody } from './say.ts';
 
 const OTHER = { replicaId: 'f', nodeId: 'f' };
 

@@ -5,6 +5,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../../ports/replication.ts';
 import { APPEND_BYTES_MAX, LONELY_MAX_MS, RESEND_MS, UNHEARD_MAX_MS } from '../engine/timing.ts';
 import type { LogStore } from './log-store.ts';
+import type { Say } from './message-envelope.ts';
 import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
 import { ReadLease } from './read-lease.ts';
 import {
@@ -16,8 +17,7 @@ import {
   probe,
   settle,
 } from './replica-progress.ts';
-import type { Say } from './say.ts';
-import { VoterWalls } from './voter-walls.ts';
+import { VoterFences } from './voter-fences.ts';
 
 export interface PrimaryTermParts {
   self: ReplicaId;
@@ -44,7 +44,7 @@ export class PrimaryTerm {
   readonly #progress = new Map<ReplicaId, Progress>();
   readonly #startedAtMs: number;
   readonly #lease: ReadLease;
-  readonly #walls: VoterWalls;
+  readonly #walls: VoterFences;
   #commitSeq = 0;
   #isOver = false;
 
@@ -52,7 +52,7 @@ export class PrimaryTerm {
     this.#parts = parts;
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
-    this.#walls = new VoterWalls(parts.clock);
+    this.#walls = new VoterFences(parts.clock);
     this.#lease = new ReadLease(parts.clock);
     for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
     this.#noteHeard();

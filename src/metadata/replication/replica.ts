@@ -21,11 +21,11 @@ import { GivenUpTakeovers } from './given-up-takeovers.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
+import { type Say, sayAs } from './message-envelope.ts';
 import { type OwnDigest, OwnDigests } from './own-digests.ts';
 import { Promises } from './promises.ts';
 import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
-import { type Say, sayAs } from './say.ts';
 import { candidateJitterMs, isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
 
 type Leading = { kind: 'primary'; leadership: Leadership };
@@ -333,14 +333,14 @@ export class Replica {
   #onOwnHistory(registered: RegisteredShard): void {
     const { record } = registered;
     const { state, replicaId, promised } = this.#promises.record;
-    this.#follower.inTurn(() => this.#promises.see(registered));
+    this.#follower.inSequence(() => this.#promises.see(registered));
     if (record.primary !== null && record.epoch >= promised) this.#primary = record.primary;
     if (!isListed(record, replicaId)) {
       // Its files are kept for a day (R14); listed again, it must catch up before it counts.
       if (state !== 'removed') this.#remove();
       return;
     }
-    if (state === 'removed') this.#follower.inTurn(() => this.#promises.setState('installing'));
+    if (state === 'removed') this.#follower.inSequence(() => this.#promises.setState('installing'));
     if (this.#role.kind === 'primary') this.#role.leadership.onRegistered(registered);
   }
 
@@ -348,12 +348,12 @@ export class Replica {
   #onOtherHistory(registered: RegisteredShard): void {
     this.#stepDown('another history goes on');
     if (isSuperseded(registered.record, this.#promises.record)) this.#deps.onSuperseded();
-    else this.#follower.inTurn(() => this.#promises.adopt(registered));
+    else this.#follower.inSequence(() => this.#promises.adopt(registered));
   }
 
   #remove(): void {
     this.#deps.onEvent?.('removed');
-    this.#follower.inTurn(() => this.#promises.setState('removed'));
+    this.#follower.inSequence(() => this.#promises.setState('removed'));
     this.#stepDown('it is no voter any more');
   }
 

@@ -20,7 +20,7 @@ import { isOwnRow, STATE_COLUMNS } from '../engine/state-digest.ts';
 import { RESEND_MS, SILENCE_MS } from '../engine/timing.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './say.ts';
+import type { Say } from './message-envelope.ts';
 
 const PAGE_ROWS = 1000;
 const PAGE_BYTES = 1024 * 1024;

@@ -6,7 +6,7 @@ import { encodeEntry } from '../engine/entry-codec.ts';
 import { LOG_COLUMN } from '../engine/row-keys.ts';
 import { answerFetch } from './answer-fetch.ts';
 import { LogStore } from './log-store.ts';
-import type { MessageBody } from './say.ts';
+import type { MessageBody } from './message-envelope.ts';
 import { Takeover, type TakeoverParts } from './takeover.ts';
 
 const SELF = { replicaId: 'p', nodeId: 'p' };

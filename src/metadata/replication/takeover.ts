@@ -16,9 +16,9 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { ReplicaRecord } from '../engine/entry-rows.ts';
 import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from '../engine/timing.ts';
 import type { LogStore } from './log-store.ts';
+import type { Say } from './message-envelope.ts';
 import { hasMajority, isVoter, type VoterSets } from './quorum.ts';
 import { type RegistryCheck, seenOf } from './registered-record.ts';
-import type { Say } from './say.ts';
 
 const NONCE_BYTES = 16;
 /** Nobody reads why a wait ends, and an exception, which is the usual reason, is costly to make. */

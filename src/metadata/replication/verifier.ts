@@ -8,9 +8,9 @@ import type { VerificationStatus } from '../../ports/shard-calls.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { VERIFY_PATIENCE_MS, type VerifyPace } from '../engine/timing.ts';
 import { judgeDigests } from './judge-digests.ts';
+import type { Say } from './message-envelope.ts';
 import { allVoters, type VoterSets } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
-import type { Say } from './say.ts';
 import { rangeBehind, readVerifyRecord, type VerifyRecord, verifyRow } from './verify-record.ts';
 
 export interface VerifierParts {

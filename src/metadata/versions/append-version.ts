@@ -25,12 +25,12 @@ import { joinChanges } from '../blobs/debts.ts';
 import { isLaidAlready, layPiece, lookAtPiece } from '../blobs/grow-blob.ts';
 import { grantLocks, ownLinkPut } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
-import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../moves/carry-data.ts';
 import { mayBeKept } from '../outcomes/kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { settleHistories } from './settle-histories.ts';
+import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from './take-over-links.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
 type Command = CommandOf<'append-version'>;

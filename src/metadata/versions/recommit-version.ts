@@ -4,10 +4,10 @@ import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { dataLinkId, isComposed, type VersionRecord } from '../../types/version.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
-import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../moves/carry-data.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { settleHistories } from './settle-histories.ts';
+import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from './take-over-links.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
 type Command = CommandOf<'recommit-version'>;

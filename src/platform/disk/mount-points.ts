@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createTurns } from '../../base/async/in-turn.ts';
+import { createSequence } from '../../base/async/sequence.ts';
 import { writeDurableFile } from './durable-file.ts';
 
 export interface MountMemory {
@@ -13,11 +13,11 @@ export interface MountMemory {
 
 /** `path`: the file that remembers. */
 export function createMountMemory(path: string): MountMemory {
-  const inTurn = createTurns();
+  const inSequence = createSequence();
   return {
     async assertMounted(folder) {
       const isMounted = await isMountPoint(folder);
-      await inTurn(async () => {
+      await inSequence(async () => {
         const known = await readFolders(path);
         const isKnown = known.includes(folder);
         if (isKnown && !isMounted)

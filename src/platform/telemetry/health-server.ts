@@ -80,7 +80,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
 const EVERYBODY = 'everybody';
 
 /**
- * Places of connections. A newcomer always finds one: of the address that has most, the connection whose last question is
+ * Places of connections. A new connection always finds one: of the address that has most, the connection whose last question is
  * longest ago goes, answered or not. One address alone has most of them, and never those that others need.
  */
 function createPlaces(): SharedPlaces<Socket> {

@@ -51,7 +51,7 @@ export interface MovePrefixJob extends JobProgress {
   isKey?: true;
   /** The key that is being renamed in several steps: its latest version has moved, of the older ones some. */
   within?: KeyInSteps;
-  /** Who drives it: steps of others are refused until it leaves, or is silent for LIMITS.jobLeftMs. Absent: nobody. */
+  /** Who drives it: steps of others are refused until it leaves, or is silent for LIMITS.jobStallTimeoutMs. Absent: nobody. */
   driver?: string;
   /** The part of the keys that is being walked, and in which direction; see metadata/moves/plan-prefix-move.ts. */
   leg: number;
@@ -102,7 +102,7 @@ export function jobState(job: JobRecord): JobState {
 /** Whether `driver` may make the next step of a job at this shard time: it drives it, or nobody does. */
 export function mayDrive(job: MovePrefixJob, driver: string, nowMs: number): boolean {
   if (job.driver === undefined || job.driver === driver) return true;
-  return nowMs - job.steppedAtMs >= LIMITS.jobLeftMs;
+  return nowMs - job.steppedAtMs >= LIMITS.jobStallTimeoutMs;
 }
 
 export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });

@@ -1,7 +1,7 @@
 // For operations that may take long: clients give up on a connection that stays silent, so after a while the answer
 // begins with 200 and white space, and its outcome comes as the body (AWS CompleteMultipartUpload, CopyObject).
 import { assert } from '../../../base/assert.ts';
-import { OVER } from '../../../base/async/over.ts';
+import { CANCELLED } from '../../../base/async/cancelled.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { OperationContext } from '../context.ts';
 import type { OperationResult } from '../operation.ts';
@@ -19,7 +19,7 @@ export async function answerWhenDone(
     const result = await Promise.race([work, isLate]);
     if (result !== undefined) return result;
   } finally {
-    inTime.abort(OVER);
+    inTime.abort(CANCELLED);
   }
   const text = work.then(textOf);
   // A client that has left asks for no outcome; the error of the work is then nobody's.

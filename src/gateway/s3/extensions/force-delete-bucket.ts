@@ -61,7 +61,7 @@ async function lookWhileOpen(context: OperationContext): Promise<void> {
   for (let after: string | undefined, isWhole = false; !isWhole; ) {
     context.signal().throwIfAborted();
     const query = { bucketId, ...(after !== undefined && { after }), limit: LOOK_ROWS_MAX };
-    const { value } = await context.metadata.query(targetOf(context), 'look-for-kept', query);
+    const { value } = await context.metadata.query(targetOf(context), 'find-protected', query);
     if (value.kept !== undefined) throw mayNotGo(name);
     [after, isWhole] = [value.next, value.next === undefined];
   }
@@ -71,7 +71,7 @@ async function lookWhileOpen(context: OperationContext): Promise<void> {
 function callsOf(context: OperationContext): ClosingCalls {
   const { metadata } = context;
   return {
-    look: async (query) => (await metadata.query(homeOf(context), 'look-for-kept', query)).value,
+    look: async (query) => (await metadata.query(homeOf(context), 'find-protected', query)).value,
     step: async (command) => (await metadata.execute(homeOf(context), 'step-closing', command)).value,
   };
 }

@@ -1,7 +1,7 @@
 // MOVE of a prefix, or of one key that moves in several entries, as one request sees it: it begins the job, drives it while
 // its client listens, and tells what becomes of each key. One that repeats it under its token waits for the end of the job,
 // and drives it on only where nobody else does. A client that leaves does not end it (metadata/jobs/drive-jobs.ts).
-import { OVER } from '../../../base/async/over.ts';
+import { CANCELLED } from '../../../base/async/cancelled.ts';
 import {
   driveMove,
   type MoveCalls,
@@ -207,7 +207,7 @@ class PrefixAnswer {
       }
       isLeft = false;
     } finally {
-      over.abort(OVER);
+      over.abort(CANCELLED);
       // Where the shard does not answer, its own node finds that nobody drives the job.
       if (isLeft) await this.#hold({ leaves: true }).catch(() => undefined);
     }

@@ -44,11 +44,11 @@ export function openBody(
   const { headers, form, seed } = options;
   const digests = readDigests(headers, options.checksumOf ?? 'body');
   const intake = exchange.body;
-  const isUnasked = intake.awaitsContinue;
+  const awaitsContinue = intake.awaitsContinue;
   if (form.kind === 'plain') {
     const sizeBytes = plainSize(exchange, headers, options.mayBeAbsent);
     const stream = { [Symbol.asyncIterator]: () => pieces(() => intake.read()) };
-    const body = { ...digests, stream, sizeBytes, isUnasked, trailerChecksum: () => undefined };
+    const body = { ...digests, stream, sizeBytes, awaitsContinue, trailerChecksum: () => undefined };
     return form.sha256 === undefined ? body : { ...body, contentSha256: form.sha256 };
   }
   const sizeBytes = decodedSize(headers);
@@ -63,7 +63,7 @@ export function openBody(
     ...(form.isSigned && seed !== undefined && { signatures: createChunkSignatures(seed) }),
     ...(digests.trailerAlgorithm && { trailerName: checksumHeader(digests.trailerAlgorithm) }),
   });
-  return { ...digests, stream: chunked.stream, sizeBytes, isUnasked, trailerChecksum: chunked.trailer };
+  return { ...digests, stream: chunked.stream, sizeBytes, awaitsContinue, trailerChecksum: chunked.trailer };
 }
 
 async function* pieces(read: () => Promise<Buffer | undefined>): AsyncGenerator<Buffer, void> {

@@ -12,7 +12,7 @@ export interface RequestBody {
    */
   readonly sizeBytes: number | undefined;
   /** The client waits to be asked for it (100-continue): until then a refusal spares it the sending. */
-  readonly isUnasked: boolean;
+  readonly awaitsContinue: boolean;
   /** Content-MD5, hex. */
   readonly contentMd5?: string;
   /** x-amz-content-sha256 when it is a digest, hex; the writer must verify it. */

@@ -7,7 +7,7 @@ import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName, homeShardOf, idTimeMs } from '../../types/names.ts';
 import { isLiveBlob } from '../../types/records/rows.ts';
-import { findBlobs, type HomeWorkDeps, noteOwed, owedOf } from '../workers/home-work.ts';
+import { findBlobs, type HomeShardDeps, noteOwed, owedOf } from '../workers/home-shard.ts';
 import { doneValue } from '../workers/shard-worker.ts';
 
 const ASK_EVERY_MS = 10_000;
@@ -20,7 +20,7 @@ const NOTED_KEPT_MS = 10 * 60_000;
 const AGAIN_AFTER_MS = 60_000;
 const NOTED_MAX = 20_000;
 
-export function createDamageHearing(deps: HomeWorkDeps): Worker {
+export function createCorruptionCollector(deps: HomeShardDeps): Worker {
   const noted = new BoundedMap<string, number>(NOTED_MAX);
   /** Where the last round left a disk that has more: what cannot go yet must not keep what comes behind it from being heard. */
   const reached = new Map<DiskId, ChunkId>();
@@ -96,7 +96,7 @@ function nameOf(disk: DiskId, id: ChunkId): string {
 
 /** Gives those that are debts now: the others are to be asked about again. */
 async function noteDamage(
-  deps: HomeWorkDeps,
+  deps: HomeShardDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
 ): Promise<ChunkId[]> {
   const { metadata, disks } = deps;

@@ -3,17 +3,17 @@ import { memberOf } from '../../../tests/support/disk-placer.ts';
 import { placedDisks } from '../../../tests/support/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { countOwnerNodes, isMissed, readDiskStates } from './disk-states.ts';
 import { changePlacement, makePlacement } from './placement.ts';
 import { clearPrevious, retireDisks, withLeave } from './placement-changes.ts';
-import { countOwnerNodes, isMissed, seeDisks } from './see-disks.ts';
 
 const disks = placedDisks({ zones: 4 });
 const first = must(disks[0], 'a disk');
 const map = makePlacement({ disks, copies: 3 });
 const all = LIMITS.partitionCount;
 
-const seen = (...given: Parameters<typeof seeDisks>) =>
-  seeDisks(...given).map(({ disk, state, ownedCount, pendingCount }) => [
+const seen = (...given: Parameters<typeof readDiskStates>) =>
+  readDiskStates(...given).map(({ disk, state, ownedCount, pendingCount }) => [
     ...[disks.findIndex(({ id }) => id === disk.id), state, disk.leave ?? 'stays', ownedCount, pendingCount],
   ]);
 
@@ -40,8 +40,8 @@ test('a drain is over when it owns nothing, and did not before what is pending; 
 
 test('where a disk is now counts, and not where it was when the map was made', () => {
   const moved = { ...first, nodeId: 'another', address: '127.0.0.1:1', capacityBytes: 5 };
-  expect(seeDisks(map, [memberOf(moved)])[0]?.disk).toEqual(moved);
-  expect(seeDisks(map, [{ ...memberOf(moved), role: 'metadata' }])[0]).toMatchObject({
+  expect(readDiskStates(map, [memberOf(moved)])[0]?.disk).toEqual(moved);
+  expect(readDiskStates(map, [{ ...memberOf(moved), role: 'metadata' }])[0]).toMatchObject({
     ...{ disk: first, state: 'away' },
   });
 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
-import { VoterWalls } from './voter-walls.ts';
+import { VoterFences } from './voter-fences.ts';
 
 const SETS = { voters: ['p', 'f', 'g'] };
 const YEAR_MS = 365 * 24 * 60 * 60_000;
 
 function open() {
   const clock = createManualClock(1_000_000);
-  const walls = new VoterWalls(clock);
+  const walls = new VoterFences(clock);
   const hear = (replicaId: string, wallMs: number, askedMs = clock.monotonicMs()) =>
     walls.heard(replicaId, { wallMs, askedMs });
   return { clock, walls, hear, isBelieved: () => walls.isOwnBelieved('p', SETS) };

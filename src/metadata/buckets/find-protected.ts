@@ -9,18 +9,18 @@ import type { DeleteBlocker, DeleteRules } from '../../types/delete-blocker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { decodeVersion, decodeVersionSummary } from '../../types/records/version-record.ts';
-import { objectKeyOf, versionsBehind } from '../buckets/rows-of-buckets.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { bucketRow, REGION } from '../schema/keyspace.ts';
 import { isLastPage } from '../schema/row-pages.ts';
+import { objectKeyOf, versionsBehind } from './rows-of-buckets.ts';
 
-type Query = QueryOf<'look-for-kept'>;
-type Result = ResultOf<'look-for-kept'>;
+type Query = QueryOf<'find-protected'>;
+type Result = ResultOf<'find-protected'>;
 
 /** Read on another thread at once, and looked at between two turns of the process. */
 const PAGE_ROWS = 1000;
 
-export function lookForKept(rules: DeleteRules): QuerySpec<Query, Result> {
+export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
   return {
     async run(query, state, { nowMs }) {
       const { bucketId, after, limit } = query;

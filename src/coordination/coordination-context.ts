@@ -3,7 +3,7 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { CoordinationStore } from './store.ts';
 
-export interface Surroundings {
+export interface CoordinationContext {
   store: CoordinationStore;
   clock: ClockPort;
   log: Logger;

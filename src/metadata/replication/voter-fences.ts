@@ -5,7 +5,7 @@ import type { ReplicaId } from '../../ports/replication.ts';
 import { WALL_AGREES_MS } from '../engine/timing.ts';
 import { reachedByMajority, type VoterSets } from './quorum.ts';
 
-export class VoterWalls {
+export class VoterFences {
   readonly #clock: ClockPort;
   /** What each has said last, and when it had been asked by our monotonic clock. */
   readonly #said = new Map<ReplicaId, Moment & { askedMs: number }>();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { Member } from '../../ports/members.ts';
 import type { PlacedDisk } from '../../ports/placement.ts';
-import { reachDisks } from './reach-disks.ts';
+import { followDiskAddresses } from './disk-addresses.ts';
 
 const disk: PlacedDisk = { id: 'd1', nodeId: 'n1', zone: 'z', capacityBytes: 1, address: '127.0.0.1:1000' };
 
@@ -20,7 +20,7 @@ function open() {
       throw new Error('not of this test');
     },
   };
-  const reached = reachDisks(directory);
+  const reached = followDiskAddresses(directory);
   const addressOf = (placed: PlacedDisk) => {
     expect(() => reached.chunksOf(placed)).toThrow('not of this test');
     return asked.at(-1)?.address;

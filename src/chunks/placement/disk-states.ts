@@ -5,25 +5,25 @@ import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts'
 import { type DiskHolding, holdings } from './placement-changes.ts';
 import { servedDisks } from './served-disks.ts';
 
-export interface SeenDisk extends DiskHolding {
+export interface DiskState extends DiskHolding {
   /** Where it is now; of one that nobody serves, where it was when the map was made. */
   disk: PlacedDisk;
   /** `away`: no node serves it. `new`: it is in no map yet; `removed`: in none any more, and not taken in again. */
   state: 'serving' | 'away' | 'new' | 'removed';
 }
 
-export function seeDisks(map: PlacementMap | undefined, members: readonly Member[]): SeenDisk[] {
+export function readDiskStates(map: PlacementMap | undefined, members: readonly Member[]): DiskState[] {
   const served = servedDisks(members);
   const held = map === undefined ? new Map<DiskId, DiskHolding>() : holdings(map);
   const retired = new Set(map?.retired);
-  const placed = (map?.disks ?? []).map((disk): SeenDisk => {
+  const placed = (map?.disks ?? []).map((disk): DiskState => {
     const now = served.get(disk.id);
     const holding = { ownedCount: 0, pendingCount: 0, ...held.get(disk.id) };
     return { disk: { ...disk, ...now }, state: now === undefined ? 'away' : 'serving', ...holding };
   });
   const others = [...served.values()].filter(({ id }) => !held.has(id));
   const unplaced = others.map(
-    (disk): SeenDisk => ({
+    (disk): DiskState => ({
       ...{ disk, ownedCount: 0, pendingCount: 0 },
       state: retired.has(disk.id) ? 'removed' : 'new',
     }),

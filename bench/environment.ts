@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { cpus, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
-export interface Surroundings {
+export interface Environment {
   machine: string;
   node: string;
   commit: string;
@@ -12,7 +12,7 @@ export interface Surroundings {
 }
 
 /** `program`: how the running program is called; its arguments are added. */
-export async function describeSurroundings(program: string): Promise<Surroundings> {
+export async function describeEnvironment(program: string): Promise<Environment> {
   const processors = cpus();
   const memoryGiB = Math.round(totalmem() / 1024 ** 3);
   const git = promisify(execFile)('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname });

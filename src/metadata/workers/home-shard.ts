@@ -12,7 +12,7 @@ import type { BlobId } from '../../types/names.ts';
 import type { BlobRecord } from '../../types/records/rows.ts';
 import { doneValue } from './shard-worker.ts';
 
-export interface HomeWorkDeps {
+export interface HomeShardDeps {
   metadata: MetadataPort;
   disks: HomeDisks;
   /** Those whose open primary is here. */
@@ -41,7 +41,7 @@ export function owedOf(ids: readonly ChunkId[], states: readonly ChunkState[]): 
 
 /** Makes debts of what is owed by that map. */
 export async function noteOwed(
-  { metadata }: Pick<HomeWorkDeps, 'metadata'>,
+  { metadata }: Pick<HomeShardDeps, 'metadata'>,
   { shard, owed, mapVersion }: { shard: number; owed: readonly OwedChunk[]; mapVersion: number },
 ): Promise<void> {
   const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
@@ -53,7 +53,7 @@ export async function noteOwed(
 
 /** What the shard knows of the blobs of these chunks; `isUnconfirmed` (R23): what it does not know it may have lost. */
 export async function findBlobs(
-  { metadata }: Pick<HomeWorkDeps, 'metadata'>,
+  { metadata }: Pick<HomeShardDeps, 'metadata'>,
   shard: number,
   ids: readonly ChunkId[],
 ): Promise<{ rows: ReadonlyMap<BlobId, BlobRecord | null>; isUnconfirmed: boolean }> {

@@ -2,17 +2,17 @@
 // machines (R39).
 import type { ClockPort } from '../../ports/clock.ts';
 
-export interface PullGate {
+export interface RepairThrottle {
   /** Runs `pull` when it is its turn. Rejects, unrun, when `signal` aborts before. */
   run<T>(sizeBytes: number, signal: AbortSignal, pull: () => Promise<T>): Promise<T>;
 }
 
-export function createPullGate(options: {
+export function createRepairThrottle(options: {
   clock: ClockPort;
   inFlightMax: number;
   /** 0: as fast as it goes. */
   bytesPerSecond: number;
-}): PullGate {
+}): RepairThrottle {
   const { clock, inFlightMax, bytesPerSecond } = options;
   const waiting: (() => void)[] = [];
   let inFlight = 0;

@@ -5,7 +5,7 @@ import type { DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { Member } from '../../ports/members.ts';
 import type { DiskId } from '../../ports/placement.ts';
 
-export interface ReachedDisks extends DiskDirectory {
+export interface DiskAddresses extends DiskDirectory {
   /** The whole list, as often as it changes. Of disks that are no more in it the last address stays. */
   learn(members: readonly Member[]): void;
   /** Tells of each disk that comes into the list, or comes there again, from now on. */
@@ -13,7 +13,7 @@ export interface ReachedDisks extends DiskDirectory {
 }
 
 /** `directory` reaches a disk at the address that it is given with. */
-export function reachDisks(directory: DiskDirectory): ReachedDisks {
+export function followDiskAddresses(directory: DiskDirectory): DiskAddresses {
   const addresses = new Map<DiskId, string>();
   const listeners: ((disk: DiskId) => void)[] = [];
   let present: ReadonlyMap<DiskId, string> = new Map();

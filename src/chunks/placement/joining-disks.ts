@@ -4,21 +4,21 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
-/** Newcomers join together: when for so long no other has come, or after the longer time. */
+/** JoiningDisks join together: when for so long no other has come, or after the longer time. */
 const JOIN_SETTLE_MS = 5000;
 const JOIN_WAIT_MAX_MS = 60_000;
 /** The first map waits no longer for those that have not said yet whether they can be reached. */
 const FIRST_ANSWERS_MAX_MS = 5000;
 
-export interface NewcomersDeps {
+export interface JoiningDisksDeps {
   clock: ClockPort;
   log: Logger;
   /** Resolves when the disk has answered; rejects with why it has not. */
   reach(disk: PlacedDisk): Promise<unknown>;
 }
 
-export class Newcomers {
-  readonly #deps: NewcomersDeps;
+export class JoiningDisks {
+  readonly #deps: JoiningDisksDeps;
   readonly #reached = new Set<DiskId>();
   readonly #asked = new Set<DiskId>();
   /** Told of once, not at each look. */
@@ -26,16 +26,16 @@ export class Newcomers {
   #latest = { ids: '', sinceMs: 0, firstAtMs: 0 };
   #awaitedSinceMs: number | undefined;
 
-  constructor(deps: NewcomersDeps) {
+  constructor(deps: JoiningDisksDeps) {
     this.#deps = deps;
   }
 
-  /** Those of `newcomers`, all that there are, who may not join; asks them, for the next look. */
-  unreachedOf(newcomers: readonly PlacedDisk[]): PlacedDisk[] {
-    const present = new Set(newcomers.map(({ id }) => id));
+  /** Those of `joining disks`, all that there are, who may not join; asks them, for the next look. */
+  unreachedOf(joiningDisks: readonly PlacedDisk[]): PlacedDisk[] {
+    const present = new Set(joiningDisks.map(({ id }) => id));
     for (const known of [this.#reached, this.#unreached])
       for (const id of known) if (!present.has(id)) known.delete(id);
-    const unreached = newcomers.filter(({ id }) => !this.#reached.has(id));
+    const unreached = joiningDisks.filter(({ id }) => !this.#reached.has(id));
     for (const disk of unreached) if (!this.#asked.has(disk.id)) void this.#ask(disk);
     return unreached;
   }
@@ -70,10 +70,10 @@ export class Newcomers {
     }
   }
 
-  /** Whether no other is to be waited for. `newcomers`: those that may join, so that one that never will delays nobody. */
-  areSettled(newcomers: readonly PlacedDisk[]): boolean {
+  /** Whether no other is to be waited for. `joining disks`: those that may join, so that one that never will delays nobody. */
+  areSettled(joiningDisks: readonly PlacedDisk[]): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
-    const ids = newcomers.map(({ id }) => id).join();
+    const ids = joiningDisks.map(({ id }) => id).join();
     if (ids !== this.#latest.ids) {
       const firstAtMs = this.#latest.ids === '' ? nowMs : this.#latest.firstAtMs;
       this.#latest = { ids, sinceMs: nowMs, firstAtMs };
