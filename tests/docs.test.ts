@@ -335,6 +335,13 @@ these steps the loop turns, and steps are done in turns: by bucket where rows ar
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
+Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
+requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
+Next is who has had least of this time of late, by the address or by the access key that the request names, whichever has had
+more: so neither many addresses of one key nor many keys of one address come before one that asks seldom, and all requests that
+name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one
+whose connection has ended meanwhile never begins.
+
 What a shard decides in one entry is decided in one piece, which takes some 5 ms for each thousand rows: the deletion of 1,000
 keys, a step of a prefix MOVE, the completion of an upload of 10,000 parts (50 ms), the MOVE of a key with thousands of
 versions, a composition of 20,000 pieces (150 ms). Commands that have read 200 rows or more take turns, by bucket: one of them in a turn

@@ -167,6 +167,19 @@ export const ATTACKS: readonly Attack[] = [
       ),
   },
   {
+    name: 'heads of 700 lines, 64 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) => {
+      const lines = Array.from({ length: 700 }, (_, at) => [`x-amz-meta-${at.toString(36)}`, 'y'.repeat(20)]);
+      return crowd.loop(64, bare(account, 'GET', `/${BUCKET}/small`, Object.fromEntries(lines)));
+    },
+  },
+  {
+    name: 'small GETs, 256 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => crowd.loop(256, signed(account, 'GET', `/${BUCKET}/small`)),
+  },
+  {
     name: '500 connections with 32 pipelined GETs each, read by nobody',
     by: 'account',
     begin: ({ crowd, account, scale }) => {

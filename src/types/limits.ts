@@ -97,6 +97,8 @@ export const LIMITS = {
   /** Memory of heads that have begun and are not complete, of all connections. */
   unfinishedHeadsBytesMax: 64 * MiB,
   requestsInFlightMax: 2048,
+  /** Of one turn of the event loop, for requests to start in; the others wait for the next turns. */
+  requestStartsTurnMs: 6,
   /** Answers of all connections that clients have not taken yet. */
   unsentBytesMax: 64 * MiB,
   /** Of one account, however much others have left: nobody is refused for less. */

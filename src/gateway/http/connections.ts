@@ -15,7 +15,7 @@ export interface Connection {
   socket: Socket;
   /** Whom it counts against. */
   tenant: Tenant;
-  /** Exchanges under way: more than one only while the answer to the last one is on its way out. */
+  /** Exchanges under way, and a request that waits for its turn to start: more than one only while the answer to the last one is on its way out. */
   underWay: number;
   /** Of these, those that are answered and only listened to. */
   lingering: number;

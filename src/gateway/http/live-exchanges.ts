@@ -31,6 +31,8 @@ export class LiveExchanges implements ExchangeWatcher {
   /** Those that have a place among the requests in flight. */
   readonly #admitted = new Map<Exchange, SharePath>();
   readonly #unsent;
+  /** Requests that wait for their turn to start. */
+  #startsWaiting = 0;
   #isDraining = false;
   #onEmpty: (() => void) | undefined;
 
@@ -53,6 +55,26 @@ export class LiveExchanges implements ExchangeWatcher {
     // A set keeps the order in which they began.
     const [oldest] = this.#exchanges;
     return oldest?.startedAtMs;
+  }
+
+  /** A request waits for its turn to start: its connection is at work. At most one of each connection does. */
+  beginStartWait(socket: Socket): void {
+    this.#startsWaiting++;
+    const connection = this.connections.get(socket);
+    if (connection === undefined) return;
+    connection.underWay++;
+    this.connections.settle(connection);
+  }
+
+  /** It has begun by now, or its connection has ended. */
+  endStartWait(socket: Socket): void {
+    this.#startsWaiting--;
+    const connection = this.connections.get(socket);
+    if (connection !== undefined) {
+      connection.underWay--;
+      if (connection.underWay === 0) this.connections.settle(connection);
+    }
+    this.#tellWhenEmpty();
   }
 
   begin(exchange: Exchange): void {
@@ -101,7 +123,15 @@ export class LiveExchanges implements ExchangeWatcher {
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();
     }
-    if (this.#exchanges.size === 0) this.#onEmpty?.();
+    this.#tellWhenEmpty();
+  }
+
+  get #isEmpty(): boolean {
+    return this.#exchanges.size + this.#startsWaiting === 0;
+  }
+
+  #tellWhenEmpty(): void {
+    if (this.#isEmpty) this.#onEmpty?.();
   }
 
   /** Whether anybody's request would be one too many, whoever asks. */
@@ -137,8 +167,9 @@ export class LiveExchanges implements ExchangeWatcher {
    * one whose body was cut, or one whose answer is still to come; the connection closes behind it.
    */
   breakOff(socket: Socket, error: AppError): boolean {
-    let isAnswered = false;
     const connection = this.connections.get(socket);
+    // One that waits for its turn to start will give it, too.
+    let isAnswered = connection !== undefined && connection.underWay > 0;
     if (connection !== undefined) connection.isBroken = true;
     for (const exchange of this.#exchanges) {
       if (exchange.request.socket !== socket) continue;
@@ -165,7 +196,7 @@ export class LiveExchanges implements ExchangeWatcher {
     this.#isDraining = true;
     for (const exchange of this.#exchanges) exchange.mustClose = true;
     for (const { socket, underWay } of this.connections.all()) if (underWay === 0) socket.destroy();
-    if (this.#exchanges.size > 0) {
+    if (!this.#isEmpty) {
       const isEmpty = new AbortController();
       this.#onEmpty = () => isEmpty.abort();
       await this.#clock.sleep(timeoutMs, isEmpty.signal);

@@ -1,6 +1,12 @@
 // The gateway: takes connections, leads each request to its service (routes.ts), and ends in good order. Fastify carries
 // the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
-import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
+import {
+  type IncomingMessage,
+  METHODS,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert, must } from '../../base/assert.ts';
@@ -26,6 +32,7 @@ import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import { OPERATIONS } from '../s3/registry.ts';
 import { bucketLabelOf } from '../s3/request/target.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from '../s3/unsupported.ts';
+import { createAdmission } from './admission.ts';
 import { createClientViewer } from './client-view.ts';
 import { Exchange } from './exchange.ts';
 import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
@@ -187,7 +194,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     log.info({ requestId, status: error.status, errorCode: error.code, remoteAddress }, 'request');
   }
 
-  const app = carrier({ settings, live, refuse, serve });
+  const admit = createAdmission({ live, viewer, clock });
+  const app = carrier({ settings, live, refuse, admit, serve });
   const stopped = new AbortController();
   let draining: Promise<void> | undefined;
 
@@ -226,24 +234,14 @@ function carrier(options: {
   settings: ListenerSettings;
   live: LiveExchanges;
   refuse(socket: Socket, error: AppError): void;
+  /** Calls `begin` when it is the request's turn, and never on a connection that has ended. */
+  admit(request: IncomingMessage, response: ServerResponse, begin: RequestListener): void;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }): FastifyInstance {
-  const { settings, live, refuse, serve } = options;
+  const { settings, live, refuse, admit, serve } = options;
   const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
     reply.hijack();
-    const response = reply.raw;
-    // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
-    const { socket } = request;
-    // What follows an answer that ends the connection is not looked at any more (RFC 9112 9.6).
-    if (socket.writableEnded) return;
-    if (response.socket !== null) void serve(request, response);
-    else if (!live.connections.mayWait(socket)) socket.destroy();
-    else {
-      response.once('socket', () => {
-        live.connections.endWait(socket);
-        void serve(request, response);
-      });
-    }
+    void serve(request, reply.raw);
   };
   const breakOff = (socket: Socket, error: AppError) => {
     if (!live.breakOff(socket, error)) refuse(socket, error);
@@ -258,7 +256,7 @@ function carrier(options: {
     frameworkErrors: (_error, request, reply) => carry(request, reply),
     serverFactory: (onRequest) =>
       createListener(settings, {
-        onRequest,
+        onRequest: (request, response) => admit(request, response, onRequest),
         onConnection: (socket) => live.connections.open(socket),
         onSecured: (socket) => live.connections.secure(socket),
         onClientError(error, socket) {

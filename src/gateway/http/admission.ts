@@ -1,0 +1,58 @@
+// From a head to the start of its request. Requests of one connection start in their order, each when those before it are
+// answered; requests of all connections take turns at the thread, by address and by the access key that they name. So what
+// waits for its turn is one request of each connection at most, and what waits on connections is bounded in
+// connections.ts.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { createStartTurns } from '../../base/async/start-turns.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { ClientViewer } from './client-view.ts';
+import type { LiveExchanges } from './live-exchanges.ts';
+import { senderOf } from './sender.ts';
+
+export function createAdmission(deps: {
+  live: LiveExchanges;
+  viewer: ClientViewer;
+  clock: Pick<ClockPort, 'monotonicMs'>;
+  /** Of tests. */
+  nextTurn?(then: () => void): void;
+}): (request: IncomingMessage, response: ServerResponse, begin: RequestListener) => void {
+  const { live, viewer } = deps;
+  const turns = createStartTurns({ ...deps, turnMs: LIMITS.requestStartsTurnMs });
+
+  function takeTurn(request: IncomingMessage, response: ServerResponse, begin: RequestListener): void {
+    const { socket } = request;
+    let hasWaited = false;
+    const hasStarted = turns.start(
+      () => senderOf(request, viewer, live.connections.get(socket)?.tenant.address),
+      () => {
+        // Meanwhile the client may have gone, or others' answers have ended the connection.
+        if (!hasEnded(socket)) begin(request, response);
+        if (hasWaited) live.endStartWait(socket);
+      },
+    );
+    if (hasStarted) return;
+    hasWaited = true;
+    live.beginStartWait(socket);
+  }
+
+  return (request, response, begin) => {
+    const { socket } = request;
+    // What follows an answer that ends the connection is not looked at any more (RFC 9112 9.6).
+    if (hasEnded(socket)) return;
+    // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
+    if (response.socket !== null) takeTurn(request, response, begin);
+    else if (!live.connections.mayWait(socket)) socket.destroy();
+    else {
+      response.once('socket', () => {
+        live.connections.endWait(socket);
+        takeTurn(request, response, begin);
+      });
+    }
+  };
+}
+
+function hasEnded({ destroyed, writableEnded }: Socket): boolean {
+  return destroyed || writableEnded;
+}

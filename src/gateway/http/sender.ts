@@ -1,0 +1,34 @@
+// Who says that they send a request, before anything is proved: for turns, and for nothing else.
+import type { IncomingMessage } from 'node:http';
+import type { SharePath } from '../../base/async/fair-share.ts';
+import { addressGroupOf } from '../../types/tenant.ts';
+import type { ClientViewer } from './client-view.ts';
+
+const V4_CLAIM = 'Credential=';
+const V2_CLAIM = 'AWS ';
+const QUERY_CLAIM = /[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&/%]{1,128})/i;
+const KEY_END = /[/:,\s]/;
+const KEY_CHARACTERS_MAX = 128;
+
+/** The client's address, and the access key that it names; '' for none. `address`: that of the connection. */
+export function senderOf(
+  { socket, headers, url = '' }: IncomingMessage,
+  viewer: ClientViewer,
+  address: string | undefined,
+): SharePath {
+  const { authorization, 'x-forwarded-for': forwarded } = headers;
+  const key = authorization === undefined ? (QUERY_CLAIM.exec(url)?.[1] ?? '') : keyNamedIn(authorization);
+  if (forwarded === undefined && address !== undefined) return [address, key];
+  const values = forwarded === undefined ? {} : { 'x-forwarded-for': String(forwarded) };
+  const { remoteAddress } = viewer.view(socket, { values, sentNames: [], sentValues: [] });
+  return [addressGroupOf(remoteAddress), key];
+}
+
+function keyNamedIn(authorization: string): string {
+  const at = authorization.indexOf(V4_CLAIM);
+  const isV2 = at < 0 && authorization.startsWith(V2_CLAIM);
+  if (at < 0 && !isV2) return '';
+  const from = isV2 ? V2_CLAIM.length : at + V4_CLAIM.length;
+  const text = authorization.slice(from, from + KEY_CHARACTERS_MAX);
+  return text.slice(0, Math.max(0, text.search(KEY_END)));
+}
