@@ -331,7 +331,7 @@ beforehand.
 
 No document, header or list of a client keeps the event loop for more than 50 ms of processor time. Listings of all kinds, and whatever else reads
 many rows of metadata, read 250 rows at a time; documents and the pages of listings are made 1 to 3 ms at a time. Between two of
-these steps the loop turns, and steps are done in turns: by bucket where rows are read, by account in a gateway. So 32 listings
+these steps the loop turns, and steps are done in turns of accounts. So 32 listings
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
@@ -344,8 +344,8 @@ whose connection has ended meanwhile never begins.
 
 What a shard decides in one entry is decided in one piece, which takes some 5 ms for each thousand rows: the deletion of 1,000
 keys, a step of a prefix MOVE, the completion of an upload of 10,000 parts (50 ms), the MOVE of a key with thousands of
-versions, a composition of 20,000 pieces (150 ms). Commands that have read 200 rows or more take turns, by bucket: one of them in a turn
-of the loop, and after one that took more than 40 ms all others have the thread for as long. A list of parts that is wrong, or
+versions, a composition of 20,000 pieces (150 ms). Commands that have read 200 rows or more take turns, by the bucket's owner: one of
+them in a turn of the loop, and after one that took more than 40 ms all others have the thread for as long. A list of parts that is wrong, or
 a MOVE onto what it may not replace, is refused before more is read.
 
 ## What is answered when there is too much

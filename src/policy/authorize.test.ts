@@ -24,11 +24,12 @@ const facts: RequestFacts = {
   nowMs: 0,
   header: () => undefined,
   parameter: () => undefined,
-  async objectTags() {
-    tagReads++;
-    return [{ key: 'class', value: 'secret' }];
-  },
 };
+
+async function objectTags() {
+  tagReads++;
+  return [{ key: 'class', value: 'secret' }];
+}
 
 interface Asked {
   accountId: AccountId | undefined;
@@ -40,7 +41,13 @@ const principalOf = ({ accountId }: Pick<Asked, 'accountId'>) =>
   accountId === undefined ? undefined : { accountId };
 
 function isAllowed({ pairs, bucket: of, ...who }: Asked & { pairs: readonly AccessPair[] }, rules = RULES) {
-  return createAuthorizer(rules).isAllowed({ principal: principalOf(who), pairs, bucket: of, facts });
+  return createAuthorizer(rules).isAllowed({
+    principal: principalOf(who),
+    pairs,
+    bucket: of,
+    facts,
+    tagsOf: objectTags,
+  });
 }
 
 function isSomeAllowed({
@@ -107,7 +114,7 @@ test('a new name is asked for beside the bucket that has an old one, and only th
 /** Denies to take away what is tagged as secret, and looks at nothing before that. */
 const keepSecrets: Rule = {
   name: 'keep-secrets',
-  judge({ action, facts: { objectTags } }) {
+  judge({ action, objectTags }) {
     if (action !== 's3:DeleteObject') return undefined;
     return objectTags().then((tags) => (tags.some(({ value }) => value === 'secret') ? 'deny' : undefined));
   },
@@ -141,7 +148,7 @@ test('facts are looked at only by a rule that needs them', async () => {
 test('the answer for one pair says which rule decided', async () => {
   const { decide } = createAuthorizer([...RULES, keepSecrets]);
   const ask = (accountId: AccountId | undefined, action: string) =>
-    decide({ principal: principalOf({ accountId }), action, resource: key, bucket, facts });
+    decide({ principal: principalOf({ accountId }), action, resource: key, bucket, facts, objectTags });
   expect(await ask(owner, 's3:GetObject')).toEqual({ isAllowed: true, rule: 'bucket-owner' });
   expect(await ask(other, 's3:GetObject')).toEqual({ isAllowed: false, isExplicit: false });
   expect(await ask(owner, 's3:DeleteObject')).toEqual({

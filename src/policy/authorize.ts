@@ -29,8 +29,6 @@ export interface RequestFacts {
   /** By its name in lower case. */
   header(name: string): string | undefined;
   parameter(name: string): string | undefined;
-  /** Of the object that the resource names, as it is stored; empty where there is none. Reads metadata. */
-  objectTags(): Promise<readonly Tag[]>;
 }
 
 /** One pair, with all that a rule may look at. */
@@ -41,6 +39,8 @@ export interface Question {
   /** The bucket that the resource is in or is; undefined where there is none yet. */
   readonly bucket: BucketRecord | undefined;
   readonly facts: RequestFacts;
+  /** Of the object that the resource names, as it is stored; empty where there is none. Reads metadata. */
+  objectTags(): Promise<readonly Tag[]>;
 }
 
 type Verdict = 'allow' | 'deny' | undefined;
@@ -54,7 +54,7 @@ export interface Rule {
    * Whether it may allow the action on some key of the bucket, before the key is known. Never false where `judge` would allow
    * one.
    */
-  mayAllow(question: Omit<Question, 'resource' | 'facts'>): boolean;
+  mayAllow(question: Pick<Question, 'principal' | 'action' | 'bucket'>): boolean;
 }
 
 /** `rule`: who denied or allowed; absent where no rule allowed. */
@@ -67,6 +67,8 @@ export interface AccessRequest {
   readonly pairs: readonly AccessPair[];
   readonly bucket: BucketRecord | undefined;
   readonly facts: RequestFacts;
+  /** The tags of the object that a resource names. */
+  tagsOf(resource: string): Promise<readonly Tag[]>;
   /** Is told of the first pair that is refused, and what refused it. */
   onRefused?(pair: AccessPair, decision: Decision): void;
 }
@@ -122,7 +124,7 @@ export function createAuthorizer(rules: readonly Rule[] = RULES): Authorizer {
 
   return {
     decide,
-    async isAllowed({ principal, pairs, bucket, facts, onRefused }) {
+    async isAllowed({ principal, pairs, bucket, facts, tagsOf, onRefused }) {
       for (const pair of pairs) {
         const [action, resource, rule] = pair;
         const of = rule === 'new-bucket' ? undefined : bucket;
@@ -130,7 +132,8 @@ export function createAuthorizer(rules: readonly Rule[] = RULES): Authorizer {
           of === undefined || isWithin(resource, of),
           `${action} is asked of the bucket that it acts on`,
         );
-        const decision = await decide({ principal, action, resource, bucket: of, facts });
+        const objectTags = () => tagsOf(resource);
+        const decision = await decide({ principal, action, resource, bucket: of, facts, objectTags });
         if (isMet(rule, decision, { principal, bucket })) continue;
         onRefused?.(pair, decision);
         return false;

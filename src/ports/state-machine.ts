@@ -130,6 +130,8 @@ export interface QuerySpec<Query, Result> {
 
 /** What the engine checks before evaluating a command or query about a bucket (R45). */
 export interface BucketGuard {
+  /** Whose bucket it is by its row: all of one owner's long work takes turns with that of others. */
+  ownerOf(row: Uint8Array): string;
   /** The row that says which name, state and cfgVersion the bucket has. */
   address(bucketId: string): RowAddress;
   /** undefined when the envelope agrees with the row; else why not, with the row as plain data. */

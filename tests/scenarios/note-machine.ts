@@ -151,6 +151,7 @@ export const noteMachine: StateMachine = {
   commands: { 'set-bucket': setBucket, 'write-note': writeNote, 'drop-note': dropNote, break: breakDown },
   queries: { 'read-note': readNote, 'list-notes': listNotes },
   bucketGuard: {
+    ownerOf: () => 'owner',
     address: bucketRow,
     check(envelope, row) {
       const bucket = decode<Bucket>(row);

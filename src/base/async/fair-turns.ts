@@ -35,10 +35,11 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
     isRunning = true;
     for (let next = first(queues); next !== undefined; next = first(queues)) {
       const [owner, queue] = next;
-      const begunMs = clock?.monotonicMs() ?? 0;
+      const step = measure();
       if (queue[0]?.() === true) queue.shift();
       await pause();
-      await restAfter(begunMs);
+      if (clock !== undefined && step.tookMs > LONG_STEP_MS)
+        await clock.sleep(Math.min(step.tookMs, REST_MAX_MS));
       // Behind all that have come meanwhile.
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
@@ -46,11 +47,19 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
     isRunning = false;
   }
 
-  /** Others need several turns of the loop for one request: long steps leave them half of the time. */
-  async function restAfter(begunMs: number): Promise<void> {
-    if (clock === undefined) return;
-    const tookMs = clock.monotonicMs() - begunMs;
-    if (tookMs > LONG_STEP_MS) await clock.sleep(Math.min(tookMs, REST_MAX_MS));
+  /**
+   * What the step takes, with what goes on behind its promise. Others need several turns of the loop for one request: a rest
+   * after a long step leaves them half of the time.
+   */
+  function measure(): { tookMs: number } {
+    const step = { tookMs: 0 };
+    if (clock === undefined) return step;
+    const begunMs = clock.monotonicMs();
+    // Runs when all promises that the step has resolved are done with, and before anybody else's callbacks.
+    process.nextTick(() => {
+      step.tookMs = clock.monotonicMs() - begunMs;
+    });
+    return step;
   }
 
   function enqueue(owner: string, step: Step): void {

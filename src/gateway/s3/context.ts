@@ -40,6 +40,8 @@ export interface OperationContext {
   forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
   authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
+  /** The same for what the request goes on without, where it is refused: an answer's header, one key of many. */
+  mayAlso(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
   /** Whether the bucket's owner is the one that a request expects, by account id or canonical id. */
   isOwner(expected: string, bucket: ResolvedBucket): Promise<boolean>;
   /** Owner elements: canonical id and display name. */

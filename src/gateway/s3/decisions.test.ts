@@ -7,13 +7,11 @@ import { createAuthorizer, RULES, type Rule } from '../../policy/authorize.ts';
 /** Keeps what is tagged as kept from being deleted, but for programs that say they are the archive's. */
 const keepTagged: Rule = {
   name: 'keep-tagged',
-  judge({ action, facts }) {
+  judge({ action, facts, objectTags }) {
     if (action !== 's3:DeleteObject' || facts.header('user-agent') === 'archive') return undefined;
-    return facts
-      .objectTags()
-      .then((tags) =>
-        tags.some(({ key, value }) => key === 'keep' && value === 'yes') ? 'deny' : undefined,
-      );
+    return objectTags().then((tags) =>
+      tags.some(({ key, value }) => key === 'keep' && value === 'yes') ? 'deny' : undefined,
+    );
   },
   mayAllow: () => false,
 };

@@ -43,7 +43,7 @@ export async function serveS3(
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
     // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
-    const facts = createRequestFacts(deps, { exchange, headers, target, bucket: found?.bucket });
+    const facts = createRequestFacts(deps, { exchange, headers, target });
     const granted = await authorise(deps, { row, input, headers, identity, found, facts, record });
     // 8 Run, with the document of an operation that takes one.
     const surrounding = { record, exchange, isVirtualHost: bucketLabel !== undefined };

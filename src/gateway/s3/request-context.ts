@@ -16,6 +16,8 @@ import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { reauthorise } from './reauthorise.ts';
+import { parseVersionId } from './request/arguments.ts';
+import { readTags } from './request-facts.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
@@ -45,19 +47,28 @@ export interface ContextParts {
 
 /** Whether every pair is allowed. What refuses the first one stands in the request's record. */
 export function mayDo(
-  { authorizer }: Pick<ContextDependencies, 'authorizer'>,
+  { authorizer, metadata }: Pick<ContextDependencies, 'authorizer' | 'metadata'>,
   asked: {
     caller: Caller;
     pairs: readonly AccessPair[];
     bucket: ResolvedBucket | undefined;
     facts: RequestFacts;
     record: AccessRecord;
+    /** A refusal does not end the request. */
+    isProbe?: boolean;
   },
 ): Promise<boolean> {
-  const { caller, pairs, bucket, facts, record } = asked;
+  const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
   return authorizer.isAllowed({
     ...{ principal: principalOf(caller), pairs, bucket: bucket?.record, facts },
+    async tagsOf(resource) {
+      if (bucket === undefined) return [];
+      const isOwn = record.bucket === bucket.record.name && resource.endsWith(`/${record.key}`);
+      const versionId = isOwn ? parseVersionId(facts.parameter('versionId')) : undefined;
+      return readTags(metadata, { bucket, resource, versionId });
+    },
     onRefused([action, resource], decision) {
+      if (isProbe) return;
       const rule = decision.rule ?? 'no rule allows it';
       record.refusedAccess = { action, resource, rule };
     },
@@ -127,6 +138,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     },
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(deps, { caller, pairs, bucket, facts, record }),
+    mayAlso: (pairs, bucket) => mayDo(deps, { caller, pairs, bucket, facts, record, isProbe: true }),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);

@@ -3,27 +3,21 @@
 import type { RequestFacts } from '../../policy/authorize.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
+import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { settleReply } from '../../types/settle-reply.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResolvedBucket } from './context.ts';
-import type { OperationRequest } from './operation.ts';
-import { parseVersionId } from './request/arguments.ts';
+import { bucketArn, type OperationRequest } from './operation.ts';
 import type { Target } from './request/target.ts';
 
 export function createRequestFacts(
-  deps: { metadata: MetadataPort; clock: ClockPort },
-  parts: {
-    exchange: Exchange;
-    headers: OperationRequest['headers'];
-    target: Target;
-    bucket: ResolvedBucket | undefined;
-  },
+  deps: { clock: ClockPort },
+  parts: { exchange: Exchange; headers: OperationRequest['headers']; target: Target },
 ): RequestFacts {
-  const { exchange, headers, target, bucket } = parts;
+  const { exchange, headers, target } = parts;
   const query = target.query.parameters;
   let nowMs: number | undefined;
-  let tags: Promise<readonly Tag[]> | undefined;
   return {
     get remoteAddress() {
       return exchange.client.remoteAddress;
@@ -37,25 +31,23 @@ export function createRequestFacts(
     },
     header: (name) => headers[name],
     parameter: (name) => query.get(name),
-    objectTags() {
-      tags ??= readTags(deps.metadata, { bucket, key: target.key, versionId: query.get('versionId') });
-      return tags;
-    },
   };
 }
 
-async function readTags(
+/** The stored tags of an object; empty where the resource names none, or none is there. `versionId`: of that version. */
+export async function readTags(
   metadata: MetadataPort,
   {
     bucket,
-    key,
-    versionId: text,
-  }: { bucket: ResolvedBucket | undefined; key: string; versionId: string | undefined },
+    resource,
+    versionId,
+  }: { bucket: ResolvedBucket; resource: string; versionId?: VersionId | undefined },
 ): Promise<readonly Tag[]> {
-  if (bucket === undefined || key === '') return [];
+  const prefix = `${bucketArn(bucket.record.name)}/`;
+  if (!resource.startsWith(prefix)) return [];
+  const key = resource.slice(prefix.length) as ObjectKey;
   const { bucketId } = bucket.claim;
-  const versionId = parseVersionId(text);
-  const query = { bucketId, key: key as never, includeBody: false, ...(versionId && { versionId }) };
+  const query = { bucketId, key, includeBody: false, ...(versionId && { versionId }) };
   const found = settleReply(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
   return found.kind === 'found' ? (found.version.tags ?? []) : [];
 }

@@ -42,6 +42,7 @@ export function versionsOf(bucketId: BucketId): RangeAddress[] {
 
 /** A gateway that believes an old name, state or settings authorises anew, by the row that it gets (R43, R45). */
 export const bucketGuard: BucketGuard = {
+  ownerOf: (row) => decodeBucket(row).owner,
   address: (bucketId) => bucketRow(bucketId as BucketId),
   check(envelope, row, access, locks = []) {
     if (row === undefined) return { bucket: null };

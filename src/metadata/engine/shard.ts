@@ -65,7 +65,7 @@ export interface ShardParts {
   state: StateReader;
   /** A request was answered by the outcome of an earlier try (R18). */
   onRequestFound?(): void;
-  /** Of queries and commands that read many rows, by bucket. Default: none, each goes on. */
+  /** Of queries and commands that read many rows, by the bucket's owner. Default: none, each goes on. */
   turns?: FairTurns;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
@@ -153,25 +153,28 @@ export class Shard {
 
   async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     const { machine, log, shard, shardCount } = this.#parts;
-    const state = this.#stateFor(bucket?.bucketId);
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
     );
     const { timeMs } = log.committed;
+    let owner = '';
     if (bucket !== undefined) {
-      const [row] = await state.rows([machine.bucketGuard.address(bucket.bucketId)]);
-      const refusal = machine.bucketGuard.check(bucket, row, 'read');
+      const { bucketGuard } = machine;
+      const [row] = await this.#parts.state.rows([bucketGuard.address(bucket.bucketId)]);
+      const refusal = bucketGuard.check(bucket, row, 'read');
       if (refusal !== undefined) return staleBucket(refusal, timeMs);
+      if (row !== undefined) owner = bucketGuard.ownerOf(row);
     }
+    const state = this.#stateFor(owner);
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
     return { kind: 'done', value, timeMs };
   }
 
-  /** Queries of one bucket share its turns; those of none are the server's own work. */
-  #stateFor(bucketId = ''): StateReader {
+  /** Queries on buckets of one owner share its turns; those of none are the server's own work. */
+  #stateFor(owner: string): StateReader {
     const { state, turns } = this.#parts;
-    return turns === undefined ? state : readInTurns(state, () => turns.take(bucketId));
+    return turns === undefined ? state : readInTurns(state, () => turns.take(owner));
   }
 
   /** Answers `unknown` to everything from now on (R13). */
@@ -273,12 +276,10 @@ export class Shard {
         assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
         const fetching = view.fetch(reads);
         if (fetching !== undefined) await fetching;
-        const turn = this.#turnOf(call, view);
-        if (turn !== undefined) await turn;
+        if (await this.#waitForTurn(call, view)) return;
         reads = spec.more?.(command, view);
       }
-      const turn = this.#turnOf(call, view);
-      if (turn !== undefined) await turn;
+      if (await this.#waitForTurn(call, view)) return;
       await this.#decide(call, view);
     } finally {
       this.#locks.release(locks);
@@ -287,11 +288,25 @@ export class Shard {
 
   /**
    * Commands that look at many rows keep the thread for milliseconds, and many of them may be ready at once: each waits for
-   * its bucket's turn, so that between two of them all others go on. What it has read stays as it is by its locks.
+   * the turn of its bucket's owner, so that between two of them all others go on. What it has read stays as it is by its
+   * locks. True when it has ended while it waited: its caller has given up, or the shard has failed.
    */
-  #turnOf({ envelope }: Call, view: CommandView): Promise<void> | undefined {
-    if (view.rowCount < LONG_COMMAND_ROWS) return undefined;
-    return this.#parts.turns?.take(envelope.bucket?.bucketId ?? '');
+  #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
+    const { turns } = this.#parts;
+    if (turns === undefined || view.rowCount < LONG_COMMAND_ROWS) return false;
+    return turns.take(this.#ownerOf(call.envelope, view)).then(() => {
+      if (this.#hasFailed()) return true;
+      if (!call.isTooLate()) return false;
+      this.#answer(call, BUSY);
+      return true;
+    });
+  }
+
+  /** '' for work of the server itself. */
+  #ownerOf({ bucket }: Envelope, view: CommandView): string {
+    const { bucketGuard } = this.#parts.machine;
+    const row = bucket && view.row(bucketGuard.address(bucket.bucketId));
+    return row === undefined ? '' : bucketGuard.ownerOf(row);
   }
 
   /** What the engine itself must see besides the command. */

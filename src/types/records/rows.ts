@@ -100,7 +100,10 @@ export interface BucketRecord {
   versioning: 'unversioned' | 'enabled' | 'suspended';
   /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
   jobId?: JobId;
-  /** Present once object lock or compliance was ever switched on: its versions may be protected (delete-blocker.ts). */
+  /**
+   * Present once object lock or compliance was ever switched on: its versions may be protected (delete-blocker.ts). What
+   * switches it on waits while `keyRenames` has any: a rename that has begun asks no rule any more.
+   */
   mayProtect?: true;
   /** Of buckets that were configured before documents had rows of their own (BucketConfigs.versioning). */
   mfaDelete?: 'disabled';

@@ -57,7 +57,7 @@ async function deleteEntries(
     if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
     const { kind: _kind, ...item } = entry;
     const action = item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-    const isAllowed = await context.authorize(
+    const isAllowed = await context.mayAlso(
       [[action, objectArn({ bucket, key: item.key })]],
       context.bucket(),
     );

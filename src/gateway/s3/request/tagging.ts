@@ -143,7 +143,7 @@ export function mayReadTags(
   context: OperationContext,
   { resource, versionId }: { resource: string; versionId?: VersionId | undefined },
 ): Promise<boolean> {
-  return context.authorize([readTagsAccess(resource, versionId)], context.bucket());
+  return context.mayAlso([readTagsAccess(resource, versionId)], context.bucket());
 }
 
 export function readTagsAccess(resource: string, versionId: VersionId | undefined): AccessPair {
