@@ -86,6 +86,11 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
 function leaveParser(socket: Socket): void {
   // Node has taken its own listener away: without one a reset by the client would end the process.
   socket.on('error', () => socket.destroy());
+  // And the one by which an answer that is still on its way goes on when there is room for more of it.
+  socket.on('drain', () => {
+    const { _httpMessage: answer } = socket as { _httpMessage?: ServerResponse };
+    if (answer?.writableNeedDrain) answer.emit('drain');
+  });
 }
 
 /** New connections see the new certificate; nothing happens to those that exist. */

@@ -118,7 +118,7 @@ export class LiveExchanges implements ExchangeWatcher {
       connection.underWay--;
       if (exchange.isLingering) connection.lingering--;
       this.connections.settle(connection);
-      if (connection.underWay === 0) noteRequestEnd(connection, exchange.request);
+      if (connection.underWay === 0) noteRequestEnd(connection, exchange);
       // Its head may have been out before this was known, so that it could not say that the connection ends here.
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();

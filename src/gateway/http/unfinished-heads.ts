@@ -16,10 +16,16 @@ const SHORTEST_LINE_BYTES = 4;
 const SHORT_REQUEST_BYTES = 4096;
 
 /** To be told when a request is over and nothing else is under way: from here on bytes are those of the next head. */
-export function noteRequestEnd(connection: Connection, request: IncomingMessage): void {
+export function noteRequestEnd(
+  connection: Connection,
+  { request, body }: { request: IncomingMessage; body: { readonly receivedBytes: number } },
+): void {
   const { bytesRead } = connection.socket;
   const freshBytes = bytesRead - connection.heardBytes;
-  const behindBytes = freshBytes > SHORT_REQUEST_BYTES ? Math.max(0, freshBytes - leastBytesOf(request)) : 0;
+  const behindBytes =
+    freshBytes > SHORT_REQUEST_BYTES
+      ? Math.max(0, freshBytes - leastBytesOf(request, body.receivedBytes))
+      : 0;
   // One read may hold the end of a request and most of the next head.
   connection.heardBytes = bytesRead - Math.min(behindBytes, LIMITS.headerBytesMax);
 }
@@ -65,9 +71,9 @@ function linesHeld(socket: Socket, bytes: number): number {
 }
 
 /** What a request has taken of its connection at least. */
-function leastBytesOf({ headers, rawHeaders }: IncomingMessage): number {
-  // How much the framing of chunks has taken nobody knows.
-  if (headers['transfer-encoding'] !== undefined) return 0;
+function leastBytesOf({ headers, rawHeaders }: IncomingMessage, receivedBytes: number): number {
   const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, SHORTEST_LINE_BYTES);
+  // How much the framing of chunks has taken nobody knows.
+  if (headers['transfer-encoding'] !== undefined) return headBytes + receivedBytes;
   return headBytes + Number(headers['content-length'] ?? 0);
 }
