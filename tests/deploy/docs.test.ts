@@ -6,7 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { expectCommand, readCompose } from '../support/deploy-files.ts';
 import { ROOT } from '../support/root.ts';
 
-const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
+const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
+const PAGES = ['README.md', ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
 const OPERATORS = [
   'README.md',
   'docs/operations.md',
