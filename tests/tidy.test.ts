@@ -16,6 +16,7 @@ import {
   lockProblems,
   mentionProblems,
   operationProblems,
+  packagesAtStart,
   sizeProblems,
   topLevelProblems,
 } from './tidy/checks.ts';
@@ -195,6 +196,31 @@ describe('operations', () => {
   });
 
   test('of this project', () => expect(operationProblems(sources)).toEqual([]));
+});
+
+describe('what a server loads at its start', () => {
+  test('packages behind imports of values, and none behind types or later imports', () => {
+    const files = [
+      parseSource(
+        'cmd/a.ts',
+        "import { b } from './b.ts';\nimport type { C } from './c.ts';\nawait import('./d.ts');",
+      ),
+      parseSource(
+        'cmd/b.ts',
+        "import one from 'one';\nimport { type Two } from 'two';\nimport 'three/inner.js';",
+      ),
+      parseSource('cmd/c.ts', "import 'four';"),
+      parseSource('cmd/d.ts', "import 'five';"),
+    ];
+    expect([...packagesAtStart(files, 'cmd/a.ts')]).toEqual(['one', 'three']);
+  });
+
+  test('a single node loads nothing by which the nodes of a cluster speak', () => {
+    const packages = packagesAtStart(sources, 'cmd/server.ts');
+    expect(packages).toContain('fastify');
+    for (const name of ['@grpc/grpc-js', '@grpc/proto-loader', 'etcd3', 'cockatiel'])
+      expect(packages).not.toContain(name);
+  });
 });
 
 describe('sizes', () => {

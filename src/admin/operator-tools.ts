@@ -126,5 +126,3 @@ export function parseShards(text: string, shardCount: number): number[] {
   }
   return [...shards].sort((a, b) => a - b);
 }
-
-export const short = (id: string) => id.slice(0, 8);

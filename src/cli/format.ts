@@ -66,3 +66,8 @@ export function formatTime(timeMs: number): string {
 export function formatForeign(text: string): string {
   return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
+
+/** The id of a node or disk as tables and messages show it: how it begins names it to a command, too. */
+export function formatId(id: string): string {
+  return id.slice(0, 8);
+}

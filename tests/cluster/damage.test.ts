@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMetadataKv } from '../../src/admin/metadata-folder.ts';
-import { short } from '../../src/admin/operator-tools.ts';
 import { must } from '../../src/base/assert.ts';
+import { formatId } from '../../src/cli/format.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
 import { flipBits } from '../support/flip-bits.ts';
@@ -199,7 +199,7 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
     const { alarms } = await cluster.status();
     return alarms.filter((alarm) => alarm.includes('histories that were given up'));
   };
-  const ofLost = lost.map((name) => expect.stringContaining(short(must(ids.get(name), 'an id'))));
+  const ofLost = lost.map((name) => expect.stringContaining(formatId(must(ids.get(name), 'an id'))));
   await expect.poll(givenUp, WITHIN).toEqual(expect.arrayContaining(ofLost));
   const [salvaged = ''] = lost;
   await cluster.kill(salvaged);

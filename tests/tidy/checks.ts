@@ -264,3 +264,27 @@ export function docProblems(doc: string, text: string | undefined, words: readon
   if (text === undefined) return [`${doc}: is missing`];
   return words.filter((word) => !text.includes(word)).map((word) => `${doc}: does not mention ${word}`);
 }
+
+/**
+ * Packages that are loaded when a program of this file starts: by the imports of values that lead from it, at the beginning
+ * of files. What is imported later, by `import()`, is not.
+ */
+export function packagesAtStart(files: readonly SourceFile[], entry: string): ReadonlySet<string> {
+  const texts = new Map(files.map(({ path, text }) => [path, text]));
+  const seen = new Set([entry]);
+  const packages = new Set<string>();
+  for (const path of seen) {
+    for (const [, names = '', specifier = ''] of (texts.get(path) ?? '').matchAll(
+      /^(?:import|export) (?!type\b)(?:([^;']*?) from )?'([^']+)';$/gm,
+    )) {
+      const taken = names
+        .replace(/[{}\s]/g, ' ')
+        .split(',')
+        .filter((name) => name.trim() !== '');
+      if (names !== '' && taken.every((name) => name.trim().startsWith('type '))) continue;
+      if (specifier.startsWith('.')) seen.add(join(dirname(path), specifier));
+      else if (!specifier.startsWith('node:')) packages.add(packageName(specifier));
+    }
+  }
+  return packages;
+}

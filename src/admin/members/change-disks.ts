@@ -14,11 +14,11 @@ import {
 } from '../../chunks/placement/placement-changes.ts';
 import { documentOf, placementOf } from '../../chunks/placement/placement-document.ts';
 import { servedDisks } from '../../chunks/placement/served-disks.ts';
+import { formatId } from '../../cli/format.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { answer } from '../join-cluster.ts';
-import { short } from '../operator-tools.ts';
 import { disksNamed, knownDisks } from './name-members.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
@@ -101,12 +101,12 @@ const newAmong = (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDis
 function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks): void {
   for (const { id, nodeId, address } of newAmong(map, ids, served))
     throw new Refusal(
-      `disk ${short(id)} of node ${short(nodeId)} at ${address} is new and holds nothing: stop it, or \`holdfast cluster drain\` it, and it gets nothing`,
+      `disk ${formatId(id)} of node ${formatId(nodeId)} at ${address} is new and holds nothing: stop it, or \`holdfast cluster drain\` it, and it gets nothing`,
     );
   const held = holdings(map);
   for (const id of ids) {
     const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
-    const disk = `disk ${short(id)}`;
+    const disk = `disk ${formatId(id)}`;
     if (ownedCount > 0)
       throw new Refusal(
         `${disk} owns ${ownedCount} partitions: \`holdfast cluster drain\` it first, and see that ${map.copies} other disks stay`,
@@ -118,7 +118,7 @@ function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, served: Serve
     const node = served.get(id);
     if (node !== undefined)
       throw new Refusal(
-        `${disk} is still served by node ${short(node.nodeId)} at ${node.address}: stop it first`,
+        `${disk} is still served by node ${formatId(node.nodeId)} at ${node.address}: stop it first`,
       );
   }
   const left = map.disks.length - ids.size;
@@ -146,10 +146,11 @@ function tell(done: {
   const before = disksById(map);
   for (const id of ids) {
     const owned = held.get(id)?.ownedCount ?? 0;
-    if (change === 'remove') print(`Disk ${short(id)} is removed, and is not taken in again.`);
-    else if (change === 'undrain') print(`Disk ${short(id)} stays: it owns ${owned} partitions.`);
-    else if (!before.has(id)) print(`Disk ${short(id)} drains: it is new, holds nothing, and gets nothing.`);
-    else if (owned === 0) print(`Disk ${short(id)} drains: others own its partitions.`);
+    if (change === 'remove') print(`Disk ${formatId(id)} is removed, and is not taken in again.`);
+    else if (change === 'undrain') print(`Disk ${formatId(id)} stays: it owns ${owned} partitions.`);
+    else if (!before.has(id))
+      print(`Disk ${formatId(id)} drains: it is new, holds nothing, and gets nothing.`);
+    else if (owned === 0) print(`Disk ${formatId(id)} drains: others own its partitions.`);
     else print(stillOwns(next, id, owned));
   }
   if (change === 'remove') return;
@@ -165,13 +166,13 @@ function tellHowFar(map: PlacementMap, ids: ReadonlySet<DiskId>, print: (line: s
     const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
     if (ownedCount > 0) print(stillOwns(map, id, ownedCount));
     else if (pendingCount > 0)
-      print(`Disk ${short(id)}: ${pendingCount} partitions are still being copied to others.`);
-    else print(`Disk ${short(id)} owns nothing any more.`);
+      print(`Disk ${formatId(id)}: ${pendingCount} partitions are still being copied to others.`);
+    else print(`Disk ${formatId(id)} owns nothing any more.`);
   }
 }
 
 function stillOwns({ copies }: PlacementMap, id: DiskId, ownedCount: number): string {
-  return `Disk ${short(id)} drains, but owns ${ownedCount} partitions still: fewer than ${copies} other disks stay. Add disks.`;
+  return `Disk ${formatId(id)} drains, but owns ${ownedCount} partitions still: fewer than ${copies} other disks stay. Add disks.`;
 }
 
 /** Copies in one place are lost together, and nothing else would tell. */

@@ -4,12 +4,13 @@ import { Refusal } from '../../base/refusal.ts';
 import { NO_PLACEMENT } from '../../chunks/placement/placement.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
 import { servedDisks } from '../../chunks/placement/served-disks.ts';
+import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import type { Member } from '../../ports/members.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
 import { answer } from '../join-cluster.ts';
-import { type OperatorTools, short, withOperatorTools } from '../operator-tools.ts';
+import { type OperatorTools, withOperatorTools } from '../operator-tools.ts';
 import { createAskPrimary } from '../status/ask-primary.ts';
 import { type DiskWish, writeDiskChange } from './change-disks.ts';
 import { metadataNodeIds, writeNodeChange } from './change-nodes.ts';
@@ -68,7 +69,7 @@ async function forgetGateways(
     throw new Refusal('gateways are removed by a command of their own, each by its id');
   for (const { nodeId } of named) {
     await answer(coordination.members.forgetGateway(nodeId));
-    print(`Gateway ${short(nodeId)} is not missed any more.`);
+    print(`Gateway ${formatId(nodeId)} is not missed any more.`);
   }
   return true;
 }

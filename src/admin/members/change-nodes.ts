@@ -2,13 +2,13 @@
 // compare-and-swap. Who places shards goes by it (src/coordination/place-shards.ts).
 
 import { Refusal } from '../../base/refusal.ts';
+import { formatId } from '../../cli/format.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
 import type { LeavingNodesPort, NodeLeave } from '../../ports/leaving-nodes.ts';
 import type { Member } from '../../ports/members.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
 import { answer } from '../join-cluster.ts';
-import { short } from '../operator-tools.ts';
 import type { DiskChange } from './change-disks.ts';
 
 /** Others change it seldom: who loses so often has lost to something else. */
@@ -70,7 +70,7 @@ function refuse(
   if (change === 'undrain') return;
   const running = members.filter(({ role }) => role === 'metadata');
   for (const nodeId of nodeIds) {
-    const node = `metadata node ${short(nodeId)}`;
+    const node = `metadata node ${formatId(nodeId)}`;
     const address = running.find((member) => member.nodeId === nodeId)?.address;
     if (change === 'drain' && leaves.get(nodeId) === 'gone')
       throw new Refusal(`${node} has been removed: \`holdfast cluster undrain\` takes that back`);
@@ -88,7 +88,7 @@ function refuse(
 }
 
 function sentenceOf(change: DiskChange, nodeId: NodeId, voterCount: number): string {
-  const node = `Metadata node ${short(nodeId)}`;
+  const node = `Metadata node ${formatId(nodeId)}`;
   if (change === 'undrain') return `${node} stays: it gets shards again.`;
   const what = change === 'drain' ? 'drains' : 'is removed';
   if (voterCount === 0) return `${node} ${what}: no shard has a voter there.`;

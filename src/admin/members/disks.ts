@@ -4,13 +4,13 @@ import { Refusal } from '../../base/refusal.ts';
 import { holdings, newDisks } from '../../chunks/placement/placement-changes.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
 import { servedDisks } from '../../chunks/placement/served-disks.ts';
-import { formatBytes, formatCount, formatTable } from '../../cli/format.ts';
+import { formatBytes, formatCount, formatId, formatTable } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { answer } from '../join-cluster.ts';
-import { short, withOperatorTools } from '../operator-tools.ts';
+import { withOperatorTools } from '../operator-tools.ts';
 
 export interface DiskStatus {
   diskId: string;
@@ -96,7 +96,12 @@ function described({ id, nodeId, zone, address, capacityBytes }: PlacedDisk) {
 export function printDisks(found: DisksStatus, print: (line: string) => void): void {
   const { version, copies, partitionCount, pendingPartitionCount, disks } = found;
   const rows = disks.map((disk) => [
-    ...[short(disk.diskId), short(disk.nodeId), disk.zone === disk.nodeId ? '' : disk.zone, disk.address],
+    ...[
+      formatId(disk.diskId),
+      formatId(disk.nodeId),
+      disk.zone === disk.nodeId ? '' : disk.zone,
+      disk.address,
+    ],
     ...[formatBytes(disk.capacityBytes), formatCount(disk.ownedCount), formatCount(disk.pendingCount)],
     ...[disk.state, disk.isServed ? 'yes' : 'NO'],
   ]);

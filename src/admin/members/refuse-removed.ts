@@ -1,10 +1,10 @@
 // A metadata node that the operator has had forgotten (`holdfast cluster remove`) and that is started again with its folder.
 
 import { Refusal } from '../../base/refusal.ts';
+import { formatId } from '../../cli/format.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import type { NodeId } from '../../ports/replication.ts';
-import { short } from '../operator-tools.ts';
 
 /**
  * Throws {@link Refusal} for one that no shard needs any more: it would be there for nothing. While a shard has a voter there
@@ -21,6 +21,6 @@ export async function refuseRemovedNode(
     if (voterCounts([registered?.record]).has(nodeId)) return;
   }
   throw new Refusal(
-    `${folder} is the folder of metadata node ${short(nodeId)}, which was removed from the cluster: \`holdfast cluster undrain ${short(nodeId)}\` takes that back, and an empty folder is a new node`,
+    `${folder} is the folder of metadata node ${formatId(nodeId)}, which was removed from the cluster: \`holdfast cluster undrain ${formatId(nodeId)}\` takes that back, and an empty folder is a new node`,
   );
 }

@@ -1,11 +1,12 @@
 // For `holdfast cluster remove`: a node that was killed stays in the list of members until its lease has ended. It is waited
 // for, instead of being taken for one that runs.
+
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { hostOf, portOf } from '../../base/text/host-port.ts';
+import { formatId } from '../../cli/format.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Member } from '../../ports/members.ts';
-import { short } from '../operator-tools.ts';
 
 /** The lease of a member, with room for a coordinator that is slow. */
 export const LEASE_WAIT_MAX_MS = 15_000;
@@ -34,7 +35,7 @@ export async function waitUntilGone(
     // One that runs is for the command to refuse; waiting for the others changes nothing.
     if (named.length === 0 || reached.includes(true) || clock.monotonicMs() >= endMs) return members;
     if (!isTold) {
-      const nodes = named.map(({ nodeId, address }) => `${short(nodeId)} at ${address}`).join(', ');
+      const nodes = named.map(({ nodeId, address }) => `${formatId(nodeId)} at ${address}`).join(', ');
       print(`${nodes} does not answer: waiting until its lease in etcd has ended, some seconds.`);
       isTold = true;
     }

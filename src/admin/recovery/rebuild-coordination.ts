@@ -1,8 +1,10 @@
 // holdfast cluster rebuild-coordination: after etcd was lost or restored, and before any node starts, the records of etcd
 // anew from what metadata nodes durably know (R23).
+
 import { isDeepStrictEqual } from 'node:util';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import { planRebuild, type ShardPlan } from '../../coordination/rebuild-records.ts';
 import { systemRandom } from '../../platform/system-clock.ts';
@@ -10,13 +12,7 @@ import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { NodeRecords } from '../../ports/node-records.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
 import { readNodeFile } from '../node-folder.ts';
-import {
-  collectRecords,
-  type OperatorTools,
-  replicasOf,
-  short,
-  withOperatorTools,
-} from '../operator-tools.ts';
+import { collectRecords, type OperatorTools, replicasOf, withOperatorTools } from '../operator-tools.ts';
 
 const NONCE_BYTES = 16;
 
@@ -41,7 +37,7 @@ export async function rebuildCoordination(
     refuseRunning(records);
     print(`Cluster ${identity.clusterId}: ${identity.shardCount} shards.`);
     for (const { nodeId, replicaId, replicas } of records)
-      print(`Node ${short(nodeId)}, replica ${short(replicaId)}: rows of ${replicas.length} shards.`);
+      print(`Node ${formatId(nodeId)}, replica ${formatId(replicaId)}: rows of ${replicas.length} shards.`);
     const plan = await planAll(tools, { records, identity, nowMs: nowMs() });
     if (tools.identity === undefined) print('The identity of the cluster is to be written.');
     if (plan.placement !== undefined)
@@ -127,12 +123,12 @@ function describe(shard: number, plan: ShardPlan): string {
   if (plan.kind === 'as-it-is') return `Shard ${shard}: etcd is not behind.`;
   if (plan.kind === 'cannot') {
     const missing = plan.missing.map(
-      ({ nodeId, replicaId }) => `${short(replicaId)} of node ${short(nodeId)}`,
+      ({ nodeId, replicaId }) => `${formatId(replicaId)} of node ${formatId(nodeId)}`,
     );
     return `Shard ${shard}: CANNOT BE REBUILT, ${plan.why}${missing.length > 0 ? `; not found, or not whole: ${missing.join(', ')}` : ''}`;
   }
   const { incarnation, epoch, voters } = plan.record;
-  const names = voters.map(({ replicaId }) => short(replicaId)).join(', ');
+  const names = voters.map(({ replicaId }) => formatId(replicaId)).join(', ');
   return `Shard ${shard}: history ${incarnation}, epoch ${epoch}, voters ${names}.`;
 }
 

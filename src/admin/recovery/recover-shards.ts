@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { formatTable } from '../../cli/format.ts';
+import { formatId, formatTable } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import type { FoundReplica } from '../../coordination/rebuild-records.ts';
 import { planRecovery } from '../../coordination/recover-shard.ts';
@@ -17,7 +17,6 @@ import {
   type OperatorTools,
   parseShards,
   replicasOf,
-  short,
   withOperatorTools,
 } from '../operator-tools.ts';
 
@@ -93,12 +92,13 @@ async function recoverOne(
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
   const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce });
   if (plan.kind === 'cannot') return { kind: 'hopeless', told: `CANNOT BE RECOVERED: ${plan.why}` };
-  if (!acceptsLoss) return { kind: 'open', told: `It would go on with replica ${short(replicaId)} alone.` };
+  if (!acceptsLoss)
+    return { kind: 'open', told: `It would go on with replica ${formatId(replicaId)} alone.` };
   const { expected, record } = plan;
   const swapped = await coordination.registry.swap(shard, { expected, record });
   return swapped.kind === 'lost'
     ? { kind: 'open', told: 'NOT RECOVERED: its record has changed meanwhile, look again' }
-    : { kind: 'done', told: `It goes on with replica ${short(replicaId)}.` };
+    : { kind: 'done', told: `It goes on with replica ${formatId(replicaId)}.` };
 }
 
 const HEAD = ['', 'REPLICA', 'NODE', 'STATE', 'HISTORY', 'PROMISED', 'LAST ENTRY', 'APPLIED', 'ACKNOWLEDGED'];
@@ -108,7 +108,7 @@ function describe(replica: FoundReplica, chosen: ReplicaId): string[] {
   const acknowledged =
     witness === null ? '' : witness === 'damaged' ? 'damaged' : `${witness.seq} of epoch ${witness.epoch}`;
   return [
-    ...[replicaId === chosen ? '*' : '', short(replicaId), short(nodeId), state, String(incarnation)],
+    ...[replicaId === chosen ? '*' : '', formatId(replicaId), formatId(nodeId), state, String(incarnation)],
     ...[String(promised), `${last.seq} of epoch ${last.epoch}`, String(appliedSeq), acknowledged],
   ];
 }

@@ -4,11 +4,10 @@
 import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-needs.ts';
 import { chunkRoomOf, isFull, type Room } from '../../chunks/disk/disk-reserve.ts';
 import { countOwnerNodes, isMissed } from '../../chunks/placement/disk-states.ts';
-import { formatBytes, formatCount, formatDuration, formatTime } from '../../cli/format.ts';
+import { formatBytes, formatCount, formatDuration, formatId, formatTime } from '../../cli/format.ts';
 import { countUnsettled } from '../../coordination/see-shards.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { short } from '../operator-tools.ts';
 import { type ClusterFacts, type DiskStatus, unservedDisks } from './cluster-status.ts';
 import type { ServerFacts } from './server-status.ts';
 
@@ -51,7 +50,7 @@ export const CLUSTER_ALARMS: readonly AlarmRule<ClusterFacts>[] = [
     find: ({ missingGateways }) =>
       missingGateways.map(
         ({ nodeId, instance = '' }) =>
-          `gateway ${short(nodeId)} (${instance}) does not run, and was not stopped: start it again, or \`holdfast cluster remove ${short(nodeId)}\` it`,
+          `gateway ${formatId(nodeId)} (${instance}) does not run, and was not stopped: start it again, or \`holdfast cluster remove ${formatId(nodeId)}\` it`,
       ),
   },
   { name: 'shards lack nodes or voters, or change them', find: findUnsettled },
@@ -62,7 +61,7 @@ export const CLUSTER_ALARMS: readonly AlarmRule<ClusterFacts>[] = [
     find: ({ replicas }) =>
       [...replicas]
         .filter(([, statuses]) => statuses.some(({ isTimeBelieved }) => !isTimeBelieved))
-        .map(([nodeId]) => `the clock of ${short(nodeId)} differs from a majority`),
+        .map(([nodeId]) => `the clock of ${formatId(nodeId)} differs from a majority`),
   },
   { name: 'metadata nodes cannot leave', find: findLeaving },
   { name: 'chunks lack copies', find: findLackingCopies },
@@ -108,8 +107,8 @@ function findInShards({ shards, replicas }: ClusterFacts): string[] {
       );
     for (const { nodeId, state, lag = 0 } of voters) {
       if (!replicas.has(nodeId)) continue;
-      if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
-      else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${short(nodeId)} lacks ${lag} entries`);
+      if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${formatId(nodeId)} is ${state}`);
+      else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${formatId(nodeId)} lacks ${lag} entries`);
     }
   }
   return alarms;
@@ -122,7 +121,7 @@ function findSilentNodes({ shards, replicas, leavingNodes }: ClusterFacts): stri
   for (const { nodeId } of shards.flatMap(({ voters }) => voters))
     if (!replicas.has(nodeId) && !gone.has(nodeId)) counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
   return [...counts].map(
-    ([nodeId, count]) => `metadata node ${short(nodeId)} does not answer: a voter of ${count} shards`,
+    ([nodeId, count]) => `metadata node ${formatId(nodeId)} does not answer: a voter of ${count} shards`,
   );
 }
 
@@ -131,7 +130,7 @@ function findLeaving({ leavingNodes, members, identity: { replicaCount } }: Clus
   const gone = leavingNodes.filter(({ leave, voterCount }) => leave === 'gone' && voterCount > 0);
   const alarms = gone.map(
     ({ nodeId, voterCount }) =>
-      `metadata node ${short(nodeId)} is removed: ${voterCount} shards wait for another voter`,
+      `metadata node ${formatId(nodeId)} is removed: ${voterCount} shards wait for another voter`,
   );
   const ids = new Set(leavingNodes.map(({ nodeId }) => nodeId));
   const stayingCount = members.filter(({ role, nodeId }) => role === 'metadata' && !ids.has(nodeId)).length;
@@ -208,7 +207,7 @@ function findRefusedWrites({ disks, placement }: ClusterFacts): string[] {
     const why = whyNotWritten(disk);
     if (why !== undefined) kept.set(disk.nodeId, (kept.get(disk.nodeId) ?? new Set()).add(why));
   }
-  const reasons = [...kept].map(([nodeId, whys]) => `${short(nodeId)} ${[...whys].join(' and ')}`);
+  const reasons = [...kept].map(([nodeId, whys]) => `${formatId(nodeId)} ${[...whys].join(' and ')}`);
   return [`new chunks are refused: ${lack} (${reasons.join(', ')})`];
 }
 
@@ -226,7 +225,7 @@ function findUnserved({ members, disks }: ClusterFacts): string[] {
   );
   return unservedDisks(members)
     .filter(({ diskId }) => diskId === undefined || !told.has(diskId))
-    .map(({ nodeId, name, reason }) => `storage node ${short(nodeId)} does not serve ${name}: ${reason}`);
+    .map(({ nodeId, name, reason }) => `storage node ${formatId(nodeId)} does not serve ${name}: ${reason}`);
 }
 
 function alarmsOfUse(disk: DiskStatus): string[] {
@@ -239,7 +238,8 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   return alarms;
 }
 
-const nameOf = ({ diskId, nodeId }: DiskStatus) => `disk ${short(diskId)} of storage node ${short(nodeId)}`;
+const nameOf = ({ diskId, nodeId }: DiskStatus) =>
+  `disk ${formatId(diskId)} of storage node ${formatId(nodeId)}`;
 
 /** R23: what the operator has to look after before all is as it was. */
 function findAfterDisasters({ replicas }: ClusterFacts): string[] {
@@ -248,12 +248,12 @@ function findAfterDisasters({ replicas }: ClusterFacts): string[] {
     const behind = statuses.filter(({ isRegistryBehind }) => isRegistryBehind).map(({ shard }) => shard);
     if (behind.length > 0)
       alarms.push(
-        `etcd is behind what ${short(nodeId)} has seen of shards ${behind.join(', ')}: stop the nodes and run \`holdfast cluster rebuild-coordination\``,
+        `etcd is behind what ${formatId(nodeId)} has seen of shards ${behind.join(', ')}: stop the nodes and run \`holdfast cluster rebuild-coordination\``,
       );
     const given = statuses.filter(({ state }) => state === 'superseded').map(({ shard }) => shard);
     if (given.length > 0)
       alarms.push(
-        `${short(nodeId)} has rows of histories that were given up, of shards ${given.join(', ')}: save what you want of them, then \`holdfast shard discard\``,
+        `${formatId(nodeId)} has rows of histories that were given up, of shards ${given.join(', ')}: save what you want of them, then \`holdfast shard discard\``,
       );
   }
   return alarms;

@@ -1,7 +1,13 @@
 // What `holdfast cluster status` prints for people; machines ask with --json.
-import { formatBytes, formatCount, formatDuration, formatTable, formatTime } from '../../cli/format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatId,
+  formatTable,
+  formatTime,
+} from '../../cli/format.ts';
 import type { VerificationStatus } from '../../ports/shard-calls.ts';
-import { short } from '../operator-tools.ts';
 import type {
   ClusterStatus,
   DiskStatus,
@@ -15,14 +21,14 @@ export function printClusterStatus(status: ClusterStatus, print: (line: string) 
   print(`Cluster ${status.clusterId}`);
   print('');
   const members = status.members.map(({ nodeId, role, address, zone, version }) => [
-    ...[short(nodeId), role, address, zone === nodeId ? '' : zone, version],
+    ...[formatId(nodeId), role, address, zone === nodeId ? '' : zone, version],
   ]);
   print(formatTable([['NODE', 'ROLE', 'ADDRESS', 'ZONE', 'VERSION'], ...members]));
   print('');
   const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters, verification }) => [
     String(shard),
     String(epoch),
-    primary === undefined ? '' : short(primary),
+    primary === undefined ? '' : formatId(primary),
     isOpen ? 'open' : 'not open',
     voters.map(describeVoter).join(', '),
     describePass(verification),
@@ -47,7 +53,7 @@ function describePass(verification: VerificationStatus | undefined): string {
 }
 
 function describeVoter({ nodeId, state, lag }: VoterStatus): string {
-  const words = [short(nodeId), ...(state === 'live' ? [] : [state]), ...(lag ? [`-${lag}`] : [])];
+  const words = [formatId(nodeId), ...(state === 'live' ? [] : [state]), ...(lag ? [`-${lag}`] : [])];
   return words.join(' ');
 }
 
@@ -65,7 +71,7 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
     } = usage ?? {};
     const isTold = usage !== undefined;
     return [
-      ...[short(diskId), short(nodeId), zone === nodeId ? '' : zone, describeState(disk, isOwed)],
+      ...[formatId(diskId), formatId(nodeId), zone === nodeId ? '' : zone, describeState(disk, isOwed)],
       isTold ? formatBytes(liveBytes) : '',
       isTold ? formatCount(chunkCount) : '',
       isTold ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
@@ -119,7 +125,7 @@ function describeRepair(repair: RepairStatus): string[] {
 /** One of each that is as the operator wants it, and of each that is on the way there. */
 export function leavingSentences(leaving: readonly LeavingNodeStatus[]): string[] {
   return leaving.flatMap(({ nodeId, leave, isThere, voterCount }) => {
-    const node = `Metadata node ${short(nodeId)}`;
+    const node = `Metadata node ${formatId(nodeId)}`;
     if (leave === 'gone')
       return isThere
         ? [`${node} was removed and runs: it gets no shards until \`holdfast cluster undrain\`.`]

@@ -4,6 +4,7 @@
 import { Refusal } from '../../base/refusal.ts';
 import { readDiskStates } from '../../chunks/placement/disk-states.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
+import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import { createChunkClient } from '../../platform/chunk-http/client.ts';
 import type { EtcdCoordinator } from '../../platform/etcd/etcd-coordinator.ts';
@@ -15,7 +16,7 @@ import type { ReplicaStatus, ShardCallPort } from '../../ports/shard-calls.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
 import { answer, connect, NoAnswer, securityOf } from '../join-cluster.ts';
 import { chunkCredentials } from '../open-chunks.ts';
-import { askNode, openCalls, SILENT, short } from '../operator-tools.ts';
+import { askNode, openCalls, SILENT } from '../operator-tools.ts';
 import { alarmsOf, CLUSTER_ALARMS } from './alarms.ts';
 import { type AskPrimary, createAskPrimary } from './ask-primary.ts';
 import {
@@ -104,7 +105,7 @@ export function describeNoCluster(members: readonly Member[]): string {
       'there is no cluster: `holdfast cluster init` makes one. If there was one, etcd has lost its records: ' +
       'run `holdfast cluster rebuild-coordination` instead, before any node starts (docs/disasters.md)'
     );
-  const nodes = members.map(({ role, nodeId }) => `${role} ${short(nodeId)}`).join(', ');
+  const nodes = members.map(({ role, nodeId }) => `${role} ${formatId(nodeId)}`).join(', ');
   return (
     `etcd has lost its records of this cluster, and nodes run (${nodes}): they serve on, and nobody can take over or join. ` +
     'Nothing is lost. Do not run `holdfast cluster init`: stop the nodes, run `holdfast cluster rebuild-coordination`, and ' +

@@ -70,6 +70,9 @@ export interface GatewaySettings extends ListenerSettings {
   readonly requestsInFlightMax: number;
 }
 
+/** From the start on. */
+const OPERATOR_API_AFTER_MS = 1000;
+
 export interface GatewayDependencies {
   settings: GatewaySettings;
   metadata: MetadataPort;
@@ -206,13 +209,20 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     await app.close();
   }
 
+  /** Its routes and schemas take a while to compile: that is not for the start to wait for, nor for the first caller. */
+  async function prepareOperatorApi(): Promise<void> {
+    await deps.clock.sleep(OPERATOR_API_AFTER_MS, stopped.signal);
+    if (!stopped.signal.aborted) await deps.operatorApi.ready?.();
+  }
+
   return {
     async start() {
-      await Promise.all([app.ready(), deps.operatorApi.ready?.()]);
+      await app.ready();
       await listen(app.server, settings);
       // Connections that could not be taken, for want of file descriptors say: the next ones may.
       app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
       void live.watch(stopped.signal);
+      void prepareOperatorApi();
       const { address, port } = app.server.address() as AddressInfo;
       return { host: address, port };
     },

@@ -35,9 +35,9 @@ export const deleteObjects = defineOperation({
   },
   async run(context, { bucket }, { isQuiet, entries }) {
     const results = await deleteEntries(context, bucket, entries);
-    await context.turn();
     let inner = '';
     for (const [index, entry] of entries.entries()) {
+      if (index % KEYS_OF_TURN === 0) await context.turn();
       const result = must(results[index], 'a result for each entry');
       recordEntry(context, entry, result);
       if (result.kind === 'refused') inner += refusedXml(entry, result.code);
@@ -46,6 +46,9 @@ export const deleteObjects = defineOperation({
     return { status: 200, body: { kind: 'xml', text: s3Document('DeleteResult', inner) } };
   },
 });
+
+/** Keys that are judged, or written into the answer, in one turn: of the longest ones some ms. */
+const KEYS_OF_TURN = 100;
 
 async function deleteEntries(
   context: OperationContext,
@@ -66,7 +69,10 @@ async function deleteEntries(
     return undefined;
   };
   const results: (EntryResult | undefined)[] = [];
-  for (const entry of entries) results.push(await judge(entry));
+  for (const [at, entry] of entries.entries()) {
+    results.push(await judge(entry));
+    if (at % KEYS_OF_TURN === KEYS_OF_TURN - 1) await context.turn();
+  }
   const committed = items.length === 0 ? [] : await commit(context, items);
   let next = 0;
   return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));
