@@ -127,7 +127,7 @@ test('the started event tells address, version and how long it took', async () =
   expect(await server.stop()).toBe(0);
   const started = server.logs().find(({ event }) => event === 'started');
   expect(started).toMatchObject({ level: 'info', endpoint: server.endpoint, dataDir, shards: 64 });
-  expect(started?.startMs).toBeGreaterThan(0);
+  expect(started?.startMs).toBeLessThan(10_000);
   expect(server.logs().map(({ event }) => event)).toEqual(expect.arrayContaining(['draining', 'stopped']));
 });
 

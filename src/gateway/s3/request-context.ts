@@ -15,6 +15,7 @@ import type { AccessRecord } from './access-record.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
+import { bucketArn } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
 import { parseVersionId } from './request/arguments.ts';
 import { readTags } from './request-facts.ts';
@@ -63,7 +64,8 @@ export function mayDo(
     ...{ principal: principalOf(caller), pairs, bucket: bucket?.record, facts },
     async tagsOf(resource) {
       if (bucket === undefined) return [];
-      const isOwn = record.bucket === bucket.record.name && resource.endsWith(`/${record.key}`);
+      const { name } = bucket.record;
+      const isOwn = record.bucket === name && resource === `${bucketArn(name)}/${record.key}`;
       const versionId = isOwn ? parseVersionId(facts.parameter('versionId')) : undefined;
       return readTags(metadata, { bucket, resource, versionId });
     },
