@@ -31,7 +31,7 @@ import { closeUnlessItHangs } from '../../src/base/drive-hangs.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
-import { auditedAt } from '../../src/chunks/placement/audited-at.ts';
+import { auditedVersion } from '../../src/chunks/placement/audited-version.ts';
 import { readDiskStates } from '../../src/chunks/placement/disk-states.ts';
 import type { KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
@@ -250,27 +250,27 @@ async function startWork(
   });
   void placer.run(joined.stopping);
   startDiskPlacer(processContext, {
-    ...{ joined, placement, auditedAt: () => auditedAt(metadata) },
+    ...{ joined, placement, auditedVersion: () => auditedVersion(metadata) },
     reach: (disk) => directory.chunksOf(disk).usage(),
   });
 }
 
-/** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
+/** `auditedVersion`: the least placement version at which all shards have finished an audit; undefined: not all have. */
 function startDiskPlacer(
   { config, clock, log, telemetry }: ProcessContext,
   parts: {
     joined: JoinedCluster;
     placement: KnownPlacement;
-  } & Pick<DiskPlacerDeps, 'auditedAt' | 'reach'>,
+  } & Pick<DiskPlacerDeps, 'auditedVersion' | 'reach'>,
 ): void {
-  const { joined, placement, auditedAt, reach } = parts;
+  const { joined, placement, auditedVersion, reach } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
   const deps: DiskPlacerDeps = {
-    ...{ placementMap, jobLocks, clock, log, auditedAt, reach, pause: () => setImmediate() },
+    ...{ placementMap, jobLocks, clock, log, auditedVersion, reach, pause: () => setImmediate() },
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),
-    heardVersion: () => placement.heardVersion(),
+    announcedVersion: () => placement.announcedVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
     onLook: (seen) => tell(telemetry, DISK_METRICS, seen && readDiskStates(seen.map, seen.members)),
     newestKnown() {

@@ -42,7 +42,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   await learnPlacement(placement, { joined, log });
   const others = createChunkClient({
     ...{ clusterId, credentials, clock },
-    onMapVersion: (version) => placement.hear(version),
+    onMapVersion: (version) => placement.noteVersion(version),
   });
   closing.defer(() => others.close());
   const directory = followDiskAddresses(others);

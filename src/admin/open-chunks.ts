@@ -23,7 +23,7 @@ export async function openChunks(
     clusterId: joined.identity.clusterId,
     credentials: chunkCredentials(config, joined),
     clock,
-    onMapVersion: (version) => placement.hear(version),
+    onMapVersion: (version) => placement.noteVersion(version),
   });
   closing.defer(() => client.close());
   const near = config.node.zone === undefined ? {} : { zone: config.node.zone };

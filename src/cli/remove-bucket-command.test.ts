@@ -7,7 +7,7 @@ import type { Job, JobReport } from './jobs-command.ts';
 import { type RemoveBucketOptions, removeBucket } from './remove-bucket-command.ts';
 
 /** What a server says: to the deletion, and to each look at the jobs, of which the last is repeated. `hang`: nothing. */
-interface Said {
+interface CopyAnswer {
   deleted?: number | 'hang';
   looks?: (Partial<JobReport> | number | 'hang')[];
 }
@@ -31,7 +31,7 @@ const done = job({ state: 'done', doneCount: 3000 });
 
 /** What is printed, and what the server was asked. */
 async function remove(
-  said: Said,
+  said: CopyAnswer,
   options: RemoveBucketOptions = {},
   onAsked: (asked: string) => void = () => {},
 ) {
@@ -108,7 +108,7 @@ test.each([
 });
 
 test('for machines', async () => {
-  const json = async (said: Said, options: RemoveBucketOptions) =>
+  const json = async (said: CopyAnswer, options: RemoveBucketOptions) =>
     JSON.parse((await remove(said, { ...force, json: true, ...options })).printed);
   expect(await json({ looks: [{ jobs: [done] }] }, {})).toEqual({
     ...{ bucket: 'vault', isFreed: true, versionCount: 3000 },
@@ -152,7 +152,7 @@ test.each([
   async (method, said, told) => {
     const stop = new AbortController();
     const stopAt = (what: string) => void (what.startsWith(method) && stop.abort());
-    const removing = remove(said as unknown as Said, { ...force, signal: stop.signal }, stopAt);
+    const removing = remove(said as unknown as CopyAnswer, { ...force, signal: stop.signal }, stopAt);
     const error = (await removing.catch((reason: unknown) => reason)) as Refusal;
     expect(error).toBeInstanceOf(Refusal);
     expect(error.message).toContain(`interrupted: ${told}`);

@@ -1,5 +1,5 @@
-// What a metadata node tells of its rows to whoever rebuilds the registry or recovers a shard (R23): beside its work, or
-// instead of it, when it is started for that alone.
+// Serves the durable rows of a metadata node to the commands that rebuild the registry or recover a shard (R23). It runs
+// beside the node's work, or alone when the node is started for that only.
 import { toHex } from '../base/bytes/bytes.ts';
 import { momentNow } from '../base/moment.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
@@ -9,7 +9,7 @@ import type { Logger } from '../ports/telemetry.ts';
 
 const PROCESS_ID_BYTES = 16;
 
-/** Answers calls for records itself, and hands on all others. */
+/** Answers calls for records itself, and passes on all others. */
 export function answerRecords(
   handler: ShardCallHandler,
   { read, log }: { read(): Promise<NodeRecords>; log: Logger },
@@ -28,7 +28,7 @@ export function answerRecords(
   };
 }
 
-/** A node that opens nothing: to calls about shards it says that it leads none. */
+/** A node that opens no shard: it answers calls about shards with "not primary". */
 export function createNodeAtRest({
   clock,
   random,

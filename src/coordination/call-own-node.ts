@@ -1,4 +1,4 @@
-// Calls of a metadata node to itself go straight to it: the background work of a shard runs where it is led.
+// Routes a metadata node's calls to itself directly: the background work of a shard runs where its primary is.
 import type { NodeId } from '../ports/replication.ts';
 import type { ShardCallHandler, ShardCallPort } from '../ports/shard-calls.ts';
 

@@ -1,4 +1,4 @@
-// What the cluster is, under `cluster`: written by compare-create, never changed.
+// The identity of the cluster, under `cluster`: written once by compare-and-create, never changed.
 import { Refusal } from '../base/refusal.ts';
 import type { ClusterIdentity, ClusterIdentityPort } from '../ports/cluster-identity.ts';
 import type { CoordinationContext } from './coordination-context.ts';

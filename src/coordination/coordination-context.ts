@@ -1,4 +1,4 @@
-// What the ports of coordination share.
+// What all ports of coordination share.
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { CoordinationStore } from './store.ts';
@@ -7,9 +7,9 @@ export interface CoordinationContext {
   store: CoordinationStore;
   clock: ClockPort;
   log: Logger;
-  /** Before all keys of this cluster; ends in a slash. */
+  /** Prefix of all keys of this cluster; ends in a slash. */
   prefix: string;
-  /** Of this process, as locks and their waiters are shown. */
+  /** This process, as locks and their waiters are shown. */
   holder: string;
   memberLeaseMs: number;
   jobLeaseMs: number;

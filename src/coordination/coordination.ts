@@ -15,9 +15,9 @@ import type { CoordinationStore } from './store.ts';
 export interface CoordinationOptions {
   clock: ClockPort;
   log: Logger;
-  /** Of this process, as locks show it: role and node id, say. */
+  /** This process as locks show it: role and node id, for example. */
   holder: string;
-  /** Before all keys of the cluster, without a slash at its end. Clusters of one etcd differ in it. */
+  /** Prefix of all keys of the cluster, without a slash at its end. Clusters that share an etcd differ in it. */
   prefix?: string;
   memberLeaseMs?: number;
   jobLeaseMs?: number;

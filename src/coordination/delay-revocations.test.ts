@@ -21,7 +21,7 @@ beforeEach(() => {
     handle: (call) => answer(call),
   };
   handler = delayRevocations(node, wait);
-  clock.advance(LIMITS.gatewayHeardMs);
+  clock.advance(LIMITS.gatewayTrackedMs);
 });
 
 const done = (value: object): ShardReply => ({ kind: 'done', value, timeMs: 0 });
@@ -37,7 +37,7 @@ async function ask(gateway: string, seq: number | undefined, kind = 'changes'): 
   await call('query', 'identity-changes', { gateway, ...(seq !== undefined && { since: at(seq) }) });
 }
 
-/** Ms until the command's answer is out, by what comes to pass meanwhile. */
+/** Ms until the command is answered, while `meanwhile` runs. */
 async function timeOf(value: object, meanwhile: () => Promise<void> = async () => {}, shard = 0) {
   answer = async () => done(value);
   const startedMs = clock.monotonicMs();
@@ -55,7 +55,7 @@ async function timeOf(value: object, meanwhile: () => Promise<void> = async () =
   return (endedMs ?? Number.NaN) - startedMs;
 }
 
-test('what revokes nothing, or is of another shard, goes straight through', async () => {
+test('commands that revoke nothing, or of another shard, pass at once', async () => {
   await ask('g', 1);
   expect(await timeOf({ kind: 'changed' })).toBe(0);
   await ask('g', 1);
@@ -63,7 +63,7 @@ test('what revokes nothing, or is of another shard, goes straight through', asyn
   expect(handler.ticket()).toEqual({ processId: 'p', monotonicMs: 5, wallMs: 0 });
 });
 
-test('what revokes waits for a question from behind it', async () => {
+test('a revocation waits until each gateway asks with a later position', async () => {
   await ask('g', 1);
   expect(await timeOf({ revokedSeq: 2 })).toBe(LIMITS.revocationWaitMaxMs);
   await ask('g', 2);
@@ -72,12 +72,12 @@ test('what revokes waits for a question from behind it', async () => {
   expect(await timeOf({ revokedSeq: 3 })).toBe(0);
 });
 
-test('a place in another history is none', async () => {
+test('a position in another history does not count', async () => {
   await ask('g', 7, 'reset');
   expect(await timeOf({ revokedSeq: 2 })).toBe(LIMITS.revocationWaitMaxMs);
 });
 
-test('a question that the node has not answered yet is waited for', async () => {
+test('a question without an answer yet is waited for', async () => {
   const held = Promise.withResolvers<ShardReply>();
   answer = () => held.promise;
   void call('query', 'identity-changes', { gateway: 'g' });
@@ -85,7 +85,7 @@ test('a question that the node has not answered yet is waited for', async () => 
   expect(tookMs).toBe(LIMITS.revocationWaitMaxMs);
 });
 
-test('a command that the node did not do is answered at once', async () => {
+test('a command that failed on the node is answered at once', async () => {
   await ask('g', 1);
   for (const kind of ['busy', 'unknown', 'too-old'] as const) {
     answer = async () => ({ kind });
@@ -95,7 +95,7 @@ test('a command that the node did not do is answered at once', async () => {
   expect(await call('query', 'identity-changes', { gateway: 'g' })).toMatchObject({ primary: 'n' });
 });
 
-test('what was waited for is told as a read is: not by one who leads no more', async () => {
+test('the answer is checked like a read: a node that is no longer primary does not give it', async () => {
   await ask('g', 1);
   let hasLost = false;
   const asked: string[] = [];

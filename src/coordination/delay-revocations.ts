@@ -1,5 +1,5 @@
-// The calls of gateways to a metadata node, with the answers of commands that take rights away held back until gateways
-// have heard of it (R46). It stands before the node's own handler, and looks at the system shard's calls alone.
+// Holds back the answers of commands that revoke rights until gateways know of the change (R46). It stands before the
+// metadata node's own handler, and treats calls to the system shard only.
 import type { QueryOf, ResultOf } from '../ports/metadata.ts';
 import { SYSTEM_SHARD } from '../ports/metadata.ts';
 import type { Revocation } from '../ports/metadata-commands.ts';
@@ -9,16 +9,19 @@ import type { RevocationWait } from './revocation-wait.ts';
 export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait): ShardCallHandler {
   async function answerQuestion(call: ShardCall): Promise<ShardReply> {
     const { gateway, since } = call.body as QueryOf<'identity-changes'>;
-    wait.hears(gateway);
+    wait.hasAsked(gateway);
     const reply = await handler.handle(call);
     if (reply.kind !== 'done' || since === undefined) return reply;
     const { kind } = reply.value as ResultOf<'identity-changes'>;
-    if (kind === 'changes') wait.hasDigested(gateway, since.seq);
+    if (kind === 'changes') wait.hasApplied(gateway, since.seq);
     return reply;
   }
 
-  /** As a read may be told now (R10): another may have led meanwhile, and have answered what is not so any more (I3). */
-  async function mayTell({ envelope: { shard }, budgetMs }: ShardCall): Promise<boolean> {
+  /**
+   * Whether this node may still answer, as for a read (R10): another primary may have answered something newer meanwhile
+   * (I3).
+   */
+  async function mayAnswer({ envelope: { shard }, budgetMs }: ShardCall): Promise<boolean> {
     const ticket = handler.ticket();
     const query = { kind: 'query', envelope: { shard }, name: 'get-history', body: {} } as const;
     const { kind } = await handler.handle({ ...query, ticket, budgetMs });
@@ -34,8 +37,8 @@ export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait
       if (call.kind !== 'execute' || reply.kind !== 'done') return reply;
       const { revokedSeq } = reply.value as Revocation;
       if (revokedSeq === undefined) return reply;
-      await wait.settle(revokedSeq);
-      return (await mayTell(call)) ? reply : { kind: 'unknown' };
+      await wait.untilApplied(revokedSeq);
+      return (await mayAnswer(call)) ? reply : { kind: 'unknown' };
     },
   };
 }

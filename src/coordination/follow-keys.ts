@@ -1,5 +1,6 @@
-// Follows keys over every end of a watch (L8): read all, tell, watch from there; after an error or a cancel again from
-// the start, and now and then without one, because a watch may fall silent. What it tells is a hint.
+// Follows keys through interruptions of a watch (L8): reads all keys, reports them, and watches from that revision on.
+// After an error it starts again, and so it does now and then without one, because a watch may fall silent. What it reports
+// is a hint.
 
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -11,7 +12,7 @@ export interface Followed {
   clock: ClockPort;
   log: Logger;
   prefix: string;
-  /** All keys there are: at first, and after each interruption. */
+  /** All keys: at the beginning, and after each interruption. */
   onState(rows: StoredKey[], revision: number): void;
   onChange(change: KeyChange): void;
   signal: AbortSignal;
@@ -38,7 +39,7 @@ export async function followKeys(followed: Followed): Promise<void> {
   }
 }
 
-/** One read and one watch. Resolves when it is time to read again, or the signal has aborted. */
+/** One read and one watch. Resolves when all keys must be read again, or when `signal` aborts. */
 async function followOnce(followed: Followed, onRead: () => void): Promise<void> {
   const { store, clock, prefix, signal } = followed;
   const { rows, revision } = await store.list(prefix);
@@ -64,7 +65,7 @@ async function followOnce(followed: Followed, onRead: () => void): Promise<void>
   }
 }
 
-/** How long to wait before the next try: doubled from try to try, up to a bound. */
+/** The pause before the next try: doubled each time, up to a bound. */
 export function createRetryDelay(): { nextMs(): number; reset(): void } {
   let delayMs: number = LIMITS.coordinatorRetryMinMs;
   return {

@@ -1,11 +1,11 @@
-// What becomes of the placement map when etcd has lost it, or the last ones of it (place-disks.ts).
+// The placement map after etcd has lost it, or its last versions (place-disks.ts).
 import { describe, expect, test } from 'vitest';
 import { openPlacer } from '../../tests/support/disk-placer.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
 import { changePlacement, makePlacement } from '../chunks/placement/placement.ts';
 import { withLeave } from '../chunks/placement/placement-changes.ts';
 
-describe('etcd has forgotten', () => {
+describe('etcd has lost', () => {
   const disks = placedDisks({ zones: 4 });
   const old = makePlacement({ disks, copies: 3 });
   const newest = {
@@ -13,7 +13,7 @@ describe('etcd has forgotten', () => {
     version: 7,
   };
 
-  test('the map: the newest that is known is written back, and no first one made', async () => {
+  test('the map: the newest known one is written back, and no first map is made', async () => {
     const placer = openPlacer({ known: newest });
     const map = await placer.after(disks);
     expect(map).toEqual({ ...newest, version: 8 });
@@ -21,14 +21,14 @@ describe('etcd has forgotten', () => {
     expect(placer.events('placement-made')).toBe(0);
   });
 
-  test('the last ones: the newest that is known is written over an older one', async () => {
+  test('the last versions: the newest known map is written over an older one', async () => {
     const placer = openPlacer();
     await placer.write(old);
     placer.knows(newest);
     expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
   });
 
-  test('the map, and nobody knows it but who has only heard of it: a first one waits, and outdoes it', async () => {
+  test('the map, and no process knows it: a first map waits, and gets a version above the announced one', async () => {
     const placer = openPlacer();
     placer.hears(7);
     placer.serve(disks);
@@ -37,7 +37,7 @@ describe('etcd has forgotten', () => {
     expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8, disks });
   });
 
-  test('the map, and another process knows it: no first one is made before that writes it back', async () => {
+  test('the map, and another process knows it: no first map is made before that process writes it back', async () => {
     const placer = openPlacer();
     placer.hears(7);
     const waiting = placer.alsoRuns(newest);
@@ -46,7 +46,7 @@ describe('etcd has forgotten', () => {
     waiting.abort();
   });
 
-  test('and others have heard of a newer one than is known here: who knows that writes it back', async () => {
+  test('the map, and a newer one than is known here was announced: the process that knows it writes it back', async () => {
     const placer = openPlacer({ known: { ...old, version: 5 } });
     await placer.write(old);
     placer.hears(7);
@@ -57,7 +57,7 @@ describe('etcd has forgotten', () => {
   });
 });
 
-test('etcd has forgotten, and who does not place disks knows: it writes the map back', async () => {
+test('after etcd has lost the map, a process that is not the placer writes it back', async () => {
   const disks = placedDisks({ zones: 4 });
   const placer = openPlacer();
   const first = await placer.after(disks);
@@ -66,7 +66,7 @@ test('etcd has forgotten, and who does not place disks knows: it writes the map 
   waiting.abort();
 });
 
-test('a map that others have heard of and nobody knows is outdone after a while, and all audited', async () => {
+test('an announced map that no process knows is replaced after a while, and everything is audited', async () => {
   const disks = placedDisks({ zones: 4 });
   for (const version of [1, 5]) {
     const placer = openPlacer();

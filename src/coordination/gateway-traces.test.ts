@@ -1,4 +1,4 @@
-// A gateway that was killed is missed; one that was stopped, started again or forgotten is not.
+// A killed gateway is missed; one that was stopped, restarted or forgotten is not.
 import { expect, test } from 'vitest';
 import { memberOf } from '../../tests/support/coordination-records.ts';
 import { LEASE_MS, pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
@@ -13,13 +13,13 @@ function openWorld() {
   const killed = new Set<string>();
   world.fates.push(({ by }) => (killed.has(by) ? 'lost' : undefined));
   const watcher = world.connect('w').members;
-  /** Returns what stops it. */
+  /** Returns the controller that stops it. */
   const start = (member: Member): AbortController => {
     const stop = new AbortController();
     void world.connect(member.nodeId).members.announce(member, stop.signal);
     return stop;
   };
-  /** Who is listed, and who is missed. */
+  /** The gateways that are listed, and those that are missed. */
   const seen = async () => {
     const both = Promise.all([watcher.current(), watcher.missingGateways()]);
     await pass(world.clock, 100);
@@ -40,7 +40,7 @@ test('a gateway that is killed is missed when its lease has ended', async () => 
   expect(await seen()).toEqual(['b', 'a']);
 });
 
-test('a killed gateway that is started again is listed once, at once', async () => {
+test('a killed gateway that restarts is listed once, at once', async () => {
   const { clock, killed, start, seen } = openWorld();
   start(gatewayOf('a'));
   await pass(clock, 1000);
@@ -52,7 +52,7 @@ test('a killed gateway that is started again is listed once, at once', async () 
   expect(await seen()).toEqual(['b', '']);
 });
 
-test('a gateway that is stopped, and one that is forgotten, are not missed', async () => {
+test('a stopped gateway and a forgotten one are not missed', async () => {
   const { clock, killed, start, seen, watcher } = openWorld();
   const stopped = start(gatewayOf('a'));
   start(gatewayOf('b', 'host 1.2.3.4:9001'));

@@ -1,14 +1,14 @@
-// Gateways that have ended without leaving, under `gateway/<instance>`. A gateway keeps nothing that would outlive it, so a
-// row under a long lease is all that shows that it was there: who leaves removes it, who is killed does not, and who is
-// started again at the same place takes it over.
+// Detects gateways that ended without leaving, by rows under `gateway/<instance>`. A gateway stores nothing else that
+// outlives it, so a row under a long lease shows that it was there. A gateway that stops removes its row; a killed one does
+// not; one that restarts at the same place takes the row over.
 import type { Member } from '../ports/members.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay } from './follow-keys.ts';
 import { holdLease } from './held-lease.ts';
 import { memberRecord } from './records.ts';
-import { tellReadable } from './tell-readable.ts';
+import { skipUnreadable } from './skip-unreadable.ts';
 
-/** How long a gateway that has gone is missed. */
+/** Time for which a killed gateway is missed. */
 const TRACE_LEASE_MS = 24 * 3_600_000;
 
 interface Trace {
@@ -40,7 +40,7 @@ export async function keepTrace(
   }
 }
 
-/** The process that was here before is gone, though its lease has not ended: two do not listen at one address. */
+/** The process that was here before is gone, though its lease has not ended: two cannot listen at one address. */
 async function removeEarlier(
   { store, prefix }: CoordinationContext,
   { key, member }: { key: string; member: Member },
@@ -62,7 +62,7 @@ export async function missingGateways(
   return (await readTraces(context)).flatMap(({ member }) => (there.has(member.nodeId) ? [] : [member]));
 }
 
-/** A gateway that will not come back is not missed any more. */
+/** Forgets a gateway that will not return. */
 export async function forgetGateway(context: CoordinationContext, nodeId: string): Promise<void> {
   const traces = await readTraces(context);
   const leaseId = traces.find(({ member }) => member.nodeId === nodeId)?.leaseId;
@@ -73,7 +73,7 @@ async function readTraces({ store, prefix, log }: CoordinationContext): Promise<
   const { rows } = await store.list(`${prefix}gateway/`);
   const traces: Trace[] = [];
   for (const { key, value, leaseId } of rows)
-    tellReadable(log, () => traces.push({ member: memberRecord.decode(key, value), leaseId }));
+    skipUnreadable(log, () => traces.push({ member: memberRecord.decode(key, value), leaseId }));
   return traces;
 }
 

@@ -1,19 +1,19 @@
-// A lease that is renewed for as long as it is wanted. It counts as lost by the monotonic clock, from the moment the
-// last renewal that was answered had been sent: the store may count from there, and never ends it earlier (L5).
+// A lease that is renewed as long as it is held. It counts as lost by the monotonic clock, from the sending of the last
+// answered renewal: the store may count from there, and never ends the lease earlier (L5).
 import type { ClockPort } from '../ports/clock.ts';
 import type { CoordinationStore } from './store.ts';
 
-/** Of its length: monotonic clocks drift by less than 5 %, and its end must be noticed before the store sees it. */
+/** Share of the lease: monotonic clocks drift by less than 5 %, and the holder must notice the end before the store does. */
 const TRUSTED_SHARE = 0.9;
 const RENEWALS_PER_LEASE = 3;
-/** After a renewal that failed; a lease sees several before its end. */
+/** Retries after a failed renewal; a lease has time for several. */
 const TRIES_PER_LEASE = 20;
 
 export interface HeldLease {
   readonly leaseId: string;
-  /** Aborts when it may have ended, by whatever cause but `release`. */
+  /** Aborts when the lease may have ended for any reason but `release`. */
   readonly lost: AbortSignal;
-  /** Ends it, and its keys, now; one that cannot be reached ends by itself. Never rejects; safe to repeat. */
+  /** Ends the lease and its keys now; a lease that cannot be reached ends by itself. Never rejects; safe to repeat. */
   release(): Promise<void>;
 }
 
@@ -37,14 +37,14 @@ export async function holdLease(options: {
     lost: lost.signal,
     release() {
       released.abort();
-      // Whatever fails here, nothing renews it any more, and the store ends it.
+      // If this fails nothing renews the lease any more, and the store ends it.
       releasing ??= store.revokeLease(leaseId).catch(() => undefined);
       return releasing;
     },
   };
 }
 
-/** Renews until it is released or may have ended. */
+/** Renews the lease until it is released or may have ended. */
 async function keep(options: {
   store: CoordinationStore;
   clock: ClockPort;
@@ -67,7 +67,7 @@ async function keep(options: {
   }
 }
 
-/** What was answered within `ms`; undefined: nothing, or a failure. */
+/** The answer, if it comes within `ms`; undefined: none, or a failure. */
 async function within(ms: number, clock: ClockPort, call: Promise<boolean>): Promise<boolean | undefined> {
   const answered = new AbortController();
   try {

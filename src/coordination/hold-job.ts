@@ -1,5 +1,5 @@
-// Runs a job of which there is one in the cluster (R44), in each process: by turns, whoever holds its lock looks at what is to be
-// done, again and again. Nothing rests on there being one holder.
+// Runs a job that one process of the cluster does (R44). In each process it waits for the job's lock, and its holder looks
+// again and again what is to be done. Correctness does not depend on there being one holder.
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -7,17 +7,17 @@ import type { Logger } from '../ports/telemetry.ts';
 export interface HeldJob {
   /** Of the lock. */
   name: string;
-  /** Logged for a look that fails, and for a lock that is not to be had. */
+  /** Logged for a failed look, and for a lock that cannot be got. */
   failedEvent: string;
-  /** After a look that failed. */
+  /** Pause after a failed look. */
   retryMs: number;
-  /** Another holds the lock, or nobody does. */
+  /** Called while another process, or none, holds the lock. */
   onWaiting?(): void;
-  /** The lock has come: gives the look, which resolves with when to look again. Anew with each holding. */
+  /** Called when the lock is got, each time: returns the look, which resolves with the time until the next look. */
   begin(): () => Promise<number>;
 }
 
-/** Until `signal` aborts. Never rejects. */
+/** Runs until `signal` aborts. Never rejects. */
 export async function holdJob(
   { jobLocks, clock, log }: { jobLocks: JobLocksPort; clock: ClockPort; log: Logger },
   { name, failedEvent, retryMs, onWaiting, begin }: HeldJob,

@@ -14,12 +14,12 @@ let metadata: MetadataShards;
 let feed: ClusterIdentityFeed;
 let stopping: AbortController;
 let following: Promise<void>;
-/** What listeners were told. */
+/** What the listeners got. */
 let told: unknown[];
 let events: string[];
-/** What was asked with, and when. */
+/** The position in each question, and its time. */
 let asks: { atMs: number; seq: number | undefined }[];
-/** Answers go through it, in the order of the questions. */
+/** Delays or replaces answers, in the order of the questions. */
 let answer: (reply: Promise<never>) => Promise<never>;
 
 beforeEach(async () => {
@@ -83,7 +83,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test('behind until the first answer; from then on told of each change within a second', async () => {
+test('is behind until the first answer, and then reports each change within a second', async () => {
   stopping.abort();
   await following;
   [told.length, events.length] = [0, 0];
@@ -102,7 +102,7 @@ test('behind until the first answer; from then on told of each change within a s
   expect(events).toEqual(['identity-feed-current']);
 });
 
-test('asks each second with what it has seen', async () => {
+test('asks each second with its position', async () => {
   await settle();
   await change();
   await pass(3 * identityAskMs);
@@ -114,7 +114,7 @@ test('asks each second with what it has seen', async () => {
   ]);
 });
 
-test('too many changes for the feed, or another history: everything is told of', async () => {
+test('reports that everything may have changed after too many changes, or in another history', async () => {
   await settle();
   told.length = 0;
   for (let count = 0; count <= LIMITS.identityChangesKept; count++) await change();
@@ -129,7 +129,7 @@ test('too many changes for the feed, or another history: everything is told of',
 });
 
 describe('without answers', () => {
-  test('current for nine seconds from the sending of the last question that was answered', async () => {
+  test('is current for nine seconds after the sending of the last answered question', async () => {
     await settle();
     const held = Promise.withResolvers<void>();
     answer = async (reply) => {
@@ -142,7 +142,7 @@ describe('without answers', () => {
     await pass(100);
     expect(feed.isCurrent()).toBe(false);
     expect(events).toEqual(['identity-feed-current', 'identity-feed-behind']);
-    // What comes now was asked at different times, the last of it a second ago: it counts from then.
+    // The last of these questions was sent a second ago, and the time counts from there.
     expect(asks).toHaveLength(1 + identityServeMs / identityAskMs);
     answer = async () => ({ kind: 'unknown' }) as never;
     held.resolve();
@@ -156,7 +156,7 @@ describe('without answers', () => {
     expect(feed.isCurrent()).toBe(false);
   });
 
-  test('refusals and errors are none', async () => {
+  test('counts refusals and errors as no answer', async () => {
     await settle();
     let count = 0;
     answer = async () => {
@@ -170,7 +170,7 @@ describe('without answers', () => {
     expect(feed.isCurrent()).toBe(true);
   });
 
-  test('questions under way are bounded', async () => {
+  test('bounds the questions under way', async () => {
     await settle();
     answer = () => new Promise(() => {});
     await pass(60 * identityAskMs);
@@ -178,7 +178,7 @@ describe('without answers', () => {
   });
 });
 
-test('an answer that was overtaken is told, and takes nothing back', async () => {
+test('reports an overtaken answer, and does not go back', async () => {
   await settle();
   told.length = 0;
   const held = Promise.withResolvers<void>();
@@ -200,7 +200,7 @@ test('an answer that was overtaken is told, and takes nothing back', async () =>
   expect(asks.at(-1)?.seq).toBe(3);
 });
 
-test('a machine that was stopped does not trust its monotonic clock', async () => {
+test('does not trust its monotonic clock after the machine was suspended', async () => {
   await settle();
   clock.shiftWall(identityServeMs);
   expect(feed.isCurrent()).toBe(false);
@@ -208,7 +208,7 @@ test('a machine that was stopped does not trust its monotonic clock', async () =
   expect(feed.isCurrent()).toBe(true);
 });
 
-test('what this process does itself is told before it is answered', async () => {
+test('reports a change of this process before its command is answered', async () => {
   await settle();
   told.length = 0;
   const changes = { state: 'suspended' as const };
@@ -216,7 +216,7 @@ test('what this process does itself is told before it is answered', async () => 
   expect(told).toEqual([[{ accountId: ANN }]]);
 });
 
-test('stopped: asks no more, and tells no more', async () => {
+test('asks and reports nothing after it has stopped', async () => {
   await settle();
   const held = Promise.withResolvers<void>();
   answer = async (reply) => {

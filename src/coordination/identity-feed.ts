@@ -1,6 +1,6 @@
-// A gateway's knowledge of what has changed among accounts and access keys (R46): asked of the system shard each second.
-// It is current until some time after the sending of the last question that was answered; a revocation waits until this
-// gateway has asked with what it has seen, or until it would have stopped to trust its cache (revocation-wait.ts).
+// A gateway's knowledge of changes of accounts and access keys (R46), asked of the system shard each second. It is current
+// for a bounded time after the sending of the last answered question. A revocation waits until this gateway has asked with
+// a later position, or must have stopped to trust its cache (revocation-wait.ts).
 import { type Moment, momentNow, passedMs } from '../base/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
@@ -9,11 +9,11 @@ import type { Logger } from '../ports/telemetry.ts';
 import { LIMITS } from '../types/limits.ts';
 import { watchIdentityCommands } from './watch-identity-commands.ts';
 
-/** Questions that wait for their answers: those that are older would tell nothing any more. */
+/** Questions that may be under way: the answer to an older one would no longer count. */
 const ASKS_MAX = Math.ceil(LIMITS.identityServeMs / LIMITS.identityAskMs);
 
 export interface ClusterIdentityFeed extends IdentityFeed {
-  /** Through which this process changes identities: its own changes are told at once. */
+  /** The port by which this process changes identities: its own changes are reported at once. */
   readonly metadata: MetadataPort;
   /** Asks until `signal` aborts. */
   follow(signal: AbortSignal): Promise<void>;
@@ -23,16 +23,16 @@ export function createIdentityFeed(deps: {
   metadata: MetadataPort;
   clock: ClockPort;
   log: Logger;
-  /** Names this process, for its life: random. */
+  /** A random name of this process. */
   gateway: string;
 }): ClusterIdentityFeed {
   const { metadata, clock, log, gateway } = deps;
   const listeners: Parameters<IdentityFeed['listen']>[0][] = [];
-  const tell: (typeof listeners)[number] = (changes) => {
+  const notify: (typeof listeners)[number] = (changes) => {
     for (const listener of listeners) listener(changes);
   };
   let position: IdentityPosition | undefined;
-  /** When the last question was sent of those that were answered. */
+  /** When the last answered question was sent. */
   let goodSent: Moment | undefined;
   let askCount = 0;
   let wasCurrent = false;
@@ -56,17 +56,17 @@ export function createIdentityFeed(deps: {
   }
 
   function take(answer: ResultOf<'identity-changes'>, sent: Moment): void {
-    // Told first: from then on the answer counts.
-    if (answer.kind === 'reset') tell('all');
-    else if (answer.changes.length > 0) tell(answer.changes);
-    // An answer that was overtaken by a later one says nothing of where we are.
+    // Listeners are called first: from then on the answer counts.
+    if (answer.kind === 'reset') notify('all');
+    else if (answer.changes.length > 0) notify(answer.changes);
+    // An answer that was overtaken by a later one does not move the position.
     if (goodSent !== undefined && sent.monotonicMs < goodSent.monotonicMs) return;
     position = answer.upTo;
     goodSent = sent;
     note();
   }
 
-  /** Logs what has changed. */
+  /** Logs whether the feed is current, when that changes. */
   function note(): void {
     const isNow = isCurrent();
     if (isNow === wasCurrent) return;
@@ -76,7 +76,7 @@ export function createIdentityFeed(deps: {
   }
 
   return {
-    metadata: watchIdentityCommands(metadata, tell),
+    metadata: watchIdentityCommands(metadata, notify),
     isCurrent,
     listen: (onChange) => void listeners.push(onChange),
     async follow(signal) {

@@ -1,4 +1,4 @@
-// Job locks when messages are lost, leases end and places vanish. The contract is tests/contract/job-locks.test.ts.
+// Job locks with lost messages, ended leases and removed places. The contract is in tests/contract/job-locks.test.ts.
 import { expect, test } from 'vitest';
 import {
   LEASE_MS,
@@ -9,7 +9,7 @@ import {
 } from '../../tests/support/coordinator-world.ts';
 import { LIMITS } from '../types/limits.ts';
 
-test('a holder that is cut off knows before the next one is let in', async () => {
+test('a holder that is cut off notices before the next one gets the lock', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   const first = await connect('a').jobLocks.acquire('scrub', over.signal);
   const next = outcomeOf(connect('b').jobLocks.acquire('scrub', over.signal));
@@ -28,12 +28,12 @@ test('a holder that is cut off knows before the next one is let in', async () =>
   over.abort();
 });
 
-test('a lease is counted from when its renewal was sent, not from the answer (L5)', async () => {
+test('a lease counts from the sending of its renewal, not from the answer (L5)', async () => {
   const { clock, fates, connect, coordinator, over } = startCoordinatorWorld();
   const lock = await connect('a').jobLocks.acquire('scrub', over.signal);
   let lastSentMs = 0;
   let renewalCount = 0;
-  // Answers of renewals are slow, and then there are none.
+  // Renewals are answered slowly, and later not at all.
   fates.push(({ kind, of }) => {
     if (of !== 'keep') return undefined;
     if (renewalCount >= 2) return 'lost';
@@ -67,7 +67,7 @@ test.each([
   over.abort();
 });
 
-test('a waiter whose place is gone queues again, and leaves nothing behind', async () => {
+test('a waiter whose place was removed queues again, and leaves nothing behind', async () => {
   const { clock, connect, coordinator, over } = startCoordinatorWorld();
   const first = await connect('a').jobLocks.acquire('scrub', over.signal);
   const waiting = outcomeOf(connect('b').jobLocks.acquire('scrub', over.signal));
@@ -85,7 +85,7 @@ test('a waiter whose place is gone queues again, and leaves nothing behind', asy
   over.abort();
 });
 
-test('a place whose answer was lost is used all the same', async () => {
+test('a place is used even if the answer to its creation was lost', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   let lostCount = 0;
   fates.push(({ kind, of }) => (kind === 'answer' && of === 'put' && lostCount++ === 0 ? 'lost' : undefined));
@@ -96,7 +96,7 @@ test('a place whose answer was lost is used all the same', async () => {
   over.abort();
 });
 
-test('a lock that cannot be given back is free when its lease ends', async () => {
+test('a lock that cannot be released is free when its lease ends', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   const first = await connect('a').jobLocks.acquire('scrub', over.signal);
   fates.push(({ by }) => (by === 'a' ? 'lost' : undefined));

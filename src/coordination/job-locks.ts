@@ -13,7 +13,7 @@ const JOB_NAME = /^[a-z0-9-]+$/;
 interface Place {
   lease: HeldLease;
   key: string;
-  /** Before the keys of all that wait for the same lock. */
+  /** Prefix of the keys of all waiters of one lock. */
   prefix: string;
 }
 
@@ -80,7 +80,7 @@ async function waitTurn(
   const look = () => {
     const first = firstOf(queue.values());
     if (first?.key === key) token = first.createRevision;
-    // Removed by hand, or the store was set back: a new place is needed.
+    // Removed by hand, or the store was set back: this waiter needs a new place.
     if (first?.key === key || !queue.has(key)) over.abort();
   };
   await followKeys({
@@ -100,11 +100,11 @@ async function waitTurn(
     },
     signal: ended,
   });
-  // A head that cannot be sure of its lease is none.
+  // A head whose lease may have ended does not hold the lock.
   return lease.lost.aborted ? undefined : token;
 }
 
-/** True once the key is there. The put may be repeated: a lost compare means that an earlier one was done. */
+/** True once the key exists. A repeated put that fails its compare means that an earlier one succeeded. */
 async function queueUp(
   { store, clock, log, holder }: CoordinationContext,
   { lease, key, ended }: { lease: HeldLease; key: string; ended: AbortSignal },

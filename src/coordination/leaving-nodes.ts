@@ -1,4 +1,4 @@
-// The metadata nodes that are to hold no shards, one document under `leaving-nodes`.
+// The metadata nodes that should hold no shards, one document under `leaving-nodes`.
 import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { leavingNodesRecord } from './records.ts';

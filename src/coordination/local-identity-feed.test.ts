@@ -7,7 +7,7 @@ import { createLocalIdentityFeed } from './local-identity-feed.ts';
 const ANN = '000000000011' as AccountId;
 const system = { shard: 0 };
 
-test('changes are told before their commands are answered, and nothing else is', async () => {
+test('reports changes before their commands are answered, and nothing else', async () => {
   const { shards } = await openMetadata();
   const { metadata, feed } = createLocalIdentityFeed(shards);
   const told: unknown[] = [];
@@ -32,7 +32,7 @@ test('changes are told before their commands are answered, and nothing else is',
   });
 });
 
-test('a command whose outcome is not known counts as done', async () => {
+test('counts a command with an unknown outcome as done', async () => {
   const broken = { shardCount: 1, execute: () => Promise.reject(new Error('broken')) } as never;
   const { metadata, feed } = createLocalIdentityFeed(broken as MetadataPort);
   const told: unknown[] = [];

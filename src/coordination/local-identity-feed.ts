@@ -1,4 +1,4 @@
-// The feed of identities where all commands come through one process (the embedded form): exact, and never behind.
+// The identity feed of the embedded form, where all commands pass through one process: exact, and never behind.
 import type { IdentityFeed } from '../ports/identity-feed.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import { watchIdentityCommands } from './watch-identity-commands.ts';

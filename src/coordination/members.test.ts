@@ -1,10 +1,11 @@
-// Members when the coordinator, or they themselves, cannot be reached. The contract is tests/contract/members.test.ts.
+// The list of members while the coordinator, or a member, cannot be reached. The contract is in
+// tests/contract/members.test.ts.
 import { expect, test } from 'vitest';
 import { memberOf } from '../../tests/support/coordination-records.ts';
 import { LEASE_MS, pass, STEP_MS, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
 import { LIMITS } from '../types/limits.ts';
 
-test('a member that cannot reach the coordinator goes with its lease, and comes back', async () => {
+test('a member that cannot reach the coordinator disappears with its lease, and returns', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   let isAway = false;
   fates.push(({ by }) => (by === 'm' && isAway ? 'lost' : undefined));
@@ -26,7 +27,7 @@ test('a member that cannot reach the coordinator goes with its lease, and comes 
   over.abort();
 });
 
-test('two processes with one node id, of which one is a copy, are told of', async () => {
+test('two processes with the same node id, one of them a copy, are reported', async () => {
   const { clock, connect, logged, over } = startCoordinatorWorld();
   void connect('m').members.announce(memberOf('m'), over.signal);
   await pass(clock, 3 * LEASE_MS);
@@ -37,7 +38,7 @@ test('two processes with one node id, of which one is a copy, are told of', asyn
   over.abort();
 });
 
-test('a lease that was lost is replaced before its row would go', async () => {
+test('a lost lease is replaced before its row would disappear', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   fates.push(({ of }) => (of === 'keep' ? 'lost' : undefined));
   const lists: number[] = [];
@@ -50,7 +51,7 @@ test('a lease that was lost is replaced before its row would go', async () => {
   over.abort();
 });
 
-test('with the coordinator away the last list stays', async () => {
+test('the last list stays while the coordinator is away', async () => {
   const { clock, fates, connect, coordinator, over } = startCoordinatorWorld();
   void connect('m').members.announce(memberOf('m'), over.signal);
   await pass(clock, 0);

@@ -1,12 +1,12 @@
-// Who is there, under `node/<id>`, each key under a lease of its process.
+// The list of members, under `node/<id>`, each key under a lease of its process.
 import type { Member, MembersPort } from '../ports/members.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
 import { memberRecord } from './records.ts';
+import { skipUnreadable } from './skip-unreadable.ts';
 import type { StoredKey } from './store.ts';
-import { tellReadable } from './tell-readable.ts';
 
 export function createMembers(context: CoordinationContext): MembersPort {
   const { store, clock, log, memberLeaseMs } = context;
@@ -14,7 +14,8 @@ export function createMembers(context: CoordinationContext): MembersPort {
 
   function membersOf(rows: Iterable<StoredKey>): Member[] {
     const members: Member[] = [];
-    for (const { key, value } of rows) tellReadable(log, () => members.push(memberRecord.decode(key, value)));
+    for (const { key, value } of rows)
+      skipUnreadable(log, () => members.push(memberRecord.decode(key, value)));
     return members.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
   }
 
@@ -29,7 +30,7 @@ export function createMembers(context: CoordinationContext): MembersPort {
           const lease = await holdLease({ store, clock, ttlMs: memberLeaseMs });
           retry.reset();
           await keepRow(context, { row, lease, signal });
-          // A lost lease is left to end by itself: its row must stay until the next one has taken it over.
+          // A lost lease ends by itself: its row must stay until the next lease has taken it over.
           if (signal.aborted) await lease.release();
         } catch (error) {
           log.debug({ nodeId: member.nodeId, err: error }, 'member-lease-not-granted');
@@ -68,7 +69,7 @@ export function createMembers(context: CoordinationContext): MembersPort {
   };
 }
 
-/** Keeps a row where it is until the lease is lost or `signal` aborts: somebody may have removed it by hand. */
+/** Restores the row if somebody removes it by hand, until the lease is lost or `signal` aborts. */
 async function keepRow(
   { store, clock, log, memberLeaseMs }: CoordinationContext,
   { row, lease, signal }: { row: { key: string; value: string }; lease: HeldLease; signal: AbortSignal },
@@ -81,7 +82,7 @@ async function keepRow(
     try {
       const { row: found } = await store.get(row.key);
       if (ended.aborted) return;
-      // A copy of a data folder, say, as of a machine that was cloned: neither of the two can be relied on.
+      // Two processes have one id: a data folder, or a whole machine, was copied. Neither can be relied on.
       if (isOurs && found !== undefined && found.leaseId !== lease.leaseId && found.value !== row.value)
         log.error({ key: row.key, value: found.value }, 'member-announced-by-another');
       if (found?.leaseId !== lease.leaseId || found.value !== row.value)

@@ -1,4 +1,4 @@
-// Wishes as the placer writes them, by what the operator has said. What is wished is plan-shards.test.ts.
+// The placer's requests by the operator's commands. Which node gets which shard is tested in plan-shards.test.ts.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
 import { eventLog } from '../../tests/support/coordinators.ts';
@@ -46,7 +46,7 @@ async function say(...nodes: { nodeId: string; leave: NodeLeave }[]): Promise<vo
   await pass(world.clock, LOOK_MS);
 }
 
-/** Whom each shard is to have as voters, and who leads. */
+/** The wanted voters of each shard, and its wanted primary. */
 async function wanted(): Promise<{ voters: string[]; leaders: string[] }> {
   const voters = new Set<string>();
   const leaders = new Set<string>();
@@ -63,7 +63,7 @@ async function wanted(): Promise<{ voters: string[]; leaders: string[] }> {
   return { voters: [...voters], leaders: [...leaders] };
 }
 
-test('one that is removed is replaced by another one, and stays out when it comes back', async () => {
+test('a removed node is replaced, and stays out when it returns', async () => {
   expect((await wanted()).voters).toEqual(['abc']);
   there = ['a', 'b', 'd'];
   await pass(world.clock, LOOK_MS);
@@ -77,7 +77,7 @@ test('one that is removed is replaced by another one, and stays out when it come
   expect((await wanted()).voters.some((names) => names.includes('c'))).toBe(true);
 });
 
-test('one that drains leads nothing; with too few others nothing is changed', async () => {
+test('a draining node leads nothing; with too few others nothing changes', async () => {
   expect(leavingVoters).toEqual({ draining: 0, gone: 0 });
   await say({ nodeId: 'a', leave: 'draining' });
   expect(leavingVoters).toEqual({ draining: SHARDS, gone: 0 });
@@ -89,10 +89,10 @@ test('one that drains leads nothing; with too few others nothing is changed', as
   expect(leaders).not.toContain('database of a');
 });
 
-test('voters on nodes that leave are counted, those of before, too', async () => {
+test('voters on leaving nodes are counted, previous ones, too', async () => {
   await say({ nodeId: 'c', leave: 'gone' });
   expect(leavingVoters).toEqual({ draining: 0, gone: SHARDS });
-  // Half-way: it is one of before, and a node that nothing is said of takes its place.
+  // Half-way: the leaving node is a previous voter, and another node takes its place.
   const found = await coordination.registry.read(0);
   const [a, b, c] = found?.record.voters ?? [];
   const ref = (nodeId: string) => ({ nodeId, replicaId: `database of ${nodeId}` });
@@ -109,7 +109,7 @@ test('voters on nodes that leave are counted, those of before, too', async () =>
   expect(leavingVoters).toEqual({ draining: 1, gone: SHARDS });
 });
 
-test('shards that are not as they should be are counted, by who places them alone', async () => {
+test('only the placer counts the shards that are not as they should be', async () => {
   const settled = { nodeless: 0, fewVoters: 0, changing: 0 };
   expect(seen).toMatchObject({ unsettled: settled, lackingNodeCount: 0 });
   there = ['a', 'b'];
@@ -131,7 +131,7 @@ test('shards that are not as they should be are counted, by who places them alon
   expect(seen).toBeUndefined();
 });
 
-test('before there are nodes for them, shards have none', async () => {
+test('shards have no voters while there are no nodes', async () => {
   world.over.abort();
   await start(['a']);
   expect(seen).toMatchObject({

@@ -1,6 +1,6 @@
-// The one in the cluster who writes down which metadata node should hold which shard (R14, R44): makes the records of a
-// new cluster, and wishes into those that are there. It moves nothing itself; primaries do. A second one that still
-// thinks it has the lock does no harm: records change by compare-and-swap, and both wish the same.
+// The shard placer: the one process that writes which metadata node should hold which shard (R14, R44). It makes the
+// records of a new cluster and writes the wanted voters into existing ones; primaries carry that out. A second placer that
+// still believes to hold the lock does no harm: records change by compare-and-swap, and both want the same.
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
@@ -16,7 +16,7 @@ import type {
 import type { Logger } from '../ports/telemetry.ts';
 import { type HeldJob, holdJob } from './hold-job.ts';
 import { type PlannedNode, planShards } from './plan-shards.ts';
-import { countUnsettled, type UnsettledShards } from './see-shards.ts';
+import { countUnsettled, type UnsettledShards } from './unsettled-shards.ts';
 
 const LOOK_EVERY_MS = 2000;
 
@@ -29,22 +29,22 @@ export interface ShardPlacerDeps {
   clock: ClockPort;
   log: Logger;
   members(): readonly Member[];
-  /** What was found, each time that it has looked; undefined: another one places shards now. */
+  /** Called after each look with what was found; undefined: another process is the placer now. */
   onLook?(seen: ShardsSeen | undefined): void;
 }
 
 export interface ShardsSeen {
-  /** Voters that are still on nodes that leave. */
+  /** Voters that are still on leaving nodes. */
   leavingVoters: Readonly<Record<NodeLeave, number>>;
   unsettled: UnsettledShards;
-  /** So many metadata nodes fewer stay than each shard is to have voters. */
+  /** How many metadata nodes too few remain for the number of voters of each shard. */
   lackingNodeCount: number;
 }
 
 const NONE_LEAVING = { draining: 0, gone: 0 };
 
 export interface ShardPlacer {
-  /** Until `signal` aborts. Never rejects. */
+  /** Runs until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -63,25 +63,25 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
 async function place(deps: ShardPlacerDeps): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
-  const said = await deps.leavingNodes.read();
+  const leavingNodes = await deps.leavingNodes.read();
   const registered: (RegisteredShard | undefined)[] = [];
   for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
-  const leaving = new Set(said.nodes.map(({ nodeId }) => nodeId));
+  const leaving = new Set(leavingNodes.nodes.map(({ nodeId }) => nodeId));
   const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
   const records = registered.flatMap((found) => (found === undefined ? [] : [found.record]));
   deps.onLook?.({
-    leavingVoters: countLeaving(said.nodes, records),
+    leavingVoters: countLeaving(leavingNodes.nodes, records),
     unsettled: countUnsettled(records, { shardCount, replicaCount }),
     lackingNodeCount: Math.max(0, replicaCount - staying.length),
   });
-  // Never with fewer voters than the cluster was made for: what they acknowledge would be on too few disks.
+  // Never fewer voters than the cluster was made for: acknowledged data would be on too few disks.
   if (staying.length < replicaCount) return;
   const present = registered.map((found) => found && presentOf(found.record));
   const wishes = planShards(present, { nodes, replicaCount, leaving });
   for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
 }
 
-/** Shards that need a node: those of before, too, while voters are being changed (R14). Nodes that none needs are not there. */
+/** By node, the number of shards that need it, as a present or previous voter (R14). Nodes that are not needed are absent. */
 export function voterCounts(records: readonly (ShardRecord | undefined)[]): Map<NodeId, number> {
   const counts = new Map<NodeId, number>();
   for (const record of records) {
@@ -99,7 +99,7 @@ function countLeaving(nodes: readonly LeavingNode[], records: readonly ShardReco
   return counts;
 }
 
-/** What it is on the way to counts as being there, so that a plan is not changed half-way. */
+/** A change under way counts as done, so that the plan does not change half-way. */
 function presentOf({ voters, wanted, primary }: ShardRecord) {
   return { voters: wanted?.voters ?? voters, primary: wanted?.primary ?? primary?.replicaId };
 }
@@ -122,7 +122,7 @@ async function wish(
   await registry.swap(shard, { expected: revision, record: { ...record, wanted } });
 }
 
-/** Metadata nodes name their database as their one disk. */
+/** A metadata node announces its database as its one disk. */
 function nodesOf(members: readonly Member[]): PlannedNode[] {
   return members.flatMap(({ role, nodeId, zone, disks: [database] }) =>
     role === 'metadata' && database !== undefined

@@ -5,8 +5,8 @@ import { LIMITS } from '../types/limits.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { followKeys } from './follow-keys.ts';
 import { placementRecord } from './records.ts';
+import { skipUnreadable } from './skip-unreadable.ts';
 import type { StoredKey } from './store.ts';
-import { tellReadable } from './tell-readable.ts';
 
 export function createPlacementMap({ store, clock, log, prefix }: CoordinationContext): PlacementMapPort {
   const key = `${prefix}placement`;
@@ -31,16 +31,16 @@ export function createPlacementMap({ store, clock, log, prefix }: CoordinationCo
       return store.put({ key, value, expected });
     },
     watch(onChange, signal) {
-      const tell = (row: StoredKey | undefined) => {
-        if (row?.key === key) tellReadable(log, () => onChange(stored(row)));
+      const report = (row: StoredKey | undefined) => {
+        if (row?.key === key) skipUnreadable(log, () => onChange(stored(row)));
       };
       void followKeys({
         store,
         clock,
         log,
         prefix: key,
-        onState: (rows) => rows.forEach(tell),
-        onChange: ({ row }) => tell(row),
+        onState: (rows) => rows.forEach(report),
+        onChange: ({ row }) => report(row),
         signal,
       });
     },

@@ -9,7 +9,7 @@ const nodes = (count: number, zoneCount = count): PlannedNode[] =>
     zone: `z${index % zoneCount}`,
   }));
 
-/** Three voters for each shard; `leaving`: numbers of nodes. */
+/** Three voters for each shard; `leaving`: indexes of nodes. */
 const planOf = (
   shards: readonly (PresentShard | undefined)[],
   there: readonly PlannedNode[],
@@ -31,7 +31,7 @@ function loads(wishes: readonly WantedShard[], of: (wish: WantedShard) => (strin
 }
 const voterIds = ({ voters }: WantedShard) => voters.map(({ replicaId }) => replicaId);
 
-test('new shards are even over nodes, for voters and for primaries', () => {
+test('spreads new shards evenly over nodes, both voters and primaries', () => {
   const wishes = planOf(Array(64).fill(undefined), nodes(5));
   expect(wishes.every((wish) => new Set(voterIds(wish)).size === 3)).toBe(true);
   for (const [counts, allowed] of [
@@ -41,7 +41,7 @@ test('new shards are even over nodes, for voters and for primaries', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(allowed);
 });
 
-test('a plan that is carried out wants nothing else', () => {
+test('wants nothing more when the plan is carried out', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 40 }), (nodeCount, shardCount) => {
       const first = planOf(Array(shardCount).fill(undefined), nodes(nodeCount));
@@ -50,7 +50,7 @@ test('a plan that is carried out wants nothing else', () => {
   );
 });
 
-test('a node that joins takes its share, and no shard changes more than one voter', () => {
+test('gives a new node its share, and changes at most one voter of a shard', () => {
   const before = planOf(Array(60).fill(undefined), nodes(3));
   const after = planOf(present(before), nodes(4));
   expect(loads(after, voterIds)).toEqual([45, 45, 45, 45]);
@@ -60,14 +60,14 @@ test('a node that joins takes its share, and no shard changes more than one vote
   }
 });
 
-test('a node that is away keeps its shards, and leads none', () => {
+test('leaves a node that is away its shards, and lets it lead none', () => {
   const before = planOf(Array(12).fill(undefined), nodes(4));
   const after = planOf(present(before), nodes(3));
   expect(after.map(voterIds)).toEqual(before.map(voterIds));
   expect(after.some(({ primary }) => primary === 'r3')).toBe(false);
 });
 
-test('a node with another database holds with it what it held, and nothing else moves', () => {
+test('keeps the shards of a node that has a new database, and moves nothing else', () => {
   const before = planOf(Array(12).fill(undefined), nodes(4));
   const lost = nodes(4).map((node) =>
     node.ref.nodeId === 'n3' ? { ...node, ref: { nodeId: 'n3', replicaId: 'r3-new' } } : node,
@@ -77,18 +77,18 @@ test('a node with another database holds with it what it held, and nothing else 
   expect(after.map(voterIds)).toEqual(renamed);
 });
 
-test('voters are in distinct zones as far as there are zones', () => {
+test('puts voters into distinct zones as far as there are zones', () => {
   const wishes = planOf(Array(30).fill(undefined), nodes(6, 3));
   const zoneOf = (id: string) => Number(id.slice(1)) % 3;
   expect(wishes.every((wish) => new Set(voterIds(wish).map(zoneOf)).size === 3)).toBe(true);
 });
 
-test('fewer nodes than replicas: an odd number of voters', () => {
+test('uses an odd number of voters with fewer nodes than replicas', () => {
   expect(planOf([undefined], nodes(2))[0]?.voters).toHaveLength(1);
   expect(planOf([undefined], nodes(1))[0]?.voters).toHaveLength(1);
 });
 
-describe('nodes that leave by the word of the operator', () => {
+describe('nodes that an operator has told to leave', () => {
   const before = planOf(Array(12).fill(undefined), nodes(4));
   const without = (...numbers: number[]) => nodes(6).filter((_, number) => !numbers.includes(number));
   const newcomersOf = (after: readonly WantedShard[]) =>
@@ -96,7 +96,7 @@ describe('nodes that leave by the word of the operator', () => {
       voterIds(wish).filter((id) => !voterIds(before[index] as WantedShard).includes(id)),
     );
 
-  test('one that is gone is replaced by a new one, and nothing else moves', () => {
+  test('a removed node is replaced by a new one, and nothing else moves', () => {
     const after = planOf(present(before), without(3, 5), [3]);
     expect(after.flatMap(voterIds)).not.toContain('r3');
     expect(after.every((wish) => new Set(voterIds(wish)).size === 3)).toBe(true);
@@ -104,13 +104,13 @@ describe('nodes that leave by the word of the operator', () => {
     expect(newcomersOf(after)).toEqual(replaced);
   });
 
-  test('from four nodes to three', () => {
+  test('four nodes become three', () => {
     const after = planOf(present(before), nodes(3), [3]);
     expect(after.map((wish) => voterIds(wish).sort())).toEqual(Array(12).fill(['r0', 'r1', 'r2']));
     expect(loads(after, ({ primary }) => [primary])).toEqual([4, 4, 4]);
   });
 
-  test('one that drains leads nothing and gets nothing, though it is there', () => {
+  test('a draining node leads nothing and gets nothing, though it runs', () => {
     const after = planOf(present(before), nodes(4), [0]);
     expect(after.flatMap(voterIds)).not.toContain('r0');
     expect(after.map(({ primary }) => primary)).not.toContain('r0');
@@ -119,14 +119,14 @@ describe('nodes that leave by the word of the operator', () => {
     );
   });
 
-  test('where nobody can take its place it stays a voter, and does not lead', () => {
+  test('a draining node that nobody can replace stays a voter, and does not lead', () => {
     const three = planOf(Array(4).fill(undefined), nodes(3));
     const after = planOf(present(three), nodes(3), [1]);
     expect(after.map(voterIds)).toEqual(three.map(voterIds));
     expect(after.map(({ primary }) => primary)).not.toContain('r1');
   });
 
-  test('with another database it is waited for by that one', () => {
+  test('a draining node with a new database keeps its place with that one', () => {
     const three = planOf(Array(4).fill(undefined), nodes(3));
     const emptied = nodes(3).map((node, number) =>
       number === 1 ? { ...node, ref: { nodeId: 'n1', replicaId: 'r1-new' } } : node,
@@ -135,7 +135,7 @@ describe('nodes that leave by the word of the operator', () => {
     expect(after.every((wish) => voterIds(wish).includes('r1-new'))).toBe(true);
   });
 
-  test('two that leave one shard are both replaced, into zones of their own', () => {
+  test('two leaving voters of one shard are both replaced, into distinct zones', () => {
     const [a, b, c, d, e] = nodes(5) as [PlannedNode, PlannedNode, PlannedNode, PlannedNode, PlannedNode];
     const shard = { voters: [a, b, c].map(({ ref }) => ref), primary: 'r0' };
     const there = [a, c, { ...d, zone: 'z1' }, e];
@@ -143,13 +143,13 @@ describe('nodes that leave by the word of the operator', () => {
     expect(wish).toEqual({ voters: [a, d, e].map(({ ref }) => ref), primary: 'r0' });
   });
 
-  test('who stays takes back what it had on the way out', () => {
+  test('a node that may stay after all takes back what it was about to give', () => {
     const drained = planOf(present(before), nodes(4), [0]);
     const after = planOf(present(drained), nodes(4));
     expect(loads(after, voterIds)).toEqual([9, 9, 9, 9]);
   });
 
-  test('no shard is wanted with fewer voters, and a plan that is carried out wants nothing else', () => {
+  test('no shard loses voters, and a plan that is carried out wants nothing more', () => {
     const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 6 }), { maxLength: 5 });
     fc.assert(
       fc.property(fc.integer({ min: 3, max: 7 }), numbers, numbers, (nodeCount, away, leaving) => {

@@ -1,5 +1,5 @@
-// Which metadata nodes should hold which shard, and lead it: even over nodes, copies in distinct zones, and as little
-// moved as that needs (R14). Pure: what is there goes in, what should be comes out.
+// Plans which metadata nodes should hold and lead which shard: evenly over nodes, copies in distinct zones, with as few
+// moves as that needs (R14). Pure.
 import { must } from '../base/assert.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { WantedShard } from '../ports/shard-registry.ts';
@@ -9,26 +9,26 @@ export interface PlannedNode {
   zone: string;
 }
 
-/** What is known of each shard; undefined: it has no record yet. */
+/** The known state of each shard; undefined: it has no record yet. */
 export interface PresentShard {
   voters: readonly ReplicaRef[];
   primary: ReplicaId | undefined;
 }
 
-/** Who may hold shards, and how many each of them needs. */
+/** The nodes that may hold shards, and the number of voters. */
 export interface PlannedNodes {
-  /** Those that are there, leaving ones too. */
+  /** Nodes that are there, leaving ones included. */
   nodes: readonly PlannedNode[];
   replicaCount: number;
-  /** Of those that are there or not: they get nothing, and lose what others can take. */
+  /** Nodes, there or not, that get nothing and lose what others can take. */
   leaving: ReadonlySet<NodeId>;
 }
 
 /**
- * One wish per shard, for all of `shards`. Voters of nodes that are not in `nodes` stay where they are: a node that is
- * away for a while must not lose its shards. One that is gone for good is `leaving`, by the operator's word: another one
- * takes its place, and until there is one it stays a voter. But a node that has another database now has lost the one it
- * had (R1): the new one takes its place.
+ * The wanted state of each of `shards`. Voters of nodes that are not in `nodes` stay: a node that is away for a while must
+ * not lose its shards. An operator marks a node that is gone for good as `leaving`: another node takes its place, and until
+ * there is one it stays a voter. But a node with another database has lost the one it had (R1): the new database takes its
+ * place.
  */
 export function planShards(
   shards: readonly (PresentShard | undefined)[],
@@ -44,7 +44,7 @@ export function planShards(
 
 class Plan {
   readonly #zones: ReadonlyMap<ReplicaId, string>;
-  /** Of the nodes that stay. */
+  /** Of nodes that stay. */
   readonly #refs: ReadonlyMap<ReplicaId, ReplicaRef>;
   readonly #present: readonly ReplicaRef[];
   readonly #leaving: ReadonlySet<NodeId>;
@@ -73,7 +73,7 @@ class Plan {
     return this.#present.find(({ nodeId }) => nodeId === ref.nodeId) ?? ref;
   }
 
-  /** Others in the place of voters that leave, as far as there are others. */
+  /** Replaces leaving voters as far as there are other nodes. */
   relieve(index: number): void {
     const voters = must(this.#voters[index], 'a shard');
     for (const [at, { nodeId }] of voters.entries()) {
@@ -85,7 +85,7 @@ class Plan {
     }
   }
 
-  /** Voters that are missing, on the nodes that have least. */
+  /** Adds missing voters on the nodes that have least. */
   fill(index: number): void {
     const voters = must(this.#voters[index], 'a shard');
     while (voters.length < this.#replicaCount) {
@@ -96,7 +96,7 @@ class Plan {
     }
   }
 
-  /** Moves a voter from the fullest node to the emptiest as long as that makes them more alike. */
+  /** Moves voters from the fullest node to the emptiest while that makes them more equal. */
   level(): void {
     for (let moves = 0; moves < this.#voters.length * this.#replicaCount; moves++) {
       const byLoad = [...this.#refs.keys()].sort((a, b) => this.#load(a) - this.#load(b));
@@ -107,7 +107,7 @@ class Plan {
     }
   }
 
-  /** Primaries even over the nodes that may lead; one that leads well stays. */
+  /** Spreads primaries evenly over the nodes that may lead; a primary in a good place stays. */
   wishes(shards: readonly (PresentShard | undefined)[]): WantedShard[] {
     const led = new Map<ReplicaId, number>();
     const mayLead = (voters: readonly ReplicaRef[]) =>
@@ -132,7 +132,7 @@ class Plan {
       if (at === -1 || voters.some(({ replicaId }) => replicaId === to)) continue;
       const rest = voters.filter((_, index) => index !== at);
       const zone = this.#zones.get(to);
-      // Never into a zone that has a copy already, unless it had one of them.
+      // Never into a zone that has a copy already, unless the moved voter was in it.
       const crowds = rest.some(({ replicaId }) => this.#zones.get(replicaId) === zone);
       if (crowds && this.#zones.get(from) !== zone) continue;
       voters[at] = must(this.#refs.get(to), 'a node');
@@ -161,7 +161,7 @@ class Plan {
   }
 }
 
-/** An even number of voters bears no more losses than one fewer. */
+/** An even number of voters survives no more losses than one fewer. */
 function odd(count: number): number {
   return count % 2 === 0 ? count - 1 : count;
 }

@@ -31,8 +31,8 @@ function registered(fields: Partial<ShardRecord> = {}, revision = 40): Registere
 const plan = (found: FoundReplica[], record?: RegisteredShard) =>
   planRebuild({ found, registered: record }, WRITING);
 
-describe('records from what replicas know', () => {
-  test('need a majority of the last voters, and name those that lack', () => {
+describe('records rebuilt from what replicas know', () => {
+  test('need a majority of the last voters, and name the missing ones', () => {
     expect(plan([replica('a'), replica('c')])).toEqual({
       kind: 'rebuild',
       expected: 0,
@@ -45,7 +45,7 @@ describe('records from what replicas know', () => {
     expect(plan([])).toMatchObject({ kind: 'cannot', why: 'no replica of it was found' });
   });
 
-  test('need majorities of both sets while voters were being changed', () => {
+  test('need majorities of both sets during a change of voters', () => {
     const prevVoters = ['a', 'd', 'e'].map(ref);
     const seen = { ...SEEN, epoch: 6, prevVoters };
     const found = [replica('a', { promised: 6, seen }), replica('b', { seen: null })];
@@ -56,7 +56,7 @@ describe('records from what replicas know', () => {
     });
   });
 
-  test('go by the latest that anybody has seen, also one that was taken out by it', () => {
+  test('use the latest record that any replica has seen, even one that removed that replica', () => {
     const seen = { ...SEEN, epoch: 8, voters: ['b', 'c', 'd'].map(ref) };
     const found = [replica('a', { state: 'removed', seen }), replica('b'), replica('c')];
     expect(plan(found)).toMatchObject({ kind: 'rebuild', record: { epoch: 9, voters: seen.voters } });
@@ -66,7 +66,7 @@ describe('records from what replicas know', () => {
     });
   });
 
-  test('within an epoch the later record counts, and a rebuilt one before all revisions', () => {
+  test('prefer the later record within an epoch, and a rebuilt one to all revisions', () => {
     const [first, second, third] = ['d', 'e', 'f'].map((name) => [ref(name), ...VOTERS.slice(1)]);
     const seenBy = (voters: ReplicaRef[] | undefined, revision: number, rebuiltAtMs: number) => ({
       seen: { ...SEEN, voters: must(voters, 'voters'), revision, rebuiltAtMs },
@@ -80,7 +80,7 @@ describe('records from what replicas know', () => {
     expect(plan(found.slice(0, 2))).toMatchObject({ record: { voters: second } });
   });
 
-  test('replicas that would not count do not count here', () => {
+  test('ignore replicas that would not count', () => {
     const others: Partial<FoundReplica>[] = [
       { state: 'quarantined' },
       { state: 'installing' },
@@ -94,7 +94,7 @@ describe('records from what replicas know', () => {
     }
   });
 
-  test('are above every epoch that was promised, or acknowledged in', () => {
+  test('have a higher epoch than any that was promised or acknowledged', () => {
     const found = [
       replica('a'),
       replica('b'),
@@ -109,7 +109,7 @@ describe('records from what replicas know', () => {
     });
   });
 
-  test('are left as they are where the registry is not behind', () => {
+  test('are not written where the registry is not behind', () => {
     const found = [replica('a'), replica('b')];
     expect(plan(found, registered())).toEqual({ kind: 'as-it-is' });
     expect(plan(found, registered({ epoch: 6 }, 60))).toEqual({ kind: 'as-it-is' });
@@ -120,7 +120,7 @@ describe('records from what replicas know', () => {
     expect(plan(later, registered({}, 99))).toMatchObject({ kind: 'rebuild' });
   });
 
-  test('take no word from rows of a history that was given up, nor write over one that nobody found knows', () => {
+  test('ignore rows of a history that was given up, and do not overwrite one that no replica knows', () => {
     const next = { incarnation: 2, promised: 9, seen: { ...SEEN, epoch: 9, voters: [ref('a')] } };
     expect(plan([replica('a', next), replica('b'), replica('c')])).toMatchObject({
       record: { incarnation: 2, epoch: 10, voters: [ref('a')] },
@@ -131,7 +131,7 @@ describe('records from what replicas know', () => {
   });
 });
 
-describe('a cluster whose registry came back from a backup', () => {
+describe('a cluster whose registry was restored from a backup', () => {
   const BUCKET = 'b';
 
   async function write(cluster: ShardCluster, key: string): Promise<void> {
@@ -155,7 +155,7 @@ describe('a cluster whose registry came back from a backup', () => {
 
   const isLeading = ({ node }: ClusterNode) => node?.replica(0)?.status().role === 'primary';
 
-  /** Voters have changed, and epochs, since the backup was made. All nodes are down at the end. */
+  /** Voters and epochs have changed since the backup. All nodes are down at the end. */
   async function setBack(): Promise<ShardCluster> {
     const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
     for (const index of [0, 1, 2, 3]) await cluster.start(index);
@@ -180,7 +180,7 @@ describe('a cluster whose registry came back from a backup', () => {
     return made.kind;
   }
 
-  test('goes on with its last voters and all that was acknowledged, after rebuilding from a majority', async () => {
+  test('continues with its last voters and all acknowledged data after a rebuild from a majority', async () => {
     const cluster = await setBack();
     expect(await rebuild(cluster, 0, 1)).toBe('cannot');
     expect(await rebuild(cluster, 0, 1, 3)).toBe('rebuild');
@@ -193,7 +193,7 @@ describe('a cluster whose registry came back from a backup', () => {
     expect(cluster.nodes.filter(isLeading)).toHaveLength(1);
   });
 
-  test('a registry that is set back behind the rebuilding is refused as well', async () => {
+  test('refuses a registry that is set back to before the rebuild', async () => {
     const cluster = await setBack();
     const restore = cluster.registry.backUp();
     expect(await rebuild(cluster, 1, 2, 3)).toBe('rebuild');
@@ -208,7 +208,7 @@ describe('a cluster whose registry came back from a backup', () => {
       expect(cluster.nodes[index]?.node?.status()[0]).toMatchObject({ isRegistryBehind: true });
   });
 
-  test('with nothing left in it, it is made anew', async () => {
+  test('is rebuilt when the registry is empty', async () => {
     const cluster = await setBack();
     cluster.registry.records.clear();
     expect(await rebuild(cluster, 2, 3)).toBe('rebuild');
@@ -216,11 +216,11 @@ describe('a cluster whose registry came back from a backup', () => {
     expect(await read(cluster, 'after')).toBe('after');
   });
 
-  test('a replica that nobody asked, and that has promised more, is no hindrance for long', async () => {
+  test('is not held up for long by a replica that was not asked and has promised a higher epoch', async () => {
     const cluster = await setBack();
     expect(await rebuild(cluster, 1, 2)).toBe('rebuild');
     const { record } = must(cluster.registry.records.get(0), 'a record');
-    // What the third one promised to a primary that nobody else has heard of.
+    // The third replica has promised an epoch to a primary that no other has heard of.
     const ahead = must(cluster.nodes[3], 'a node');
     await cluster.start(3);
     const stray = must(ahead.node?.replica(0), 'a replica');

@@ -1,6 +1,6 @@
-// The records of the registry anew, from what replicas durably know, after etcd was lost or came back from a backup
-// (R23, A14). Pure: what was found goes in, what should be written comes out. A majority of the last voters knows the
-// last voters: whoever took an epoch has fenced majorities of both sets with the record that it is by.
+// Rebuilds the records of the registry from what replicas durably know, after etcd was lost or restored from a backup (R23,
+// A14). Pure. A majority of the last voters knows the last voters: a primary of a new epoch has fenced majorities of both
+// sets, with the record by which it leads.
 
 import type { StoredReplica } from '../ports/node-records.ts';
 import type { NodeId, ReplicaId, ReplicaRef, SeenRecord } from '../ports/replication.ts';
@@ -15,17 +15,17 @@ export interface FoundReplica extends StoredReplica {
 
 export type ShardPlan =
   | { kind: 'as-it-is' }
-  /** `expected`: as the registry's swap wants it. */
+  /** `expected`: for the registry's swap. */
   | { kind: 'rebuild'; expected: number; record: ShardRecord }
   | { kind: 'cannot'; why: string; missing: ReplicaRef[] };
 
 export interface ShardFacts {
-  /** All that was found of the shard, one of each replica. */
+  /** All replicas that were found of the shard, each once. */
   found: readonly FoundReplica[];
   registered: RegisteredShard | undefined;
 }
 
-/** `rebuiltAtMs`: later than that of every record there is; `nonce`: of this writing. */
+/** `rebuiltAtMs`: later than in every existing record; `nonce`: of this write. */
 export function planRebuild(
   { found, registered }: ShardFacts,
   { rebuiltAtMs, nonce }: { rebuiltAtMs: number; nonce: string },
@@ -54,7 +54,7 @@ export function planRebuild(
   };
 }
 
-/** By which the last voters are known. */
+/** The registered state with the last voters. */
 export function latestSeen(found: readonly FoundReplica[]): SeenRecord | undefined {
   let latest: SeenRecord | undefined;
   for (const { seen } of found) {
@@ -64,24 +64,24 @@ export function latestSeen(found: readonly FoundReplica[]): SeenRecord | undefin
   return latest;
 }
 
-/** R17: what it says of itself can be believed, and it would count. */
+/** R17: its rows can be trusted, and it would count. */
 function isSound({ state, promised, last, witness }: FoundReplica): boolean {
   if (state !== 'live' || witness === 'damaged') return false;
   return witness === null || (promised >= witness.epoch && last.seq >= witness.seq);
 }
 
-/** Of a set without a majority of `sound` ones: those that are not. */
+/** The members of a set that has no majority of `sound` replicas and are not sound themselves. */
 function missingOf(set: readonly ReplicaRef[], sound: ReadonlySet<ReplicaId>): ReplicaRef[] {
   const missing = set.filter(({ replicaId }) => !sound.has(replicaId));
   return missing.length * 2 < set.length || set.length === 0 ? [] : missing;
 }
 
-/** That it has promised, by its rows or by its witness. */
+/** The highest epoch that it has promised, by its rows or its witness. */
 export function highestEpoch({ promised, witness }: StoredReplica): number {
   return Math.max(promised, witness === null || witness === 'damaged' ? 0 : witness.epoch);
 }
 
-/** The registry is nowhere behind what the replica knows. */
+/** Whether the registry has everything that the replica knows. */
 function isUpTo({ record, registryRevision }: RegisteredShard, replica: FoundReplica): boolean {
   const { rebuiltAtMs = 0, epoch } = record;
   if (epoch < highestEpoch(replica)) return false;

@@ -18,7 +18,7 @@ const SHARD = {
   nonce: 'x',
 };
 
-describe('a value that is not what its key should hold is refused, by the name of the key', () => {
+describe('a value that does not fit its key is refused, with the name of the key', () => {
   test.each([
     ['no JSON', '{'],
     ['another kind', '[]'],
@@ -34,14 +34,14 @@ describe('a value that is not what its key should hold is refused, by the name o
     expect(() => shardRecord.decode('p/shard/1', text)).toThrow('p/shard/1: ');
   });
 
-  test('a role that is none', () => {
+  test('a role that does not exist', () => {
     const member = { nodeId: 'n', role: 'toString', address: 'a', zone: 'z', version: '1', disks: [] };
     expect(() => memberRecord.decode('k', JSON.stringify({ recordVersion: 1, ...member }))).toThrow(
       'role is toString',
     );
   });
 
-  test('a node that leaves in a way that is none', () => {
+  test('a node that leaves in an unknown way', () => {
     const text = JSON.stringify({ recordVersion: 1, nodes: [{ nodeId: 'n', leave: 'absent' }] });
     expect(() => leavingNodesRecord.decode('k', text)).toThrow('k: leave is absent');
   });
@@ -52,13 +52,13 @@ describe('a value that is not what its key should hold is refused, by the name o
   });
 });
 
-test('a record is read as it was written; what else the value says is left out', () => {
+test('a record is read as it was written, without unknown fields', () => {
   const text = shardRecord.encode(SHARD);
   expect(shardRecord.decode('k', text)).toEqual(SHARD);
   expect(shardRecord.decode('k', JSON.stringify({ ...JSON.parse(text), note: 'by hand' }))).toEqual(SHARD);
 });
 
-test('a disk says how often its store was cut, if ever', () => {
+test('a disk reports how often its store was cut, if ever', () => {
   const disks = [
     { diskId: 'a', capacityBytes: 1 },
     { diskId: 'b', capacityBytes: 2, cutSeq: 3 },
@@ -67,7 +67,7 @@ test('a disk says how often its store was cut, if ever', () => {
   expect(memberRecord.decode('k', memberRecord.encode(member))).toEqual(member);
 });
 
-test('a storage node says which disks it does not serve, and why, if any', () => {
+test('a storage node reports which disks it does not serve, and why', () => {
   const unserved = [
     { name: '/srv/one', reason: 'no such device' },
     { name: '/srv/two', diskId: 'b', reason: 'no answer' },

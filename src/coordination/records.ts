@@ -1,5 +1,5 @@
-// The values under the keys of coordination: JSON with a version, so that an operator can read them with etcdctl.
-// What was written by a newer program, or by hand and wrong, is refused when it is read.
+// The values under the keys of coordination: JSON with a version, so that an operator can read them with etcdctl. A value
+// of a newer program, or one written wrongly by hand, is refused when it is read.
 import type { ClusterIdentity } from '../ports/cluster-identity.ts';
 import type { LeavingNode, NodeLeave } from '../ports/leaving-nodes.ts';
 import type { Member, MemberDisk, MemberRole, UnservedDisk } from '../ports/members.ts';
@@ -9,7 +9,7 @@ import type { ShardRecord, WantedShard } from '../ports/shard-registry.ts';
 
 const RECORD_VERSION = 1;
 
-/** A value that is not what its key should hold. */
+/** A value that does not fit its key. */
 export class UnreadableRecord extends Error {
   override name = 'UnreadableRecord';
 }
@@ -22,7 +22,7 @@ export interface JsonRecord<T> {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `read` takes from the parsed fields what the record holds; it throws when they do not fit. */
+/** `read` makes the record from the parsed fields; it throws when they do not fit. */
 function defineJsonRecord<T extends object>(read: (fields: Fields) => T): JsonRecord<T> {
   return {
     encode: (record) => JSON.stringify({ recordVersion: RECORD_VERSION, ...record }),
@@ -76,7 +76,7 @@ export const holderRecord = defineJsonRecord<{ holder: string }>((fields) => ({
   holder: textOf(fields, 'holder'),
 }));
 
-/** Wrapped, so that its own fields stay its own. */
+/** Wrapped, so that its own fields cannot clash. */
 export const placementRecord = defineJsonRecord<{ document: PlacementDocument }>((fields) => {
   const document = objectOf(fields.document);
   return { document: { ...document, version: wholeOf(document, 'version') } };

@@ -38,8 +38,8 @@ function plan(found: FoundReplica[], options: { record?: RegisteredShard; presen
   return planRecovery(facts, { from: 'replica-a', nonce: 'n' });
 }
 
-describe('a shard goes on with one replica', () => {
-  test('in a new history, which it alone can begin', () => {
+describe('a shard continues with one replica', () => {
+  test('in a new history, which that replica alone can begin', () => {
     expect(plan([replica('a'), replica('b', { promised: 7 })])).toEqual({
       kind: 'recover',
       expected: 50,
@@ -50,7 +50,7 @@ describe('a shard goes on with one replica', () => {
     });
   });
 
-  test('also when it was damaged, or etcd knows nothing of the shard', () => {
+  test('also if the replica was damaged, or etcd knows nothing of the shard', () => {
     expect(plan([replica('a', { state: 'quarantined' })]).kind).toBe('recover');
     const facts = { found: [replica('a', { seen: { ...SEEN, rebuiltAtMs: 9 } })], registered: undefined };
     expect(planRecovery({ ...facts, present: new Set() }, { from: 'replica-a', nonce: 'n' })).toMatchObject({
@@ -86,7 +86,7 @@ describe('a shard goes on with one replica', () => {
     expect(plan(found, options).kind).toBe('cannot');
   });
 
-  test('nodes that are no voters may run', () => {
+  test('while nodes that are no voters run', () => {
     expect(plan([replica('a')], { present: ['a', 'x', 'd'] }).kind).toBe('recover');
   });
 });

@@ -1,5 +1,5 @@
-// A shard that has lost the majority of its voters for good goes on with what one replica has left (R23): what is
-// acknowledged and not in that replica is given up. Pure: says why not, or what is to be written.
+// Plans how a shard that has lost the majority of its voters for good continues with what one replica has left (R23):
+// acknowledged data that is not in it is given up. Pure: returns the record to write, or the reason against it.
 import type { ReplicaId } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
 import { type FoundReplica, highestEpoch, latestSeen } from './rebuild-records.ts';
@@ -7,7 +7,7 @@ import { type FoundReplica, highestEpoch, latestSeen } from './rebuild-records.t
 export interface RecoveryFacts {
   found: readonly FoundReplica[];
   registered: RegisteredShard | undefined;
-  /** Of nodes that are announced, or answer. */
+  /** On nodes that are announced, or answer. */
   present: ReadonlySet<ReplicaId>;
 }
 

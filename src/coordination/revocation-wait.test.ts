@@ -4,7 +4,7 @@ import { LIMITS } from '../types/limits.ts';
 import { createRevocationWait, type RevocationWait } from './revocation-wait.ts';
 
 const SECOND = 1000;
-const { gatewayHeardMs, revocationWaitMaxMs } = LIMITS;
+const { gatewayTrackedMs, revocationWaitMaxMs } = LIMITS;
 
 let clock: ManualClock;
 let epoch: number | undefined;
@@ -23,27 +23,27 @@ async function pass(ms: number): Promise<void> {
 }
 
 function ask(gateway: string, seq?: number): void {
-  wait.hears(gateway);
-  if (seq !== undefined) wait.hasDigested(gateway, seq);
+  wait.hasAsked(gateway);
+  if (seq !== undefined) wait.hasApplied(gateway, seq);
 }
 
-/** A wait that says when it is over. */
+/** Starts a wait that reports when it has ended. */
 function settle(seq: number): { tookMs: number | undefined } {
   const startedMs = clock.monotonicMs();
   const state = { tookMs: undefined as number | undefined };
-  void wait.settle(seq).then(() => {
+  void wait.untilApplied(seq).then(() => {
     state.tookMs = clock.monotonicMs() - startedMs;
   });
   return state;
 }
 
-/** Open for long enough to know everybody. */
+/** Stays open for long enough to know all gateways. */
 async function beOpen(...gateways: string[]): Promise<void> {
-  await pass(gatewayHeardMs);
+  await pass(gatewayTrackedMs);
   for (const gateway of gateways) ask(gateway, 1);
 }
 
-test('nobody serves from a cache: at once', async () => {
+test('ends at once when no gateway uses a cache', async () => {
   await beOpen();
   const settled = settle(2);
   await pass(0);
@@ -51,7 +51,7 @@ test('nobody serves from a cache: at once', async () => {
   expect(settled.tookMs).toBe(0);
 });
 
-test('until every gateway has asked with it, or with something later', async () => {
+test('lasts until every gateway has asked with this position or a later one', async () => {
   await beOpen('a', 'b');
   const settled = settle(2);
   await pass(300);
@@ -65,7 +65,7 @@ test('until every gateway has asked with it, or with something later', async () 
   expect(settled.tookMs).toBe(1 * SECOND + 100);
 });
 
-test('one that asks no more is waited for at most five seconds', async () => {
+test('lasts five seconds at most for a gateway that asks no more', async () => {
   await beOpen('a', 'b');
   const settled = settle(2);
   ask('a', 2);
@@ -75,20 +75,20 @@ test('one that asks no more is waited for at most five seconds', async () => {
   expect(settled.tookMs).toBe(revocationWaitMaxMs);
 });
 
-test('one that was silent before is waited for until it has stopped by itself', async () => {
+test('lasts until a gateway that was silent before must have stopped by itself', async () => {
   await beOpen('a');
-  await pass(gatewayHeardMs - 2 * SECOND);
+  await pass(gatewayTrackedMs - 2 * SECOND);
   const settled = settle(2);
   await pass(2 * SECOND - 100);
   expect(settled.tookMs).toBeUndefined();
   await pass(100);
   expect(settled.tookMs).toBe(2 * SECOND);
-  expect(await Promise.race([wait.settle(3).then(() => 'at once'), pass(100)])).toBe('at once');
+  expect(await Promise.race([wait.untilApplied(3).then(() => 'at once'), pass(100)])).toBe('at once');
 });
 
-test('a question that is not answered yet counts: its answer may be without the change', async () => {
+test('lasts while a question is unanswered: its answer may be without the change', async () => {
   await beOpen();
-  wait.hears('a');
+  wait.hasAsked('a');
   const settled = settle(2);
   await pass(SECOND);
   expect(settled.tookMs).toBeUndefined();
@@ -97,7 +97,7 @@ test('a question that is not answered yet counts: its answer may be without the 
   expect(settled.tookMs).toBe(SECOND + 100);
 });
 
-test('one that comes later is not waited for', async () => {
+test('does not include a gateway that comes later', async () => {
   await beOpen('a');
   const settled = settle(2);
   ask('new');
@@ -106,14 +106,14 @@ test('one that comes later is not waited for', async () => {
   expect(settled.tookMs).toBe(100);
 });
 
-test('an older place does not count, whatever comes in between', async () => {
+test('ignores an older position, whatever comes in between', async () => {
   await beOpen('a');
   ask('a', 2);
   ask('a', 1);
-  expect(await Promise.race([wait.settle(2).then(() => 'at once'), pass(100)])).toBe('at once');
+  expect(await Promise.race([wait.untilApplied(2).then(() => 'at once'), pass(100)])).toBe('at once');
 });
 
-test('several at a time, each for its own', async () => {
+test('is separate for each of several changes', async () => {
   await beOpen('a');
   const [first, second] = [settle(2), settle(3)];
   await pass(SECOND);
@@ -124,7 +124,7 @@ test('several at a time, each for its own', async () => {
   expect([first.tookMs, second.tookMs]).toEqual([SECOND + 100, 2 * SECOND + 100]);
 });
 
-test('asked for again (R18), a command goes on waiting and does not begin anew', async () => {
+test('continues for a repeated command (R18), and does not begin again', async () => {
   await beOpen('a');
   const first = settle(2);
   await pass(3 * SECOND);
@@ -133,9 +133,9 @@ test('asked for again (R18), a command goes on waiting and does not begin anew',
   expect([first.tookMs, again.tookMs]).toEqual([revocationWaitMaxMs, 2 * SECOND]);
 });
 
-describe('a primary that knows nobody yet', () => {
-  test('waits the five seconds, whoever asks', async () => {
-    await pass(gatewayHeardMs - 100);
+describe('of a primary that knows no gateways yet', () => {
+  test('lasts the five seconds, whatever gateways ask', async () => {
+    await pass(gatewayTrackedMs - 100);
     ask('a', 2);
     const settled = settle(2);
     await pass(revocationWaitMaxMs - 100);
@@ -144,7 +144,7 @@ describe('a primary that knows nobody yet', () => {
     expect(settled.tookMs).toBe(revocationWaitMaxMs);
   });
 
-  test('so does one that opens again', async () => {
+  test('lasts as long after it opens again', async () => {
     await beOpen('a');
     epoch = undefined;
     await pass(100);
@@ -155,12 +155,12 @@ describe('a primary that knows nobody yet', () => {
     expect(settled.tookMs).toBeUndefined();
     await pass(100);
     expect(settled.tookMs).toBe(revocationWaitMaxMs);
-    await pass(gatewayHeardMs);
+    await pass(gatewayTrackedMs);
     ask('a', 2);
-    expect(await Promise.race([wait.settle(2).then(() => 'at once'), pass(100)])).toBe('at once');
+    expect(await Promise.race([wait.untilApplied(2).then(() => 'at once'), pass(100)])).toBe('at once');
   });
 
-  test('who steps down while it waits goes on to the end', async () => {
+  test('continues to its end when the primary steps down', async () => {
     await beOpen('a');
     const settled = settle(2);
     await pass(SECOND);
@@ -172,9 +172,9 @@ describe('a primary that knows nobody yet', () => {
     expect(settled.tookMs).toBe(revocationWaitMaxMs);
   });
 
-  test('more gateways than it can remember: it knows nobody again', async () => {
+  test('lasts the five seconds after more gateways came than it can remember', async () => {
     await beOpen();
-    for (let gateway = 0; gateway <= LIMITS.gatewaysHeardMax; gateway++) ask(`g${gateway}`, 2);
+    for (let gateway = 0; gateway <= LIMITS.gatewaysTrackedMax; gateway++) ask(`g${gateway}`, 2);
     const settled = settle(2);
     await pass(revocationWaitMaxMs - 100);
     expect(settled.tookMs).toBeUndefined();

@@ -1,29 +1,29 @@
-// When a command that takes rights away may be answered (R46): once every gateway that may serve from its cache has
-// digested the change, which the primary of the system shard knows by what they ask with; and after a bounded time in any
-// case, because a gateway that does not ask stops to trust its cache by itself (identity-feed.ts). In memory only: a
-// primary that has just opened knows nobody, and waits for all.
+// When a command that revokes rights may be answered (R46): once every gateway that may use its cache has processed the
+// change, which the system shard's primary sees by the positions with which they ask; and after a bounded time in any case,
+// because a gateway that does not ask stops to trust its cache by itself (identity-feed.ts). In memory only: a primary that
+// has just opened knows no gateways, and waits for the bound.
 
 import type { ClockPort } from '../ports/clock.ts';
 import { LIMITS } from '../types/limits.ts';
 
 export interface RevocationWait {
-  /** `gateway` asks for changes. To be called before its question is evaluated: no command may slip in between. */
-  hears(gateway: string): void;
-  /** What it asked with was a place in this history: it has digested all changes up to `seq`. */
-  hasDigested(gateway: string, seq: number): void;
-  /** Resolves when the command whose change is `seq` may be answered; to be called as soon as it is committed. */
-  settle(seq: number): Promise<void>;
+  /** `gateway` asks for changes. Call it before the question is evaluated, so that no command slips in between. */
+  hasAsked(gateway: string): void;
+  /** Its question had a position in this history: it has processed all changes up to `seq`. */
+  hasApplied(gateway: string, seq: number): void;
+  /** Resolves when the command whose change is `seq` may be answered. Call it as soon as the command is committed. */
+  untilApplied(seq: number): Promise<void>;
 }
 
-interface Heard {
+interface TrackedGateway {
   atMs: number;
-  /** Undefined: not known to have digested anything. */
+  /** Undefined: it is not known to have processed anything. */
   seq: number | undefined;
 }
 
 export function createRevocationWait(deps: {
   clock: ClockPort;
-  /** In which the system shard is open here; undefined: it is not. Another one means that nobody is known any more. */
+  /** The epoch in which the system shard is open here; undefined: it is not open. Another epoch forgets all gateways. */
   epoch(): number | undefined;
 }): RevocationWait {
   return new Waits(deps);
@@ -32,12 +32,12 @@ export function createRevocationWait(deps: {
 class Waits implements RevocationWait {
   readonly #clock: ClockPort;
   readonly #epoch: () => number | undefined;
-  /** In the order of hearing, the latest last. */
-  readonly #heard = new Map<string, Heard>();
-  /** When each change was first waited for: a command that is asked for again goes on waiting. */
+  /** In the order of their last questions, the latest last. */
+  readonly #gateways = new Map<string, TrackedGateway>();
+  /** When the wait for each change began: a repeated command continues its wait. */
   readonly #begun = new Map<number, number>();
   #knownEpoch: number | undefined;
-  /** Who was heard before that is not known. */
+  /** Gateways that asked before this time are not known. */
   #knownSinceMs: number;
   #news = new AbortController();
 
@@ -48,40 +48,40 @@ class Waits implements RevocationWait {
     this.#knownSinceMs = this.#clock.monotonicMs();
   }
 
-  hears(gateway: string): void {
+  hasAsked(gateway: string): void {
     this.#noticeEpoch();
     const nowMs = this.#clock.monotonicMs();
     this.#forgetSilent(nowMs);
-    const heard = this.#heard.get(gateway) ?? { atMs: nowMs, seq: undefined };
-    heard.atMs = nowMs;
-    this.#heard.delete(gateway);
-    this.#heard.set(gateway, heard);
-    if (this.#heard.size <= LIMITS.gatewaysHeardMax) return;
-    const [oldest = gateway] = this.#heard.keys();
-    this.#heard.delete(oldest);
+    const known = this.#gateways.get(gateway) ?? { atMs: nowMs, seq: undefined };
+    known.atMs = nowMs;
+    this.#gateways.delete(gateway);
+    this.#gateways.set(gateway, known);
+    if (this.#gateways.size <= LIMITS.gatewaysTrackedMax) return;
+    const [oldest = gateway] = this.#gateways.keys();
+    this.#gateways.delete(oldest);
     this.#knownSinceMs = nowMs;
   }
 
-  hasDigested(gateway: string, seq: number): void {
-    const heard = this.#heard.get(gateway);
-    if (heard === undefined || (heard.seq ?? 0) >= seq) return;
-    heard.seq = seq;
+  hasApplied(gateway: string, seq: number): void {
+    const known = this.#gateways.get(gateway);
+    if (known === undefined || (known.seq ?? 0) >= seq) return;
+    known.seq = seq;
     this.#news.abort();
     this.#news = new AbortController();
   }
 
-  async settle(seq: number): Promise<void> {
+  async untilApplied(seq: number): Promise<void> {
     this.#noticeEpoch();
     const begunMs = this.#beginning(seq);
     const endMs = begunMs + LIMITS.revocationWaitMaxMs;
-    // Whom we do not know we cannot wait for.
-    const isBlind = begunMs - this.#knownSinceMs < LIMITS.gatewayHeardMs;
-    // Who asks for the first time from now on has nothing in its cache that is older. What is forgotten of the others
-    // meanwhile stays as it was for us.
-    const waited = [...this.#heard.values()];
+    // Unknown gateways cannot be waited for one by one.
+    const isBlind = begunMs - this.#knownSinceMs < LIMITS.gatewayTrackedMs;
+    // A gateway that asks for the first time from now on has nothing older in its cache. Gateways that are forgotten
+    // meanwhile still count here.
+    const waited = [...this.#gateways.values()];
     for (;;) {
       const nowMs = this.#clock.monotonicMs();
-      const untilMs = isBlind ? endMs : Math.min(endMs, silentBy(waited, seq));
+      const untilMs = isBlind ? endMs : Math.min(endMs, stoppedBy(waited, seq));
       if (untilMs <= nowMs) return;
       await this.#clock.sleep(untilMs - nowMs, this.#news.signal);
     }
@@ -99,9 +99,9 @@ class Waits implements RevocationWait {
   }
 
   #forgetSilent(nowMs: number): void {
-    for (const [gateway, { atMs }] of this.#heard) {
-      if (nowMs - atMs <= LIMITS.gatewayHeardMs) return;
-      this.#heard.delete(gateway);
+    for (const [gateway, { atMs }] of this.#gateways) {
+      if (nowMs - atMs <= LIMITS.gatewayTrackedMs) return;
+      this.#gateways.delete(gateway);
     }
   }
 
@@ -110,16 +110,16 @@ class Waits implements RevocationWait {
     if (epoch === this.#knownEpoch) return;
     this.#knownEpoch = epoch;
     this.#knownSinceMs = this.#clock.monotonicMs();
-    this.#heard.clear();
+    this.#gateways.clear();
     this.#begun.clear();
   }
 }
 
-/** When the last of those that lack the change will have stopped to serve without it, should they not ask again. */
-function silentBy(gateways: readonly Heard[], seq: number): number {
+/** When the last gateway without the change will have stopped to use its cache, if it does not ask again. */
+function stoppedBy(gateways: readonly TrackedGateway[], seq: number): number {
   let untilMs = Number.NEGATIVE_INFINITY;
-  for (const heard of gateways) {
-    if ((heard.seq ?? 0) < seq) untilMs = Math.max(untilMs, heard.atMs + LIMITS.gatewayHeardMs);
+  for (const known of gateways) {
+    if ((known.seq ?? 0) < seq) untilMs = Math.max(untilMs, known.atMs + LIMITS.gatewayTrackedMs);
   }
   return untilMs;
 }

@@ -1,6 +1,6 @@
 // Revocation from end to end (R46, I14): gateways with caches, their feeds, and a system shard whose primary changes, over
-// a network that cuts gateways off, delays questions and answers, and loses them. No request that begins five seconds
-// after a revocation was acknowledged passes, whatever its gateway believes.
+// a network that cuts off gateways, and delays or loses questions and answers. No request that begins five seconds after a
+// revocation was acknowledged passes, whatever its gateway believes.
 import { expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata-shards.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from '../../tests/support/simulated.ts';
@@ -19,13 +19,13 @@ const STEP_MS = 100;
 const SEEDS = 16;
 const STEPS = 600;
 const GATEWAYS = 3;
-/** Of 100 messages of a gateway on a bad day. */
+/** Lost messages of 100 of a gateway on a bad day. */
 const LOST_SHARE = 30;
 const ACCOUNTS = ['000000000011', '000000000022'] as AccountId[];
 const keyOf = (accountId: AccountId) => `AK${accountId}`;
 const keyring = createKeyring();
 
-/** A process that leads the system shard, or has led it. */
+/** A process that is or was the primary of the system shard. */
 interface Primary {
   handler: ShardCallHandler;
   isOpen: boolean;
@@ -61,7 +61,7 @@ function openPrimary({ metadata, clock }: Pick<World, 'metadata' | 'clock'>, epo
   return primary;
 }
 
-/** The metadata port of a gateway: one question at a time, given up when it or its answer is lost. */
+/** The metadata port of a gateway: one question at a time, which ends when it or its answer is lost. */
 function openGateway(world: World, gateway: string): GatewayAtWork {
   const network = { isCut: false, isBad: false };
   const isLost = () => network.isCut || (network.isBad && world.draw(100) < LOST_SHARE);
@@ -121,11 +121,11 @@ interface Tally {
   unavailable: number;
 }
 
-/** Suspends and restores accounts at random, through one gateway or another. */
+/** Suspends and restores accounts at random, through either gateway. */
 class Operator {
   readonly #world: World;
   readonly #tally: Tally;
-  /** Since when each account is known to be suspended; undefined: it may be anything. */
+  /** Since when each account is known to be suspended; undefined: unknown. */
   readonly suspendedAtMs = new Map<AccountId, number>();
   readonly #busy = new Set<AccountId>();
 
@@ -172,7 +172,7 @@ async function request(
     else {
       tally.passed++;
       if (begunMs >= suspendedAtMs) tally.cached++;
-      // Unless it was restored while the request was under way.
+      // Unless the account was restored while the request was under way.
       if (mustFail && operator.suspendedAtMs.get(accountId) === suspendedAtMs) {
         throw new Error(`passes ${begunMs - suspendedAtMs} ms after the revocation was acknowledged`);
       }
@@ -200,7 +200,7 @@ async function simulate(seed: number, tally: Tally): Promise<void> {
     if (world.primary.isOpen && draw(250) === 0) {
       world.primary.isOpen = false;
       closedUntil = step + 5 + draw(40);
-      // The old primary has heard it, the new one never will.
+      // The old primary has seen this question, the new one never will.
       network.isCut = true;
     }
     if (!world.primary.isOpen && step >= closedUntil) world.primary = openPrimary(world, ++epoch);
@@ -217,14 +217,14 @@ async function simulate(seed: number, tally: Tally): Promise<void> {
 test(`${SEEDS} days of a network`, { timeout: 60_000 }, async () => {
   const tally: Tally = { ...NOTHING };
   for (let seed = 1; seed <= SEEDS; seed++) await simulate(seed, tally);
-  // What should come about did.
+  // The rare cases have occurred.
   expect(tally.quick).toBeGreaterThan(SEEDS / 2);
   expect(tally.revocations - tally.quick).toBeGreaterThan(SEEDS / 2);
   expect(tally.cached).toBeGreaterThan(SEEDS);
   expect(Math.min(tally.passed, tally.refused, tally.unavailable)).toBeGreaterThan(50 * SEEDS);
 });
 
-/** Eleven seconds in which everybody asks, and all know the first account. */
+/** Eleven seconds in which all gateways ask, and know the first account. */
 async function openCalm(): Promise<{
   world: World;
   gateways: GatewayAtWork[];
@@ -239,14 +239,14 @@ async function openCalm(): Promise<{
   return { world, gateways, tally, operator: new Operator(world, tally) };
 }
 
-test('with everybody there, it takes no longer than the next question of each', async () => {
+test('with all gateways answering, a revocation takes no longer than their next questions', async () => {
   const { world, gateways, tally, operator } = await openCalm();
   void operator.act(gateways[0] as GatewayAtWork, ACCOUNTS[0]);
   for (let step = 0; step < 21; step++) await world.step();
   expect(tally).toMatchObject({ revocations: 1, quick: 1 });
 });
 
-test('a gateway that only the last primary has heard stops in time', async () => {
+test('a gateway that only the last primary knew stops in time', async () => {
   const { world, gateways, tally, operator } = await openCalm();
   const [one, cut] = gateways as [GatewayAtWork, GatewayAtWork];
   world.primary.isOpen = false;
@@ -262,7 +262,7 @@ test('a gateway that only the last primary has heard stops in time', async () =>
     await world.step();
     expect(failures).toEqual([]);
   }
-  // It did serve by what it had cached, and then nobody any more.
+  // It used its cache, and then refused.
   expect(tally).toMatchObject({ revocations: 1, refused: 0 });
   expect(Math.min(tally.passed, tally.unavailable)).toBeGreaterThan(30);
 });

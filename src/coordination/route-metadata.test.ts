@@ -1,4 +1,4 @@
-// How soon a gateway finds a shard's new primary, when the old one stands still instead of refusing.
+// How soon a gateway finds a shard's new primary when the old one hangs instead of refusing.
 import { expect, test } from 'vitest';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
 import type { ShardCall, ShardReply } from '../ports/shard-calls.ts';
@@ -14,7 +14,7 @@ const RECORD: ShardRecord = {
   ...{ prevVoters: null, learners: [], nonce: '' },
 };
 
-/** A router that knows `OLD` as the primary; `answer` says what a node answers, undefined: nothing. */
+/** A router that takes `OLD` for the primary; `answer`: what a node answers, undefined: nothing. */
 function openRouter(
   answer: (node: string, nowMs: number, kind: ShardCall['kind']) => ShardReply | undefined,
 ) {
@@ -30,7 +30,7 @@ function openRouter(
   const router = createMetadataRouter({ shardCount: 2, calls, clock, random: createSeededRandom(1) });
   for (const shard of [0, 1])
     router.onRegistered(shard, { record: RECORD, revision: 1, registryRevision: 1 });
-  /** Resolves with how long one query takes. */
+  /** The duration of one query. */
   const timeOf = async (shard: number): Promise<number> => {
     const begunMs = clock.monotonicMs();
     let tookMs: number | undefined;
@@ -43,7 +43,7 @@ function openRouter(
     }
     return tookMs ?? Number.POSITIVE_INFINITY;
   };
-  /** Resolves with what one command is answered, and after how long. */
+  /** The outcome of one command, and its time. */
   const execute = async (): Promise<{ kind: string; atMs: number }> => {
     let end: { kind: string; atMs: number } | undefined;
     void router.execute({ shard: 0 }, 'create-bucket', {} as never).then(({ kind }) => {
@@ -61,26 +61,26 @@ function openRouter(
 const done: ShardReply = { kind: 'done', value: null, timeMs: 0 };
 const NEW_LEADS_AT_MS = 4000;
 
-/** The old one is silent; the other says that it leads, until it leads itself. */
+/** The old node is silent; the other names it as the primary, until it leads itself. */
 const takenOver = (node: string, nowMs: number): ShardReply | undefined => {
   if (node === OLD) return undefined;
   return nowMs < NEW_LEADS_AT_MS ? { kind: 'not-primary', primary: OLD } : done;
 };
 
-test('a node that is silent is not asked again because another says that it leads', async () => {
+test('a silent node is not asked again because another one names it as the primary', async () => {
   const { asked, timeOf } = openRouter(takenOver);
   expect(await timeOf(0)).toBeLessThan(NEW_LEADS_AT_MS + 500);
   expect(asked.filter(({ node }) => node === OLD)).toHaveLength(1);
 });
 
-test('what one request has found of a node, those for other shards know', async () => {
+test('requests for other shards know what one request found out about a node', async () => {
   const { asked, timeOf } = openRouter(takenOver);
   await timeOf(0);
   expect(await timeOf(1)).toBeLessThan(500);
   expect(asked.filter(({ node }) => node === OLD)).toHaveLength(1);
 });
 
-test('one whose answer was lost, and that leads all the same, is asked again after a while', async () => {
+test('a primary whose answer was lost is asked again after a while', async () => {
   const { asked, timeOf } = openRouter((node, nowMs) => {
     if (node === OTHER) return { kind: 'not-primary', primary: OLD };
     return nowMs === 0 ? undefined : done;
@@ -102,7 +102,7 @@ test('a node that holds one answer back and gives others is asked for those as b
   expect(await heldBack).toMatchObject({ kind: 'done' });
 });
 
-test('busy is said at once, but not while an earlier try may still be evaluated', async () => {
+test('busy is returned at once, but not while an earlier try may still be evaluated', async () => {
   const isFree = openRouter(() => ({ kind: 'busy' }));
   expect(await isFree.execute()).toMatchObject({ kind: 'busy', atMs: 0 });
   const inDoubt = openRouter((node) => (node === OLD ? undefined : { kind: 'busy' }));
@@ -135,12 +135,12 @@ test.each<[string, (nowMs: number) => ShardReply | undefined]>([
   expect(lastMs).toBeLessThanOrEqual(atMs);
 });
 
-test('an outcome that is not kept is not told while another try may still be evaluated', async () => {
+test('an outcome that is not stored is not returned while another try may still be evaluated', async () => {
   const unkept: ShardReply = { kind: 'done', value: 'unkept', timeMs: 0, isUnkept: true };
   const alone = openRouter(() => unkept);
   expect(await alone.execute()).toMatchObject({ kind: 'done', atMs: 0 });
   expect(alone.asked.map(({ isRetry }) => isRetry)).toEqual([false]);
-  // The old one keeps the first try to itself; what the other one says at first may be contradicted by it.
+  // The old node holds back the first try; it may contradict the first answer of the other.
   let count = 0;
   const { asked, execute } = openRouter((node) => {
     if (node === OLD) return undefined;
@@ -151,7 +151,7 @@ test('an outcome that is not kept is not told while another try may still be eva
   expect(asked.map(({ isRetry }) => isRetry)).toEqual([false, true, true]);
 });
 
-test('nodes that take each other for the primary are not asked without a pause', async () => {
+test('nodes that name each other as the primary are not asked without a pause', async () => {
   const { asked, timeOf } = openRouter((node, nowMs) =>
     nowMs < 2000
       ? { kind: 'not-primary', primary: node === OLD ? OTHER : OLD }

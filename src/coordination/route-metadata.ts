@@ -1,6 +1,6 @@
-// The metadata port of a gateway in a cluster (R18, R47, R48): finds the primary of a shard, and asks again under the
-// same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
-// the primary says so, and evaluates nothing.
+// The metadata port of a gateway in a cluster (R18, R47, R48). It finds the primary of a shard, and asks again under the
+// same request id when an answer is lost or the primary changes. It uses hints only: a node that is not the primary
+// refuses, and evaluates nothing.
 import { assert } from '../base/assert.ts';
 import { CANCELLED } from '../base/async/cancelled.ts';
 import { toHex } from '../base/bytes/bytes.ts';
@@ -14,13 +14,13 @@ import { LIMITS } from '../types/limits.ts';
 import { compareMoments } from '../types/registry-order.ts';
 
 const REQUEST_ID_BYTES = 16;
-/** How long one node may keep an answer to itself before another is asked as well. */
+/** Time for which a node may hold back an answer before another node is asked as well. */
 const ATTEMPT_MS = 1500;
 /** Clocks of both ends drift by less than 5 % (protocol 1.1). */
 const CLOCKS_APART = 1.11;
-/** A node that kept one to itself is asked again after so long only, or once it has answered: others may lead by then. */
+/** A node that held back an answer is asked again after this time, or when it answers: another may lead by then. */
 const LEFT_ALONE_MS = 5000;
-/** Nodes that take each other for the primary would send a question to and fro as fast as the network bears it. */
+/** Nodes that name each other as the primary would pass a question back and forth as fast as the network allows. */
 const REDIRECTS_IN_A_ROW_MAX = 2;
 const PAUSE_MS_MIN = 10;
 const PAUSE_MS_MAX = 300;
@@ -31,11 +31,11 @@ assert(
 );
 
 export interface MetadataRouter extends MetadataPort {
-  /** What the registry says, as it changes: hints. */
+  /** Takes a shard's record from the registry: a hint. */
   onRegistered(shard: number, registered: RegisteredShard): void;
   /**
-   * For a process that ends: nothing is asked again from now on. What has no answer yet is waited for as long as one node may
-   * take, and is `unknown` then, which R48 allows to nobody whose process goes on.
+   * For a process that ends: nothing is asked again. Pending calls wait as long as one node may take, and then get
+   * `unknown`; R48 allows that only to a process that ends.
    */
   stop(): void;
 }
@@ -85,17 +85,17 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
   };
 }
 
-/** What is believed of a shard. */
+/** The believed state of a shard. */
 interface Route {
   primary: NodeId | undefined;
   nodes: NodeId[];
-  /** Who is asked when nobody is known to lead. */
+  /** The node to ask next when no primary is known. */
   next: number;
   revision: number;
   rebuiltAtMs: number;
 }
 
-/** Of all shards: which nodes are not asked, because they keep everything to themselves. */
+/** For all shards: nodes that are not asked because they answer nothing. */
 class NodeSilence {
   readonly #clock: ClockPort;
   /** Monotonic ms. */
@@ -116,7 +116,10 @@ class NodeSilence {
     this.#answeredAt.set(node, this.#clock.monotonicMs());
   }
 
-  /** One answer is missing. A node that gives others meanwhile holds it back: a revocation waits for gateways (R46). */
+  /**
+   * An answer is missing. A node that answers other calls holds this one back on purpose: a revocation waits for gateways
+   * (R46).
+   */
   missing(node: NodeId, sentMs: number): void {
     const answeredMs = this.#answeredAt.get(node);
     if (answeredMs !== undefined && answeredMs > sentMs) return;
@@ -124,39 +127,39 @@ class NodeSilence {
   }
 }
 
-/** What all questions of a router have in common. */
+/** Shared by all calls of a router. */
 interface Shared {
   deps: RouterDeps;
   silence: NodeSilence;
   patience: Patience;
-  /** Nothing is asked again. */
+  /** No call is asked again. */
   isStopped: boolean;
-  /** That a stop ends. */
+  /** Pauses that a stop ends. */
   readonly pauses: Set<AbortController>;
 }
 
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 
-/** Of one command or query. */
+/** The attempts of one command or query. */
 class Attempts {
   readonly #shared: Shared;
   readonly #route: Route;
   readonly #question: Question;
   readonly #startedMs: number;
-  /** Monotonic ms at which the caller is told that the shard does not answer. */
+  /** Monotonic ms at which the caller gets `unknown`. */
   readonly #answerByMs: number;
-  readonly #settled = Promise.withResolvers<Reply<unknown>>();
+  readonly #outcome = Promise.withResolvers<Reply<unknown>>();
   readonly #over = new AbortController();
-  #isSettled = false;
-  /** Calls that `over` would end. */
+  #isResolved = false;
+  /** Calls under way, which `over` would end. */
   #callCount = 0;
   #pausing: AbortController | undefined;
   /** To a node that may have evaluated it. */
   #wasSent = false;
-  /** Since the last pause. */
+  /** Redirects since the last pause. */
   #redirectCount = 0;
   #pauseCount = 0;
-  /** Times that it was sent to somebody who may still evaluate it, or has. */
+  /** Tries whose node may still evaluate the call, or has done so. */
   #inDoubtCount = 0;
 
   constructor(shared: Shared, route: Route, question: Question) {
@@ -169,13 +172,13 @@ class Attempts {
 
   run(): Promise<Reply<unknown>> {
     void this.#repeat();
-    return this.#settled.promise;
+    return this.#outcome.promise;
   }
 
-  #settle(reply: Reply<unknown>): void {
-    this.#isSettled = true;
-    this.#settled.resolve(reply);
-    // What is still under way is not waited for.
+  #resolve(reply: Reply<unknown>): void {
+    this.#isResolved = true;
+    this.#outcome.resolve(reply);
+    // Calls that are still under way are not waited for.
     if (this.#callCount > 0) this.#over.abort(CANCELLED);
     this.#pausing?.abort(CANCELLED);
   }
@@ -183,17 +186,17 @@ class Attempts {
   async #repeat(): Promise<void> {
     const { clock } = this.#shared.deps;
     const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
-    while (!this.#isSettled && !this.#shared.isStopped && hasTime()) {
+    while (!this.#isResolved && !this.#shared.isStopped && hasTime()) {
       const node = this.#choose();
       if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
     }
-    if (!this.#isSettled) await this.#giveUp();
+    if (!this.#isResolved) await this.#giveUp();
   }
 
   async #pause(ms: number): Promise<void> {
     this.#redirectCount = 0;
     const { pauses, isStopped, deps } = this.#shared;
-    if (this.#isSettled || isStopped) return;
+    if (this.#isResolved || isStopped) return;
     const pausing = new AbortController();
     this.#pausing = pausing;
     pauses.add(pausing);
@@ -212,20 +215,20 @@ class Attempts {
     return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
   }
 
-  /** `now`: another node is to be asked at once. */
+  /** `now`: another node must be asked at once. */
   #ask(node: NodeId): Promise<'now' | 'later'> {
     const { calls, clock } = this.#shared.deps;
     const isRetry = this.#question.kind === 'execute' && this.#inDoubtCount > 0;
     const envelope = isRetry ? { ...this.#question.envelope, isRetry } : this.#question.envelope;
     const sentMs = clock.monotonicMs();
-    // R48: when this question is given up, the node may not evaluate it any more, by its own clock.
+    // R48: after the caller has given up no node may evaluate the call, by the node's own clock.
     const budgetMs = Math.floor((this.#answerByMs - sentMs) / CLOCKS_APART);
     const call = { ...this.#question, envelope, budgetMs };
     this.#wasSent = true;
     this.#inDoubtCount++;
     return new Promise((resolve) => {
       const wait = this.#shared.patience.begin(() => {
-        // It may be standing still. Its answer, if it comes, is as good as another's.
+        // It may hang. Its answer, if it comes, is as good as another's.
         this.#shared.silence.missing(node, sentMs);
         this.#doubt(node);
         resolve('now');
@@ -243,7 +246,7 @@ class Attempts {
         (error: unknown) => {
           ended();
           if (error instanceof CallBroken && !error.wasSent) this.#inDoubtCount--;
-          if (!this.#isSettled) this.#doubt(node);
+          if (!this.#isResolved) this.#doubt(node);
           resolve('later');
         },
       );
@@ -252,11 +255,11 @@ class Attempts {
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
     this.#shared.silence.answered(node);
-    // Of these, and of them alone, it is certain that nothing was evaluated.
+    // For these answers alone it is certain that nothing was evaluated.
     if (isUnevaluated(reply)) this.#inDoubtCount--;
     if (reply.kind === 'not-primary') {
       const { primary } = reply;
-      // Who follows one that stands still learns later than we that it does not lead.
+      // A node that follows a hanging primary learns of its end later than this process.
       const isNews = primary !== undefined && primary !== node && !this.#shared.silence.has(primary);
       this.#route.primary = isNews ? primary : undefined;
       return isNews && ++this.#redirectCount <= REDIRECTS_IN_A_ROW_MAX ? 'now' : 'later';
@@ -267,27 +270,27 @@ class Attempts {
       return 'later';
     }
     this.#route.primary = node;
-    // R48: an earlier try may be evaluated yet, so "busy" would be said too early.
+    // R48: an earlier try may still be evaluated, so "busy" must wait.
     if (reply.kind === 'busy' && this.#question.kind === 'execute' && this.#inDoubtCount > 0) return 'later';
-    // R18: what is kept holds for all tries; this one may be contradicted by another that is still on its way.
+    // R18: a stored outcome holds for all tries; one that is not stored may be contradicted by a try under way.
     if (reply.kind === 'done' && reply.isUnkept && this.#inDoubtCount > 1) return 'later';
-    this.#settle(reply);
+    this.#resolve(reply);
     return 'now';
   }
 
-  /** It may lead no longer: others are asked next. */
+  /** It may no longer lead: others are asked next. */
   #doubt(node: NodeId): void {
     if (this.#route.primary === node) this.#route.primary = undefined;
   }
 
-  /** R48: the question stays unanswered until no node can evaluate it any more. A late answer still counts. */
+  /** R48: the call stays unanswered until no node can evaluate it any more. A late answer still counts. */
   async #giveUp(): Promise<void> {
     const leftMs = this.#answerByMs - this.#shared.deps.clock.monotonicMs();
     if (this.#wasSent && leftMs > 0) await this.#pause(leftMs);
-    if (!this.#isSettled) this.#settle({ kind: 'unknown' });
+    if (!this.#isResolved) this.#resolve({ kind: 'unknown' });
   }
 
-  /** Short at first: a hand-over takes a few round trips. Longer and longer, and apart from those of others (R47). */
+  /** Short at first: a hand-over takes a few round trips. Doubled and randomised after that (R47). */
   #pauseMs(): number {
     const mostMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** this.#pauseCount++);
     const [byte = 0] = this.#shared.deps.random.bytes(1);
@@ -304,7 +307,7 @@ interface Wait {
   onOver(): void;
 }
 
-/** Tells whoever has waited for a node's answer for ATTEMPT_MS. One sleep for all of them: nearly all end before. */
+/** Calls back after ATTEMPT_MS without an answer. One sleep serves all calls: nearly all end earlier. */
 class Patience {
   readonly #clock: ClockPort;
   /** In the order of their ends. */

@@ -4,8 +4,8 @@ import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry
 import type { CoordinationContext } from './coordination-context.ts';
 import { followKeys } from './follow-keys.ts';
 import { shardRecord, UnreadableRecord } from './records.ts';
+import { skipUnreadable } from './skip-unreadable.ts';
 import type { StoredKey } from './store.ts';
-import { tellReadable } from './tell-readable.ts';
 
 const SHARD_NUMBER = /^(?:0|[1-9]\d*)$/;
 
@@ -29,9 +29,9 @@ export function createShardRegistry(context: CoordinationContext): ShardRegistry
       return store.put({ key: prefix + shard, value: shardRecord.encode(record), expected });
     },
     watch(onChange, signal) {
-      const tell = (row: StoredKey, revision: number) => {
+      const report = (row: StoredKey, revision: number) => {
         const shard = row.key.slice(prefix.length);
-        tellReadable(log, () => {
+        skipUnreadable(log, () => {
           if (!SHARD_NUMBER.test(shard)) throw new UnreadableRecord(`${row.key}: no shard`);
           onChange(Number(shard), registered(row, revision));
         });
@@ -42,10 +42,10 @@ export function createShardRegistry(context: CoordinationContext): ShardRegistry
         log,
         prefix,
         onState: (rows, revision) => {
-          for (const row of rows) tell(row, revision);
+          for (const row of rows) report(row, revision);
         },
         onChange: ({ row, revision }) => {
-          if (row !== undefined) tell(row, revision);
+          if (row !== undefined) report(row, revision);
         },
         signal,
       });

@@ -1,5 +1,5 @@
-// The metadata port as it is, with an eye on commands that change identities: what this process does itself is told
-// before it is answered, without asking anybody (R46).
+// Wraps the metadata port: changes of identities by this process are reported before they are answered, without a question
+// to the shard (R46).
 import type { IdentityChange } from '../ports/identity-feed.ts';
 import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
 
@@ -20,7 +20,7 @@ export function watchIdentityCommands(
       try {
         return await metadata.execute(envelope, name, command);
       } finally {
-        // Whatever the outcome: it may be unknown, and what is read once more costs little.
+        // Whatever the outcome: it may be unknown, and one more read costs little.
         const change = CHANGES[name]?.(command);
         if (change !== undefined) onChange([change]);
       }

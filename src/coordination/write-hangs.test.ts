@@ -1,4 +1,4 @@
-// Writes of chunks while a node, or a disk, takes connections and answers nothing: write-copies.ts, hanging-disks.ts.
+// Writes of chunks while a node or a disk accepts connections and answers nothing: write-copies.ts, hanging-disks.ts.
 import { describe, expect, test } from 'vitest';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
 import {
@@ -14,7 +14,7 @@ import { LIMITS } from '../types/limits.ts';
 const PATIENCE_MS = LIMITS.lastCopyPatienceMs;
 const chunk = () => new Uint8Array(1000).fill(7);
 
-describe('where a node that is needed hangs', () => {
+describe('where the hanging node is needed', () => {
   const { copySilentMaxMs, copyLateMs, diskSuspectMs } = LIMITS;
   const openWorld = (disksPerNode: number) => {
     const disks = placedDisks({ zones: 2, disksPerNode });
@@ -51,7 +51,7 @@ describe('where a node that is needed hangs', () => {
     },
   );
 
-  test('one write tries it when it has rested, with as much time, and what it finds counts', async () => {
+  test('one write tries the disk after its rest, with the same patience, and its outcome counts', async () => {
     const world = openWorld(1);
     const [hung] = world.hanging;
     world.putLater(1);
@@ -70,7 +70,7 @@ describe('where a node that is needed hangs', () => {
     expect(after.map(({ state }) => state)).toEqual(['done', 'done', 'done']);
   });
 
-  test('one that answers others is waited for: it is slow', async () => {
+  test('a disk that answers other writes is slow, and is waited for', async () => {
     const world = openWorld(1);
     const [slow] = world.hanging;
     const first = world.putLater(1);
@@ -86,7 +86,7 @@ describe('where a node that is needed hangs', () => {
     expect(first.state).toBe('done');
   });
 
-  test('of its disks only the one that hangs is left alone', async () => {
+  test('only the hanging disk of a node is left alone', async () => {
     const world = openWorld(6);
     for (const disk of world.hanging.slice(1)) disk.mood = 'well';
     const puts = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(world.putLater);
@@ -97,7 +97,7 @@ describe('where a node that is needed hangs', () => {
     expect(after.map(({ state }) => state)).toEqual(['done', 'done', 'done']);
   });
 
-  test('another one takes its copies: the first writes wait until it is late, and others not at all', async () => {
+  test('another disk takes its copies: the first writes wait until it is late, later ones not at all', async () => {
     const disks = placedDisks({ zones: 3 });
     const world = openReplicatedWorld({ disks, copies: 2 });
     const [, hung] = disks.map(world.fakes.of);
@@ -112,7 +112,7 @@ describe('where a node that is needed hangs', () => {
     expect(after.map(({ state }) => state)).toEqual(after.map(() => 'done'));
   });
 
-  test('it is found in time also where timers fire a little early', async () => {
+  test('the hang is found in time even if timers fire a little early', async () => {
     const world = openWorld(1);
     const { sleep } = world.clock;
     world.clock.sleep = (ms, signal) => sleep(ms - 1, signal);
@@ -126,9 +126,9 @@ describe('where a node that is needed hangs', () => {
   });
 });
 
-describe('a disk that is well is not taken for one that hangs', () => {
+describe('a healthy disk is not taken for a hanging one', () => {
   const { copySilentMaxMs, copyLateMs, diskSuspectMs } = LIMITS;
-  /** Two nodes, each with a disk: both are needed. */
+  /** Two nodes with one disk each: both are needed. */
   const openPair = () => {
     const world = openReplicatedWorld({ disks: placedDisks({ zones: 2 }), copies: 2 });
     const [, slow = world.fakes.of({ id: '' })] = world.owners;
@@ -141,7 +141,7 @@ describe('a disk that is well is not taken for one that hangs', () => {
     const put = watch(world.chunks.put(world.id, chunk()));
     await world.stateAfterStop(stoppedMs);
     expect(put.state).toBe('pending');
-    // What lay in the sockets is read.
+    // The answers in the sockets are read.
     for (const disk of world.disks) disk.speak();
     await world.stateAfter(0);
     expect(put.state).toBe('done');
@@ -151,7 +151,7 @@ describe('a disk that is well is not taken for one that hangs', () => {
     expect(world.disks.map(({ abortedCount }) => abortedCount)).toEqual([0, 0, 0]);
   });
 
-  test('when it answers a write that was refused meanwhile: the next ones go on at once', async () => {
+  test('when it answers a write that was refused meanwhile: the next writes continue at once', async () => {
     const world = openPair();
     world.slow.mood = 'silent';
     const put = world.put(1);
@@ -182,7 +182,7 @@ describe('a disk that is well is not taken for one that hangs', () => {
     expect(puts.map(({ state }) => state)).toEqual(['done', 'done', 'done', 'done']);
   });
 
-  test('though those who come along wait no longer than until the one that tries it is late', async () => {
+  test('writes beside the trial wait only until the trial is late', async () => {
     const world = openPair();
     world.slow.mood = 'silent';
     world.put(1);
@@ -201,7 +201,7 @@ describe('a disk that is well is not taken for one that hangs', () => {
     expect(puts[0]?.state).toBe('done');
   });
 
-  test('as long as it says that it is busy; what was not even sent says nothing', async () => {
+  test('while it answers that it is busy; a request that was not sent says nothing', async () => {
     for (const isSent of [true, false]) {
       const world = openPair();
       world.slow.mood = 'silent';

@@ -67,8 +67,8 @@ export interface ChunkPort {
       pendingReclaimBytes: number;
       diskFreeBytes: number;
       diskTotalBytes: number;
-      /** Of one disk: damaged copies that are kept aside (R40). */
-      asideCount?: number;
+      /** Of one disk: the number of quarantined copies (R40). */
+      quarantinedCount?: number;
       /** Of one disk: copies that could not be read, and are not known to be lost. */
       unreadCount?: number;
     }

@@ -16,8 +16,8 @@ export interface Order {
 export type InspectedChunk =
   /** With `readBytes`: read, and its checksum was right. */
   | { kind: 'whole'; sizeBytes: number; checksum: number; receivedAtMs: number }
-  /** `isAside`: a copy that did not verify is kept aside, and counts as none (R40). */
-  | { kind: 'missing'; isAside: boolean }
+  /** `isQuarantined`: a copy that did not verify is in quarantine, and counts as missing (R40). */
+  | { kind: 'missing'; isQuarantined: boolean }
   /** It may be there, but it could not be read, or not for some time: it is neither a copy nor a loss. */
   | { kind: 'unread' };
 
@@ -27,7 +27,7 @@ export interface KnownOwners {
   version(): number;
   owns(diskId: DiskId, id: ChunkId): boolean;
   /** `version` is known to be out: the map should be fetched. */
-  hear(version: number): void;
+  noteVersion(version: number): void;
 }
 
 /** How a disk gets a chunk of another one, wherever that is. Rejects with AppError when there is no answer. */
@@ -38,7 +38,7 @@ export type FetchChunk = (
 ) => Promise<ChunkRead>;
 
 export interface DiskOrders {
-  /** In the order of `ids`, LIMITS.chunkBatchIdsMax at most. What does not verify when it is read is kept aside at once. */
+  /** In the order of `ids`, LIMITS.chunkBatchIdsMax at most. What does not verify when it is read is quarantined at once. */
   inspect(
     ids: readonly ChunkId[],
     order: Order,
@@ -46,7 +46,7 @@ export interface DiskOrders {
   ): Promise<InspectedChunk[]>;
   /**
    * Fetches the chunk from another disk of the cluster, verifies it against `checksum` and resolves once it is synced here.
-   * A copy that was kept aside stays so until `dropAside`. `absent`: `from` has no intact copy.
+   * A quarantined copy stays until `dropQuarantined`. `absent`: `from` has no intact copy.
    */
   pull(
     chunk: { id: ChunkId; sizeBytes: number; checksum: number; from: { diskId: DiskId; address: string } },
@@ -58,10 +58,10 @@ export interface DiskOrders {
    * with OwnedHere when by its newest map this disk owns one of them. Absent ones count as done.
    */
   dropMisplaced(ids: readonly ChunkId[], order: Order): Promise<void>;
-  /** Drops the copies that are kept aside: two verified ones exist elsewhere (R40). */
-  dropAside(ids: readonly ChunkId[], order: Order): Promise<void>;
-  /** Chunks of these home shards of which a copy is kept aside or cannot be read, in id order: their homes should hear of it. */
-  listAside(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]>;
+  /** Drops quarantined copies: two verified ones exist elsewhere (R40). */
+  dropQuarantined(ids: readonly ChunkId[], order: Order): Promise<void>;
+  /** Chunks of these home shards with a quarantined or unreadable copy, in id order. Their homes ask for them. */
+  listQuarantined(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]>;
   /**
    * As `list`, of these home shards alone. `next` is absent at the end; a page may be empty and not the last, for a disk
    * walks no more than a bounded number of rows in one call.

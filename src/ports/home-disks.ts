@@ -4,21 +4,21 @@
 import type { ChunkId, Fence } from './chunks.ts';
 import type { DiskId } from './placement.ts';
 
-export interface ChunkToMend {
+export interface ChunkToRepair {
   id: ChunkId;
   /** Who was known to have it, owners or not. */
   holders: readonly DiskId[];
   /** As many as were known when last something was noted of it: with fewer than `holders`, some of these do not have it. */
   copies?: number;
-  /** Who keeps a copy aside that did not verify; of disks that have no other copy that is seen without. */
-  asideAt?: readonly DiskId[];
+  /** Disks with a quarantined copy; those without another copy are found without this. */
+  quarantinedAt?: readonly DiskId[];
 }
 
 export type ChunkState =
   /** All of its owners have it, and nobody else that was asked. */
   | { kind: 'whole' }
   /** An owner lacks it, or does not say, or somebody has it who should not. `copies`: how many are known. */
-  | { kind: 'owed'; copies: number; holders: DiskId[] }
+  | { kind: 'incomplete'; copies: number; holders: DiskId[] }
   /** All disks have said that they do not have it. */
   | { kind: 'lost' }
   /** Of a look: nothing speaks against it, but not all have answered. Of a repair: nobody was asked, it is to wait. */
@@ -35,7 +35,7 @@ export interface LookOptions {
   /** Asks these alone, and of them their own chunks. */
   of?: ReadonlySet<DiskId>;
   /** What an owner may lack that does not answer is owed, wherever owners have changed or not. */
-  owesSilence?: boolean;
+  countsSilentAsMissing?: boolean;
   signal: AbortSignal;
 }
 
@@ -48,11 +48,11 @@ export interface HomeDisks {
    * Brings chunks to their owners, and drops what lies elsewhere once all owners have proven theirs, in the order of
    * `chunks`. undefined: the map or the epoch is out of date; ask again.
    */
-  mend(
-    chunks: readonly ChunkToMend[],
+  repair(
+    chunks: readonly ChunkToRepair[],
     how: { fence: Fence; signal: AbortSignal },
   ): Promise<ChunkStates | undefined>;
-  /** Asks who has these, and changes nothing; otherwise as `mend`. Never `lost`. */
+  /** Asks who has these, and changes nothing; otherwise as `repair`. Never `lost`. */
   look(ids: readonly ChunkId[], options: LookOptions): Promise<ChunkStates | undefined>;
 
   /** All disks of the map. */
@@ -61,7 +61,7 @@ export interface HomeDisks {
   /** How often a disk that had not answered did so again: what it has must be looked at. */
   returnsOf(disk: DiskId): number;
   // Of one disk. undefined or false: it did not answer, or refused.
-  listAside(
+  listQuarantined(
     disk: DiskId,
     options: { homes: readonly number[]; after?: ChunkId; limit: number },
   ): Promise<ChunkId[] | undefined>;
@@ -73,6 +73,6 @@ export interface HomeDisks {
   >;
   /** Of blobs that no commit can claim any more (R32). */
   drop(disk: DiskId, ids: readonly ChunkId[], fence: Fence): Promise<boolean>;
-  /** Likewise, of copies that are kept aside. */
-  dropAside(disk: DiskId, ids: readonly ChunkId[], fence: Fence): Promise<boolean>;
+  /** Drops quarantined copies. */
+  dropQuarantined(disk: DiskId, ids: readonly ChunkId[], fence: Fence): Promise<boolean>;
 }

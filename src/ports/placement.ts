@@ -56,9 +56,9 @@ export interface PlacementPort {
   /** The newest map that is known here. */
   current(): PlacementMap;
   /** The highest version that anyone has told of. */
-  heardVersion(): number;
+  announcedVersion(): number;
   /** A node or a peer knows of `version`. */
-  hear(version: number): void;
+  noteVersion(version: number): void;
   /** Resolves with the first map of at least `version`; rejects with AppError ServiceUnavailable when `signal` aborts. */
   atLeast(version: number, signal: AbortSignal): Promise<PlacementMap>;
 }

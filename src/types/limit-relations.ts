@@ -191,7 +191,7 @@ assert(
 );
 // Monotonic clocks drift by less than 5 % each (protocol 1.1).
 assert(
-  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayTrackedMs * 0.95,
   'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
 );
 assert(

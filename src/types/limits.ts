@@ -351,14 +351,14 @@ export const LIMITS = {
   /** How long cached identities serve after the sending of the last question that was answered. */
   identityServeMs: 9 * SECOND,
   /** For how long a gateway that has asked is believed to serve from its cache. */
-  gatewayHeardMs: 10 * SECOND,
+  gatewayTrackedMs: 10 * SECOND,
   revocationWaitMaxMs: 5 * SECOND,
   /** Within it no request by what was revoked passes any more, once that was answered (I14). */
   revocationLagMaxMs: 5 * SECOND,
   /** Who asks with something older is told to begin anew. */
   identityChangesKept: 1000,
   /** Gateways that a primary knows by name. */
-  gatewaysHeardMax: 4096,
+  gatewaysTrackedMax: 4096,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,

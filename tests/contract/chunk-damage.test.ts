@@ -44,7 +44,7 @@ async function open(): Promise<void> {
   kv.failed.then(() => {
     hasFailed = true;
   });
-  store = await openChunkStore({ kv, reserve, clock: systemClock, log: QUIET, onAside() {} });
+  store = await openChunkStore({ kv, reserve, clock: systemClock, log: QUIET, onQuarantined() {} });
 }
 
 beforeAll(async () => {
@@ -131,7 +131,7 @@ describe.each<['data' | 'index', number]>([
     const listed = (await store.list({ limit: CHUNKS + 1 })).length;
     expect(listed).toBeGreaterThan(CHUNKS / 2);
     const foundCount = await scrub();
-    const lost = await store.listAside({ homes, limit: CHUNKS });
+    const lost = await store.listQuarantined({ homes, limit: CHUNKS });
     expect(lost).toHaveLength(foundCount);
     expect(lost.length).toBeGreaterThan(0);
     expect(lost.length).toBeLessThan(CHUNKS / 3);
@@ -150,10 +150,10 @@ describe.each<['data' | 'index', number]>([
     if (column === 'data') {
       await kv.close();
       await open();
-      expect(await store.listAside({ homes, limit: CHUNKS })).toEqual(lost);
+      expect(await store.listQuarantined({ homes, limit: CHUNKS })).toEqual(lost);
     }
     for (const id of lost) await refill(id);
-    await store.dropAside(lost, { shard: 1, incarnation: 1, epoch: 1 });
+    await store.dropQuarantined(lost, { shard: 1, incarnation: 1, epoch: 1 });
     expect(await countRight()).toBe(CHUNKS);
     expect(hasFailed).toBe(false);
   });
@@ -170,7 +170,7 @@ describe.each<['data' | 'index', number]>([
     expect(pages[0]).toBeDefined();
     await store.drop(ids, { shard: 1, incarnation: 1, epoch: 1 });
     expect(await store.usage()).toMatchObject({ chunkCount: 0 });
-    expect(await store.listAside({ homes, limit: CHUNKS })).toEqual([]);
+    expect(await store.listQuarantined({ homes, limit: CHUNKS })).toEqual([]);
     expect(await store.have(ids)).toEqual(ids.map(() => null));
     expect(hasFailed).toBe(false);
   });

@@ -41,8 +41,8 @@ const order = (change: { epoch?: number; mapVersion?: number; shard?: number } =
   fence: { shard: change.shard ?? 7, incarnation: 1, epoch: change.epoch ?? 3 },
   mapVersion: change.mapVersion ?? 1,
 });
-const missing = { kind: 'missing', isAside: false };
-const aside = { kind: 'missing', isAside: true };
+const missing = { kind: 'missing', isQuarantined: false };
+const aside = { kind: 'missing', isQuarantined: true };
 
 describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[0]>]>([
   ['over memory', async () => ({ openKv: openMemory })],
@@ -112,7 +112,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
       expect(await disk.usage()).toMatchObject({ chunkCount: 1, liveBytes: good.sizeBytes });
       expect(await disk.inspect([bad.id], order(), looking)).toEqual([aside]);
       expect(await disk.inspect([bad.id], order(), reading)).toEqual([aside]);
-      expect(await disk.listAside({ homes, limit: 10 })).toEqual([bad.id]);
+      expect(await disk.listQuarantined({ homes, limit: 10 })).toEqual([bad.id]);
     };
     await seen(one);
     expect([one.damagedCount(), one.events.filter((event) => event === 'chunk-damaged')]).toEqual([
@@ -140,19 +140,19 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
       code: 'ServiceUnavailable',
     });
     // Nobody has taken it for damaged.
-    expect([one.damagedCount(), await one.disk.listAside({ homes, limit: 10 })]).toEqual([0, []]);
+    expect([one.damagedCount(), await one.disk.listQuarantined({ homes, limit: 10 })]).toEqual([0, []]);
     one.kv.getMany = getMany;
     expect(await one.disk.inspect([bad.id], order(), reading)).toMatchObject([{ kind: 'whole' }]);
   });
 
-  test('a reader that meets damage is told of it once, and it is set aside', async () => {
+  test('a reader that meets damage gets it reported once, and the copy is quarantined', async () => {
     const bad = await putChunk(one);
     await rot(one, bad);
     const reads = await Promise.all([1, 2].map(() => one.disk.get(bad.id, { isProven: true, signal })));
     expect(reads.map(({ kind }) => kind)).not.toContain('found');
     expect(await one.disk.get(bad.id, { isProven: true, signal })).toEqual({ kind: 'missing' });
     expect(one.damagedCount()).toBe(1);
-    expect(await one.disk.listAside({ homes, limit: 10 })).toEqual([bad.id]);
+    expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([bad.id]);
   });
 
   test('refuses orders of an epoch that is over, after a restart too (R21)', async () => {
@@ -166,7 +166,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
         disk.inspect([chunk.id], old, looking),
         disk.pull(pullFrom(other, chunk), old, signal),
         disk.dropMisplaced([chunk.id], old),
-        disk.dropAside([chunk.id], old),
+        disk.dropQuarantined([chunk.id], old),
         disk.drop([chunk.id], old.fence),
       ])
         await expect(refused).rejects.toBeInstanceOf(OldFence);
@@ -196,7 +196,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
       one.disk.inspect([chunk.id], theirs, looking),
       one.disk.pull(pullFrom(other, chunk), theirs, signal),
       one.disk.dropMisplaced([chunk.id], theirs),
-      one.disk.dropAside([chunk.id], theirs),
+      one.disk.dropQuarantined([chunk.id], theirs),
       one.disk.drop([chunk.id], theirs.fence),
       one.disk.drop([chunk.id, chunk.id], theirs.fence),
     ])
@@ -227,16 +227,16 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.disk.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0 });
   });
 
-  test('a fetched chunk stands beside the copy that was set aside, until that is dropped (R40)', async () => {
+  test('a fetched chunk is stored beside the quarantined copy, until that is dropped (R40)', async () => {
     const chunk = await putChunk(one);
     await putChunk(other, chunk);
     await rot(one, chunk);
     await one.disk.inspect([chunk.id], order(), reading);
     expect(await one.disk.pull(pullFrom(other, chunk), order(), signal)).toBe('stored');
     expect((await one.disk.inspect([chunk.id], order(), reading))[0]?.kind).toBe('whole');
-    expect(await one.disk.listAside({ homes, limit: 10 })).toEqual([chunk.id]);
-    await one.disk.dropAside([chunk.id, newId()], order());
-    expect(await one.disk.listAside({ homes, limit: 10 })).toEqual([]);
+    expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([chunk.id]);
+    await one.disk.dropQuarantined([chunk.id, newId()], order());
+    expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([]);
     expect((await one.disk.inspect([chunk.id], order(), reading))[0]?.kind).toBe('whole');
     const everything = { gte: Uint8Array.of(0), lt: Uint8Array.of(255, 255), limit: 10, keysOnly: true };
     expect(await one.kv.range({ column: 'data', ...everything })).toHaveLength(1);
@@ -247,17 +247,17 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     await putChunk(other, chunk);
     await rot(one, chunk);
     expect(await one.disk.pull(pullFrom(other, chunk), order(), signal)).toBe('stored');
-    expect(await one.disk.listAside({ homes, limit: 10 })).toEqual([chunk.id]);
+    expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([chunk.id]);
     expect((await one.disk.inspect([chunk.id], order(), reading))[0]?.kind).toBe('whole');
   });
 
-  test('what is dropped goes with what was set aside of it', async () => {
+  test('dropping a chunk drops its quarantined copy, too', async () => {
     const chunk = await putChunk(one);
     await rot(one, chunk);
     await one.disk.inspect([chunk.id], order(), reading);
     await one.disk.drop([chunk.id], order().fence);
     expect(await one.disk.inspect([chunk.id], order(), looking)).toEqual([missing]);
-    expect(await one.disk.listAside({ homes, limit: 10 })).toEqual([]);
+    expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([]);
   });
 
   test('fetches nothing for one who has lost interest', async () => {
@@ -281,7 +281,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     await expect(putChunk(full)).rejects.toMatchObject(refused);
     expect(full.fetched).toEqual([]);
     expect(await full.disk.inspect([bad.id], order(), reading)).toEqual([aside]);
-    await full.disk.dropAside([bad.id], order());
+    await full.disk.dropQuarantined([bad.id], order());
     await full.disk.dropMisplaced([kept.id], order());
     expect(await full.disk.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0 });
   });
@@ -330,9 +330,11 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     const wanted = [0, 2, 4]
       .map((at) => bad[at]?.id)
       .sort((a, b) => (nameOf(a as ChunkId) < nameOf(b as ChunkId) ? -1 : 1));
-    const first = await one.disk.listAside({ homes: [1, 5], limit: 2 });
+    const first = await one.disk.listQuarantined({ homes: [1, 5], limit: 2 });
     const after = first[1] as ChunkId;
-    expect([...first, ...(await one.disk.listAside({ homes: [1, 5], limit: 2, after }))]).toEqual(wanted);
+    expect([...first, ...(await one.disk.listQuarantined({ homes: [1, 5], limit: 2, after }))]).toEqual(
+      wanted,
+    );
   });
 
   test('a drop that comes while a chunk is fetched ends that', async () => {

@@ -33,7 +33,7 @@ beforeEach(() => {
   chunks = new ChunkNetwork(network, new Chance(7));
   const disk = {
     dropMisplaced: async () => void heard.push('dropMisplaced'),
-    dropAside: async () => void heard.push('dropAside'),
+    dropQuarantined: async () => void heard.push('dropQuarantined'),
   } as unknown as ServedDisk;
   const served: ServedDisks = {
     mapVersion: () => 3,
@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 
 const runFor = (ms: number) => scheduler.run(() => false, scheduler.nowMs + ms);
-const order = (kind: 'dropMisplaced' | 'dropAside') =>
+const order = (kind: 'dropMisplaced' | 'dropQuarantined') =>
   orders[kind](IDS, ORDER).then(
     () => void told.push(`${kind} done`),
     (error: Error) => void told.push(`${kind} ${error.message}`),
@@ -56,17 +56,17 @@ test('an order that is held back arrives when it is sent on, and its sender has 
   const held: { to: string; send(): void }[] = [];
   const letGo = chunks.holdDrops((to, send) => held.push({ to, send }));
   void order('dropMisplaced');
-  void order('dropAside');
+  void order('dropQuarantined');
   await runFor(5000);
-  expect(heard).toEqual(['dropAside']);
-  expect(told).toEqual(['dropAside done', expect.stringMatching(/^dropMisplaced (?!done)/)]);
+  expect(heard).toEqual(['dropQuarantined']);
+  expect(told).toEqual(['dropQuarantined done', expect.stringMatching(/^dropMisplaced (?!done)/)]);
   letGo();
   void order('dropMisplaced');
   await runFor(5000);
-  expect(heard).toEqual(['dropAside', 'dropMisplaced']);
+  expect(heard).toEqual(['dropQuarantined', 'dropMisplaced']);
   expect(held.map(({ to }) => to)).toEqual(['storage']);
   held[0]?.send();
   await runFor(5000);
-  expect(heard).toEqual(['dropAside', 'dropMisplaced', 'dropMisplaced']);
+  expect(heard).toEqual(['dropQuarantined', 'dropMisplaced', 'dropMisplaced']);
   expect(told).toHaveLength(3);
 });

@@ -33,8 +33,8 @@ type Question =
   | { kind: 'recount' }
   | { kind: 'inspect'; ids: readonly ChunkId[]; order: Order; readBytes: boolean }
   | { kind: 'pull'; chunk: Parameters<DiskOrders['pull']>[0]; order: Order }
-  | { kind: 'dropMisplaced' | 'dropAside'; ids: readonly ChunkId[]; order: Order }
-  | ({ kind: 'listAside' | 'listOf' } & Parameters<DiskOrders['listOf']>[0]);
+  | { kind: 'dropMisplaced' | 'dropQuarantined'; ids: readonly ChunkId[]; order: Order }
+  | ({ kind: 'listQuarantined' | 'listOf' } & Parameters<DiskOrders['listOf']>[0]);
 
 interface Request {
   diskId: DiskId;
@@ -206,10 +206,11 @@ function remoteOrders(ask: AskDisk): DiskOrders {
     async dropMisplaced(ids, order) {
       await ask({ kind: 'dropMisplaced', ids, order }, by(order));
     },
-    async dropAside(ids, order) {
-      await ask({ kind: 'dropAside', ids, order }, by(order));
+    async dropQuarantined(ids, order) {
+      await ask({ kind: 'dropQuarantined', ids, order }, by(order));
     },
-    listAside: (options) => ask({ kind: 'listAside', ...options }) as ReturnType<DiskOrders['listAside']>,
+    listQuarantined: (options) =>
+      ask({ kind: 'listQuarantined', ...options }) as ReturnType<DiskOrders['listQuarantined']>,
     listOf: (options) => ask({ kind: 'listOf', ...options }) as ReturnType<DiskOrders['listOf']>,
   };
 }
@@ -264,10 +265,10 @@ function answerOrder(
       return chunks.pull(question.chunk, question.order, signal);
     case 'dropMisplaced':
       return chunks.dropMisplaced(question.ids, question.order);
-    case 'dropAside':
-      return chunks.dropAside(question.ids, question.order);
-    case 'listAside':
-      return chunks.listAside(question);
+    case 'dropQuarantined':
+      return chunks.dropQuarantined(question.ids, question.order);
+    case 'listQuarantined':
+      return chunks.listQuarantined(question);
     case 'listOf':
       return chunks.listOf(question);
   }

@@ -291,9 +291,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'drop without a look at the map',
     breaks: 'I11',
     file: 'src/chunks/disk/disk-orders.ts',
-    from: `if (mapVersion < heard || owners.version() < heard) throw new StaleMap(heard);
+    from: `if (mapVersion < announced || owners.version() < announced) throw new StaleMap(announced);
     if (ids.some((id) => owners.owns(diskId, id))) throw new OwnedHere();`,
-    to: 'if (ids.length + heard < 0) throw new OwnedHere();',
+    to: 'if (ids.length + announced < 0) throw new OwnedHere();',
     also: {
       file: 'src/chunks/disk/disk-orders.ts',
       from: 'if (mapVersion < node.mapVersion()) throw new StaleMap(node.mapVersion());',
@@ -346,14 +346,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'revocation answered at once',
     breaks: 'I14',
     file: 'src/coordination/delay-revocations.ts',
-    from: 'await wait.settle(revokedSeq);',
-    to: 'void wait.settle(revokedSeq);',
+    from: 'await wait.untilApplied(revokedSeq);',
+    to: 'void wait.untilApplied(revokedSeq);',
   },
   {
     name: 'new primary waits for no gateway',
     breaks: 'I14',
     file: 'src/coordination/revocation-wait.ts',
-    from: 'begunMs - this.#knownSinceMs < LIMITS.gatewayHeardMs',
+    from: 'begunMs - this.#knownSinceMs < LIMITS.gatewayTrackedMs',
     to: 'begunMs - this.#knownSinceMs < 0',
   },
   {

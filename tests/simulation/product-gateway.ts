@@ -132,7 +132,7 @@ export function openChunks(
   const placement = board.known(process);
   const directory = parts.chunks.directory({
     ...{ process, address: process.host.name },
-    onMapVersion: (version) => placement.hear(version),
+    onMapVersion: (version) => placement.noteVersion(version),
   });
   let give: (buffer: ArrayBuffer) => void = () => undefined;
   const log = loggerOf(process, ground.scheduler);

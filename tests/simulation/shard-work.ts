@@ -1,7 +1,7 @@
 // What a metadata node of the product does beside its shards (cmd/cluster/metadata.ts): answers of revocations wait for
 // gateways, and the shards that it leads finish what is owed to others, and let data go.
 
-import { auditedAt } from '../../src/chunks/placement/audited-at.ts';
+import { auditedVersion } from '../../src/chunks/placement/audited-version.ts';
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
 import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
 import { callOwnNode } from '../../src/coordination/call-own-node.ts';
@@ -108,10 +108,10 @@ function placeDisks(
     placementMap: board.port(process),
     jobLocks: board.locks(process),
     members: () => board.members(),
-    heardVersion: () => placement.heardVersion(),
+    announcedVersion: () => placement.announcedVersion(),
     learn: (map) => placement.learn(map),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
-    auditedAt: () => auditedAt(metadata),
+    auditedVersion: () => auditedVersion(metadata),
     reach: (disk) => directory.chunksOf(disk).usage(),
     pause: async () => undefined,
   };

@@ -124,7 +124,7 @@ export class StorageSite extends Site {
     const known = this.#board.known(process);
     const directory = this.#chunks.directory({
       ...{ address: this.name, process },
-      onMapVersion: (version) => known.hear(version),
+      onMapVersion: (version) => known.noteVersion(version),
     });
     const node = createStorageNode({
       owners: knownOwners(known),

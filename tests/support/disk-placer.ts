@@ -28,7 +28,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   let members: Member[] = [];
   let audited: number | undefined;
   let newest = known;
-  let heard = 0;
+  let announced = 0;
   let isSilent = false;
   const unreached = new Set<DiskId>();
   const answersAfterMs = new Map<DiskId, number>();
@@ -40,9 +40,9 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
       ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap, jobLocks, clock, log: eventLog(events) },
       members: () => members,
       newestKnown,
-      heardVersion: () => heard,
+      announcedVersion: () => announced,
       learn: (map: PlacementMap) => void learnt.add(map.version),
-      auditedAt: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
+      auditedVersion: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
       async reach({ id }: PlacedDisk) {
         const ms = answersAfterMs.get(id);
         if (ms !== undefined) await clock.sleep(ms);
@@ -79,7 +79,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
       audited = version;
     },
     hears(version: number) {
-      heard = version;
+      announced = version;
     },
     knows(map: PlacementMap) {
       newest = map;

@@ -7,8 +7,8 @@ export class NoOrders implements DiskOrders {
   inspect: DiskOrders['inspect'] = unexpected;
   pull: DiskOrders['pull'] = unexpected;
   dropMisplaced: DiskOrders['dropMisplaced'] = unexpected;
-  dropAside: DiskOrders['dropAside'] = unexpected;
-  listAside: DiskOrders['listAside'] = unexpected;
+  dropQuarantined: DiskOrders['dropQuarantined'] = unexpected;
+  listQuarantined: DiskOrders['listQuarantined'] = unexpected;
   listOf: DiskOrders['listOf'] = unexpected;
 }
 

@@ -82,7 +82,7 @@ export function nodeOver(
     },
     reclaim: { afterBytes: 1e9, delayMs: 1e6 },
     scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
-    owners: { version: () => 0, owns: () => false, hear() {} },
+    owners: { version: () => 0, owns: () => false, noteVersion() {} },
     fetch: async () => ({ kind: 'missing' }),
     ...(options.isRemoved && { isRemoved: options.isRemoved }),
     telemetry: options.telemetry ?? { count() {}, observe() {}, gauge() {}, gaugeAll() {} },

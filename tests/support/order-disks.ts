@@ -22,8 +22,8 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
   readonly id: DiskId;
   /** Bytes that nobody has read since they went bad. */
   readonly rotten = new Set<string>();
-  /** Copies that were kept aside. */
-  readonly aside = new Set<string>();
+  /** Quarantined copies. */
+  readonly quarantined = new Set<string>();
   /** Stored ones that cannot be read, as it knows by now. */
   readonly unread = new Set<string>();
   readonly receivedAtMs = new Map<string, number>();
@@ -56,10 +56,10 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
   #look(name: string, readBytes: boolean): InspectedChunk {
     if (readBytes && this.rotten.delete(name)) {
       this.stored.delete(name);
-      this.aside.add(name);
+      this.quarantined.add(name);
     }
     const bytes = this.stored.get(name);
-    if (bytes === undefined) return { kind: 'missing', isAside: this.aside.has(name) };
+    if (bytes === undefined) return { kind: 'missing', isQuarantined: this.quarantined.has(name) };
     if (this.unread.has(name)) return { kind: 'unread' };
     return { kind: 'whole', sizeBytes: bytes.length, checksum: bytes[0] ?? 0, receivedAtMs: 0 };
   }
@@ -75,7 +75,7 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     const name = nameOf(chunk.id);
     if (source.rotten.delete(name)) {
       source.stored.delete(name);
-      source.aside.add(name);
+      source.quarantined.add(name);
     }
     const bytes = source.stored.get(name);
     if (bytes === undefined) return 'absent';
@@ -98,18 +98,18 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     }
   };
 
-  override dropAside = async (ids: readonly ChunkId[], order: Order): Promise<void> => {
-    await this.#admit('dropAside', order);
-    for (const id of ids) this.aside.delete(nameOf(id));
+  override dropQuarantined = async (ids: readonly ChunkId[], order: Order): Promise<void> => {
+    await this.#admit('dropQuarantined', order);
+    for (const id of ids) this.quarantined.delete(nameOf(id));
   };
 
-  override listAside = async ({
+  override listQuarantined = async ({
     homes,
     after,
     limit,
-  }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> => {
-    await this.begin('listAside');
-    return pageOf([...this.aside, ...this.unread], { homes, after, limit });
+  }: Parameters<DiskOrders['listQuarantined']>[0]): Promise<ChunkId[]> => {
+    await this.begin('listQuarantined');
+    return pageOf([...this.quarantined, ...this.unread], { homes, after, limit });
   };
 
   override listOf = async ({
@@ -134,7 +134,7 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     this.fences.push(fence);
     for (const id of ids) {
       this.stored.delete(nameOf(id));
-      this.aside.delete(nameOf(id));
+      this.quarantined.delete(nameOf(id));
     }
   }
 

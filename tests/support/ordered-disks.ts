@@ -69,7 +69,7 @@ export class OrderedDisks {
     const owners: KnownOwners = {
       version: () => map.version,
       owns: (_disk, id) => map.owned.has(nameOf(id)),
-      hear(version) {
+      noteVersion(version) {
         map.heard = version;
       },
     };

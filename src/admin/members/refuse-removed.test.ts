@@ -8,14 +8,14 @@ const NODE = 'ab'.repeat(16);
 const OTHER = 'cd'.repeat(16);
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
-interface Said {
+interface ClusterFacts {
   leave?: NodeLeave;
   voters: string[];
   prevVoters?: string[];
 }
 
 /** A cluster of two shards, of which the second one has these voters, and, while they change, had those of before. */
-async function starting(said: Said): Promise<void> {
+async function starting(said: ClusterFacts): Promise<void> {
   const memory = createMemoryCoordinator({ clock: systemClock, log, memberLeaseMs: 1000, jobLeaseMs: 1000 });
   const coordination = memory.connect('test');
   const refsOf = (nodeIds: string[]) => nodeIds.map((nodeId) => ({ nodeId, replicaId: nodeId }));
@@ -41,7 +41,7 @@ test('a metadata node that was removed and that no shard needs is refused, with 
 });
 
 test('one that a shard still needs may start, and so may one that drains, or of which nothing was said', async () => {
-  const cases: Said[] = [
+  const cases: ClusterFacts[] = [
     { leave: 'gone', voters: [NODE, OTHER] },
     { leave: 'gone', voters: [OTHER], prevVoters: [NODE] },
     { leave: 'draining', voters: [OTHER] },

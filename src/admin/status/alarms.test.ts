@@ -102,11 +102,11 @@ test.each<[number, number | undefined, RegExp]>([
   [1 * GiB, undefined, /is full: it has 1.00 GiB/],
   [3 * GiB, undefined, /is nearly full: 1016 MiB are left/],
   [2 * GiB + 7 * MiB, undefined, /is full: it has 2.01 GiB/],
-  [50 * GiB, 3, /has 3 damaged copies set aside/],
-])('a disk with %d bytes free and %s aside', (diskFreeBytes, asideCount, expected) => {
+  [50 * GiB, 3, /has 3 damaged copies in quarantine/],
+])('a disk with %d bytes free and %s aside', (diskFreeBytes, quarantinedCount, expected) => {
   const usage = {
     ...{ chunkCount: 0, liveBytes: 0, pendingReclaimBytes: 0, diskFreeBytes, diskTotalBytes: 100 * GiB },
-    ...(asideCount && { asideCount }),
+    ...(quarantinedCount && { quarantinedCount }),
   };
   expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([expect.stringMatching(expected)]);
 });

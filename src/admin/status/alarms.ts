@@ -5,7 +5,7 @@ import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-
 import { chunkRoomOf, isFull, type Room } from '../../chunks/disk/disk-reserve.ts';
 import { countOwnerNodes, isMissed } from '../../chunks/placement/disk-states.ts';
 import { formatBytes, formatCount, formatDuration, formatId, formatTime } from '../../cli/format.ts';
-import { countUnsettled } from '../../coordination/see-shards.ts';
+import { countUnsettled } from '../../coordination/unsettled-shards.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type ClusterFacts, type DiskStatus, unservedDisks } from './cluster-status.ts';
@@ -231,9 +231,10 @@ function findUnserved({ members, disks }: ClusterFacts): string[] {
 function alarmsOfUse(disk: DiskStatus): string[] {
   const { usage } = disk;
   if (usage === undefined) return [];
-  const { asideCount = 0, unreadCount = 0 } = usage;
+  const { quarantinedCount = 0, unreadCount = 0 } = usage;
   const alarms = alarmsOfRoom(nameOf(disk), chunkRoomOf(usage));
-  if (asideCount > 0) alarms.push(`${nameOf(disk)} has ${formatCount(asideCount)} damaged copies set aside`);
+  if (quarantinedCount > 0)
+    alarms.push(`${nameOf(disk)} has ${formatCount(quarantinedCount)} damaged copies in quarantine`);
   if (unreadCount > 0) alarms.push(`${nameOf(disk)} cannot read ${formatCount(unreadCount)} of its chunks`);
   return alarms;
 }

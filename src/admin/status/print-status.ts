@@ -67,7 +67,7 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
       chunkCount = 0,
       diskFreeBytes = 0,
       diskTotalBytes = 0,
-      asideCount = 0,
+      quarantinedCount = 0,
     } = usage ?? {};
     const isTold = usage !== undefined;
     return [
@@ -76,10 +76,10 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
       isTold ? formatCount(chunkCount) : '',
       isTold ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
       ...[String(ownedCount), pendingCount === 0 ? '' : String(pendingCount)],
-      asideCount === 0 ? '' : formatCount(asideCount),
+      quarantinedCount === 0 ? '' : formatCount(quarantinedCount),
     ];
   });
-  const head = ['DISK', 'NODE', 'ZONE', 'STATE', 'USED', 'CHUNKS', 'FREE', 'OWNS', 'OWNED', 'ASIDE'];
+  const head = ['DISK', 'NODE', 'ZONE', 'STATE', 'USED', 'CHUNKS', 'FREE', 'OWNS', 'OWNED', 'QUARANTINED'];
   print(formatTable([head, ...rows]));
   print('');
 }

@@ -15,7 +15,7 @@ const chunkIn = (partition: number) => {
   }
 };
 
-test('after owners are asked who owned the chunk before, then others; who is not well comes last', () => {
+test('reads ask owners, then previous owners, then others; unhealthy disks come last', () => {
   const disks = placedDisks({ zones: 5 });
   const map = makePlacement({ disks, copies: 3 });
   const [gone = ''] = map.owners[7] ?? [];
@@ -28,12 +28,12 @@ test('after owners are asked who owned the chunk before, then others; who is not
   const health = { isWell: (disk: string) => disk !== sick } as unknown as DiskHealth;
   const around = readingOrder(next, id, { near: {}, health }).map((disk) => disk.id);
   expect(around.slice(2)).toEqual([gone, sick]);
-  // A near one that owned it before is behind owners, too.
+  // A near previous owner comes after the owners, too.
   const near = { nodeId: disks.find((disk) => disk.id === gone)?.nodeId ?? '' };
   expect(readingOrder(next, id, { near, health: allWell }).at(-1)?.id).toBe(gone);
 });
 
-test('a disk that leaves stands in for nobody while another can', () => {
+test('a leaving disk is a stand-in only if there is no other', () => {
   const [first, second, third] = placedDisks({ zones: 3 });
   if (first === undefined || second === undefined || third === undefined) throw new Error('three disks');
   const draining = { ...second, leave: 'draining' as const };

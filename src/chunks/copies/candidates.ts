@@ -1,4 +1,4 @@
-// Whom to ask for a chunk, and in which order. Pure but for what is known of disks' health.
+// The disks to ask for a chunk, in order. Pure, except for the known health of disks.
 import { must } from '../../base/assert.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
@@ -16,7 +16,7 @@ export function placedOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   return ownersOf(map, id).map((diskId) => must(disks.get(diskId), 'an owner is a disk of its map'));
 }
 
-/** Who owned its partition before a change that is not done, and has perhaps the only copy (R37, R39). */
+/** Owners of its partition before a pending change; one of them may have the only copy (R37, R39). */
 function previousOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   const disks = disksById(map);
   const previous = must(map.previous[partitionOf(id)], 'a map has all partitions');
@@ -24,8 +24,8 @@ function previousOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
 }
 
 /**
- * Owners, near ones first, then those of before a pending change, and behind them those that are not well; chunks begin
- * with different ones.
+ * Near owners, other owners, previous owners, and last those that are unhealthy. Different chunks begin with different
+ * disks.
  */
 export function readingOrder(
   map: PlacementMap,
@@ -49,7 +49,7 @@ export function readingOrder(
   return ranked.sort((a, b) => compareRanks(a.rank, b.rank)).map(({ disk }) => disk);
 }
 
-/** All but owners, in one order for each chunk, so that what one write put there the next read finds soon. */
+/** All disks but the owners, in a fixed order for each chunk, so that a read soon finds what a write put there. */
 export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   const owners = ownersOf(map, id);
   const { length } = map.disks;
@@ -58,7 +58,7 @@ export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   return inSequence.filter(({ id: diskId }) => !owners.includes(diskId));
 }
 
-/** The disk that goes best beside others: one that stays, of a zone that has no copy, else of such a node. */
+/** The best disk for one more copy: one that stays, in a zone without a copy, else on a node without one. */
 export function standIn(
   candidates: readonly PlacedDisk[],
   beside: readonly PlacedDisk[],

@@ -11,7 +11,7 @@ function storage(address: string, diskIds: readonly string[]): Member {
   return { nodeId: 'n1', role: 'storage', address, zone: 'z', version: '0', disks };
 }
 
-/** Where the disk is looked for. */
+/** The address at which the disk is looked for. */
 function open() {
   const asked: PlacedDisk[] = [];
   const directory: DiskDirectory = {
@@ -28,7 +28,7 @@ function open() {
   return { reached, addressOf };
 }
 
-test('a disk is looked for where the map says, as long as no member has it', () => {
+test('a disk that no member lists is looked for where the map says', () => {
   const { reached, addressOf } = open();
   expect(addressOf(disk)).toBe('127.0.0.1:1000');
   reached.learn([
@@ -38,7 +38,7 @@ test('a disk is looked for where the map says, as long as no member has it', () 
   expect(addressOf(disk)).toBe('127.0.0.1:1000');
 });
 
-test('a node that has started anew is reached where it listens now, also when it is not in the list for a while', () => {
+test('a restarted node is reached at its new address, also when it is missing from the list for a while', () => {
   const { reached, addressOf } = open();
   reached.learn([storage('127.0.0.1:2000', ['d1', 'd2'])]);
   expect([addressOf(disk), addressOf({ ...disk, id: 'd2' })]).toEqual(['127.0.0.1:2000', '127.0.0.1:2000']);
@@ -48,7 +48,7 @@ test('a node that has started anew is reached where it listens now, also when it
   expect(addressOf(disk)).toBe('127.0.0.1:2001');
 });
 
-test('of a disk that comes, comes back or is at another address it is told, once', () => {
+test('listeners are called once for each disk that joins, returns or changes its address', () => {
   const { reached } = open();
   reached.learn([storage('127.0.0.1:2000', ['d1'])]);
   const returned: string[] = [];

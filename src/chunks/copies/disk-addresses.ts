@@ -1,18 +1,18 @@
-// Where disks are reached: the placement map says which disks there are and where they were when it was made; a node may
-// have another port since its last start, or a disk another node, which the list of members tells. A hint, as that is:
-// who answers there proves which disk it has.
+// The addresses of disks. The placement map has the address from when it was made; since then a node may have restarted
+// with another port, or a disk may have moved to another node, and then the list of members has the new one. An address is
+// a hint: the node that answers there proves which disk it has.
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { Member } from '../../ports/members.ts';
 import type { DiskId } from '../../ports/placement.ts';
 
 export interface DiskAddresses extends DiskDirectory {
-  /** The whole list, as often as it changes. Of disks that are no more in it the last address stays. */
+  /** Takes the whole list after each change. A disk that is no longer in it keeps its last address. */
   learn(members: readonly Member[]): void;
-  /** Tells of each disk that comes into the list, or comes there again, from now on. */
+  /** Calls `listener` for each disk that joins the list, or joins it again, from now on. */
   onReturn(listener: (disk: DiskId) => void): void;
 }
 
-/** `directory` reaches a disk at the address that it is given with. */
+/** `directory` reaches a disk at the address in its record. */
 export function followDiskAddresses(directory: DiskDirectory): DiskAddresses {
   const addresses = new Map<DiskId, string>();
   const listeners: ((disk: DiskId) => void)[] = [];
@@ -26,7 +26,7 @@ export function followDiskAddresses(directory: DiskDirectory): DiskAddresses {
       );
       for (const [disk, address] of present) {
         addresses.set(disk, address);
-        if (before.get(disk) !== address) for (const tell of listeners) tell(disk);
+        if (before.get(disk) !== address) for (const listener of listeners) listener(disk);
       }
     },
     onReturn: (listener) => void listeners.push(listener),

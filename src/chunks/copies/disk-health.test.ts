@@ -10,7 +10,7 @@ function openHealth() {
   return { clock, health, state };
 }
 
-test('a disk that failed rests, and is then tried by one request, whose outcome decides', () => {
+test('a failed disk is left alone, then tried by one request whose outcome decides', () => {
   const { clock, health, state } = openHealth();
   expect(state()).toEqual([true, true]);
   health.failed('d');
@@ -25,7 +25,7 @@ test('a disk that failed rests, and is then tried by one request, whose outcome 
   expect(state()).toEqual([true, true]);
 });
 
-test('a full disk takes no writes for a while, and is read as ever', () => {
+test('a full disk gets no writes for a while, and reads as before', () => {
   const { clock, health, state } = openHealth();
   health.isFull('d');
   expect(state()).toEqual([true, false]);
@@ -35,7 +35,7 @@ test('a full disk takes no writes for a while, and is read as ever', () => {
   expect(state()).toEqual([true, true]);
 });
 
-test('slow answers count one after the other, each use for itself', () => {
+test('consecutive slow answers count, for reads and writes separately', () => {
   const { health, state } = openHealth();
   for (let count = 1; count < LIMITS.diskSlowAnswersMax; count++) health.wasSlow('d', 'read');
   health.answered('d', 'read');
@@ -46,7 +46,7 @@ test('slow answers count one after the other, each use for itself', () => {
   expect(state()).toEqual([false, true]);
 });
 
-test('a disk that cannot read one chunk is well, one that can read none of several is not', () => {
+test('a disk that cannot read one chunk is healthy, one that cannot read several is not', () => {
   const { clock, health, state } = openHealth();
   for (let count = 0; count < 10; count++) health.couldNotRead('d', 'a');
   expect(state()).toEqual([true, true]);
@@ -56,7 +56,7 @@ test('a disk that cannot read one chunk is well, one that can read none of sever
   expect(state()).toEqual([true, true]);
   for (let count = 1; count < LIMITS.diskUnreadChunksMax; count++) health.couldNotRead('d', `e${count}`);
   expect(state()).toEqual([false, true]);
-  // It is tried by one request, and that says nothing of the disk either.
+  // One request tries it, and its failure to read a chunk proves nothing about the disk.
   clock.advance(LIMITS.diskSuspectMs);
   health.asked('d', 'read');
   expect(state()).toEqual([false, true]);
@@ -64,7 +64,7 @@ test('a disk that cannot read one chunk is well, one that can read none of sever
   expect(state()).toEqual([true, true]);
 });
 
-test('whether a disk takes writes is known for a while from what it did last', () => {
+test('whether a disk takes writes is known for a while after its last write', () => {
   const { clock, health } = openHealth();
   expect(health.takesWrites('d')).toBe(false);
   for (const refuse of [() => health.isFull('d'), () => health.failed('d'), () => clock.advance(60_000)]) {

@@ -1,6 +1,6 @@
-// Which disks are worth asking, by what they last did: what failed, is full or was slow again and again is left alone for
-// a while, then tried by one request, whose outcome decides. A guess of this process, never a ground to give up on data.
-// Those that do not answer at all are hanging-disks.ts.
+// Which disks are worth asking, judged by their last answers. A disk that failed, is full or was slow several times is left
+// alone for a while, then tried by one request whose outcome decides. This is a guess of one process, and never a reason to
+// give up data. Disks that do not answer at all are the subject of hanging-disks.ts.
 
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -11,33 +11,33 @@ export type DiskUse = 'read' | 'write';
 export interface DiskHealth {
   /** False: ask others first. */
   isWell(disk: DiskId, use: DiskUse): boolean;
-  /** To be told of each request: of a disk that has rested, the first one tries, and others wait for what it finds. */
+  /** To be called before each request: the first request after a rest tries the disk, and others wait for its outcome. */
   asked(disk: DiskId, use: DiskUse): void;
   answered(disk: DiskId, use: DiskUse): void;
-  /** It did not answer, or not what it should. */
+  /** It did not answer, or answered nonsense. */
   failed(disk: DiskId): void;
   /**
-   * It could not read this one chunk, which says nothing of the others. As soon as so many different ones come after each
-   * other that it looks like the disk, it is one that failed.
+   * It could not read this chunk, which says nothing about its others. After several different chunks in a row the disk
+   * counts as failed.
    */
   couldNotRead(disk: DiskId, chunk: string): void;
-  /** It takes no more; its chunks can be read. */
+  /** It takes no more chunks; reads work. */
   isFull(disk: DiskId): void;
-  /** Others answered before it did, though it was asked earlier. */
+  /** Others answered earlier, though they were asked later. */
   wasSlow(disk: DiskId, use: DiskUse): void;
-  /** Whether it has taken a write just now, and refused none since. */
+  /** Whether it has taken a write lately, and refused none since. */
   takesWrites(disk: DiskId): boolean;
 }
 
 interface Ailment {
-  /** 0: it has not failed yet. */
+  /** 0: no failure yet. */
   restUntilMs: number;
   slowCount: number;
   /** Chunks that it could not read since it last answered. */
   unread: Set<string>;
 }
 
-/** What it took before says nothing any more. */
+/** After this time an earlier write says nothing. */
 const TAKEN_LATELY_MS = 10_000;
 
 export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHealth {
@@ -79,7 +79,7 @@ export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHea
       const ailment = ailmentOf(disk, 'read');
       ailment.unread.add(chunk);
       if (ailment.unread.size >= LIMITS.diskUnreadChunksMax) rest(disk, 'read');
-      // It has answered, if by this alone.
+      // A failed read of one chunk is an answer, too.
       else ailment.restUntilMs = 0;
     },
     isFull(disk) {

@@ -1,4 +1,4 @@
-// The rules of hanging-disks.ts, one by one; what they do to writes is write-hangs.test.ts.
+// The rules of hanging-disks.ts, one by one; their effect on writes is tested in write-hangs.test.ts.
 import { expect, test } from 'vitest';
 import { placedDisks } from '../../../tests/support/placed-disks.ts';
 import { settleAll } from '../../../tests/support/replicated-world.ts';
@@ -24,14 +24,14 @@ function open({ disksPerNode = 1 } = {}) {
   return { hanging, run, state, a, b: must(other, 'another') };
 }
 
-test('who answers nothing hangs, rests, is tried by one, and hangs on or is well', async () => {
+test('a disk that answers nothing hangs, rests, and is tried by one write, which decides', async () => {
   const { hanging, run, state, a } = open();
   const attempt = hanging.asked(a);
   await run(copySilentMaxMs - copyLookMs);
   expect([state(), isLate(attempt), attempt.isHung]).toEqual(['well', true, false]);
   await run(copyLookMs);
   expect([state(), attempt.isHung]).toEqual(['hangs', true]);
-  // What is still under way makes it no longer.
+  // Copies that are still under way do not prolong the rest.
   await run(diskSuspectMs);
   expect(state()).toBe('well');
   const trial = hanging.asked(a);
@@ -65,7 +65,7 @@ test.each([
   expect(state()).toBe(expected);
 });
 
-test('a request that fails late hangs; of one that is known to hang it is no news', async () => {
+test('a disk hangs when a late request fails; a failure of an older request on a hanging disk changes nothing', async () => {
   const { hanging, run, state, a } = open();
   const [first, second] = [hanging.asked(a), hanging.asked(a)];
   await run(copyLateMs);
@@ -75,12 +75,12 @@ test('a request that fails late hangs; of one that is known to hang it is no new
   hanging.ended(second, 'failed');
   await run(copyLookMs);
   expect(state()).toBe('well');
-  // One that fails at once holds up nobody.
+  // A request that fails at once delays nobody.
   hanging.ended(hanging.asked(a), 'failed');
   expect([state(), hanging.isSpared(a)]).toEqual(['well', false]);
 });
 
-test('one that tries it and learns nothing leaves it to the next one', async () => {
+test('a trial without an outcome leaves the trial to the next write', async () => {
   const { hanging, run, state, a } = open();
   const first = hanging.asked(a);
   await run(copySilentMaxMs + diskSuspectMs);
@@ -97,7 +97,7 @@ test('a node hangs when two of its disks are late and none has answered', async 
   const states = () => [state(), hanging.isHanging(b)];
   hanging.asked(a);
   await run(copySilentMaxMs - copyLateMs - copyLookMs);
-  // Not late enough to say anything.
+  // The request is not yet late.
   const soon = hanging.asked(b);
   await run(copyLateMs - copyLookMs);
   hanging.ended(soon, 'answered');
@@ -114,7 +114,7 @@ test('a node hangs when two of its disks are late and none has answered', async 
   expect(states()).toEqual(['hangs', false]);
 });
 
-test('that it hangs is told without a gap while writes find it anew, and not for ever when none comes', async () => {
+test('a hang is reported without a gap while writes find it again, and ends when no writes come', async () => {
   const { hanging, run, a } = open();
   for (let count = 0; count < 4; count++) {
     hanging.asked(a);
@@ -131,7 +131,7 @@ test('that it hangs is told without a gap while writes find it anew, and not for
   expect(hanging.hasHungLately(a)).toBe(false);
 });
 
-test('nothing is looked at when nothing is under way', async () => {
+test('no looks are taken while no copy is under way', async () => {
   const { hanging, run, a } = open();
   let lookCount = 0;
   const stop = hanging.watch(() => lookCount++);

@@ -19,39 +19,37 @@ import { LIMITS } from '../../types/limits.ts';
 const LATE_LOOKS = LIMITS.copyLateMs / LIMITS.copyLookMs;
 const SILENT_LOOKS = LIMITS.copySilentMaxMs / LIMITS.copyLookMs;
 
-/** Behind its rest: what was found before says nothing any more, unless a write has found it anew. */
+/** Time after the rest; then an older finding says nothing any more, unless a write has confirmed it. */
 const LATELY_MS = 30_000;
 
 /** A copy under way. */
 export interface CopyAttempt {
   readonly disk: PlacedDisk;
-  /** That have seen it. */
+  /** Number of looks that have seen it. */
   lookCount: number;
-  /** Nobody is to wait for it. */
+  /** No write waits for it any more. */
   isHung: boolean;
 }
 
-/**
- * How an attempt ends. `busy`: the disk has answered, and taken nothing. `dropped`: nothing is known of the disk by it.
- */
+/** How an attempt ends. `busy`: the disk answered and took nothing. `dropped`: the outcome says nothing about the disk. */
 export type CopyEnd = 'answered' | 'busy' | 'failed' | 'dropped';
 
 /** A disk, or a node with all of its disks. */
 interface Party {
   readonly isNode: boolean;
   readonly attempts: Set<CopyAttempt>;
-  /** Since it last answered, or was asked when it had nothing to do. */
+  /** Looks since it last answered, or got work while idle. */
   silentLooks: number;
-  /** Since it was found to hang. */
+  /** Set while it hangs. */
   hang?: { restUntilMs: number; trial?: CopyAttempt };
 }
 
-/** Whether it was seen for so long that another disk is to take the copy, too. */
+/** Whether it has been under way so long that another disk is to take the copy, too. */
 export function isLate({ lookCount }: CopyAttempt): boolean {
   return lookCount >= LATE_LOOKS;
 }
 
-/** By the last look. */
+/** Whether the last look made it late. */
 export function hasBecomeLate({ lookCount }: CopyAttempt): boolean {
   return lookCount === LATE_LOOKS;
 }
@@ -62,14 +60,14 @@ export class HangingDisks {
   readonly #nodes = new Map<string, Party>();
   readonly #attempts = new Set<CopyAttempt>();
   readonly #watchers = new Set<() => void>();
-  /** Ends the looking, when there is nothing to be seen. */
+  /** Ends the looks when no copy is under way. */
   #idle = new AbortController();
 
   constructor(clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>) {
     this.#clock = clock;
   }
 
-  /** A copy is sent there; `ended` has to follow. */
+  /** A copy is sent to `disk`; the caller calls `ended` when it is over. */
   asked(disk: PlacedDisk): CopyAttempt {
     const attempt = { disk, lookCount: 0, isHung: false };
     for (const party of this.#partiesOf(disk)) {
@@ -91,27 +89,27 @@ export class HangingDisks {
       party.attempts.delete(attempt);
       if (how === 'answered' || how === 'busy') party.silentLooks = 0;
       const isTrial = party.hang?.trial === attempt;
-      // What fails at once holds up nobody.
+      // A request that fails at once delays nobody.
       if (how === 'answered' || (how === 'failed' && !isLate(attempt))) delete party.hang;
       else if (isTrial && isLate(attempt)) this.#rest(party);
       else if (isTrial) delete party.hang?.trial;
-      // An earlier request of one that is known to hang says nothing new when it fails.
+      // A late failure of an older request says nothing new about a disk that is known to hang.
       else if (how === 'failed' && !party.isNode && party.hang === undefined) this.#rest(party);
     }
   }
 
-  /** Calls `onLook` after each look, until what is returned is called. */
+  /** Calls `onLook` after each look, until the returned function is called. */
   watch(onLook: () => void): () => void {
     this.#watchers.add(onLook);
     return () => void this.#watchers.delete(onLook);
   }
 
-  /** It hangs, or is being tried: others are better. */
+  /** It hangs, or is being tried: other disks are better. */
   isSpared(disk: PlacedDisk): boolean {
     return this.#partiesOf(disk).some((party) => this.#rests(party) || party.hang?.trial !== undefined);
   }
 
-  /** It is not to be asked even in need, for who asked would wait in vain. */
+  /** It must not be asked even in need: the caller would wait in vain. */
   isHanging(disk: PlacedDisk): boolean {
     return this.#partiesOf(disk).some((party) => {
       const trial = party.hang?.trial;
@@ -119,7 +117,7 @@ export class HangingDisks {
     });
   }
 
-  /** It was found to hang lately, and has answered no write since: to be told of, rested or not. */
+  /** It was found to hang lately, and has answered no write since, whether it rests or not. For reports. */
   hasHungLately(disk: PlacedDisk): boolean {
     const nowMs = this.#clock.monotonicMs();
     return this.#partiesOf(disk).some(
@@ -170,7 +168,7 @@ export class HangingDisks {
   }
 }
 
-/** By a look; one that is known to hang does so anew only when it has been tried. */
+/** Judged at a look; a disk that is known to hang hangs anew only after a trial. */
 function hangsNow({ isNode, attempts, silentLooks, hang }: Party): boolean {
   if (silentLooks < SILENT_LOOKS) return false;
   if (hang !== undefined) return hang.trial !== undefined;

@@ -1,22 +1,22 @@
-// Copies still being written when their write has been answered: they go on, as long as all of them together hold no more
-// memory than they may; beyond that the oldest are given up, and the chunk has the copies that it has.
+// Copies that are still being written when their write has been answered. They continue within a common bound of memory;
+// beyond it the oldest are given up, and the chunk keeps the copies that it has.
 import { LIMITS } from '../../types/limits.ts';
 
 export interface LateCopy {
   sizeBytes: number;
-  /** Resolves when it has ended, however. */
+  /** Resolves when the copy has ended, with or without success. */
   ended: Promise<unknown>;
   giveUp(): void;
 }
 
 export interface LateCopies {
   add(copy: LateCopy): void;
-  /** Gives all up, and resolves when they have ended. */
+  /** Gives up all copies, and resolves when they have ended. */
   close(): Promise<void>;
 }
 
 export function createLateCopies(): LateCopies {
-  /** In the order of their coming. */
+  /** Oldest first. */
   const copies = new Set<LateCopy>();
   let heldBytes = 0;
   return {

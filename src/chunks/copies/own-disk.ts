@@ -1,4 +1,4 @@
-// A disk of this process as the cluster uses disks: where storage and gateway are one process, and in simulations.
+// Serves a disk of this process as a disk of the cluster: where storage and gateway are one process, and in simulations.
 
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
 import type { DiskChunks } from '../../ports/disk-chunks.ts';
@@ -6,7 +6,7 @@ import type { DiskOrders } from '../../ports/disk-orders.ts';
 import { StaleMap } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 
-/** `node`: of the disk, for the placement version that it has heard of. */
+/** `node`: stores the placement version that the disk's node knows. */
 export function ownDisk(
   chunks: ServedDisk,
   node: Pick<ServedDisks, 'mapVersion' | 'adopt'>,
@@ -15,7 +15,7 @@ export function ownDisk(
     async put(id, bytes, { checksum, mapVersion }) {
       if (mapVersion > node.mapVersion()) await node.adopt(mapVersion);
       if (mapVersion < node.mapVersion()) throw new StaleMap(node.mapVersion());
-      // The store takes its bytes over, and these are written to other disks as well.
+      // The store takes over the bytes, and these are sent to other disks as well.
       await chunks.put(id, Uint8Array.from(bytes), checksum);
     },
     async get(id, { signal }) {
@@ -31,8 +31,8 @@ export function ownDisk(
     inspect: (ids, order, how) => chunks.inspect(ids, order, how),
     pull: (chunk, order, signal) => chunks.pull(chunk, order, signal),
     dropMisplaced: (ids, order) => chunks.dropMisplaced(ids, order),
-    dropAside: (ids, order) => chunks.dropAside(ids, order),
-    listAside: (options) => chunks.listAside(options),
+    dropQuarantined: (ids, order) => chunks.dropQuarantined(ids, order),
+    listQuarantined: (options) => chunks.listQuarantined(options),
     listOf: (options) => chunks.listOf(options),
   };
 }

@@ -18,7 +18,7 @@ const found = { kind: 'found', bytes: chunk() };
 async function openWithChunk(nearZone?: string): Promise<ReplicatedWorld & { inOrder: FakeDisk[] }> {
   const world = openReplicatedWorld({ disks: fiveZones, ...(nearZone !== undefined && { nearZone }) });
   await world.chunks.put(world.id, chunk());
-  // A read that finds everyone silent shows in which order they are asked.
+  // With all disks silent, the read shows the order in which it asks them.
   for (const disk of world.owners) disk.mood = 'silent';
   const inOrder: FakeDisk[] = [];
   const read = watch(world.chunks.get(world.id));
@@ -48,7 +48,7 @@ async function readAfter(world: ReplicatedWorld, ms = 0): Promise<ReturnType<typ
 }
 
 describe('a read', () => {
-  test('asks one owner, and a near one if there is one', async () => {
+  test('asks one owner, a near one if there is one', async () => {
     for (const { zone, id } of fiveZones) {
       const world = await openWithChunk(zone);
       expect(await world.chunks.get(world.id)).toMatchObject(found);
@@ -67,7 +67,7 @@ describe('a read', () => {
     expect(Math.min(...asked(world.disks))).toBeGreaterThan(8);
   });
 
-  test('does not wait for one that is slow, and lets go of it', async () => {
+  test('does not wait for a slow disk, and cancels its request', async () => {
     const world = await openWithChunk();
     const [slow, next] = world.inOrder;
     if (slow !== undefined) slow.mood = 'silent';
@@ -78,7 +78,7 @@ describe('a read', () => {
     expect([slow?.abortedCount, asked(world.others)]).toEqual([1, [0, 0]]);
   });
 
-  test('asks one that was slow again and again later than others, for a while', async () => {
+  test('asks a repeatedly slow disk later than others, for a while', async () => {
     const world = await openWithChunk();
     const [slow] = world.inOrder;
     if (slow === undefined) throw new Error('there are owners');
@@ -94,7 +94,7 @@ describe('a read', () => {
     expect(slow.asked).toHaveLength(LIMITS.diskSlowAnswersMax + 1);
   });
 
-  test('passes over dead owners and damaged copies', async () => {
+  test('skips dead owners and damaged copies', async () => {
     const world = await openWithChunk();
     const [dead, damaged, good] = world.inOrder;
     if (dead !== undefined) dead.mood = 'dead';
@@ -104,7 +104,7 @@ describe('a read', () => {
     expect(world.events).toContain('copy-damaged');
   });
 
-  test('a disk that cannot read one chunk is asked for it, and for others, as before', async () => {
+  test('asks a disk that cannot read one chunk as before, for this chunk and others', async () => {
     const world = await openWithChunk();
     const [first, second] = world.inOrder;
     if (first !== undefined) first.mood = 'unread';
@@ -114,7 +114,7 @@ describe('a read', () => {
     }
   });
 
-  test('finds what stood in for an owner', async () => {
+  test('finds the copy on a stand-in', async () => {
     const world = await openWithChunk();
     const [owner] = world.owners;
     const [, last] = world.others;
@@ -124,8 +124,8 @@ describe('a read', () => {
   });
 });
 
-describe('nowhere', () => {
-  test('is missing when every disk has said so', async () => {
+describe('the answer of a read without a copy', () => {
+  test('is missing when every disk has answered that', async () => {
     const world = await openWithChunk();
     expect(await world.chunks.get(chunkId(99))).toEqual({ kind: 'missing' });
     expect(asked(world.disks)).toEqual([1, 1, 1, 1, 1]);
@@ -140,7 +140,7 @@ describe('nowhere', () => {
     expect(world.events).toContain('chunk-found-nowhere');
   });
 
-  test('is never said when one is silent', async () => {
+  test('is not missing while one disk is silent', async () => {
     const world = await openWithChunk();
     for (const disk of world.owners) disk.stored.clear();
     const [, other] = world.others;
@@ -152,13 +152,13 @@ describe('nowhere', () => {
     expect(other?.abortedCount).toBe(1);
   });
 
-  test('is damaged when all that is left is', async () => {
+  test('is damaged when only damaged copies are left', async () => {
     const world = await openWithChunk();
     for (const disk of world.owners) disk.mood = 'damaged';
     expect(await world.chunks.get(world.id)).toEqual({ kind: 'damaged' });
   });
 
-  test('by an old map is asked again by the newer one', async () => {
+  test('by an old map is checked again by the newer one', async () => {
     const world = await openWithChunk();
     const added = placedDisks({ zones: 6 }).slice(5);
     const newest = changePlacement(world.placement.current(), { disks: [...fiveZones, ...added] });
@@ -166,7 +166,7 @@ describe('nowhere', () => {
       for (const [name, bytes] of world.owners[0]?.stored ?? []) world.fakes.of(disk).stored.set(name, bytes);
     }
     for (const disk of world.owners) disk.stored.clear();
-    world.placement.hear(newest.version);
+    world.placement.noteVersion(newest.version);
     const read = await readAfter(world);
     expect(read.state).toBe('pending');
     world.placement.learn(newest);
@@ -174,9 +174,9 @@ describe('nowhere', () => {
     expect(read).toMatchObject({ state: 'done', value: found });
   });
 
-  test('by an old map is not said when the newer one does not come', async () => {
+  test('by an old map is not missing when the newer map does not arrive', async () => {
     const world = await openWithChunk();
-    world.placement.hear(7);
+    world.placement.noteVersion(7);
     const read = watch(world.chunks.get(chunkId(99)));
     await world.stateAfter(LIMITS.placementWaitMaxMs);
     expect(read).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });

@@ -1,6 +1,6 @@
-// Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one has
-// not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk
-// has said so.
+// Reads one chunk from a disk that has it (R37): near owners, other owners, previous owners, each next one as soon as the
+// last has no copy or is slow; then all other disks. Copies that do not verify are skipped. A chunk is missing only when
+// every disk has answered that.
 
 import type { ChunkId, ChunkRead } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -28,8 +28,8 @@ export interface ChunkToRead {
   map: PlacementMap;
 }
 
-/** Why attempts and waits end: one for all, because an exception with its stack costs more than they do. */
-const SETTLED = new Error('another copy was sooner');
+/** The reason given to cancelled attempts. One for all: an exception with its stack costs more than a read. */
+const FINISHED = new Error('another copy was sooner');
 
 /** Rejects with AppError ServiceUnavailable when no copy was found and not every disk has answered. */
 export function readCopies(parts: ReadParts, chunk: ChunkToRead): Promise<ChunkRead> {
@@ -40,15 +40,15 @@ class CopyRead {
   readonly done: Promise<ChunkRead>;
   readonly #parts: ReadParts;
   readonly #chunk: ChunkToRead;
-  /** And those of before a pending change. */
+  /** Includes previous owners of a pending change. */
   readonly #owners: PlacedDisk[];
   readonly #others: PlacedDisk[];
-  /** In the order of being asked. */
+  /** In the order in which they were asked. */
   readonly #pending = new Set<PlacedDisk>();
   readonly #failures: unknown[] = [];
   readonly #outcome = Promise.withResolvers<ChunkRead>();
-  /** Ends the other attempts, and the waits. */
-  readonly #settled = new AbortController();
+  /** Cancels the other attempts and the waits. */
+  readonly #finished = new AbortController();
   #hasDamage = false;
 
   constructor(parts: ReadParts, chunk: ChunkToRead) {
@@ -59,7 +59,7 @@ class CopyRead {
     this.#owners = readingOrder(map, id, parts);
     const first = new Set(this.#owners);
     this.#others = othersOf(map, id).filter((disk) => !first.has(disk));
-    // Where no disk is known, none has said that it is missing.
+    // Without any known disk no disk has answered that the chunk is missing.
     if (map.disks.length === 0) this.#failures.push(new Error('no placement is known'));
     this.#askNext();
     void this.#hedge();
@@ -84,7 +84,7 @@ class CopyRead {
     const { id, isProven } = this.#chunk;
     this.#pending.add(disk);
     health.asked(disk.id, 'read');
-    const get = async () => directory.chunksOf(disk).get(id, { isProven, signal: this.#settled.signal });
+    const get = async () => directory.chunksOf(disk).get(id, { isProven, signal: this.#finished.signal });
     get().then(
       (read) => this.#hasAnswered(disk, read),
       (error: unknown) => this.#hasFailed(disk, error),
@@ -94,13 +94,13 @@ class CopyRead {
   #hasAnswered(disk: PlacedDisk, read: ChunkRead): void {
     const { health, log } = this.#parts;
     health.answered(disk.id, 'read');
-    if (this.#settled.signal.aborted) return;
+    if (this.#finished.signal.aborted) return;
     if (read.kind === 'found') {
       for (const earlier of this.#pending) {
         if (earlier === disk) break;
         health.wasSlow(earlier.id, 'read');
       }
-      this.#settle(() => this.#outcome.resolve(read));
+      this.#finish(() => this.#outcome.resolve(read));
       return;
     }
     this.#pending.delete(disk);
@@ -112,7 +112,7 @@ class CopyRead {
   }
 
   #hasFailed(disk: PlacedDisk, error: unknown): void {
-    if (this.#settled.signal.aborted) return;
+    if (this.#finished.signal.aborted) return;
     const { health } = this.#parts;
     this.#pending.delete(disk);
     if (error instanceof ChunkUnread) health.couldNotRead(disk.id, chunkName(this.#chunk.id));
@@ -121,13 +121,13 @@ class CopyRead {
     this.#askNext();
   }
 
-  /** Whoever does not answer soon is not waited for alone; in the end nobody is. */
+  /** Asks the next disk when the last one is slow; rejects when all have been slow for too long. */
   async #hedge(): Promise<void> {
     const { clock } = this.#parts;
     const endMs = clock.monotonicMs() + LIMITS.copyReadMaxMs;
-    while (!this.#settled.signal.aborted) {
-      await clock.sleep(LIMITS.copyReadHedgeMs, this.#settled.signal);
-      if (this.#settled.signal.aborted) return;
+    while (!this.#finished.signal.aborted) {
+      await clock.sleep(LIMITS.copyReadHedgeMs, this.#finished.signal);
+      if (this.#finished.signal.aborted) return;
       if (clock.monotonicMs() >= endMs) {
         this.#failures.push(new Error(`${this.#pending.size} disks do not answer`));
         this.#conclude();
@@ -143,14 +143,14 @@ class CopyRead {
       const silentCount = this.#failures.length;
       this.#parts.log.error({ ...id, silentCount, err: this.#failures[0] }, 'chunk-found-nowhere');
       const cause = new AggregateError(this.#failures, 'not every disk has answered');
-      this.#settle(() => this.#outcome.reject(new AppError('ServiceUnavailable', { cause })));
+      this.#finish(() => this.#outcome.reject(new AppError('ServiceUnavailable', { cause })));
       return;
     }
-    this.#settle(() => this.#outcome.resolve({ kind: this.#hasDamage ? 'damaged' : 'missing' }));
+    this.#finish(() => this.#outcome.resolve({ kind: this.#hasDamage ? 'damaged' : 'missing' }));
   }
 
-  #settle(tell: () => void): void {
-    this.#settled.abort(SETTLED);
-    tell();
+  #finish(report: () => void): void {
+    this.#finished.abort(FINISHED);
+    report();
   }
 }

@@ -6,7 +6,7 @@ import { chunkId, openReplicatedWorld, watch } from '../../../tests/support/repl
 import type { PlacementMap } from '../../ports/placement.ts';
 import { OldFence } from '../../types/chunk-refusals.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { mergeChunkPages } from '../placement/merge-disks.ts';
+import { mergeChunkPages } from '../placement/merge-answers.ts';
 import { changePlacement, makePlacement, NO_PLACEMENT } from '../placement/placement.ts';
 import { clearPrevious, withLeave } from '../placement/placement-changes.ts';
 
@@ -14,7 +14,7 @@ const fence = { shard: 3, incarnation: 1, epoch: 9 };
 const chunk = () => new Uint8Array(1000).fill(7);
 const fourZones = placedDisks({ zones: 4 });
 
-describe('whatever the disks do', () => {
+describe('with any disk failing in any way', () => {
   const moods = fc.array(fc.constantFrom<Mood>('well', 'dead', 'silent', 'full', 'busy'), {
     minLength: 1,
     maxLength: 6,
@@ -51,7 +51,7 @@ describe('whatever the disks do', () => {
         expect(holding.length).toBeGreaterThanOrEqual(needed);
         if (new Set(wells.map(({ zone }) => zone)).size > 1)
           expect(new Set(holding.map(({ zone }) => zone)).size).toBeGreaterThan(1);
-        // All but one holder are lost.
+        // All holders but one are lost.
         for (const disk of holding.slice(1)) world.fakes.of(disk).mood = 'dead';
         const read = watch(world.chunks.get(id));
         for (let ms = 0; read.state === 'pending' && ms < 20_000; ms += 150) await world.stateAfter(150);
@@ -63,7 +63,7 @@ describe('whatever the disks do', () => {
 });
 
 describe('drop', () => {
-  test('goes to every disk, for any may have stood in', async () => {
+  test('goes to every disk, because any may have been a stand-in', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     await world.chunks.put(world.id, chunk());
     await world.chunks.drop([world.id], fence);
@@ -71,7 +71,7 @@ describe('drop', () => {
     expect(world.disks.map(({ fences }) => fences)).toEqual(Array.from({ length: 4 }, () => [fence]));
   });
 
-  test('leaves what is out of reach to the sweep, and says so', async () => {
+  test('leaves unreachable disks to the sweep, and logs it', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     await world.chunks.put(world.id, chunk());
     const [dead] = world.owners;
@@ -103,21 +103,21 @@ describe('drop', () => {
     expect(hung.stored.size).toBe(0);
   });
 
-  test('of an epoch that is over is refused, also when only one disk knows', async () => {
+  test('with an old epoch is refused, also when only one disk knows the newer one', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [, knowing] = world.disks;
     if (knowing !== undefined) knowing.drop = () => Promise.reject(new OldFence());
     await expect(world.chunks.drop([world.id], fence)).rejects.toBeInstanceOf(OldFence);
   });
 
-  test('that nobody hears has not happened', async () => {
+  test('that reaches no disk fails', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.disks) disk.mood = 'dead';
     await expect(world.chunks.drop([world.id], fence)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   });
 });
 
-describe('what all disks say', () => {
+describe('answers combined from all disks', () => {
   test('pages are merged in the order of ids, each chunk once, as old as its youngest copy', () => {
     const at = (number: number, receivedAtMs: number) => ({
       id: chunkId(number),
@@ -134,7 +134,7 @@ describe('what all disks say', () => {
     expect(mergeChunkPages([[]], 2)).toEqual([]);
   });
 
-  test('a list is given while each chunk has a copy on a disk that answers', async () => {
+  test('a list is returned while each chunk has a copy on a disk that answers', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [first, second] = world.disks;
     if (first !== undefined) first.mood = 'dead';
@@ -156,7 +156,7 @@ describe('what all disks say', () => {
     expect(await listed(clearPrevious(absent))).toEqual([]);
   });
 
-  test('usage is the sum of those that answer', async () => {
+  test('usage is the sum over the disks that answer', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     await world.chunks.put(world.id, chunk());
     expect(await world.chunks.usage()).toMatchObject({
@@ -167,7 +167,7 @@ describe('what all disks say', () => {
     const [other] = world.others;
     if (other !== undefined) other.mood = 'dead';
     expect(await world.chunks.usage()).toMatchObject({ chunkCount: 3, diskTotalBytes: 300 });
-    // One that hangs is waited for a while only.
+    // A disk that hangs is waited for, for a bounded time.
     if (other !== undefined) other.mood = 'silent';
     const usage = watch(world.chunks.usage());
     await world.stateAfter(LIMITS.usageAnswerMaxMs);
@@ -184,7 +184,7 @@ describe('what all disks say', () => {
     await expect(world.chunks.recount()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   });
 
-  test('what one has is had; what none has is unknown while one is silent', async () => {
+  test('a chunk is present if one disk has it, and unknown if none has it while one is silent', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     await world.chunks.put(world.id, chunk());
     const [other] = world.others;
@@ -198,7 +198,7 @@ describe('what all disks say', () => {
   });
 });
 
-test('before the first map nothing is acknowledged, and nothing is missing', async () => {
+test('before the first map nothing is acknowledged, and nothing is reported missing', async () => {
   const world = openReplicatedWorld({ disks: fourZones, map: NO_PLACEMENT });
   const { chunks, id } = world;
   for (const attempt of [
@@ -216,7 +216,7 @@ test('before the first map nothing is acknowledged, and nothing is missing', asy
   expect(await chunks.get(id)).toMatchObject({ kind: 'found' });
 });
 
-test('two puts of one chunk at once are one, if they are the same', async () => {
+test('two equal puts of one chunk at the same time become one', async () => {
   const world = openReplicatedWorld({ disks: fourZones });
   const [first, other] = [world.chunks.put(world.id, chunk()), world.chunks.put(world.id, chunk())];
   await expect(world.chunks.put(world.id, new Uint8Array(1000))).rejects.toThrow('other bytes');
@@ -224,7 +224,7 @@ test('two puts of one chunk at once are one, if they are the same', async () => 
   expect(world.owners.map(({ asked }) => asked)).toEqual([['put'], ['put'], ['put']]);
 });
 
-test('whether a disk takes chunks is known from writes, as long as they were lately', async () => {
+test('whether a disk takes chunks is known from recent writes', async () => {
   const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
   const [disk] = world.placement.current().disks;
   if (disk === undefined) throw new Error('there are disks');

@@ -1,5 +1,5 @@
-// Chunks over the disks of a cluster, as one chunk port (R34, R35, R37 in their simple form): each chunk is on its owners,
-// or near enough; whoever wants it asks until it is found. Debts, repair and misplaced copies are not its business.
+// Chunks over the disks of a cluster, as one chunk port (R34, R35, R37 in their simple form): each chunk is on its owners
+// or on stand-ins, and a reader asks until it is found. Repair entries, repair and misplaced copies are not handled here.
 import { crc32 } from 'node:zlib';
 import { within } from '../../base/async/within.ts';
 import type { ChunkHolders, ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
@@ -11,7 +11,7 @@ import { OldFence, OtherBytes, StaleMap } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName } from '../../types/names.ts';
-import { mergeChunkPages, sumRecounts, sumUsages } from '../placement/merge-disks.ts';
+import { mergeChunkPages, sumRecounts, sumUsages } from '../placement/merge-answers.ts';
 import { expectedDisks, ownersOf } from '../placement/placement.ts';
 import type { Whereabouts } from './candidates.ts';
 import { createDiskHealth } from './disk-health.ts';
@@ -27,18 +27,18 @@ export interface ReplicatedChunksDeps {
   log: Logger;
   /** Where this process is. */
   near?: Whereabouts;
-  /** Takes back the memory of a chunk that is written, when no request uses it any more. */
+  /** Takes back the memory of a written chunk when no request uses it any more. */
   onReleased?: (buffer: ArrayBuffer) => void;
 }
 
 export interface ReplicatedChunks extends ChunkPort {
-  /** Whether writes find that it takes chunks; undefined: none has told of late. */
+  /** Whether recent writes show that it takes chunks; undefined: there were none. */
   takesWrites(disk: PlacedDisk): boolean | undefined;
-  /** Gives up copies that are still being written behind answered puts. */
+  /** Gives up copies that are still being written after their put was answered. */
   close(): Promise<void>;
 }
 
-/** A map that changes faster than a chunk is written does so without end. */
+/** If the map changes more often than this during one call, the call fails. */
 const MAPS_PER_CALL_MAX = 4;
 
 export function createReplicatedChunks(deps: ReplicatedChunksDeps): ReplicatedChunks {
@@ -54,9 +54,9 @@ interface PutUnderWay {
 class ChunksOverDisks implements ReplicatedChunks {
   readonly #deps: ReplicatedChunksDeps;
   readonly #parts: WriteParts & ReadParts;
-  /** Disks that a drop has waited for in vain, and until when they are left out. */
+  /** Disks that a drop waited for in vain, with the time until which they are left out. */
   readonly #hanging = new Map<DiskId, number>();
-  /** So that two puts of one chunk at once do not race on each disk. */
+  /** Two puts of one chunk at the same time share one write. */
   readonly #puts = new Map<string, PutUnderWay>();
 
   constructor(deps: ReplicatedChunksDeps) {
@@ -102,13 +102,13 @@ class ChunksOverDisks implements ReplicatedChunks {
     }
   }
 
-  /** Not freed otherwise: what was refused early may still be on its way through a socket. */
+  /** Not reused otherwise: the bytes of a refused copy may still be on their way through a socket. */
   async #release({ buffer, byteLength }: Uint8Array, writes: readonly CopyWrite[]): Promise<void> {
     await Promise.all(writes.map((write) => write.ended()));
     if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) this.#deps.onReleased?.(buffer);
   }
 
-  /** Again with a newer map when a node has one (R34). */
+  /** Tries again with a newer map when a node has one (R34). */
   async #withNewestMap<Result>(act: (map: PlacementMap) => Promise<Result>): Promise<Result> {
     const { placement } = this.#deps;
     let map = placement.current();
@@ -117,7 +117,7 @@ class ChunksOverDisks implements ReplicatedChunks {
         return await act(map);
       } catch (error) {
         if (!(error instanceof StaleMap) || count === MAPS_PER_CALL_MAX) throw error;
-        placement.hear(error.version);
+        placement.noteVersion(error.version);
         map = await this.#mapOf(error.version);
       }
     }
@@ -139,8 +139,8 @@ class ChunksOverDisks implements ReplicatedChunks {
     const { placement } = this.#deps;
     return this.#withNewestMap(async (map) => {
       const read = await readCopies(this.#parts, { id, isProven, map });
-      // A newer map may have disks that have not been asked.
-      const newest = placement.heardVersion();
+      // A newer map may have disks that were not asked.
+      const newest = placement.announcedVersion();
       if (read.kind !== 'found' && newest > map.version) throw new StaleMap(newest);
       return read;
     });
@@ -155,8 +155,8 @@ class ChunksOverDisks implements ReplicatedChunks {
   }
 
   /**
-   * To every disk that is there, for any may have stood in. What was out of reach is found by the sweep (R31, R32): one that
-   * hangs is not waited for each time, or nothing would be freed on the others.
+   * Orders the drop on every disk, because any may have been a stand-in. The sweep finds what was unreachable (R31, R32). A
+   * disk that hangs is not waited for each time, or nothing would be freed on the others.
    */
   async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
     const disks = this.#disks;
@@ -178,20 +178,20 @@ class ChunksOverDisks implements ReplicatedChunks {
     const { clock } = this.#deps;
     const beganMs = clock.monotonicMs();
     const rest = () => void this.#hanging.set(disk, clock.monotonicMs() + LIMITS.dropSuspectMs);
-    // One that has rested is tried by this order alone.
+    // After its rest only this order tries the disk.
     if (this.#hanging.has(disk)) rest();
     try {
       await drop();
       this.#hanging.delete(disk);
     } catch (error) {
-      // What fails at once holds up nobody.
+      // A disk that fails at once delays nobody.
       if (clock.monotonicMs() - beganMs < LIMITS.dropSlowMs) this.#hanging.delete(disk);
       else rest();
       throw error;
     }
   }
 
-  /** Rejects when so many disks are silent that a chunk may be on none of the others. */
+  /** Rejects when so many disks are silent that they may have all copies of a chunk. */
   async list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
     const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.list(options));
     const { copies } = this.#deps.placement.current();
@@ -200,7 +200,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     return mergeChunkPages(answers, options.limit);
   }
 
-  /** Of the disks that answer soon; each copy counts. */
+  /** The sum over disks that answer soon; each copy counts. */
   async usage(): ReturnType<ChunkPort['usage']> {
     const { clock } = this.#deps;
     const { answers, failures } = await this.#askAll(this.#disks, async (chunks) => {
@@ -213,7 +213,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     return sumUsages(answers);
   }
 
-  /** Of the disks that answer, however long it takes. */
+  /** The sum over disks that answer, however long it takes. */
   async recount(): ReturnType<ChunkPort['recount']> {
     const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.recount());
     if (answers.length === 0) throw silence(failures);
@@ -240,15 +240,15 @@ class ChunksOverDisks implements ReplicatedChunks {
   ): Promise<{ answers: Answer[]; failures: unknown[] }> {
     const { directory } = this.#deps;
     const askOne = async (disk: PlacedDisk) => ask(directory.chunksOf(disk), disk);
-    const settled = await Promise.allSettled(disks.map(askOne));
+    const outcomes = await Promise.allSettled(disks.map(askOne));
     return {
-      answers: settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
-      failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),
+      answers: outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
+      failures: outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),
     };
   }
 }
 
-/** R36: by which map, and who has it unless they are just its owners. */
+/** R36: the map version, and the holders unless they are just the owners. */
 function holdersBeside(map: PlacementMap, id: ChunkId, synced: ReadonlySet<DiskId>): ChunkHolders {
   const owners = ownersOf(map, id);
   const isWhole = synced.size === owners.length && owners.every((owner) => synced.has(owner));

@@ -20,14 +20,14 @@ const chunk = () => new Uint8Array(1000).fill(7);
 const holders = ({ disks }: ReplicatedWorld) => disks.filter(({ stored }) => stored.size > 0);
 
 describe('copies', () => {
-  test('go to the owners at once, and to nobody else', async () => {
+  test('go to the owners at once, and to no other disk', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     await world.chunks.put(world.id, chunk());
     expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
     expect(world.others.flatMap(({ asked }) => asked)).toEqual([]);
   });
 
-  test('two are enough after a little patience for the third, which comes later', async () => {
+  test('two are enough after a short wait for the third, which follows later', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [slow] = world.owners;
     if (slow !== undefined) slow.mood = 'silent';
@@ -43,7 +43,7 @@ describe('copies', () => {
     expect(world.released).toHaveLength(1);
   });
 
-  test('one is not enough, also where another one takes long', async () => {
+  test('one is not enough, also when another one takes long', async () => {
     const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
     for (const disk of world.owners.slice(1)) disk.mood = 'silent';
     const put = watch(world.chunks.put(world.id, chunk()));
@@ -54,13 +54,13 @@ describe('copies', () => {
     expect(put.state).toBe('done');
   });
 
-  test('one is enough where there is but one disk', async () => {
+  test('one is enough where there is one disk', async () => {
     const world = openReplicatedWorld({ disks: placedDisks({ zones: 1 }) });
     await world.chunks.put(world.id, chunk());
     expect(holders(world)).toHaveLength(1);
   });
 
-  test('two of one zone are not enough while another zone may have one', async () => {
+  test('two in one zone are not enough while another zone may take one', async () => {
     const disks = placedDisks({ zones: 2, nodesPerZone: 2 });
     const world = openReplicatedWorld({ disks });
     const inFirst = disks.slice(0, 2).map(({ id }) => id);
@@ -72,7 +72,7 @@ describe('copies', () => {
     const put = watch(world.chunks.put(id, chunk()));
     await world.stateAfter(PATIENCE_MS * 2);
     expect(put.state).toBe('pending');
-    // The owner there is late, then so is its neighbour.
+    // The owner in that zone is late, and then its neighbour is, too.
     await world.stateAfter(LIMITS.copyLateMs);
     expect(put.state).toBe('pending');
     await world.stateAfter(LIMITS.copyLateMs);
@@ -80,7 +80,7 @@ describe('copies', () => {
     expect(put.state).toBe('done');
   });
 
-  test('two of one zone are enough when the other zones are dead', async () => {
+  test('two in one zone are enough when the other zones are dead', async () => {
     const disks = placedDisks({ zones: 2, nodesPerZone: 2 });
     const world = openReplicatedWorld({ disks });
     for (const disk of disks.slice(2)) world.fakes.of(disk).mood = 'dead';
@@ -88,7 +88,7 @@ describe('copies', () => {
     expect(holders(world)).toHaveLength(2);
   });
 
-  test('two of one node are not: they are lost together', async () => {
+  test('two on one node are not enough: they are lost together', async () => {
     const disks = placedDisks({ zones: 2, disksPerNode: 3 });
     const world = openReplicatedWorld({ disks });
     for (const disk of disks.slice(3)) world.fakes.of(disk).mood = 'dead';
@@ -96,7 +96,7 @@ describe('copies', () => {
       code: 'ServiceUnavailable',
       cause: { message: expect.stringContaining('on 1 of 2 nodes') },
     });
-    // No more of them are written there than there are to be: who tries again would fill it.
+    // No further copies are written to that node: a client that retries would fill it.
     const first = disks.slice(0, 3).map(world.fakes.of);
     expect(first.filter(({ stored }) => stored.size > 0).length).toBeLessThanOrEqual(2);
     expect(disks.slice(3).flatMap((disk) => world.fakes.of(disk).asked)).not.toEqual([]);
@@ -117,12 +117,12 @@ describe('two copies on one node are enough', () => {
   const disks = placedDisks({ zones: 2, disksPerNode: 3 });
   const others = new Set(disks.slice(3).map(({ id }) => id));
 
-  test('where there is but one', async () => {
+  test('where there is one node', async () => {
     const own = disks.slice(0, 3);
     expect(await put(makePlacement({ disks: own, copies: 3 }), own)).toBe(3);
   });
 
-  test('where the others are drained', async () => {
+  test('where the other nodes are drained', async () => {
     const map = makePlacement({ disks, copies: 3 });
     const drained = changePlacement(map, { disks: withLeave(disks, others, 'draining') });
     expect(await put(drained, disks)).toBe(3);
@@ -139,13 +139,13 @@ describe('two copies on one node are enough', () => {
   );
 });
 
-test('one copy is enough where a single disk is left, and all others are drained', async () => {
+test('one copy is enough where all disks but one are drained', async () => {
   const disks = placedDisks({ zones: 2 });
   const [, gone] = disks;
   const map = makePlacement({ disks, copies: 3 });
   const leaving = withLeave(disks, new Set([must(gone, 'a disk').id]), 'draining');
   const world = openReplicatedWorld({ disks, map: changePlacement(map, { disks: leaving }) });
-  // As long as it is there it has a copy, too.
+  // While the draining disk is there it gets a copy, too.
   await world.chunks.put(chunkId(1), chunk());
   expect(holders(world)).toHaveLength(2);
   for (const disk of disks.slice(1)) world.fakes.of(disk).mood = 'dead';
@@ -172,7 +172,7 @@ describe('while the only disk of another zone, or node, leaves', () => {
     expect(world.others.flatMap(({ asked }) => asked)).toEqual([]);
   });
 
-  test('full disks are told beside ones that were given up', async () => {
+  test('full disks are reported beside disks that were given up', async () => {
     const disks = placedDisks({ zones: 5 });
     const [first, second, ...others] = disks;
     const gone = new Set([first?.id ?? '', second?.id ?? '']);
@@ -182,7 +182,7 @@ describe('while the only disk of another zone, or node, leaves', () => {
     const world = openReplicatedWorld({ disks, map });
     for (const disk of disks) world.fakes.of(disk).mood = others.includes(disk) ? 'full' : 'dead';
     await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'InsufficientStorage' });
-    // A given-up one that is full, too, says nothing of those that do not answer.
+    // A disk that was given up and is full says nothing about those that do not answer.
     for (const disk of disks)
       world.fakes.of(disk).mood = disk === first || disk === others[0] ? 'full' : 'dead';
     await expect(world.chunks.put(chunkId(2), chunk())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
@@ -190,7 +190,7 @@ describe('while the only disk of another zone, or node, leaves', () => {
 });
 
 describe('a stand-in', () => {
-  test('takes the copy of a dead owner, in a zone that has none', async () => {
+  test('takes the copy of a dead owner, in a zone without a copy', async () => {
     const disks = placedDisks({ zones: 4, nodesPerZone: 2 });
     const world = openReplicatedWorld({ disks });
     const [dead] = world.owners;
@@ -200,7 +200,7 @@ describe('a stand-in', () => {
     expect(new Set(zones).size).toBe(3);
   });
 
-  test('takes the copy of a late owner, when two are not there without it', async () => {
+  test('takes the copy of a late owner, when two copies are not there without it', async () => {
     const world = openReplicatedWorld({ disks: placedDisks({ zones: 5 }) });
     const [, second, third] = world.owners;
     for (const disk of [second, third]) if (disk !== undefined) disk.mood = 'silent';
@@ -213,7 +213,7 @@ describe('a stand-in', () => {
     expect(world.others.map(({ stored }) => stored.size)).toEqual([1, 1]);
   });
 
-  test('spares a disk that has failed until it has rested, and then one request tries it', async () => {
+  test('is not a failed disk until it has rested, and then one request tries it', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [dead] = world.owners;
     if (dead === undefined) throw new Error('there are owners');
@@ -234,7 +234,7 @@ describe('a stand-in', () => {
     expect(dead.asked).toEqual(['put', 'put', 'put']);
   });
 
-  test('that is not well is better than too few copies', async () => {
+  test('may be unhealthy where there would be too few copies otherwise', async () => {
     const world = openReplicatedWorld({ disks: placedDisks({ zones: 2 }) });
     const [first] = world.owners;
     if (first !== undefined) first.mood = 'dead';
@@ -246,7 +246,7 @@ describe('a stand-in', () => {
 });
 
 describe('a write fails', () => {
-  test('for want of room only when no two disks have it', async () => {
+  test('for want of room only when no two disks have room', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.owners.slice(0, 2)) disk.mood = 'full';
     await world.chunks.put(world.id, chunk());
@@ -257,7 +257,7 @@ describe('a write fails', () => {
     });
   });
 
-  test('at no full disk twice: it is spared for a while, and read as ever', async () => {
+  test('at a full disk once: it then gets no writes for a while, and reads as before', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [full] = world.owners;
     if (full === undefined) throw new Error('there are owners');
@@ -272,7 +272,7 @@ describe('a write fails', () => {
     expect(full.asked.filter((what) => what === 'put')).toHaveLength(2);
   });
 
-  test('as unavailable when two that have room are dead', async () => {
+  test('with ServiceUnavailable when two disks with room are dead', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [first, second, third, fourth] = world.disks;
     for (const disk of [first, second]) if (disk !== undefined) disk.mood = 'full';
@@ -280,7 +280,7 @@ describe('a write fails', () => {
     await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   });
 
-  test('as SlowDown when those that are well have too much to do', async () => {
+  test('with SlowDown when the healthy disks are too busy', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.disks) disk.mood = 'busy';
     await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'SlowDown' });
@@ -289,13 +289,13 @@ describe('a write fails', () => {
     expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
   });
 
-  test('when nobody has answered for long, and lets go of everything when it must', async () => {
+  test('when no disk has answered for long, and frees its memory when it must', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.disks) disk.mood = 'silent';
     const put = watch(world.chunks.put(world.id, chunk()));
     await world.stateAfter(LIMITS.copySilentMaxMs + LIMITS.copyLateMs);
     expect(put).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });
-    // What goes on shows who is well again.
+    // Copies that continue show which disks recover.
     expect(world.released).toHaveLength(0);
     await world.chunks.close();
     await world.stateAfter(0);
@@ -303,7 +303,7 @@ describe('a write fails', () => {
     expect(world.released).toHaveLength(1);
   });
 
-  test('at once when other bytes are there under its id (R24)', async () => {
+  test('at once when the id already has other bytes (R24)', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [owner] = world.owners;
     if (owner !== undefined) owner.put = () => Promise.reject(new OtherBytes('x'));
@@ -312,13 +312,13 @@ describe('a write fails', () => {
 });
 
 describe('a newer map', () => {
-  test('that a node has heard of is waited for, and what is synced by then counts (R34)', async () => {
+  test('that a node announces is waited for, and copies that are synced by then count (R34)', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [first, ...rest] = world.owners;
     for (const disk of rest) disk.mood = { staleBefore: 2 };
     const put = watch(world.chunks.put(world.id, chunk()));
     await world.stateAfter(0);
-    expect([put.state, world.placement.heardVersion()]).toEqual(['pending', 2]);
+    expect([put.state, world.placement.announcedVersion()]).toEqual(['pending', 2]);
     const before = world.placement.current();
     const disks = [...fourZones, ...placedDisks({ zones: 5 }).slice(4)];
     const after = changePlacement(before, { disks });
@@ -329,7 +329,7 @@ describe('a newer map', () => {
     for (const id of ownersOf(after, world.id)) expect(world.fakes.of({ id }).stored.size).toBe(1);
   });
 
-  test('that does not come is ServiceUnavailable', async () => {
+  test('that does not arrive is ServiceUnavailable', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.disks) disk.mood = { staleBefore: 9 };
     const put = watch(world.chunks.put(world.id, chunk()));
@@ -357,7 +357,7 @@ describe('late copies', () => {
     expect(slow.abortedCount).toBe(keptCount + 1);
   });
 
-  test('that are given up one after the other have their disk spared, and another takes the copy', async () => {
+  test('make their disk unhealthy when several are given up in a row, and another disk takes the copy', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const map = world.placement.current();
     const [slow] = world.owners;

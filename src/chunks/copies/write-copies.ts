@@ -1,7 +1,8 @@
-// Writes the copies of one chunk (R35): to its owners at once; who is not well, fails or is late has a stand-in. Enough is
-// two synced on two nodes, in two zones as long as two are up; the rest has a little patience, and then goes on behind the
-// answer (late-copies.ts). Who hangs is waited for a bounded time, and then by nobody for a while (hanging-disks.ts): where
-// nobody else is left the write is refused. What fails leaves copies that the sweep finds (R32).
+// Writes the copies of one chunk (R35): to its owners at once; an owner that is unhealthy, fails or is late gets a
+// stand-in. Two synced copies on two nodes are enough, in two zones as long as two are up; the others have a short time,
+// and then continue after the answer (late-copies.ts). A disk that hangs is waited for once, for a bounded time
+// (hanging-disks.ts); where no other disk is left the write is refused. A failed write leaves copies that the sweep finds
+// (R32).
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -33,13 +34,13 @@ export interface ChunkToWrite {
   synced: ReadonlySet<DiskId>;
 }
 
-/** Why attempts and waits end: one for all, because an exception with its stack costs more than they do. */
-const SETTLED = new Error('the write has its outcome');
+/** The reason given to cancelled attempts. One for all: an exception with its stack costs more than a copy. */
+const FINISHED = new Error('the write has its outcome');
 const GIVEN_UP = new Error('the write was given up');
 
 const LOOKS_MAX = LIMITS.copiesAttemptMaxMs / LIMITS.copyLookMs;
 
-/** Begins at once. */
+/** One write; it begins at once. */
 export class CopyWrite {
   /**
    * Resolves when enough copies are synced. Rejects with StaleMap, OtherBytes, or AppError: InsufficientStorage when disks of
@@ -58,10 +59,10 @@ export class CopyWrite {
   readonly #full = new Set<PlacedDisk>();
   readonly #attempts: Promise<void>[] = [];
   readonly #outcome = Promise.withResolvers<void>();
-  /** Ends the attempts. */
+  /** Cancels the attempts. */
   readonly #giveUp = new AbortController();
   /** Ends the waits. */
-  readonly #settled = new AbortController();
+  readonly #finished = new AbortController();
   readonly #stopLooking: () => void;
   #lookCount = 0;
   #isPatient = false;
@@ -82,12 +83,12 @@ export class CopyWrite {
     this.#decide();
   }
 
-  /** Disks that have the chunk for certain. */
+  /** Disks that have certainly synced the chunk. */
   syncedDisks(): DiskId[] {
     return [...this.#synced].map(({ id }) => id);
   }
 
-  /** Resolves when nobody uses the bytes any more. */
+  /** Resolves when nothing uses the bytes any more. */
   async ended(): Promise<void> {
     await this.done.catch(() => {});
     await Promise.all(this.#attempts);
@@ -119,15 +120,15 @@ export class CopyWrite {
   }
 
   /**
-   * False when there is none. Disks that are not well stand in only where too few would be written otherwise, and not those
-   * that hang.
+   * Sends a copy to a stand-in; false if there is none. Unhealthy disks are used only where there would be too few copies
+   * otherwise, hanging disks never.
    */
   #sendStandIn(): boolean {
     const beside = [...this.#synced, ...this.#pending.keys()];
     const hopeful = [...this.#pending].flatMap(([disk, attempt]) => (isLate(attempt) ? [] : [disk]));
     const expected = [...this.#synced, ...hopeful];
     const isNeeded = !this.#areEnough(expected);
-    // Where only another node is lacking one more copy on those that have some brings nothing nearer.
+    // Where only a second node is missing, one more copy on the same node does not help.
     const isOfUse = ({ nodeId }: PlacedDisk) =>
       !isNeeded ||
       expected.length < this.#needed.copies ||
@@ -159,9 +160,9 @@ export class CopyWrite {
       return;
     }
     this.#noteFailure(attempt, error);
-    if (this.#settled.signal.aborted) return;
+    if (this.#finished.signal.aborted) return;
     if (error instanceof StaleMap || error instanceof OtherBytes) {
-      // Nobody is to have it by this write any more.
+      // This write will not use that disk any more.
       this.#giveUp.abort(GIVEN_UP);
       this.#reject(error);
       return;
@@ -182,7 +183,7 @@ export class CopyWrite {
       health.isFull(id);
       hanging.ended(attempt, 'answered');
     } else if (isCode(error, 'SlowDown')) {
-      // One that was not even sent, because too many wait here, is no answer.
+      // A request that was not sent, because too many wait here, is no answer.
       hanging.ended(attempt, error instanceof DiskBusy ? 'busy' : 'dropped');
     } else {
       health.failed(id);
@@ -190,11 +191,11 @@ export class CopyWrite {
     }
   }
 
-  /** What has happened may be enough, or the end; or it takes one more. */
+  /** After each event: there are enough copies, or no more can come, or one more is needed. */
   #decide(): void {
-    if (this.#settled.signal.aborted) return;
+    if (this.#finished.signal.aborted) return;
     if (this.#isEnough()) {
-      // Nobody waits for disks that are late already.
+      // Disks that are already late are not waited for.
       if ([...this.#pending.values()].every(isLate)) this.#resolve();
       else void this.#wait();
       return;
@@ -205,13 +206,13 @@ export class CopyWrite {
     if ([...this.#pending.values()].every(({ isHung }) => isHung)) this.#end();
   }
 
-  /** Nothing more will come: then two copies in one zone are better than none. */
+  /** No more copies will come: two copies in one zone are better than none. */
   #end(): void {
     if (this.#areEnough([...this.#synced])) this.#resolve();
     else this.#reject(this.#failure());
   }
 
-  /** In two zones, as long as a disk that is up could make it two. */
+  /** In two zones, as long as a second zone can still take a copy. */
   #isEnough(): boolean {
     return this.#areEnough([...this.#synced]) && (this.#needed.copies < 2 || !this.#canSpread());
   }
@@ -220,7 +221,7 @@ export class CopyWrite {
     return areEnough(disks, this.#needed);
   }
 
-  /** Whether all copies so far are of one zone, while a disk of another may still take one. */
+  /** Whether all copies so far are in one zone while a disk of another may still take one. */
   #canSpread(): boolean {
     const zones = new Set([...this.#synced].map(({ zone }) => zone));
     if (zones.size > 1) return false;
@@ -230,7 +231,7 @@ export class CopyWrite {
   #mayStillTake(disk: PlacedDisk): boolean {
     const pending = this.#pending.get(disk);
     if (pending !== undefined) return !isLate(pending);
-    // What is put on a disk that leaves has to leave it again: it spreads nothing.
+    // A copy on a leaving disk will move again, and improves nothing.
     return disk.leave === undefined && this.#untried.has(disk) && this.#isWell(disk);
   }
 
@@ -241,11 +242,11 @@ export class CopyWrite {
     return ![...this.#synced].some((other) => other[key] === disk[key]);
   }
 
-  /** R35: a little patience for the last copy. */
+  /** R35: a short wait for the last copy. */
   async #wait(): Promise<void> {
     if (this.#isPatient) return;
     this.#isPatient = true;
-    await this.#parts.clock.sleep(LIMITS.lastCopyPatienceMs, this.#settled.signal);
+    await this.#parts.clock.sleep(LIMITS.lastCopyPatienceMs, this.#finished.signal);
     this.#resolve();
   }
 
@@ -271,7 +272,7 @@ export class CopyWrite {
       this.#failures,
       `${this.#synced.size} of ${this.#needed.copies} copies, on ${nodeCount} of ${this.#needed.nodes} nodes; ${hungCount} disks hang`,
     );
-    // Those that were given up are not what it waits for.
+    // Disks that were given up are not waited for.
     const present = this.#disks.filter(({ leave }) => leave !== 'absent');
     const mayHaveRoom = present.filter((disk) => !this.#full.has(disk));
     if (this.#full.size > 0 && !this.#areEnough(mayHaveRoom))
@@ -281,17 +282,17 @@ export class CopyWrite {
   }
 
   #resolve(): void {
-    if (this.#settle()) this.#outcome.resolve();
+    if (this.#finish()) this.#outcome.resolve();
   }
 
   #reject(error: unknown): void {
-    if (this.#settle()) this.#outcome.reject(error);
+    if (this.#finish()) this.#outcome.reject(error);
   }
 
-  /** What is under way goes on, also of a write that is refused: by its answer a disk that hangs is known to be well. */
-  #settle(): boolean {
-    if (this.#settled.signal.aborted) return false;
-    this.#settled.abort(SETTLED);
+  /** Attempts continue even after a refused write: the answer shows that a hanging disk has recovered. */
+  #finish(): boolean {
+    if (this.#finished.signal.aborted) return false;
+    this.#finished.abort(FINISHED);
     this.#stopLooking();
     if (this.#pending.size > 0 && !this.#giveUp.signal.aborted) {
       this.#parts.late.add({
@@ -303,7 +304,9 @@ export class CopyWrite {
     return true;
   }
 
-  /** Where much is written a disk that hangs is outrun like this before any request to it fails: it must be spared all the same. */
+  /**
+   * Under many writes a hanging disk loses every race before a request to it fails; it must become unhealthy all the same.
+   */
   #giveUpLate(): void {
     for (const { id } of this.#pending.keys()) this.#parts.health.wasSlow(id, 'write');
     this.#giveUp.abort(GIVEN_UP);

@@ -19,7 +19,7 @@ test.each([
   expect(neededCopies(placed, copies)).toEqual(needed);
 });
 
-test('enough are as many disks, of as many nodes', () => {
+test('enough copies means enough disks on enough nodes', () => {
   const needed = { copies: 2, nodes: 2 };
   expect(['a', 'aa', 'ab', 'aab'].map((nodes) => areEnough(disks(nodes), needed))).toEqual([
     ...[false, false],

@@ -1,11 +1,11 @@
-// What a chunk store refuses, in the words of its port.
+// Errors with which a chunk store refuses, as the port defines them.
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import { ChunkUnread, OtherBytes } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 import { chunkName } from '../../types/names.ts';
 
-/** Of a chunk's sealed bytes. */
+/** Size and checksum of the sealed bytes of a chunk. */
 export interface Checksum {
   sizeBytes: number;
   crc32: number;
@@ -16,12 +16,12 @@ export function refuseDropped({ isDropped }: { isDropped: boolean }): void {
   if (isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
 }
 
-/** What cannot be said of one chunk's bytes holds up none of the others. */
+/** A read failure of one chunk must not fail the whole batch. */
 export function passUnread(error: unknown): undefined {
   if (!(error instanceof ChunkUnread)) throw error;
 }
 
-/** Any failure of the disk as ServiceUnavailable; refusals stay what they are. */
+/** Turns any failure of the disk into ServiceUnavailable; refusals stay as they are. */
 export function unavailable(error: unknown): Error {
   return error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
 }

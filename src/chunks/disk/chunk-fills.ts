@@ -1,4 +1,4 @@
-// Chunks that a disk fetches from others (R39): each once at a time, into room that it has, and not beside a drop.
+// Fetches of chunks from other disks (R39): one at a time for each chunk, only into free room, and never beside a drop.
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { InspectedChunk } from '../../ports/disk-orders.ts';
@@ -12,7 +12,7 @@ export interface ChunkFillsDeps {
   drops: PendingDrops;
   reserve: DiskReservePort;
   verify(id: ChunkId): Promise<InspectedChunk>;
-  /** `isAnew`: also where a row of it says that it is there. */
+  /** `isAnew`: fetch it even though a row says that it is stored. */
   put(id: ChunkId, bytes: Uint8Array, how: { crc32: number; isAnew: boolean }): Promise<unknown>;
 }
 
@@ -21,14 +21,14 @@ type Fetch = () => Promise<Uint8Array | undefined>;
 
 export class ChunkFills {
   readonly #deps: ChunkFillsDeps;
-  /** Under way. */
+  /** Fetches under way. */
   readonly #fills = new Map<string, Fill & { done: Promise<boolean> }>();
 
   constructor(deps: ChunkFillsDeps) {
     this.#deps = deps;
   }
 
-  /** As ChunkStore tells it. */
+  /** See `ChunkStore`. */
   async fill(id: ChunkId, expected: Checksum, fetch: Fetch): Promise<boolean> {
     const { drops } = this.#deps;
     const name = chunkName(id);
@@ -44,7 +44,7 @@ export class ChunkFills {
     return done;
   }
 
-  /** Ends the one that is under way. */
+  /** Cancels the fetch under way. */
   wasDropped(name: string): void {
     const fill = this.#fills.get(name);
     if (fill !== undefined) fill.isDropped = true;

@@ -1,4 +1,4 @@
-// A chunk as a disk has it: its row in the index and its bytes, each of which may be missing, or lost (R40).
+// The two halves of a stored chunk, its index row and its bytes. Each may be missing, or unreadable (R40).
 import { crc32 } from 'node:zlib';
 import { Corruption } from '../../base/corruption.ts';
 import type { ChunkId, StoredChunk } from '../../ports/chunks.ts';
@@ -24,9 +24,9 @@ export async function readHalves(kv: Pick<KvPort, 'getMany'>, id: ChunkId): Prom
   return { row, bytes };
 }
 
-/** `isProven`: the checksum is not looked at. */
+/** `isProven`: the checksum is not verified. */
 export function judge({ row, bytes }: ChunkHalves, { isProven }: { isProven: boolean }): Verdict {
-  // Where one half is known not to be, what is lost beside it is another chunk's.
+  // If one half is known to be absent, an unreadable neighbour belongs to another chunk.
   if (row === undefined && (bytes === undefined || bytes === 'lost')) return { kind: 'missing' };
   if (row === 'lost' && bytes === undefined) return { kind: 'missing' };
   if (row === 'lost' || bytes === 'lost') return { kind: 'damaged', why: 'the disk has lost it' };
@@ -35,12 +35,12 @@ export function judge({ row, bytes }: ChunkHalves, { isProven }: { isProven: boo
   return isRight ? { kind: 'whole', row, bytes } : { kind: 'damaged', why: 'checksum mismatch' };
 }
 
-/** As others are told of it. */
+/** The facts about a chunk that the port reports. */
 export function storedOf({ sizeBytes, crc32: checksum, receivedAtMs }: IndexRow): StoredChunk {
   return { sizeBytes, checksum, receivedAtMs };
 }
 
-/** In the order of `ids`; one that cannot be read keeps no other back. */
+/** In the order of `ids`; one that cannot be read does not fail the others. */
 export async function readRows(
   kv: Pick<KvPort, 'getMany'>,
   ids: readonly ChunkId[],
@@ -51,7 +51,7 @@ export async function readRows(
   return stored.map((row) => (row === undefined || row === 'lost' ? row : decodeIndexRow(row)));
 }
 
-/** `lost` for all of them: which of them it is must be asked one by one. */
+/** The rows, or `lost` for each of them when the disk cannot read one: the caller then asks for each alone. */
 export async function orLost(
   read: () => Promise<(Uint8Array | undefined)[]>,
   count: number,

@@ -1,7 +1,7 @@
-// Reads of the bytes of one disk's chunks that come to an end. A drive may leave one unanswered for as long as it likes: then
-// nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so it keeps
-// its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
-// them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
+// Bounded reads of chunk bytes. A drive may leave a read unanswered for any time: after the time limit the chunk's state is
+// unknown, and nobody waits any longer. Such a read still occupies a thread, and threads are shared by all disks, so it
+// keeps its place among the reads of its drive, the same chunk is not read again meanwhile, and a drive with several
+// unanswered reads gets no more of them. A drive that stays so counts as failed in the end.
 
 import { CANCELLED } from '../../base/async/cancelled.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
@@ -13,7 +13,7 @@ import { ChunkUnread } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 
-/** Only a slice in which this process ran is counted, so that one that was stopped does not blame its drive. */
+/** Counts only time in which this process ran, so that a stopped process does not blame its drive. */
 const SLICES = 4;
 const HANG_SLICES = 20;
 const LATE = Symbol('late');
@@ -21,7 +21,7 @@ const LATE = Symbol('late');
 export interface ChunkReadsDeps {
   kv: Pick<KvPort, 'getMany'>;
   clock: Pick<ClockPort, 'sleep'>;
-  /** Told once, when the drive has answered too few reads for LIMITS.chunkReadsHangMs. */
+  /** Called once, when the drive has answered too few reads for LIMITS.chunkReadsHangMs. */
   onHangs?: (error: DriveHangs) => void;
 }
 
@@ -33,7 +33,7 @@ export class ChunkReads {
   readonly #onHangs: ChunkReadsDeps['onHangs'];
   readonly #waiting: (() => void)[] = [];
   #underWay = 0;
-  /** Without a name where the chunk has been written anew. */
+  /** Reads that the drive has not answered. `name` is undefined where the chunk has been rewritten. */
   readonly #unanswered = new Set<{ name: string | undefined }>();
 
   #isWatched = false;
@@ -45,8 +45,8 @@ export class ChunkReads {
   }
 
   /**
-   * As KvPort has it, of chunks one by one. Where the bytes could not be read, and are not known to be lost, it rejects with
-   * ChunkUnread.
+   * Like KvPort.getMany, chunk by chunk. Rejects with ChunkUnread where the bytes could not be read and are not known to be
+   * lost.
    */
   async getMany(column: string, keys: readonly Uint8Array[]): Promise<Values> {
     const [key] = keys;
@@ -56,7 +56,7 @@ export class ChunkReads {
     return this.#read(name, keys);
   }
 
-  /** What is read of it from now on lies elsewhere. */
+  /** Later reads of this key read other bytes: it was rewritten. */
   wasReplaced(key: Uint8Array): void {
     const name = toHex(key);
     for (const read of this.#unanswered) if (read.name === name) read.name = undefined;
@@ -73,7 +73,7 @@ export class ChunkReads {
   async #read(name: string, keys: readonly Uint8Array[]): Promise<Values> {
     const reading = this.#kv.getMany('data', keys);
     const left = () => this.#leave();
-    // Not before it is answered, late or not: until then it has its thread.
+    // Not released before the drive answers, however late: until then the read occupies its thread.
     reading.then(left, left);
     const over = new AbortController();
     try {
@@ -89,7 +89,7 @@ export class ChunkReads {
     const ended = () => void this.#unanswered.delete(unanswered);
     reading.then(ended, ended);
     if (this.#isRefusing()) {
-      // No place comes free for them, and they are to hear so.
+      // No place will come free for the waiting reads; they are refused.
       for (const wake of this.#waiting.splice(0)) wake();
       void this.#watch();
     }
@@ -119,21 +119,21 @@ export class ChunkReads {
     return LATE;
   }
 
-  /** No more at once than there are threads for: what waits for one is not waiting for the drive. */
+  /** No more reads than threads: a read that waits for a thread is not waiting for the drive. */
   async #enter(name: string): Promise<void> {
     this.#refuse(name);
     for (let hasWaited = false; this.#underWay >= LIMITS.chunkReadsAtOnceMax; hasWaited = true) {
-      // Whose place was taken by one that came just then is the next in turn again.
+      // A read whose place was taken by a newcomer is the next in turn again.
       await new Promise<void>((resolve) =>
         hasWaited ? this.#waiting.unshift(resolve) : this.#waiting.push(resolve),
       );
-      // Found out while it waited.
+      // The drive was found to hang while the read waited.
       this.#refuseOrPass(name);
     }
     this.#underWay++;
   }
 
-  /** A turn that was not taken is the next one's. */
+  /** A turn that was not taken goes to the next read. */
   #refuseOrPass(name: string): void {
     try {
       this.#refuse(name);

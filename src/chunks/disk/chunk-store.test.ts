@@ -9,7 +9,7 @@ import type { KvPort } from '../../ports/kv.ts';
 import { AppError } from '../../types/errors.ts';
 import { makeBlobId } from '../../types/names.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
-import { asideKey, CHUNK_COLUMNS, dataKey, indexKey } from './keyspace.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey, quarantineKey } from './keyspace.ts';
 
 const fence = { shard: 1, incarnation: 1, epoch: 1 };
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -19,7 +19,7 @@ const reserve = {
 };
 
 let memory: MemoryKv;
-/** What the store is opened over: commits are refused, or reads are lost or held up, as a test has it. */
+/** The store underneath, where a test can refuse commits and lose or delay reads. */
 let kv: KvPort;
 let isFull: boolean;
 let store: ChunkStore;
@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 
 const open = () =>
-  openChunkStore({ kv, reserve, log, clock: createManualClock(1_700_000_000_000), onAside() {} });
+  openChunkStore({ kv, reserve, log, clock: createManualClock(1_700_000_000_000), onQuarantined() {} });
 
 function newId(): ChunkId {
   return { blobId: makeBlobId({ timeMs: 1000, homeShard: 1, random: randomBytes(8) }), index: 0 };
@@ -53,7 +53,7 @@ async function expectCounted(): Promise<void> {
   expect(kept).toEqual(counted);
 }
 
-test('what is being dropped is neither there nor stored again before it has gone (R38)', async () => {
+test('a chunk that is being dropped is neither found nor stored again before the drop has ended (R38)', async () => {
   const [id] = await putNew(1);
   if (id === undefined) throw new Error('one was put');
   const bytes = (await store.get(id)) as { bytes: Uint8Array };
@@ -74,7 +74,7 @@ test('what is being dropped is neither there nor stored again before it has gone
   await settleAll();
   expect(order).toEqual([]);
   memory.releaseCommits();
-  expect(await seen).toEqual([{ kind: 'missing', isAside: false }]);
+  expect(await seen).toEqual([{ kind: 'missing', isQuarantined: false }]);
   await Promise.all([dropped, put, read]);
   expect(order[0]).toBe('dropped');
   expect((await store.get(id)).kind).toBe('found');
@@ -102,7 +102,7 @@ test('what is being dropped is neither there nor stored again before it has gone
   await expectCounted();
 });
 
-test('a drop that the disk is too busy for changes no count', async () => {
+test('a drop that fails because the disk is too busy changes no count', async () => {
   const ids = await putNew(3);
   isFull = true;
   await expect(store.drop(ids, fence)).rejects.toThrow();
@@ -111,7 +111,7 @@ test('a drop that the disk is too busy for changes no count', async () => {
   await expectCounted();
 });
 
-test('what could not be set aside is counted until it is', async () => {
+test('a damaged copy that could not be quarantined stays counted until it is', async () => {
   const [id = newId()] = await putNew(2);
   await memory.commit([{ column: 'data', key: dataKey(id), value: randomBytes(100) }]);
   isFull = true;
@@ -119,23 +119,23 @@ test('what could not be set aside is counted until it is', async () => {
   isFull = false;
   expect(await store.get(id)).toEqual({ kind: 'damaged' });
   await expectCounted();
-  expect(store.asideCount).toBe(1);
+  expect(store.quarantinedCount).toBe(1);
 });
 
 test('an order that names a chunk twice counts it once', async () => {
   const [id = newId(), other = newId()] = await putNew(3);
   await memory.commit([{ column: 'data', key: dataKey(other), value: randomBytes(100) }]);
   await store.get(other);
-  await store.dropAside([other, other], { ...fence, epoch: 2 });
-  expect(store.asideCount).toBe(0);
+  await store.dropQuarantined([other, other], { ...fence, epoch: 2 });
+  expect(store.quarantinedCount).toBe(0);
   await store.drop([id, id], { ...fence, epoch: 2 });
   await expectCounted();
 });
 
-test('a copy that is put while the rest of an old one is set aside stays', async () => {
+test('a copy that is put while the remains of an old one are quarantined stays', async () => {
   const [id = newId()] = await putNew(1);
   const bytes = randomBytes(100);
-  // Its row is gone: what is left is set aside.
+  // Its row is gone, so the remains are quarantined.
   await memory.commit([{ column: 'index', key: indexKey(id), value: null }]);
   const looked = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -143,7 +143,7 @@ test('a copy that is put while the rest of an old one is set aside stays', async
   const { getMany } = memory;
   kv.getMany = async (column, keys) => {
     const found = await getMany(column, keys);
-    // By whoever has judged it already, and is about to set it aside.
+    // A caller has judged the old copy already and is about to quarantine it.
     if (column === 'data' && ++readCount === 3) {
       looked.resolve();
       await goOn.promise;
@@ -164,12 +164,12 @@ test('a copy that is put while the rest of an old one is set aside stays', async
   expect(found.kind === 'found' && Buffer.from(found.bytes)).toEqual(bytes);
 });
 
-test('where it cannot be read whether a copy is aside, it is, and others are told of all the same', async () => {
+test('a chunk whose quarantine row cannot be read counts as quarantined, and the others are still reported', async () => {
   const [bad = newId(), good = newId()] = await putNew(2);
   await memory.commit([{ column: 'data', key: dataKey(bad), value: randomBytes(100) }]);
   await store.get(bad);
   const missing = newId();
-  const lost = [asideKey(missing)].map((key) => Buffer.from(key).toString('hex'));
+  const lost = [quarantineKey(missing)].map((key) => Buffer.from(key).toString('hex'));
   const { getMany } = memory;
   kv.getMany = async (column, keys) => {
     if (column === 'index' && keys.some((key) => lost.includes(Buffer.from(key).toString('hex'))))
@@ -179,8 +179,8 @@ test('where it cannot be read whether a copy is aside, it is, and others are tol
   const kept = { kind: 'whole', sizeBytes: 100 };
   expect(await store.lookUp([good, bad, missing])).toMatchObject([
     kept,
-    { kind: 'missing', isAside: true },
-    { kind: 'missing', isAside: true },
+    { kind: 'missing', isQuarantined: true },
+    { kind: 'missing', isQuarantined: true },
   ]);
-  expect(await store.verify(missing)).toEqual({ kind: 'missing', isAside: true });
+  expect(await store.verify(missing)).toEqual({ kind: 'missing', isQuarantined: true });
 });

@@ -15,7 +15,6 @@ import { ChunkUnread } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName } from '../../types/names.ts';
-import { AsideChunks } from './aside-chunks.ts';
 import { assertSame, type Checksum, passUnread, unavailable } from './chunk-checks.ts';
 import { ChunkFills } from './chunk-fills.ts';
 import { readRows, storedOf, type Verdict } from './chunk-halves.ts';
@@ -26,6 +25,7 @@ import { dataKey, encodeIndexRow, indexKey, removalsOf } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import type { LostChunks } from './lost-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
+import { QuarantinedChunks } from './quarantined-chunks.ts';
 import { recountChunks } from './recount-chunks.ts';
 import { byName, mergeIds, UnreadChunks, type UnreadDeps } from './unread-chunks.ts';
 
@@ -36,35 +36,35 @@ export interface ChunkStoreDeps {
   clock: ClockPort;
   log: Logger;
   /**
-   * What does not verify is set aside, and this is told of it: another copy takes its place (R40). Without it there is no
-   * other, so nothing is moved.
+   * Called when a copy did not verify and was quarantined; another copy will replace it (R40). Absent: this disk has the
+   * only copy, so nothing is moved.
    */
-  onAside?: () => void;
+  onQuarantined?: () => void;
   onUnread?: NonNullable<UnreadDeps['onUnread']>;
   onHangs?: NonNullable<ChunkReadsDeps['onHangs']>;
-  /** Where there is no other copy: what is known to be lost. */
+  /** Where there is no other copy: chunks that are known to be lost. */
   lost?: LostChunks;
 }
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
-  const { onAside, kv } = deps;
+  const { onQuarantined, kv } = deps;
   const totals = await DiskTotals.open(kv);
-  // Where there is no other copy the drive is waited for.
-  const reads = onAside === undefined ? undefined : new ChunkReads(deps);
-  const onDamaged = () => onAside?.();
-  const aside = await AsideChunks.open({ ...deps, reads: reads ?? kv, totals, onDamaged });
+  // Without other copies, reads wait for the drive.
+  const reads = onQuarantined === undefined ? undefined : new ChunkReads(deps);
+  const onDamaged = () => onQuarantined?.();
+  const quarantine = await QuarantinedChunks.open({ ...deps, reads: reads ?? kv, totals, onDamaged });
   const unread = await UnreadChunks.open(deps);
-  return new ChunkStore(deps, { totals, aside, reads, unread });
+  return new ChunkStore(deps, { totals, quarantine, reads, unread });
 }
 
 interface DropHow {
-  withAside: boolean;
+  withQuarantined: boolean;
   check?: () => void;
 }
 
 interface StoreParts {
   totals: DiskTotals;
-  aside: AsideChunks;
+  quarantine: QuarantinedChunks;
   reads: ChunkReads | undefined;
   unread: UnreadChunks;
 }
@@ -75,36 +75,36 @@ export class ChunkStore implements ChunkPort {
   readonly #clock: ClockPort;
   readonly #log: Logger;
   readonly #totals: DiskTotals;
-  readonly #aside: AsideChunks;
+  readonly #quarantine: QuarantinedChunks;
   readonly #reads: ChunkReads | undefined;
   readonly #unread: UnreadChunks;
-  readonly #setsAside: boolean;
+  readonly #quarantines: boolean;
   readonly #lost: LostChunks | undefined;
-  /** Chunks wait here, rather than being refused by a store whose queue is full. */
+  /** Chunks wait here instead of being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
-  /** Chunks that are read to be verified, of all who ask. */
+  /** Chunks being read for verification, for all callers. */
   readonly #verified = createByteGate(LIMITS.chunkVerifyBytesMax);
-  /** Puts under way, so that one that is sent twice at once is still compared. */
+  /** Puts under way, so that two puts of one chunk at once are still compared. */
   readonly #puts = new Map<string, Checksum & { isAnew: boolean; done: Promise<undefined> }>();
-  /** Of each chunk that is being set aside, the last time: puts wait for it. */
+  /** For each chunk being quarantined, its last attempt: puts wait for it. */
   readonly #takes = new Map<string, Promise<unknown>>();
   readonly #drops = new PendingDrops();
   readonly #fills: ChunkFills;
-  /** Drops and what is set aside, so that a chunk is counted out once. */
+  /** Serialises drops and quarantining, so that a chunk is subtracted from the totals once. */
   readonly #inSequence = createSequence();
   readonly #fences: Fences;
 
-  constructor(deps: ChunkStoreDeps, { totals, aside, reads, unread }: StoreParts) {
+  constructor(deps: ChunkStoreDeps, { totals, quarantine, reads, unread }: StoreParts) {
     this.#kv = deps.kv;
     this.#reserve = deps.reserve;
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#fences = new Fences(deps.kv);
     this.#totals = totals;
-    this.#aside = aside;
+    this.#quarantine = quarantine;
     this.#reads = reads;
     this.#unread = unread;
-    this.#setsAside = deps.onAside !== undefined;
+    this.#quarantines = deps.onQuarantined !== undefined;
     this.#lost = deps.lost;
     this.#fills = new ChunkFills({
       ...{ drops: this.#drops, reserve: deps.reserve, verify: (id) => this.verify(id) },
@@ -119,13 +119,13 @@ export class ChunkStore implements ChunkPort {
   async #put(id: ChunkId, bytes: Uint8Array, how: { crc32: number; isAnew: boolean }): Promise<undefined> {
     const checksum = { sizeBytes: bytes.length, crc32: how.crc32 };
     const name = chunkName(id);
-    // Drops that are ordered from here on wait for this put, so only those before it are waited for.
+    // Drops ordered from here on wait for this put, so only earlier ones are waited for.
     while (this.#drops.has(id)) await this.#drops.ended([id]);
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, checksum);
       await underWay.done;
-      // That one may have found the row, and written nothing.
+      // The earlier put may have found the row and written nothing.
       return how.isAnew && !underWay.isAnew ? this.#put(id, bytes, how) : undefined;
     }
     const put = { ...checksum, isAnew: how.isAnew };
@@ -134,20 +134,20 @@ export class ChunkStore implements ChunkPort {
     return done;
   }
 
-  /** `isAnew`: over the bytes of a row that is there. */
+  /** `isAnew`: writes over the bytes of a row that exists. */
   async #store(
     id: ChunkId,
     bytes: Uint8Array,
     { isAnew, ...checksum }: Checksum & { isAnew: boolean },
   ): Promise<undefined> {
-    // Else what sets the rest of an old copy aside could take the new one with it.
+    // Otherwise quarantining the remains of an old copy could take the new one with it.
     await this.#takes.get(chunkName(id))?.catch(() => {});
     const [known] = await this.#rows([id], { isPut: true });
     if (known !== undefined) assertSame(id, known, checksum);
     if (known !== undefined && !isAnew && !this.#unread.has(id)) return;
     const { sizeBytes } = checksum;
     const addedCount = known === undefined ? 1 : 0;
-    const moved = await this.#aside.rowsToMove(id);
+    const moved = await this.#quarantine.rowsToMove(id);
     const hold = await this.#reserve.hold(sizeBytes + moved.sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
@@ -174,8 +174,8 @@ export class ChunkStore implements ChunkPort {
   }
 
   /**
-   * As `put`, of bytes that are fetched once there is room for them. False: `fetch` gave none. Rejects with AppError also
-   * when the chunk was dropped meanwhile.
+   * Like `put`, for bytes that `fetch` gets once there is room for them. False: `fetch` gave none. Rejects with AppError
+   * also when the chunk was dropped meanwhile.
    */
   fill(id: ChunkId, expected: Checksum, fetch: () => Promise<Uint8Array | undefined>): Promise<boolean> {
     return this.#fills.fill(id, expected, fetch);
@@ -191,33 +191,36 @@ export class ChunkStore implements ChunkPort {
     let verdict = await this.#read(id, isProven);
     if (verdict.kind === 'whole' && !isProven) this.#lost?.forget(id);
     if (verdict.kind !== 'damaged') return verdict;
-    if (!this.#setsAside) {
-      // A put or a drop may have come between the two halves.
+    if (!this.#quarantines) {
+      // A put or a drop may have come between the reads of the two halves.
       verdict = await this.#read(id, false);
       if (verdict.kind !== 'damaged') return verdict;
       if (this.#lost === undefined) this.#log.error({ ...id, why: verdict.why }, 'chunk-damaged');
       else this.#lost.note(id, 'damaged');
       return verdict;
     }
-    const outcome = await this.#takeAside(id);
+    const outcome = await this.#quarantineChunk(id);
     if (outcome === 'missing') return { kind: 'missing' };
-    // What the disk gives wrong one time and right the next is not to be moved, nor to be believed.
+    // A copy that reads wrong once and right the next time is neither moved nor trusted.
     return outcome === 'whole' ? this.#read(id, false) : verdict;
   }
 
   async #read(id: ChunkId, isProven: boolean): Promise<Verdict> {
     try {
-      return await this.#aside.judge(id, { isProven });
+      return await this.#quarantine.judge(id, { isProven });
     } catch (error) {
       throw this.#unreadable(id, error);
     }
   }
 
-  /** After puts that are under way, unless it is one that asks; those that come later wait. */
-  async #takeAside(id: ChunkId, { isPut } = { isPut: false }): Promise<'aside' | 'missing' | 'whole'> {
+  /** Waits for puts under way, unless a put is the caller; later puts wait for this. */
+  async #quarantineChunk(
+    id: ChunkId,
+    { isPut } = { isPut: false },
+  ): Promise<'quarantined' | 'missing' | 'whole'> {
     const name = chunkName(id);
     const earlier = isPut ? undefined : this.#puts.get(name)?.done;
-    const take = Promise.allSettled([earlier]).then(() => this.#inSequence(() => this.#aside.take(id)));
+    const take = Promise.allSettled([earlier]).then(() => this.#inSequence(() => this.#quarantine.take(id)));
     this.#takes.set(name, take);
     try {
       return await take;
@@ -233,7 +236,7 @@ export class ChunkStore implements ChunkPort {
     return unavailable(error);
   }
 
-  /** Reads the chunk and checks it; what does not verify is set aside (R40). */
+  /** Reads the chunk and checks it; quarantines a copy that does not verify (R40). */
   async verify(id: ChunkId): Promise<InspectedChunk> {
     await this.#drops.ended([id]);
     const [row] = await this.#rows([id]);
@@ -242,10 +245,10 @@ export class ChunkStore implements ChunkPort {
     try {
       const verdict = await this.#judge(id, false);
       this.#unread.forget(id);
-      if (verdict.kind === 'damaged') return { kind: 'missing', isAside: this.#setsAside };
+      if (verdict.kind === 'damaged') return { kind: 'missing', isQuarantined: this.#quarantines };
       if (verdict.kind === 'missing') {
-        const [isAside = false] = await this.#aside.has([id]);
-        return { kind: 'missing', isAside };
+        const [isQuarantined = false] = await this.#quarantine.has([id]);
+        return { kind: 'missing', isQuarantined };
       }
       freeMemory(verdict.bytes);
       return { kind: 'whole', ...storedOf(verdict.row) };
@@ -257,14 +260,14 @@ export class ChunkStore implements ChunkPort {
     }
   }
 
-  /** As `verify`, by what is known of the chunks alone. */
+  /** Like `verify`, by what the index says, without reading bytes. */
   async lookUp(ids: readonly ChunkId[]): Promise<InspectedChunk[]> {
     await this.#drops.ended(ids);
-    const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
+    const [rows, quarantined] = await Promise.all([this.#rows(ids), this.#quarantine.has(ids)]);
     return rows.map((row, at) => {
       const id = must(ids[at], 'a row for each');
       if (row === undefined ? this.#unread.isKnown(id) : this.#unread.has(id)) return { kind: 'unread' };
-      if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };
+      if (row === undefined) return { kind: 'missing', isQuarantined: quarantined[at] === true };
       return { kind: 'whole', ...storedOf(row) };
     });
   }
@@ -274,7 +277,7 @@ export class ChunkStore implements ChunkPort {
     return rows.map((row) => (row === undefined ? null : storedOf(row)));
   }
 
-  /** Where a row is lost the chunk counts as missing, and is set aside, if its bytes can be read. */
+  /** A chunk with an unreadable row counts as missing, and is quarantined if its bytes can be read. */
   async #rows(ids: readonly ChunkId[], how = { isPut: false }) {
     const rows = await readRows(this.#kv, ids).catch((error: unknown) => {
       throw unavailable(error);
@@ -282,15 +285,15 @@ export class ChunkStore implements ChunkPort {
     const found = [];
     for (const [at, id] of ids.entries()) {
       const row = rows[at];
-      if (row === 'lost' && this.#setsAside) await this.#takeAside(id, how).catch(passUnread);
+      if (row === 'lost' && this.#quarantines) await this.#quarantineChunk(id, how).catch(passUnread);
       found.push(row === 'lost' ? undefined : row);
     }
     return found;
   }
 
   /**
-   * Resolves once `fence` is kept, so that nothing older is obeyed any more. Rejects with OldFence, and with BrokenInvariant
-   * for a chunk of another home.
+   * Resolves once `fence` is durable, so that no older one is obeyed. Rejects with OldFence, and with BrokenInvariant for a
+   * chunk of another home.
    */
   async obey(fence: Fence, ids: readonly ChunkId[] = []): Promise<void> {
     assertOfHome(ids, fence);
@@ -303,13 +306,13 @@ export class ChunkStore implements ChunkPort {
   }
 
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    // The chunk goes, and with it what did not verify of it.
-    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withAside: true }));
+    // The chunk goes, and its quarantined copy with it.
+    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withQuarantined: true }));
   }
 
-  /** `check` throws when they must stay; nothing comes between it and the drop. */
+  /** `check` throws when the chunks must stay; nothing comes between the check and the drop. */
   dropIf(ids: readonly ChunkId[], fence: Fence, check: () => void): Promise<void> {
-    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withAside: false, check }));
+    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withQuarantined: false, check }));
   }
 
   async #orderDrop(ordered: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
@@ -317,7 +320,7 @@ export class ChunkStore implements ChunkPort {
     const once = byName(ordered);
     const names = [...once.keys()];
     for (const name of names) this.#fills.wasDropped(name);
-    // What was put before the order came goes with it.
+    // Puts from before the order are dropped, too.
     await Promise.allSettled(names.map((name) => this.#puts.get(name)?.done));
     await this.#inSequence(() => this.#drop([...once.values()], fence, how));
   }
@@ -325,11 +328,11 @@ export class ChunkStore implements ChunkPort {
   async #drop(ids: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
     const fenceRows = await this.#fences.rowsOf(fence);
     const rows = await readRows(this.#kv, ids);
-    // What is lost is counted out first, as well as that can be done; a drop needs no bytes.
+    // Unreadable chunks are subtracted first, as well as possible; a drop does not need their bytes.
     const unread: ChunkId[] = [];
     for (const [at, id] of ids.entries())
-      if (rows[at] === 'lost' && !(await this.#aside.take(id).catch(passUnread))) unread.push(id);
-    const aside = await this.#aside.rowsToDrop(how.withAside ? ids : []);
+      if (rows[at] === 'lost' && !(await this.#quarantine.take(id).catch(passUnread))) unread.push(id);
+    const quarantined = await this.#quarantine.rowsToDrop(how.withQuarantined ? ids : []);
     how.check?.();
     const present = ids.flatMap((id, at) => {
       const row = rows[at];
@@ -340,7 +343,7 @@ export class ChunkStore implements ChunkPort {
     try {
       await this.#kv.commit([
         ...removalsOf([...present.map(({ id }) => id), ...unread]),
-        ...aside.rows,
+        ...quarantined.rows,
         this.#totals.row(),
         ...fenceRows,
       ]);
@@ -348,7 +351,7 @@ export class ChunkStore implements ChunkPort {
       this.#totals.count(present.length, sizeBytes);
       throw error;
     }
-    aside.dropped();
+    quarantined.dropped();
     for (const id of ids) {
       this.#unread.forget(id);
       this.#lost?.forget(id);
@@ -357,31 +360,31 @@ export class ChunkStore implements ChunkPort {
     this.#fences.kept(fence);
   }
 
-  /** Of copies that were set aside. */
-  async dropAside(ordered: readonly ChunkId[], fence: Fence): Promise<void> {
+  /** Drops quarantined copies. */
+  async dropQuarantined(ordered: readonly ChunkId[], fence: Fence): Promise<void> {
     assertOfHome(ordered, fence);
     const ids = [...byName(ordered).values()];
-    // No put that moves one of them comes between, neither one that has begun nor another.
+    // No put that moves one of them comes between, neither one under way nor a new one.
     const puts = ids.map((id) => this.#puts.get(chunkName(id))?.done);
     const drop = async () => {
-      await this.#aside.drop(ids, await this.#fences.rowsOf(fence));
+      await this.#quarantine.drop(ids, await this.#fences.rowsOf(fence));
       this.#fences.kept(fence);
     };
     const dropped = Promise.allSettled(puts).then(() => this.#inSequence(drop));
     await this.#drops.track(ids, dropped);
   }
 
-  async listAside(options: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
-    const aside = await this.#aside.list(options);
-    return mergeIds(aside, this.#unread.list(options)).slice(0, options.limit);
+  async listQuarantined(options: Parameters<DiskOrders['listQuarantined']>[0]): Promise<ChunkId[]> {
+    const quarantined = await this.#quarantine.list(options);
+    return mergeIds(quarantined, this.#unread.list(options)).slice(0, options.limit);
   }
 
-  /** Those that could not be read, and are to be tried again. */
+  /** Chunks that could not be read and are to be tried again. */
   unreadToTry(): ChunkId[] {
     return this.#unread.due();
   }
 
-  /** Whether it is known to be damaged or missing, where there is no other copy. */
+  /** Whether the chunk is known to be damaged or missing, where there is no other copy. */
   isLost(id: ChunkId): boolean {
     return this.#lost?.has(id) === true;
   }
@@ -390,8 +393,8 @@ export class ChunkStore implements ChunkPort {
     return this.#unread.count;
   }
 
-  get asideCount(): number {
-    return this.#aside.count;
+  get quarantinedCount(): number {
+    return this.#quarantine.count;
   }
 
   list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
@@ -404,9 +407,9 @@ export class ChunkStore implements ChunkPort {
 
   async usage(): ReturnType<ChunkPort['usage']> {
     const space = await this.#reserve.measure();
-    const { asideCount, unreadCount } = this;
+    const { quarantinedCount, unreadCount } = this;
     const used = usageOf({ space, stored: this.#kv.usage(), totals: this.#totals.get() });
-    return { ...used, asideCount, ...(unreadCount > 0 && { unreadCount }) };
+    return { ...used, quarantinedCount, ...(unreadCount > 0 && { unreadCount }) };
   }
 
   recount(): ReturnType<ChunkPort['recount']> {

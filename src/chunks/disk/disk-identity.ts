@@ -1,5 +1,5 @@
-// Who a disk is (protocol 1.2, R40): its cluster, and an id made with its database, so that an emptied disk is a new one.
-// And the highest placement version that its node has heard of, so that it holds after a restart (R34).
+// The identity of a disk (protocol 1.2, R40): its cluster, and an id made with its database, so that an emptied disk is a
+// new one. Also the highest placement version that its node knows, so that it holds after a restart (R34).
 import { toHex } from '../../base/bytes/bytes.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -13,8 +13,8 @@ export interface DiskIdentity {
   diskId: DiskId;
   mapVersion: number;
   /**
-   * Behind which of its commits it went on when it came back last without what was acknowledged (R40): no count, which the
-   * next loss may take along, and then the same one would be told again. Absent: it never did.
+   * The commit after which it continued when it last came back without acknowledged data (R40). It is no count: the next
+   * loss may take the count along, and then the same loss would be reported again. Absent: it never lost any.
    */
   cutSeq?: number;
 }
@@ -46,14 +46,14 @@ export async function openDiskIdentity(
   return identity;
 }
 
-/** R40: what it has lost is looked for at once, by whoever hears of it. */
+/** Records the loss of acknowledged commits (R40): the home shards then search for the lost chunks at once. */
 export async function noteCut(kv: KvPort, identity: DiskIdentity, cutSeq: number): Promise<DiskIdentity> {
   const cut = { ...identity, cutSeq };
   await keepDiskIdentity(kv, cut);
   return cut;
 }
 
-/** Of the row under DISK_KEY. */
+/** The record under DISK_KEY. */
 export function decodeDiskIdentity(row: Uint8Array): DiskIdentity {
   return codec.decode(row);
 }
@@ -62,7 +62,7 @@ export function keepDiskIdentity(kv: KvPort, identity: DiskIdentity): Promise<vo
   return kv.commit([{ column: 'index', key: DISK_KEY, value: codec.encode(identity) }]);
 }
 
-/** undefined: it is of no cluster, or empty. */
+/** undefined: the disk belongs to no cluster, or is empty. */
 export async function readDiskIdentity(kv: KvPort): Promise<DiskIdentity | undefined> {
   const [row] = await kv.getMany('index', [DISK_KEY]);
   return row && decodeDiskIdentity(row);

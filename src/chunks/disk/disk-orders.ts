@@ -1,5 +1,5 @@
-// What home shards order of one disk (R38, R39). Each order is admitted first: its map and its fence are kept durably, and
-// what is older than these is refused.
+// Orders of home shards to one disk (R38, R39). The map and the fence of an order are made durable first, and older ones
+// are refused.
 import { createByteGate } from '../../base/async/byte-gate.ts';
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
@@ -27,17 +27,17 @@ export function createDiskOrders({ diskId, store, node, owners, fetch, log }: Di
   const pulls = createByteGate(LIMITS.chunkPullsMax);
 
   async function admit(ids: readonly ChunkId[], { fence, mapVersion }: Order): Promise<void> {
-    const heard = Math.max(mapVersion, owners.version());
-    if (heard > node.mapVersion()) await node.adopt(heard);
+    const announced = Math.max(mapVersion, owners.version());
+    if (announced > node.mapVersion()) await node.adopt(announced);
     if (mapVersion < node.mapVersion()) throw new StaleMap(node.mapVersion());
     await store.obey(fence, ids);
   }
 
-  /** R38 b; at the moment of the drop itself. */
+  /** R38 b, checked at the moment of the drop itself. */
   function assertMisplaced(ids: readonly ChunkId[], { mapVersion }: Order): void {
-    const heard = Math.max(node.mapVersion(), owners.version());
-    // Neither who orders may be behind, nor who obeys.
-    if (mapVersion < heard || owners.version() < heard) throw new StaleMap(heard);
+    const announced = Math.max(node.mapVersion(), owners.version());
+    // Neither the sender's map nor the disk's may be behind.
+    if (mapVersion < announced || owners.version() < announced) throw new StaleMap(announced);
     if (ids.some((id) => owners.owns(diskId, id))) throw new OwnedHere();
   }
 
@@ -48,7 +48,7 @@ export function createDiskOrders({ diskId, store, node, owners, fetch, log }: Di
   ): Promise<Uint8Array | undefined> {
     const read = await fetch(from, id, signal);
     if (read.kind !== 'found') return undefined;
-    // Its bytes are right by its own checksum, which is the chunk's or another's.
+    // The bytes match the checksum of what was sent, which may be another chunk's.
     if (read.bytes.length === sizeBytes && read.checksum === checksum) return read.bytes;
     log.error({ ...id, from: from.diskId }, 'pulled-chunk-differs');
     return undefined;
@@ -73,7 +73,7 @@ export function createDiskOrders({ diskId, store, node, owners, fetch, log }: Di
         assertWanted(signal);
         const isStored = await store.fill(id, { sizeBytes, crc32: checksum }, async () => {
           const bytes = await fetchIntact(chunk, signal);
-          // Who ordered it may be replaced by now, and the chunk condemned.
+          // The sender may have been replaced by now, and the blob deleted.
           await admit([id], order);
           return bytes;
         });
@@ -86,16 +86,16 @@ export function createDiskOrders({ diskId, store, node, owners, fetch, log }: Di
       await admit(ids, order);
       await store.dropIf(ids, order.fence, () => assertMisplaced(ids, order));
     },
-    async dropAside(ids, order) {
+    async dropQuarantined(ids, order) {
       await admit(ids, order);
-      await store.dropAside(ids, order.fence);
+      await store.dropQuarantined(ids, order.fence);
     },
-    listAside: (options) => store.listAside(options),
+    listQuarantined: (options) => store.listQuarantined(options),
     listOf: (options) => store.listOf(options),
   };
 }
 
-/** As others reach the disk. */
+/** The disk as other nodes reach it. */
 export function serveDisk(store: ChunkStore, orders: DiskOrders): ServedDisk {
   return {
     ...orders,

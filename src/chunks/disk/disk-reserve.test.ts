@@ -1,4 +1,4 @@
-// How much room is left to writers: what was measured, less the reserve, less what was let through since.
+// The room left for writers: what was measured, less the reserve, less what was admitted since.
 import { beforeEach, expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
 import { sealedBytes } from '../../base/crypto/seal.ts';
@@ -20,14 +20,14 @@ beforeEach(() => {
   Object.assign(disk, { freeBytes: 2000, totalBytes: 1e6 });
 });
 
-test('a write needs its room twice, beside the reserve', async () => {
+test('a write reserves its size twice, and leaves the reserve alone', async () => {
   const reserve = createDiskReserve({ readSpace, clock, reserveBytes: 1000 });
   expect(await reserve.hold(501)).toBeUndefined();
   expect(await reserve.hold(500)).toBeDefined();
   expect(await reserve.hold(1)).toBeUndefined();
 });
 
-test('what was let through counts until it is seen on the disk', async () => {
+test('an admitted write counts until it shows in the measured free space', async () => {
   const reserve = createDiskReserve({ readSpace, clock, reserveBytes: 1000 });
   const first = await reserve.hold(300);
   const second = await reserve.hold(200);
@@ -61,7 +61,7 @@ test.each([
   const reserve = createDiskReserve({ readSpace, clock });
   expect(await reserve.hold(51)).toBeUndefined();
   expect(await reserve.hold(50)).toBeDefined();
-  // Operators are told of the same.
+  // The same bounds are used for alarms.
   expect(roomLimitsOf({ totalBytes })).toEqual({
     fullBelowBytes: reserveBytes,
     scarceBelowBytes: 2 * reserveBytes,

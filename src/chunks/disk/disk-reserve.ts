@@ -1,5 +1,5 @@
-// Refuses what grows before a file system is full, so that deletes, retention changes and the store's own upkeep still
-// have room (R20). It measures now and then, and counts what it has let through beside that.
+// Refuses writes before a file system is full, so that deletes, retention changes and the store's own upkeep still have
+// room (R20). Free space is measured now and then; in between, admitted writes are subtracted.
 import { sealedBytes } from '../../base/crypto/seal.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskReservePort, DiskSpace } from '../../ports/disk-reserve.ts';
@@ -7,9 +7,9 @@ import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 const MEASURE_EVERY_MS = 1000;
-/** Nothing is refused by an older measure. */
+/** A write is never refused by an older measurement. */
 const REFUSE_BY_MS = 100;
-/** What is written takes its room twice for a while: in the log and in a table. */
+/** A write uses its size twice for a while: in the log and in a table. */
 const ROOM_PER_BYTE = 2;
 /** Refusals are logged together, once in this time. */
 const WARN_EVERY_MS = 60_000;
@@ -23,7 +23,7 @@ export function createDiskReserve(deps: {
   clock: ClockPort;
   /** Default: a share of the file system, within bounds (LIMITS). */
   reserveBytes?: number;
-  /** Told of refusals, at most once a minute. */
+  /** Called about refusals, at most once a minute. */
   log?: Pick<Logger, 'warn'>;
 }): DiskReservePort {
   const { readSpace, clock, log } = deps;
@@ -31,9 +31,9 @@ export function createDiskReserve(deps: {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   let known: { space: DiskSpace; atMs: number } | undefined;
   let measuring: Promise<DiskSpace> | undefined;
-  /** Of writes under way. */
+  /** Bytes of writes under way. */
   let heldBytes = 0;
-  /** Of writes that have ended since the last measure. */
+  /** Bytes of writes that have ended since the last measurement. */
   let writtenBytes = 0;
 
   function measure(): Promise<DiskSpace> {
@@ -89,9 +89,9 @@ export function createDiskReserve(deps: {
   };
 }
 
-/** Where operators are told of a file system, in bytes that it has free. */
+/** Bounds of free bytes at which operators are warned. */
 export interface RoomLimits {
-  /** It takes nothing that grows. */
+  /** The file system takes no writes that grow it. */
   fullBelowBytes: number;
   /** It will soon be full. */
   scarceBelowBytes: number;
@@ -102,19 +102,19 @@ export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
   return { fullBelowBytes, scarceBelowBytes: LIMITS.lowSpaceAlarmFactor * fullBelowBytes };
 }
 
-/** Of a disk with chunks: what fills it refuses the next one, and so comes to rest above the reserve. */
+/** For a disk with chunks: the bound is above the reserve, because a disk that refuses the next chunk stops filling there. */
 export function chunkRoomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
   const limits = roomLimitsOf(space);
   const fullBelowBytes = limits.fullBelowBytes + ROOM_PER_BYTE * LARGEST_CHUNK_BYTES;
   return { fullBelowBytes, scarceBelowBytes: Math.max(limits.scarceBelowBytes, fullBelowBytes) };
 }
 
-/** The room of a file system as operators are told of it: tables, alarms and metrics all go by this. */
+/** The room of a file system as status, alarms and metrics report it. */
 export interface Room extends DiskSpace, RoomLimits {
   state: 'ok' | 'scarce' | 'full';
 }
 
-/** `holdsChunks`: it is a disk with chunks, and not of metadata alone. */
+/** `holdsChunks`: the disk has chunks, and not metadata alone. */
 export function roomOf(space: DiskSpace, { holdsChunks }: { holdsChunks: boolean }): Room {
   const limits = holdsChunks ? chunkRoomLimitsOf(space) : roomLimitsOf(space);
   const { freeBytes, totalBytes } = space;
@@ -123,7 +123,7 @@ export function roomOf(space: DiskSpace, { holdsChunks }: { holdsChunks: boolean
   return { freeBytes, totalBytes, ...limits, state };
 }
 
-/** The room of a disk with chunks, from what it says that it holds. */
+/** The room of a disk with chunks, from its reported usage. */
 export function chunkRoomOf(usage: { diskFreeBytes: number; diskTotalBytes: number }): Room {
   const space = { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskTotalBytes };
   return roomOf(space, { holdsChunks: true });
@@ -134,7 +134,7 @@ export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number })
   return chunkRoomOf(usage).state === 'full';
 }
 
-/** What is kept free of a file system, by default. */
+/** Bytes of a file system that are kept free by default. */
 function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;
   const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);

@@ -1,4 +1,4 @@
-// How much a disk holds. Goes into every commit as an absolute row: commits apply in the order of the calls, so the last
+// Totals of a disk: chunks and bytes. Each commit carries them as an absolute row; commits apply in call order, so the last
 // one is right.
 import type { ChunkTotals } from '../../ports/chunks.ts';
 import type { DiskSpace } from '../../ports/disk-reserve.ts';
@@ -28,13 +28,13 @@ export class DiskTotals {
     this.#totals.liveBytes += bytes;
   }
 
-  /** As they are now. */
+  /** The totals now. */
   row(): KvPut {
     return { column: 'index', key: TOTALS_KEY, value: encodeTotals(this.#totals) };
   }
 }
 
-/** What a disk says of its room. */
+/** What a disk reports about its room. */
 export function usageOf(facts: {
   space: DiskSpace;
   stored: ReturnType<KvPort['usage']>;

@@ -1,5 +1,5 @@
-// The highest fence that a disk has seen of each shard (R21): who orders in the name of an older one is refused, after a
-// restart too.
+// The highest fence that a disk has seen for each shard (R21). An order with an older fence is refused, also after a
+// restart.
 import { assert } from '../../base/assert.ts';
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
@@ -9,7 +9,7 @@ import { decodeFence, encodeFence, fenceKey } from './keyspace.ts';
 
 export class Fences {
   readonly #kv: Pick<KvPort, 'getMany'>;
-  /** Of each shard the highest that is known to be durable. */
+  /** For each shard the highest fence that is known to be durable. */
   readonly #kept = new Map<number, Fence>();
 
   constructor(kv: Pick<KvPort, 'getMany'>) {
@@ -21,7 +21,10 @@ export class Fences {
     return kept !== undefined && compareFences(fence, kept) === 0;
   }
 
-  /** What keeps `fence`; nothing if it is kept already. Rejects with OldFence. One order at a time; then `kept`. */
+  /**
+   * The rows that make `fence` durable; none if it is already. Rejects with OldFence. One order at a time; the caller calls
+   * `kept` after the commit.
+   */
   async rowsOf(fence: Fence): Promise<KvPut[]> {
     const key = fenceKey(fence.shard);
     const [seen] = await this.#kv.getMany('index', [key]);
@@ -30,13 +33,13 @@ export class Fences {
     return order > 0 ? [{ column: 'index', key, value: encodeFence(fence) }] : [];
   }
 
-  /** Its rows are synced. */
+  /** The rows are synced. */
   kept(fence: Fence): void {
     this.#kept.set(fence.shard, fence);
   }
 }
 
-/** Who orders for one shard has no say over the chunks of another. */
+/** An order of one shard may not name chunks of another. */
 export function assertOfHome(ids: readonly ChunkId[], { shard }: Fence): void {
   assert(
     ids.every(({ blobId }) => homeShardOf(blobId) === shard),

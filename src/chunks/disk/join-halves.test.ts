@@ -14,7 +14,7 @@ const reserve = {
 };
 const idOf = (index: number): ChunkId => ({ blobId: '018cc251f40000022c62a0004966a408' as BlobId, index });
 
-test('a chunk without bytes goes, bytes without a row get one, and what there is is counted anew', async () => {
+test('drops chunks without bytes, restores missing rows, and counts the chunks anew', async () => {
   const kv = createMemoryKv(['data', 'index']);
   const open = () => openChunkStore({ kv, reserve, clock: systemClock, log: nothing });
   const store = await open();

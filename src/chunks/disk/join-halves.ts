@@ -1,5 +1,5 @@
-// The two halves of each chunk brought together again after tables of a disk were lost: a chunk without its bytes is no chunk,
-// bytes without their row get one. What the bytes are worth their tags say to whoever reads them.
+// Restores the match between index rows and bytes after tables of a disk were lost: a row without bytes is removed, bytes
+// without a row get one. Readers verify the bytes by their tags.
 import { crc32 } from 'node:zlib';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
@@ -20,13 +20,13 @@ import {
 const PAGE_ROWS = 500;
 
 export interface JoinedHalves {
-  /** Chunks of which the bytes are gone. */
+  /** Chunks whose bytes are gone. */
   lostCount: number;
-  /** Chunks of which the row was gone, and is there again. */
+  /** Chunks whose row was lost and has been restored. */
   regainedCount: number;
 }
 
-/** Durable when it resolves. Nobody else may write. */
+/** Durable when it resolves. Nothing else may write meanwhile. */
 export async function joinHalves(kv: KvPort, clock: ClockPort): Promise<JoinedHalves> {
   const lostCount = await dropEmptyRows(kv);
   const regainedCount = await regainRows(kv, clock);
@@ -76,7 +76,7 @@ async function recount(kv: KvPort): Promise<void> {
   await kv.commit([{ column: 'index', key: TOTALS_KEY, value: encodeTotals(totals) }]);
 }
 
-/** Keys alone, of a range from the first of `keys` to the last: values of chunks are large. */
+/** The keys alone, from the first of `keys` to the last: values of chunks are large. */
 async function presentKeys(kv: KvPort, column: string, keys: readonly Uint8Array[]): Promise<boolean[]> {
   const [first, last] = [keys[0], keys.at(-1)];
   if (first === undefined || last === undefined) return [];

@@ -1,5 +1,5 @@
-// Every key of a disk's store on one page. Columns: `data`, sealed chunks by id, which is time order, so that compaction
-// moves tables instead of rewriting them; `index`, what is known of each chunk, and the disk's own rows.
+// All keys of a disk's store. Column `data`: sealed chunks by id, in time order, so that compaction moves tables instead of
+// rewriting them. Column `index`: what is known of each chunk, and the disk's own rows.
 import { assert } from '../../base/assert.ts';
 import { asBuffer } from '../../base/bytes/bytes.ts';
 import { defineRecord } from '../../base/record-codec.ts';
@@ -7,7 +7,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../../ports/chunks.ts';
 import type { KvPut } from '../../ports/kv.ts';
 import type { BlobId } from '../../types/names.ts';
 
-/** `data` first: usage is told of the first column. */
+/** `data` first: usage is reported for the first column. */
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
@@ -16,7 +16,7 @@ const TABLE = {
   fence: 2,
   totals: 3,
   disk: 4,
-  aside: 5,
+  quarantine: 5,
   scrub: 6,
   commits: 7,
   unread: 8,
@@ -31,26 +31,26 @@ export function dataKey(id: ChunkId): Uint8Array {
   return key;
 }
 
-/** Above all ids, whose time is far below: no key begins with another one. */
-const ASIDE_DATA = 0xff;
+/** Above all ids, whose times are far below, so no key is a prefix of another. */
+const QUARANTINE_DATA = 0xff;
 
-/** Column `data`: 255 | blob id 16 | index 4: bytes that did not verify, kept aside (R40). */
-export function asideDataKey(id: ChunkId): Uint8Array {
-  return keyIn(ASIDE_DATA, id);
+/** Column `data`: 255 | blob id 16 | index 4: quarantined bytes (R40). */
+export function quarantineDataKey(id: ChunkId): Uint8Array {
+  return keyIn(QUARANTINE_DATA, id);
 }
 
-/** Of the chunks in column `data` that index keys of `gte` to `lt` would be of. */
+/** The range of column `data` that belongs to index keys from `gte` to `lt`. */
 export function dataBounds({ gte, lt }: { gte: Uint8Array; lt: Uint8Array }): {
   gte: Uint8Array;
   lt: Uint8Array;
 } {
   return {
     gte: gte.length > 1 ? gte.slice(1) : Uint8Array.of(0),
-    lt: lt[0] === TABLE.chunk ? lt.slice(1) : Uint8Array.of(ASIDE_DATA),
+    lt: lt[0] === TABLE.chunk ? lt.slice(1) : Uint8Array.of(QUARANTINE_DATA),
   };
 }
 
-/** Where the index is at a position of column `data`; no longer than a key and the one behind it, so that none grows. */
+/** The index key for a position in column `data`; never longer than a key plus one byte, so that steps do not grow it. */
 export function indexPosition(dataPosition: Uint8Array): Uint8Array {
   const key = Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition.subarray(0, CHUNK_KEY_BYTES)]);
   return dataPosition.length > CHUNK_KEY_BYTES ? keyBehind(key) : key;
@@ -73,7 +73,7 @@ export function removalsOf(ids: readonly ChunkId[]): KvPut[] {
   ]);
 }
 
-/** Of a chunk that is kept, kept aside, or could not be read. */
+/** Of a chunk that is stored, quarantined, or could not be read. */
 export function parseIndexKey(key: Uint8Array): ChunkId {
   return readChunkId(key, 1);
 }
@@ -82,18 +82,18 @@ export function isIndexKey(key: Uint8Array): boolean {
   return key[0] === TABLE.chunk;
 }
 
-/** Index rows of chunks after `after`, all of them without it. */
+/** Index rows of chunks after `after`; without it, of all chunks. */
 export function indexBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
   return boundsIn(TABLE.chunk, after);
 }
 
-/** Column `index`: table 5 | blob id 16 | index 4: what is known of a copy that is kept aside (R40). */
-export function asideKey(id: ChunkId): Uint8Array {
-  return keyIn(TABLE.aside, id);
+/** Column `index`: table 5 | blob id 16 | index 4: a quarantined copy (R40). */
+export function quarantineKey(id: ChunkId): Uint8Array {
+  return keyIn(TABLE.quarantine, id);
 }
 
-export function asideBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
-  return boundsIn(TABLE.aside, after);
+export function quarantineBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
+  return boundsIn(TABLE.quarantine, after);
 }
 
 /** Column `index`: table 8 | blob id 16 | index 4: a copy that could not be read (unread-chunks.ts). */
@@ -135,10 +135,10 @@ export const TOTALS_KEY = Uint8Array.of(TABLE.totals);
 /** Column `index`: who the disk is. */
 export const DISK_KEY = Uint8Array.of(TABLE.disk);
 
-/** Column `index`: how far the disk has been read through (scrub.ts). */
+/** Column `index`: the progress of the scrub (scrub.ts). */
 export const SCRUB_KEY = Uint8Array.of(TABLE.scrub);
 
-/** Column `index`: how many synced commits there have been (witnessed-kv.ts). */
+/** Column `index`: the number of synced commits (witnessed-kv.ts). */
 export const COMMITS_KEY = Uint8Array.of(TABLE.commits);
 
 function keyIn(table: number, id: ChunkId): Uint8Array {
@@ -186,18 +186,21 @@ export function decodeIndexRow(stored: Uint8Array): IndexRow {
   };
 }
 
-/** What is left of a copy that did not verify. Without size and checksum: its index row was lost too. */
-export interface AsideRow {
+/** A quarantined copy. Size and checksum are absent where its index row was lost, too. */
+export interface QuarantineRow {
   sizeBytes?: number;
   crc32?: number;
   asideAtMs: number;
-  /** Whether there are bytes under `asideDataKey`, or where they were. */
+  /** Whether there are bytes under `quarantineDataKey`, or where they were. */
   hasBytes: boolean;
-  /** There was no room to move them: they are under `dataKey` still, without a row of their own, until a copy is put there. */
+  /**
+   * It could not be moved for want of room: its bytes are still under `dataKey`, without an index row, until a new copy is
+   * put there.
+   */
   isInPlace?: boolean;
 }
 
-export const asideCodec = defineRecord<AsideRow>({ name: 'aside', version: 1 });
+export const quarantineCodec = defineRecord<QuarantineRow>({ name: 'quarantined', version: 1 });
 
 /** format 1 | chunks 8 | bytes 8 */
 export function encodeTotals({ chunkCount, liveBytes }: ChunkTotals): Uint8Array {

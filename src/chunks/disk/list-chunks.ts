@@ -1,5 +1,5 @@
-// The chunks of a disk by its index, in id order. Where a part of the index is lost the list goes on behind it: what it had
-// there is found by the scrub.
+// Lists the chunks of a disk by its index, in id order. It continues behind an unreadable part of the index; the scrub
+// finds the chunks in there.
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskOrders } from '../../ports/disk-orders.ts';
@@ -34,7 +34,7 @@ export async function listChunks(
   return found;
 }
 
-/** As DiskOrders tells it. */
+/** See `DiskOrders`. */
 export async function listChunksOf(
   kv: Pick<KvPort, 'range'>,
   options: Parameters<DiskOrders['listOf']>[0],

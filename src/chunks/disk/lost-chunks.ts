@@ -1,5 +1,5 @@
-// Chunks of a disk without copies elsewhere that are known to be damaged or missing though data needs them: nothing but
-// another upload brings them back, so they are counted, logged and remembered over restarts until they are whole or gone.
+// Chunks of a disk without other copies that are damaged or missing though data needs them. Only another upload brings them
+// back, so they are counted, logged and remembered over restarts until they are whole or gone.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -35,7 +35,7 @@ const METRICS = {
 
 export class LostChunks {
   readonly #deps: LostChunksDeps;
-  /** The first ones found; those beyond are counted, and found again by the next pass once these are mended. */
+  /** The first ones found; those beyond are counted, and found again by the next pass once these are repaired. */
   readonly #chunks = new Map<string, LostChunk>();
 
   private constructor(deps: LostChunksDeps) {
@@ -65,7 +65,7 @@ export class LostChunks {
     this.#keep(id, codec.encode(facts));
   }
 
-  /** It is whole, written anew or dropped. */
+  /** The chunk is whole, rewritten or dropped. */
   forget(id: ChunkId): void {
     if (this.#chunks.size > 0 && this.#chunks.delete(chunkName(id))) this.#keep(id, null);
   }
@@ -83,7 +83,7 @@ export class LostChunks {
     return [...this.#chunks.values()].sort((a, b) => compareChunkIds(a.id, b.id));
   }
 
-  /** Nobody waits for it: what is not kept is found again. A store that has failed says so itself. */
+  /** Written in the background: a chunk that is not recorded is found again. The store itself reports its failure. */
   #keep(id: ChunkId, value: Uint8Array | null): void {
     const row = { column: 'index', key: lostKey(id), value };
     this.#deps.kv.commit([row], { sync: false, isPatient: true }).catch(() => {});

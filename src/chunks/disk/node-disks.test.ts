@@ -25,7 +25,7 @@ import type { DiskToOpen } from './node-disks.ts';
 
 afterEach(closeNodes);
 
-test('a disk that comes back without what it acknowledged says so, once', async () => {
+test('a disk that comes back without acknowledged data reports it, once', async () => {
   const medium = new WitnessMedium();
   const { open, ...cellar } = folder('a');
   const disk = {
@@ -42,7 +42,7 @@ test('a disk that comes back without what it acknowledged says so, once', async 
     expect(world.events.includes('disk-cut')).toBe(start === 0);
     await world.node.stop();
   }
-  // Again, and the note of it with it: what is told is another cut.
+  // The second loss removes the record of the first, and another one is reported.
   const noted = (medium.get(0) as { seq: number }).seq;
   medium.set(0, { seq: noted + 3, epoch: 0 });
   const again = await started([disk]);
@@ -64,7 +64,7 @@ test('a disk that comes back without what it acknowledged says so, once', async 
 });
 
 describe('a disk', () => {
-  test('stays who it is, and is another once it was emptied (R40)', async () => {
+  test('keeps its identity, and gets a new one when it is emptied (R40)', async () => {
     const folders = [folder('a'), folder('b')];
     const idsOf = async () => {
       const world = await started(folders);
@@ -80,7 +80,7 @@ describe('a disk', () => {
     expect(replaced).not.toBe(first[1]);
   });
 
-  test('of another cluster is refused, and so are all others with it', async () => {
+  test('of another cluster is refused, and all other disks with it', async () => {
     const theirs = folder('theirs');
     await (await started([theirs], { clusterId: 'e'.repeat(32) })).node.stop();
     const ours = folder('ours');
@@ -105,7 +105,7 @@ describe('a disk', () => {
     await expect(nodeOver([one, other]).node.start()).rejects.toThrow('copies of one');
   });
 
-  test('that cannot be opened does not keep the others away', async () => {
+  test('that cannot be opened does not prevent the others from being served', async () => {
     const broken: DiskToOpen = { name: 'broken', open: () => Promise.reject(new Error('no such device')) };
     const world = await started([broken, folder('good')]);
     expect(world.events).toContain('disk-not-opened');
@@ -116,7 +116,7 @@ describe('a disk', () => {
     await expect(nodeOver([broken]).node.start()).rejects.toThrow('None of the disks');
   });
 
-  test('that was removed from the cluster is not served, and says so, beside others and alone', async () => {
+  test('that was removed from the cluster is not served, and this is logged', async () => {
     const [removed, good] = [folder('removed'), folder('good')];
     const before = await started([removed]);
     await before.node.stop();
@@ -136,7 +136,7 @@ describe('a disk', () => {
     await started([folder('removed')], { isRemoved });
   });
 
-  test('that hangs while it is opened is not waited for, and is served from when it has opened', async () => {
+  test('that hangs while it is opened delays nobody, and is served once it has opened', async () => {
     const hanging = folder('hanging');
     const isWell = Promise.withResolvers<void>();
     const open = () => isWell.promise.then(() => hanging.open());
@@ -159,13 +159,13 @@ describe('a disk', () => {
     expect(world.members.at(-1)).toMatchObject({ unserved: [] });
     for (const at of [0, 1]) await chunksOf(world, at, 7).put(newId(), randomBytes(10));
     expect(world.events).not.toContain('disk-not-opened');
-    // What the others have heard of it keeps, too (R34).
+    // It also stores what the others know (R34).
     await world.node.stop();
     const alone = await started([hanging]);
     await expect(chunksOf(alone, 0, 6).put(newId(), randomBytes(10))).rejects.toBeInstanceOf(StaleMap);
   });
 
-  test('that opens late and is a copy of another, or opens when the node has ended, is closed', async () => {
+  test('is closed if it opens late as the copy of another, or after the node has ended', async () => {
     const [one, other, slow] = [folder('one'), folder('other'), folder('slow')];
     await (await started([one])).node.stop();
     const [row] = await one.kv.getMany('index', [DISK_KEY]);
@@ -194,7 +194,7 @@ describe('a disk', () => {
     });
   });
 
-  test('whose drive hangs is served no more, and again when the drive answers', async () => {
+  test('whose drive hangs is not served until the drive answers', async () => {
     const [good, hanging] = [folder('good'), folder('hanging')];
     const answers = Promise.withResolvers<void>();
     const failure = Promise.withResolvers<Error>();
@@ -231,7 +231,7 @@ describe('a disk', () => {
       await expect(chunksOf(world, at, 6).put(newId(), randomBytes(10))).rejects.toBeInstanceOf(StaleMap);
   });
 
-  test('whose drive leaves several reads unanswered is served no more, and again when it answers', async () => {
+  test('whose drive leaves several reads unanswered is not served until the drive answers', async () => {
     const [good, hanging] = [folder('good'), folder('hanging')];
     const answers = Promise.withResolvers<void>();
     const open = async () => {
@@ -259,7 +259,7 @@ describe('a disk', () => {
       await settleAll();
     };
     const reads = Promise.allSettled(ids.map((id) => disk.get(id)));
-    // They have come to the drive.
+    // The reads have reached the drive.
     while (world.events.filter((event) => event === 'chunk-unread').length < 2)
       await pass(LIMITS.chunkReadMaxMs);
     await reads;
@@ -274,7 +274,7 @@ describe('a disk', () => {
     expect((await chunksOf(world, 1).get(ids[0] as ReturnType<typeof newId>)).kind).toBe('found');
   });
 
-  test('whose drive hangs does not keep its node from its end', async () => {
+  test('whose drive hangs does not prevent its node from stopping', async () => {
     const [good, hanging] = [folder('good'), folder('hanging')];
     const failure = Promise.withResolvers<Error>();
     const never = new Promise<void>(() => {});
@@ -289,7 +289,7 @@ describe('a disk', () => {
     expect(good.closedCount).toBe(1);
   });
 
-  test('that fails is served no more, and that is told; the last one ends the node', async () => {
+  test('that fails is not served any more, and this is logged; when the last one fails the node ends', async () => {
     const [one, other] = [folder('one'), folder('other')];
     const world = await started([one, other]);
     const [first, second] = [chunksOf(world, 0), chunksOf(world, 1)];
@@ -299,7 +299,7 @@ describe('a disk', () => {
     expect(world.members.at(-1)).toMatchObject({ disks: [{ capacityBytes: 2e12 }] });
     await expect(first.get(newId())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
     expect(await second.get(newId())).toEqual({ kind: 'missing' });
-    // Nor does anybody work on it.
+    // Its background work has ended, too.
     for (const name of ['reclaim-chunks', 'scrub-chunks']) {
       const worker = must(
         world.node.workers.find((some) => some.name === name),

@@ -1,5 +1,5 @@
-// The disks of one storage node: opened one by one, served as long as they work, each for itself. The placement version
-// that the node has heard of is kept on all of them.
+// The disks of one storage node. They are opened one by one, and each is served as long as it works. The newest placement
+// version that the node knows is stored on all of them.
 
 import { within } from '../../base/async/within.ts';
 import { closeUnlessItHangs, DriveHangs } from '../../base/drive-hangs.ts';
@@ -36,20 +36,20 @@ export interface DiskToOpen {
 export interface OpenedStore {
   kv: KvPort;
   reserve: DiskReservePort;
-  /** Beside it, of its own; without one the loss of its end is not noticed at once (R40). */
+  /** A file beside the disk; without it a loss of the last commits is not noticed at once (R40). */
   witness?: WitnessPort;
 }
 
 export interface OpenDisk {
   name: string;
-  /** As it was opened. */
+  /** Set once the disk is open. */
   origin: DiskToOpen;
   identity: DiskIdentity;
   kv: KvPort;
   reserve: DiskReservePort;
   chunks: ChunkStore;
   capacityBytes: number;
-  /** Resolves with the error when its drive answers no reads any more. */
+  /** Resolves with the error when the drive answers no more reads. */
   hangs: Promise<Error>;
 }
 
@@ -62,29 +62,29 @@ export interface NodeDisksDeps {
   telemetry: TelemetryPort;
   /** Which disk owns what (R38). */
   owners: KnownOwners;
-  /** Whether the operator has had it forgotten; default: nobody has been. */
+  /** Whether an operator has removed the disk; default: none has been removed. */
   isRemoved?(diskId: DiskId): boolean;
   /** How a disk gets the chunks of others (R39). */
   fetch: FetchChunk;
-  /** What is served, or why something is not, has changed. */
+  /** Called when the served disks, or the reason why one is not served, have changed. */
   onChange(): void;
-  /** A disk is served no more. Before `onChange`. */
+  /** Called when a disk is no longer served, before `onChange`. */
   onFailed(error: Error): void;
 }
 
-/** A disk that takes longer for a few bytes is not waited for. */
+/** A disk that takes longer than this for a few bytes is not waited for. */
 const KEEP_LATE_MS = 1000;
 
 const REASON_LENGTH_MAX = 300;
 
-/** Whoever takes longer to open is served from when it has. */
+/** A disk that takes longer than this to open is served once it has opened. */
 const OPEN_LATE_MS = 30_000;
 
-/** Rejects with {@link Refusal} for a disk that must not be served, and when not one can be. */
+/** Rejects with {@link Refusal} for a disk that must not be served, and when no disk can be. */
 export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   const { clock, log } = deps;
   const disks = new NodeDisks(deps);
-  /** One has opened, or none may be served. */
+  /** Resolves when one disk has opened, or none may be served. */
   const first = Promise.withResolvers<void>();
   let refusal: Refusal | undefined;
   let hasStarted = false;
@@ -95,7 +95,7 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
       first.resolve();
       if (hasStarted && isServed) log.info({ disk: disk.name }, 'disk-served-late');
     } catch (error) {
-      // One broken disk of many must not keep the others away.
+      // One broken disk of many must not prevent the others from being served.
       log.error({ disk: disk.name, err: error }, 'disk-not-opened');
       disks.note(disk.name, { reason: lineOf(error) });
       if (error instanceof Refusal) {
@@ -113,7 +113,7 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
       log.error({ disk: name, afterMs: OPEN_LATE_MS }, 'disk-opens-late');
       disks.note(name, { reason: `it has not opened in ${OPEN_LATE_MS / 1000} s` });
     }
-    // Nor does one that hangs; where not one has opened there is nobody to be kept away.
+    // Nor may one that hangs, unless no disk has opened.
     return first.promise;
   });
   await Promise.race([Promise.all(opening), late]);
@@ -137,22 +137,23 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
   try {
     const isNew = (await readDiskIdentity(kv)) === undefined;
     let identity = await openDiskIdentity(kv, { name, clusterId, random });
-    // Nobody asks it for anything, nor ever will: served, it would look as if it were of use.
+    // Nobody uses a removed disk; served, it would look useful.
     if (deps.isRemoved?.(identity.diskId))
       throw new Error(
         `it is disk ${identity.diskId}, which was removed from the cluster (\`holdfast cluster remove\`) and is not taken in again: an empty folder in its place is a new disk`,
       );
-    // An emptied one is another disk, which has lost nothing.
+    // An emptied disk is a new one, which has lost nothing.
     if (isCut && !isNew) {
       identity = await noteCut(kv, identity, lastSeq);
       log.error({ disk: name, diskId: identity.diskId, cutSeq: identity.cutSeq }, 'disk-cut');
     }
     const { totalBytes } = await reserve.measure();
-    const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
+    const onQuarantined = () =>
+      telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
     const onUnread = () => telemetry.count('holdfast_disk_unread_chunks_total', { disk: identity.diskId });
     const hangs = Promise.withResolvers<Error>();
     const onHangs = hangs.resolve;
-    const parts = { kv, reserve, clock, onAside, onUnread, onHangs, log: withDisk(log, name) };
+    const parts = { kv, reserve, clock, onQuarantined, onUnread, onHangs, log: withDisk(log, name) };
     const chunks = await openChunkStore(parts);
     const facts = { name, origin, identity, capacityBytes: totalBytes };
     return { ...facts, kv, reserve, chunks, hangs: hangs.promise };
@@ -180,7 +181,7 @@ export class NodeDisks implements ServedDisks {
   /** By name. */
   readonly #unserved = new Map<string, UnservedDisk>();
   #mapVersion = 0;
-  /** The highest that any disk was asked to keep. */
+  /** The highest version that any disk was asked to store. */
   #wantedVersion = 0;
   #adopting: Promise<void> = Promise.resolve();
   #isClosing = false;
@@ -190,8 +191,8 @@ export class NodeDisks implements ServedDisks {
   }
 
   /**
-   * Opens and serves one more disk, when its drive answers; false when all are being closed. Rejects with {@link Refusal} for
-   * one that must not be served.
+   * Opens and serves one more disk, when its drive answers; false when all are being closed. Rejects with {@link Refusal}
+   * for one that must not be served.
    */
   async open(origin: DiskToOpen): Promise<boolean> {
     while (!this.#isClosing) {
@@ -199,18 +200,18 @@ export class NodeDisks implements ServedDisks {
         return await this.#add(await openDisk(this.#deps, origin));
       } catch (error) {
         if (!(error instanceof DriveHangs)) throw error;
-        // What it had begun is done by now, or it would not be closed.
+        // Its earlier work has ended by now, or it would not be closed.
         this.#deps.log.error({ disk: origin.name, err: error }, 'disk-not-opened');
       }
     }
     return false;
   }
 
-  /** Closes it where it is not to be served: it is the copy of one that is there, or all are being closed. */
+  /** Closes a disk that must not be served: it is a copy of another one, or all are being closed. */
   async #add(disk: OpenDisk): Promise<boolean> {
     const { diskId } = disk.identity;
     try {
-      // What the others keep by now, before it is served: after a restart it may be the only one that is there (R34).
+      // It stores the newest version before it is served: after a restart it may be the only disk (R34).
       while (!this.#isClosing && disk.identity.mapVersion < this.#wantedVersion) {
         disk.identity = { ...disk.identity, mapVersion: this.#wantedVersion };
         await keepDiskIdentity(disk.kv, disk.identity);
@@ -239,7 +240,7 @@ export class NodeDisks implements ServedDisks {
     return true;
   }
 
-  /** Why it is not served. */
+  /** The reason why it is not served. */
   note(name: string, why: Omit<UnservedDisk, 'name'>): void {
     this.#unserved.set(name, { name, ...why });
     this.#deps.onChange();
@@ -271,17 +272,19 @@ export class NodeDisks implements ServedDisks {
     if (version <= this.#mapVersion) return;
     this.#wantedVersion = Math.max(this.#wantedVersion, version);
     const kept = await this.#keepOnDisks(version);
-    // A disk that has failed for good keeps no other from its work; one that only refused is asked again.
+    // A failed disk does not hold up the others; one that only refused is asked again.
     const failures = kept.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
     const decisive = failures.find((error) => error instanceof AppError || failures.length === kept.length);
     if (decisive !== undefined) throw decisive;
-    // A disk that has come meanwhile may have kept a higher one.
+    // A disk that was added meanwhile may know a higher version.
     this.#mapVersion = Math.max(this.#mapVersion, version);
-    this.#deps.owners.hear(version);
+    this.#deps.owners.noteVersion(version);
     this.#deps.log.info({ version }, 'placement-heard');
   }
 
-  /** The outcomes; of one that hangs, when another has kept it, none. After a restart the highest one counts. */
+  /**
+   * The outcomes; without those of disks that hang, once another has stored it. After a restart the highest version counts.
+   */
   async #keepOnDisks(version: number): Promise<PromiseSettledResult<void>[]> {
     const writes = this.served().map((disk) => {
       disk.identity = { ...disk.identity, mapVersion: version };
@@ -297,7 +300,7 @@ export class NodeDisks implements ServedDisks {
     return Promise.race([settled, late().catch(() => settled)]).finally(() => hasSettled.abort());
   }
 
-  /** A failed write or sync is final (R20): the disk's chunks have other copies, and this one waits for a restart. */
+  /** A failed write or sync is final (R20): the disk's chunks have other copies, and the disk waits for a restart. */
   #fail(disk: OpenDisk, error: Error): void {
     if (this.#isClosing || !this.#open.delete(disk.identity.diskId)) return;
     this.#deps.log.error({ disk: disk.name, diskId: disk.identity.diskId, err: error }, 'disk-failed');
@@ -306,12 +309,12 @@ export class NodeDisks implements ServedDisks {
     if (error instanceof DriveHangs) void this.#openAgain(disk);
   }
 
-  /** As a restart would. What its drive still does is done before it can be closed, so nothing comes behind. */
+  /** Like a restart. Work of the drive ends before it can be closed, so none of it follows later. */
   async #openAgain(disk: OpenDisk): Promise<void> {
     const { log } = this.#deps;
     try {
       await disk.kv.close().catch((error: unknown) => {
-        // It has hung once more, and is closed now.
+        // It hung once more while closing.
         if (!(error instanceof DriveHangs)) throw error;
       });
       this.#opened.delete(disk);
@@ -334,13 +337,13 @@ export class NodeDisks implements ServedDisks {
   }
 }
 
-/** For a list that is kept in etcd, and read by people. */
+/** Reason for a list in etcd that people read. */
 function lineOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.replace(/\s+/g, ' ').slice(0, REASON_LENGTH_MAX);
 }
 
-/** Events have fixed names, so whose they are is a field. */
+/** Events have fixed names, so the disk is a field. */
 export function withDisk(log: Logger, disk: string): Logger {
   return {
     debug: (fields, event) => log.debug({ disk, ...fields }, event),

@@ -8,11 +8,11 @@ const [a, b] = [
   { blobId, index: 1 },
 ];
 
-test('a drop that was ordered earlier is waited for, also when a later one of the same chunk ends first', async () => {
+test('waits for a drop that was ordered earlier, also when a later drop of the same chunk ends first', async () => {
   const drops = new PendingDrops();
   const first = Promise.withResolvers<void>();
   const tracked = drops.track([a, b], first.promise);
-  // Who ordered the later one has it when it has ended.
+  // The caller of the later drop gets its result when that one has ended.
   await drops.track([a], Promise.resolve());
   let hasEnded = false;
   const ended = drops.ended([a])?.then(() => {
@@ -25,7 +25,7 @@ test('a drop that was ordered earlier is waited for, also when a later one of th
   expect([drops.has(a), drops.has(b)]).toEqual([false, false]);
 });
 
-test('one that fails is none any more, and says so to who ordered it', async () => {
+test('a drop that fails is no longer pending, and its caller gets the error', async () => {
   const drops = new PendingDrops();
   await expect(drops.track([a], Promise.reject(new Error('no')))).rejects.toThrow('no');
   await drops.ended([a]);

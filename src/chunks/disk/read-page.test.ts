@@ -12,7 +12,7 @@ const keyOf = (at: number) => {
 };
 const everything = { column: 'rows', gte: Uint8Array.of(1), lt: Uint8Array.of(2) };
 
-/** Rows 0 to 99, of which blocks are lost: reading any row in one fails, as does what a table has beside it. */
+/** Rows 0 to 99, some blocks of which are lost: reading a row in such a block fails, and so does reading over it. */
 async function kvWithout(...lost: readonly (readonly [from: number, to: number])[]) {
   const kv = createMemoryKv(['rows']);
   await kv.commit(
@@ -45,7 +45,7 @@ async function readAll(kv: Pick<KvPort, 'range'>, limit: number) {
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describe.each([1, 7, 100, 1000])('pages of %i', (limit) => {
-  test('of what is whole have all rows', async () => {
+  test('contain all rows of an intact store', async () => {
     expect(await readAll(await kvWithout(), limit)).toEqual({ read: numbers(0, 100), gaps: [] });
   });
 
@@ -57,7 +57,7 @@ describe.each([1, 7, 100, 1000])('pages of %i', (limit) => {
     const { read, gaps } = await readAll(await kvWithout([from, to]), limit);
     expect(read).toEqual([...numbers(0, from), ...numbers(to, 100)]);
     expect(gaps).toHaveLength(1);
-    // What is lost lies between the two ends of the gap.
+    // The lost rows lie between the two ends of the gap.
     for (const at of numbers(from, to)) {
       expect(Buffer.compare(gaps[0]?.gte ?? everything.lt, keyOf(at))).toBeLessThanOrEqual(0);
       expect(Buffer.compare(gaps[0]?.lt ?? everything.gte, keyOf(at))).toBe(1);
@@ -65,14 +65,14 @@ describe.each([1, 7, 100, 1000])('pages of %i', (limit) => {
   });
 });
 
-test('all of it may be lost', async () => {
+test('are empty when all rows are lost', async () => {
   const { read, gaps } = await readAll(await kvWithout([0, 100]), 10);
   expect(read).toEqual([]);
   expect(gaps).toHaveLength(1);
   expect(Buffer.compare(gaps[0]?.lt ?? everything.gte, keyOf(99))).toBe(1);
 });
 
-test('of several lost blocks each ends, and few reads find that', async () => {
+test('skip several lost blocks one by one, with few reads', async () => {
   const kv = await kvWithout([10, 12], [50, 60]);
   const { read } = await readAll(kv, 20);
   expect(read).toEqual(expect.arrayContaining([...numbers(0, 10), ...numbers(60, 100)]));
@@ -80,7 +80,7 @@ test('of several lost blocks each ends, and few reads find that', async () => {
   expect(kv.readCount()).toBeLessThan(1000);
 });
 
-test('another error is the error of the page', async () => {
+test('fail with any other error', async () => {
   const kv = { range: () => Promise.reject(new Error('too many open files')) };
   await expect(readPage(kv, { ...everything, limit: 10 })).rejects.toThrow('too many open files');
 });

@@ -1,5 +1,5 @@
-// Reads rows where a disk may have lost some: a page ends before what cannot be read, and the next one begins behind it.
-// A block that is lost takes with it all rows that lie in it, and nobody can tell which those were.
+// Reads rows of a store that may have lost some. A page ends before an unreadable part, and the next page begins behind it.
+// A lost block takes with it all rows in it, and nothing tells which those were.
 import { must } from '../../base/assert.ts';
 import { Corruption } from '../../base/corruption.ts';
 import type { KvPort, KvRow } from '../../ports/kv.ts';
@@ -16,16 +16,16 @@ export interface PageRange {
 
 export interface ReadPage {
   rows: KvRow[];
-  /** Nothing between the two can be read; a page has either this or rows. */
+  /** Nothing between these keys can be read. A page has either a gap or rows. */
   lost?: { gte: Uint8Array; lt: Uint8Array };
   /** Where the next page begins; absent at the end. */
   next?: Uint8Array;
 }
 
-/** Longer than any key that is looked for. */
+/** Longer than any key in use. */
 const PROBE_KEY_BYTES = 24;
 
-/** One page, shorter than `limit` where rows are lost. */
+/** One page, with fewer than `limit` rows where rows are lost. */
 export async function readPage(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<ReadPage> {
   for (let limit = range.limit; limit > 0; limit = Math.floor(limit / 2)) {
     const rows = await rangeOrLost(kv, { ...range, limit });
@@ -47,8 +47,8 @@ async function rangeOrLost(kv: Pick<KvPort, 'range'>, range: PageRange): Promise
 }
 
 /**
- * The first key from which on a row can be read, while none can from `gte` on; `lt`: there is none. Found by greater and
- * greater steps, and then between the last two: what can be read between two lost blocks may be stepped over as well.
+ * The first key from which on a row can be read, where none can from `gte` on; `lt` if there is none. Found by growing
+ * steps, then by bisection: readable rows between two lost blocks may be skipped.
  */
 async function findReadable(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<Uint8Array> {
   const first = toNumber(range.gte);

@@ -1,4 +1,4 @@
-// When the reclaim worker turns a store over; that room then comes back is shown in tests/faults/reclaim.test.ts.
+// When the reclaim worker compacts a store. That the room comes back is tested in tests/faults/reclaim.test.ts.
 import { beforeEach, expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
 import type { Worker } from '../../ports/worker.ts';
@@ -38,7 +38,7 @@ beforeEach(() => {
   });
 });
 
-/** Works and waits as the runner does; the time it was told to wait. */
+/** Runs the worker as the runner does, and returns the pause that it asked for. */
 async function unit(): Promise<number> {
   const outcome = await worker.work(new AbortController().signal);
   if (outcome.state !== 'idle') throw new Error('one unit is all there is to do');
@@ -46,7 +46,7 @@ async function unit(): Promise<number> {
   return outcome.idleMs;
 }
 
-test('acts at once when enough is pending, and says so', async () => {
+test('acts at once when enough bytes are pending, and logs it', async () => {
   await unit();
   expect(turnCount).toBe(0);
   pendingBytes = 64 * MiB;
@@ -55,7 +55,7 @@ test('acts at once when enough is pending, and says so', async () => {
   expect(events).toEqual(['reclaim']);
 });
 
-test('half as much waits its time, and less for ever', async () => {
+test('waits with half as much, and ignores less', async () => {
   pendingBytes = 31 * MiB;
   for (let waitedMs = 0; waitedMs < 10 * MINUTE; waitedMs += await unit());
   expect(turnCount).toBe(0);
@@ -65,7 +65,7 @@ test('half as much waits its time, and less for ever', async () => {
   expect(turnCount).toBe(1);
 });
 
-test('what comes and goes by itself is not counted together', async () => {
+test('does not add up bytes that are freed without it', async () => {
   for (let round = 0; round < 3; round++) {
     pendingBytes = 40 * MiB;
     for (let waitedMs = 0; waitedMs < 3 * MINUTE; waitedMs += await unit());
@@ -75,7 +75,7 @@ test('what comes and goes by itself is not counted together', async () => {
   expect(turnCount).toBe(0);
 });
 
-test('the pause grows while nothing comes back, up to a bound, and shrinks again when something does', async () => {
+test('doubles its pause while nothing comes back, up to a bound, and shortens it when something does', async () => {
   pendingBytes = 100 * MiB;
   const pauses: number[] = [];
   for (let round = 0; round < 6; round++) pauses.push(await unit());
@@ -84,7 +84,7 @@ test('the pause grows while nothing comes back, up to a bound, and shrinks again
   expect(await unit()).toBe(15_000);
 });
 
-test('without room for the filler it leaves the disk alone', async () => {
+test('leaves a disk alone that has no room for the filler', async () => {
   pendingBytes = 500 * MiB;
   freeBytes = 100 * MiB;
   await unit();

@@ -1,6 +1,6 @@
-// Gives the room of deleted data back to the file system while the server runs, also when nothing more is written
-// (design "Data"): tells a store to turn over what it holds back, when enough has gathered or when it has waited long
-// enough. How a store does that is its own business; what may go at all is decided elsewhere (R31, R38).
+// Gives the room of deleted data back to the file system while the server runs, also when nothing more is written (design
+// "Data"). It makes the store rewrite what it holds back when enough has gathered, or has waited long enough. How a store
+// does that is its own business; what may be deleted is decided elsewhere (R31, R38).
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskReservePort } from '../../ports/disk-reserve.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -8,26 +8,26 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 
 const LOOK_EVERY_MS = 5000;
-/** Compaction needs time to do its part, and requests their share of the disk. Longer while nothing comes back. */
+/** Time for compaction to follow, and for requests to use the disk. Longer while nothing comes back. */
 const PAUSE_MIN_MS = 15_000;
 const PAUSE_MAX_MS = 120_000;
 /** Less than this share of `afterBytes` is not worth the writes. */
 const WORTH_SHARE = 0.5;
-/** What it writes before anything comes back: filler in the log, and tables of what that pushes out. */
+/** Bytes written before anything comes back: filler in the log, and the tables that it pushes out. */
 const ROOM_BYTES = 192 * 1024 * 1024;
 
 export interface ReclaimDeps {
   name: string;
   kv: Pick<KvPort, 'turnOver'>;
-  /** Deleted, but still on the disk. */
+  /** Bytes that are deleted and still on the disk. */
   pendingBytes(): Promise<number>;
-  /** Of the store's file system. */
+  /** Free bytes of the store's file system. */
   reserve: Pick<DiskReservePort, 'measure'>;
   clock: ClockPort;
   log: Logger;
   /** Pending bytes from which it acts at once. */
   afterBytes: number;
-  /** How long less than that, but half of it, may be pending. */
+  /** Time for which fewer bytes, but at least half of `afterBytes`, may be pending. */
   delayMs: number;
 }
 

@@ -7,15 +7,15 @@ import { decodeIndexRow, decodeTotals, indexBounds, isIndexKey, TOTALS_KEY } fro
 
 const PAGE_ROWS = 1000;
 
-/** Both at one moment. */
+/** Both are of one moment. */
 export async function recountChunks(kv: Pick<KvPort, 'cursor'>): ReturnType<ChunkPort['recount']> {
   const counted = { chunkCount: 0, liveBytes: 0 };
   const { gte } = indexBounds();
-  // The totals lie behind the chunks: one cursor sees both as they were at one moment (L3).
+  // The totals lie behind the chunks, so one cursor sees both at one moment (L3).
   const cursor = kv.cursor({ column: 'index', gte, lt: concatBytes(TOTALS_KEY, Uint8Array.of(0)) });
   try {
     for (let isInside = true; isInside; ) {
-      // As many as are read on another thread.
+      // As many rows as are read in one call of another thread.
       const rows = await cursor.next(PAGE_ROWS);
       for (const { key, value } of rows) {
         if (!isIndexKey(key)) continue;

@@ -1,4 +1,4 @@
-// What is told of disks that answer, of those that do not, and of those that are gone.
+// Metrics of disks that answer, that do not answer, and that are gone.
 import { expect, test } from 'vitest';
 import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
 import { settleAll } from '../../../tests/support/replicated-world.ts';
@@ -7,14 +7,14 @@ import type { OpenDisk } from './node-disks.ts';
 import { createDiskReport } from './report-disks.ts';
 
 const USAGE = {
-  ...{ chunkCount: 1, liveBytes: 10, pendingReclaimBytes: 0, asideCount: 0 },
+  ...{ chunkCount: 1, liveBytes: 10, pendingReclaimBytes: 0, quarantinedCount: 0 },
   ...{ diskFreeBytes: 5, diskTotalBytes: 1000 },
 };
 const diskOf = (diskId: string, usage: () => Promise<typeof USAGE>) =>
   ({
     identity: { diskId },
     capacityBytes: 1000,
-    chunks: { usage, asideCount: 0, unreadCount: 0 },
+    chunks: { usage, quarantinedCount: 0, unreadCount: 0 },
   }) as unknown as OpenDisk;
 
 function setUp(disks: OpenDisk[], unservedCount = 0) {
@@ -30,7 +30,7 @@ function setUp(disks: OpenDisk[], unservedCount = 0) {
 }
 const well = (diskId: string) => diskOf(diskId, async () => USAGE);
 
-test('a disk that is not served any more has no figures', async () => {
+test('a disk that is not served any more has no metrics', async () => {
   const disks = [well('a'), well('b')];
   const { linesOf, work } = setUp(disks, 1);
   await work();
@@ -45,7 +45,7 @@ test('a disk that is not served any more has no figures', async () => {
   ]);
 });
 
-test('one that does not answer holds up no other', async () => {
+test('a disk that does not answer holds up no other', async () => {
   const { linesOf, clock, work } = setUp([well('a'), diskOf('b', () => new Promise(() => {}))]);
   const working = work();
   await settleAll();
@@ -56,7 +56,7 @@ test('one that does not answer holds up no other', async () => {
   expect(await linesOf('holdfast_node_disks')).toContain('{state="silent"} 1');
 });
 
-test('one that fails is a failure of the work, behind the figures of the others', async () => {
+test('a disk that fails makes the worker fail after the other disks are reported', async () => {
   const failing = diskOf('b', async () => Promise.reject(new Error('no such file system')));
   const { linesOf, work } = setUp([well('a'), failing]);
   await expect(work()).rejects.toThrow('no such file system');

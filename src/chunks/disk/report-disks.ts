@@ -1,4 +1,4 @@
-// What a storage node says of its disks: metrics, and a capacity that has changed since it was announced.
+// Reports the disks of a storage node: metrics, and a capacity that has changed since it was announced.
 import { within } from '../../base/async/within.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
@@ -8,27 +8,27 @@ import type { OpenDisk } from './node-disks.ts';
 import type { ScrubProgress } from './scrub.ts';
 
 const REPORT_EVERY_MS = 10_000;
-/** A disk that takes longer to say what it holds is silent: the others are told without it. */
+/** A disk that takes longer is silent, and the others are reported without it. */
 const ANSWER_MAX_MS = 3000;
-/** Of a capacity: some file systems count what is free to all of their volumes as their own. */
+/** Least change of a capacity: some file systems count what is free to all of their volumes as their own. */
 const WORTH_TELLING_SHARE = 0.01;
 
 export interface ReportDeps {
-  /** Those that are served now. */
+  /** The disks that are served. */
   served(): readonly OpenDisk[];
-  /** How many are not, and should be. */
+  /** The number of disks that should be served and are not. */
   unservedCount(): number;
   scrubOf(disk: OpenDisk): ScrubProgress;
   telemetry: TelemetryPort;
   clock: ClockPort;
-  /** Of a disk the capacity is another than it was. */
+  /** Called when the capacity of a disk has changed. */
   onCapacity(): void;
 }
 
 /** Gauges of a disk, `holdfast_disk_` before them. */
 const FIGURES = [
   ...(['chunks', 'chunk_bytes', 'pending_reclaim_bytes', 'free_bytes', 'bytes'] as const),
-  ...(['full_below_bytes', 'scarce_below_bytes', 'aside_chunks', 'unread_chunks'] as const),
+  ...(['full_below_bytes', 'scarce_below_bytes', 'quarantined_chunks', 'unread_chunks'] as const),
   ...(['scrub_progress_ratio', 'scrub_found_chunks', 'scrub_ended_timestamp_seconds'] as const),
 ];
 type Figures = Readonly<Record<(typeof FIGURES)[number], number | undefined>>;
@@ -48,7 +48,7 @@ export function createDiskReport(deps: ReportDeps): Worker {
       bytes: room.totalBytes,
       full_below_bytes: room.fullBelowBytes,
       scarce_below_bytes: room.scarceBelowBytes,
-      aside_chunks: disk.chunks.asideCount,
+      quarantined_chunks: disk.chunks.quarantinedCount,
       unread_chunks: disk.chunks.unreadCount,
       scrub_progress_ratio: share,
       scrub_found_chunks: foundCount,
@@ -56,10 +56,10 @@ export function createDiskReport(deps: ReportDeps): Worker {
     };
   }
 
-  /** Of disks that are not served any more, or do not say, there is nothing left. */
-  function tell(told: readonly { disk: OpenDisk; figures: Figures }[]): void {
+  /** Metrics of disks that are not served any more, or do not answer, are removed. */
+  function publish(reported: readonly { disk: OpenDisk; figures: Figures }[]): void {
     for (const name of FIGURES) {
-      const rows = told.flatMap(({ disk, figures }) => {
+      const rows = reported.flatMap(({ disk, figures }) => {
         const value = figures[name];
         return value === undefined ? [] : [{ value, labels: { disk: disk.identity.diskId } }];
       });
@@ -84,16 +84,16 @@ export function createDiskReport(deps: ReportDeps): Worker {
         const figures = await within(work, ANSWER_MAX_MS, clock);
         return figures ? [{ disk, figures }] : [];
       });
-      const told = (await Promise.all(asked)).flat();
-      tell(told);
+      const reported = (await Promise.all(asked)).flat();
+      publish(reported);
       const counts = {
-        serving: told.length,
-        silent: disks.length - told.length,
+        serving: reported.length,
+        silent: disks.length - reported.length,
         unserved: deps.unservedCount(),
       };
       for (const [state, count] of Object.entries(counts))
         telemetry.gauge('holdfast_node_disks', count, { state });
-      const grown = told.filter(({ disk, figures }) => hasGrown(disk, figures.bytes));
+      const grown = reported.filter(({ disk, figures }) => hasGrown(disk, figures.bytes));
       if (grown.length > 0) deps.onCapacity();
       if (failures.length > 0) throw failures[0];
       return { state: 'idle', idleMs: REPORT_EVERY_MS };

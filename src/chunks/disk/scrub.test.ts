@@ -24,7 +24,7 @@ let clock: ReturnType<typeof createManualClock>;
 let events: [string, object][];
 let store: ChunkStore;
 let ids: ChunkId[];
-/** By the scrub, in order. */
+/** Chunk names in the order of the scrub. */
 let verified: ChunkId[];
 
 beforeEach(async () => {
@@ -40,7 +40,7 @@ const note = (fields: object, event: string) => void events.push([event, fields]
 const log = { debug: note, info: note, warn: note, error: note };
 
 function openStore(over: KvPort): Promise<ChunkStore> {
-  return openChunkStore({ kv: over, reserve, clock, log, onAside() {} });
+  return openChunkStore({ kv: over, reserve, clock, log, onQuarantined() {} });
 }
 
 async function putChunks(count: number): Promise<void> {
@@ -68,7 +68,7 @@ function scrubOf(change: Partial<ScrubDeps> = {}) {
   });
 }
 
-/** Until nothing is read any more; gives how long it took. */
+/** Runs until there is nothing left to read; returns how long it took. */
 async function pass(scrub: ReturnType<typeof scrubOf>): Promise<number> {
   let tookMs = 0;
   for (;;) {
@@ -83,7 +83,7 @@ async function rot(id: ChunkId): Promise<void> {
   await kv.commit([{ column: 'data', key: dataKey(id), value: randomBytes(CHUNK_BYTES) }]);
 }
 
-test('reads all, in the order of ids, as fast as it may', async () => {
+test('reads all chunks in id order, as fast as its rate allows', async () => {
   await putChunks(200);
   const scrub = scrubOf();
   const tookMs = await pass(scrub);
@@ -95,7 +95,7 @@ test('reads all, in the order of ids, as fast as it may', async () => {
   ]);
 });
 
-test('reads faster where a pass would not end within its period', async () => {
+test('reads faster if a pass would not end within its period', async () => {
   await putChunks(200);
   const periodMs = 10_000;
   const tookMs = await pass(scrubOf({ periodMs }));
@@ -103,7 +103,7 @@ test('reads faster where a pass would not end within its period', async () => {
   expect(tookMs).toBeGreaterThan(periodMs / 2);
 });
 
-test('begins anew a period after it began', async () => {
+test('begins a new pass one period after the last began', async () => {
   await putChunks(5);
   const scrub = scrubOf();
   const tookMs = await pass(scrub);
@@ -114,18 +114,18 @@ test('begins anew a period after it began', async () => {
   expect(verified).toHaveLength(10);
 });
 
-test('sets aside what it finds, and says so', async () => {
+test('quarantines damaged chunks and reports them', async () => {
   await putChunks(6);
   const bad = [ids[1], ids[4]] as ChunkId[];
   for (const id of bad) await rot(id);
   const scrub = scrubOf();
   await pass(scrub);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual(bad);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual(bad);
   expect(scrub.progress()).toEqual({ share: 1, foundCount: 2, endedAtMs: expect.any(Number) });
   expect(await store.usage()).toMatchObject({ chunkCount: 4 });
 });
 
-test('goes on after a restart where it was, and keeps what it found', async () => {
+test('continues after a restart where it was, and remembers what it found', async () => {
   await putChunks(200);
   await rot(ids[0] as ChunkId);
   const first = scrubOf();
@@ -167,14 +167,14 @@ test('finds chunks by their bytes where a part of the index is lost', async () =
   const scrub = scrubOf({ kv: damaged });
   await pass(scrub);
   expect(new Set(verified)).toEqual(new Set(ids));
-  expect(await store.listAside({ homes: [1], limit: 1000 })).toEqual(lost);
+  expect(await store.listQuarantined({ homes: [1], limit: 1000 })).toEqual(lost);
   expect(scrub.progress().foundCount).toBe(60);
   expect(await store.have(lost.slice(0, 2))).toEqual([null, null]);
   expect(await store.usage()).toMatchObject({ chunkCount: 140, liveBytes: 140 * CHUNK_BYTES });
   expect(await store.list({ limit: 1000 })).toHaveLength(140);
 });
 
-test('goes on where the same part of the index and of the bytes is lost, and the index beyond it', async () => {
+test('continues where the same part of index and bytes is lost', async () => {
   await putChunks(100);
   const lostOf = (from: number, to: number, keyOf: (id: ChunkId) => Uint8Array) =>
     new Set(ids.slice(from, to).map((id) => Buffer.from(keyOf(id)).toString('hex')));
@@ -190,7 +190,7 @@ test('goes on where the same part of the index and of the bytes is lost, and the
     },
   };
   await pass(scrubOf({ kv: damaged }));
-  // What can be found by neither of the two is found by those who look for it.
+  // Chunks in neither are found by the audit of their home.
   expect(new Set(verified)).toEqual(new Set([...ids.slice(0, 30), ...ids.slice(50)]));
 });
 
@@ -200,7 +200,7 @@ test('ends with its process', async () => {
   expect(verified).toEqual([]);
 });
 
-test('an empty disk is read at once, and not over and over', async () => {
+test('reads an empty disk once, not in a loop', async () => {
   const scrub = scrubOf();
   await scrub.work(signal);
   expect(scrub.progress()).toMatchObject({ share: 1, endedAtMs: clock.wallMs() });

@@ -1,7 +1,6 @@
-// Reads everything on a disk again and again, at a bounded rate, so that what the disk has lost is found while other copies
-// are whole (R40): what does not verify is set aside by the store, and what cannot be read is tried again later. Where it is
-// in its pass outlives a restart. It walks the index; where a part of that is lost it finds the chunks by the keys of their
-// bytes.
+// Reads all chunks of a disk again and again, at a bounded rate, so that damage is found while other copies are whole
+// (R40). The store quarantines what does not verify; what cannot be read is tried again later. Progress outlives a restart.
+// The scrub walks the index; where a part of the index is lost it finds the chunks by the keys of their bytes.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -26,18 +25,18 @@ export interface ScrubDeps {
   store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry' | 'isLost'>;
   clock: ClockPort;
   log: Logger;
-  /** At least so many are read, while a pass goes on; more on a disk that would not be read within a period. */
+  /** Least rate during a pass; higher on a disk that would not be read within a period. */
   bytesPerSecond: number;
-  /** From the beginning of one pass to that of the next. */
+  /** Time from the beginning of one pass to that of the next. */
   periodMs: number;
 }
 
 export interface ScrubProgress {
-  /** Of the chunks of the pass under way, 0 to 1; 1 between passes. */
+  /** Share of the chunks of this pass that is done, 0 to 1; 1 between passes. */
   share: number;
   /** Damaged copies of the pass under way, or of the last one. */
   foundCount: number;
-  /** Wall clock; absent before the first pass has ended. */
+  /** Wall clock at the end of the last pass; absent before it. */
   endedAtMs?: number;
 }
 
@@ -47,12 +46,12 @@ export interface Scrub extends Worker {
 
 interface ScrubRecord {
   startedAtMs: number;
-  /** Key of the index from which on it is to be read; absent between passes. */
+  /** Index key from which on to read; absent between passes. */
   next?: Uint8Array;
   checkedCount: number;
   checkedBytes: number;
   foundCount: number;
-  /** What there was when the pass began. */
+  /** Totals when the pass began. */
   wantedBytes: number;
   endedAtMs?: number;
 }
@@ -60,13 +59,13 @@ interface ScrubRecord {
 const codec = defineRecord<ScrubRecord>({ name: 'scrub', version: 1 });
 
 const PAGE_ROWS = 64;
-/** Read in one unit of work. */
+/** Bytes that one unit of work reads. */
 const UNIT_BYTES = 4 * 1024 * 1024;
-/** What a chunk costs at least: a disk seeks for it. */
+/** Least cost of a chunk in bytes: a disk seeks for it. */
 const CHUNK_COST_BYTES = 16 * 1024;
-/** Of a period, for a pass that is paced by it. */
+/** Share of a period in which a paced pass ends. */
 const PASS_SHARE = 0.9;
-/** Of chunks that could not be read, beside one unit of work: each of them may take its time. */
+/** Retries of unreadable chunks for each unit of work: each may take its time. */
 const RETRIES_MAX = 4;
 const LOOK_EVERY_MS = 60_000;
 
@@ -106,7 +105,7 @@ class DiskScrub implements Scrub {
     return { state: 'idle', idleMs: (costBytes / this.#rate(record)) * 1000 };
   }
 
-  /** What could not be read, between passes too: by that it is found to be readable, or told to its home. */
+  /** Unreadable chunks are tried again between passes, too: then they are readable, or reported to their home. */
   async #tryAgain(signal: AbortSignal): Promise<void> {
     for (const id of this.#deps.store.unreadToTry().slice(0, RETRIES_MAX)) {
       if (signal.aborted) return;
@@ -121,7 +120,7 @@ class DiskScrub implements Scrub {
     return { startedAtMs, checkedCount: 0, checkedBytes: 0, foundCount: 0, wantedBytes: 0 };
   }
 
-  /** Until the next pass; a clock that was set back begins one. */
+  /** Time until the next pass; a clock that was set back begins one. */
   #waitMs({ startedAtMs }: ScrubRecord): number {
     const sinceMs = this.#deps.clock.wallMs() - startedAtMs;
     return sinceMs < 0 ? 0 : this.#deps.periodMs - sinceMs;
@@ -148,13 +147,13 @@ class DiskScrub implements Scrub {
     return Math.max(bytesPerSecond, wantedBytes / ((periodMs / 1000) * PASS_SHARE));
   }
 
-  /** Nobody waits for it: after a crash a little is read twice. */
+  /** Written in the background: after a crash a little is read twice. */
   async #keep(record: ScrubRecord): Promise<void> {
     const row = { column: 'index', key: SCRUB_KEY, value: codec.encode(record) };
     await this.#deps.kv.commit([row], { sync: false, isPatient: true });
   }
 
-  /** What it has cost. */
+  /** Bytes that it has cost. */
   async #readOn(record: ScrubRecord, signal: AbortSignal): Promise<number> {
     const bounds = { gte: record.next ?? indexBounds().gte, lt: indexBounds().lt };
     const page = await readPage(this.#deps.kv, { column: 'index', ...bounds, limit: PAGE_ROWS });
@@ -171,7 +170,7 @@ class DiskScrub implements Scrub {
     return costBytes;
   }
 
-  /** Between the two nothing can be read of the index: a page of the chunks that lie there. */
+  /** No index row between the two keys can be read: one page of the chunks that lie there. */
   async #readLost(
     record: ScrubRecord,
     lost: { gte: Uint8Array; lt: Uint8Array },
@@ -191,7 +190,7 @@ class DiskScrub implements Scrub {
     const found = await this.#deps.store.verify(id);
     record.checkedCount++;
     record.checkedBytes += sizeBytes;
-    if (found.kind === 'missing' && (found.isAside || this.#deps.store.isLost(id))) record.foundCount++;
+    if (found.kind === 'missing' && (found.isQuarantined || this.#deps.store.isLost(id))) record.foundCount++;
   }
 }
 

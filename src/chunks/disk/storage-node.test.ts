@@ -11,7 +11,7 @@ import { chunkRoomLimitsOf, createDiskReserve } from './disk-reserve.ts';
 
 afterEach(closeNodes);
 
-test('serves its disks, tells who it is and how much they hold, and leaves before it stops', async () => {
+test('serves its disks, announces them with their capacity, and leaves the list of members before it stops', async () => {
   const folders = [folder('a'), folder('b')];
   const world = await started(folders);
   const disk = { id: expect.stringMatching(/^[0-9a-f]{32}$/), capacityBytes: 2e12 };
@@ -34,7 +34,7 @@ test('serves its disks, tells who it is and how much they hold, and leaves befor
   expect(folders.map(({ closedCount }) => closedCount)).toEqual([1, 1]);
 });
 
-test('tells what its disks hold, and of a file system that has grown', async () => {
+test('reports its disks, and a file system that has grown', async () => {
   let totalBytes = 1e12;
   const only = folder('a');
   const growing = createDiskReserve({
@@ -56,7 +56,7 @@ test('tells what its disks hold, and of a file system that has grown', async () 
   expect(new Set(ofDisk.map(([, , id]) => id))).toEqual(new Set([disk?.id]));
   expect(Object.fromEntries(ofDisk.map(([, name, , value]) => [name, Number(value)]))).toEqual({
     ...{ chunks: 1, chunk_bytes: 10, pending_reclaim_bytes: expect.any(Number) },
-    ...{ free_bytes: 5e11, bytes: 1e12, aside_chunks: 0, unread_chunks: 0 },
+    ...{ free_bytes: 5e11, bytes: 1e12, quarantined_chunks: 0, unread_chunks: 0 },
     ...{ full_below_bytes: chunkRoomLimitsOf({ totalBytes: 1e12 }).fullBelowBytes },
     scarce_below_bytes: 16 * 1024 ** 3,
     ...{ scrub_progress_ratio: 0, scrub_found_chunks: 0 },
@@ -71,7 +71,7 @@ test('tells what its disks hold, and of a file system that has grown', async () 
   expect(refused).toEqual([]);
 });
 
-test('a placement version that was heard of holds after a restart (R34)', async () => {
+test('remembers the newest placement version over a restart (R34)', async () => {
   const folders = [folder('a'), folder('b')];
   const world = await started(folders);
   await chunksOf(world, 0, 7).put(newId(), randomBytes(10));
@@ -81,7 +81,7 @@ test('a placement version that was heard of holds after a restart (R34)', async 
   await chunksOf(again, 1, 7).put(newId(), randomBytes(10));
 });
 
-test('a disk that fails while a version is kept does not keep it from the others', async () => {
+test('stores a placement version on the other disks when one fails', async () => {
   const folders = [folder('a'), folder('b')];
   const served = Promise.withResolvers<ServedDisks>();
   const server: ChunkServerPort = {
@@ -106,7 +106,7 @@ test('a disk that fails while a version is kept does not keep it from the others
   await expect(lost).rejects.toThrow('and the other one');
 });
 
-test('a disk that hangs does not keep a version from the others, unless it is the only one', async () => {
+test('waits for a hanging disk to store a placement version only if it is the only disk', async () => {
   const folders = [folder('a'), folder('b')];
   const served = Promise.withResolvers<ServedDisks>();
   const server: ChunkServerPort = {
@@ -133,7 +133,7 @@ test('a disk that hangs does not keep a version from the others, unless it is th
   for (const { kv } of folders) kv.releaseCommits();
 });
 
-test('a write waits until the version that it brings is kept', async () => {
+test('answers a write only when the placement version of the write is stored', async () => {
   const only = folder('a');
   const served = Promise.withResolvers<ServedDisks>();
   const server: ChunkServerPort = {
@@ -154,7 +154,7 @@ test('a write waits until the version that it brings is kept', async () => {
   expect(disks.mapVersion()).toBe(9);
 });
 
-test('serves while the list of members is away, and is told as soon as it is back', async () => {
+test('serves while the list of members is unavailable, and announces its disks when it is back', async () => {
   const told: StorageMember[] = [];
   let isAway = true;
   const announce = async (member: StorageMember) => {

@@ -1,6 +1,5 @@
-// A storage node as one thing that starts and stops: its disks, the server in front of them, its place among the members
-// of the cluster. It keeps what it is given and gives what it is asked for; what lives, and what goes, is the metadata's
-// to say (R38).
+// A storage node that starts and stops as one: its disks, the server in front of them, its place in the list of members. It
+// stores and returns chunks; which chunks live and which go is decided by the metadata (R38).
 import { must } from '../../base/assert.ts';
 import { within } from '../../base/async/within.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../../ports/chunk-server.ts';
@@ -13,13 +12,13 @@ import { createScrub } from './scrub.ts';
 
 export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onChange' | 'onFailed'> {
   nodeId: string;
-  /** What fails together with it. */
+  /** Nodes that fail together share a zone. */
   zone: string;
   server: ChunkServerPort;
   members: StorageMembersPort;
-  /** When room of dropped chunks is given back (reclaim.ts). */
+  /** When the room of dropped chunks is given back (reclaim.ts). */
   reclaim: { afterBytes: number; delayMs: number };
-  /** How fast and how often all is read (scrub.ts). */
+  /** How fast and how often all chunks are read (scrub.ts). */
   scrub: { bytesPerSecond: number; periodMs: number };
 }
 
@@ -30,7 +29,10 @@ export interface StorageNode {
   stop(): Promise<void>;
   /** `host:port` where chunks are served, once it has started. */
   readonly address: string;
-  /** Background work of its disks, once it has started; run by the caller, and ended before `stop` or beside it. */
+  /**
+   * Background work of its disks, known once it has started. The caller runs it, and ends it before `stop` or at the same
+   * time.
+   */
   readonly workers: readonly Worker[];
   /** Resolves with the error when its last disk has failed. */
   readonly failed: Promise<Error>;
@@ -74,7 +76,7 @@ class DisksOfNode implements StorageNode {
     const disks = await openNodeDisks({
       ...this.#deps,
       onChange: () => {
-        if (this.#server !== undefined) this.#tellDisks();
+        if (this.#server !== undefined) this.#announceDisks();
       },
       onFailed: (error) => {
         this.#lastFailure = error;
@@ -88,7 +90,7 @@ class DisksOfNode implements StorageNode {
       throw error;
     }
     this.#workers = this.#createWorkers(disks);
-    this.#tellDisks();
+    this.#announceDisks();
   }
 
   #createWorkers(disks: NodeDisks): Worker[] {
@@ -116,13 +118,13 @@ class DisksOfNode implements StorageNode {
     return [...ofEach('reclaim-chunks', reclaimOf), ...ofEach('scrub-chunks', scrubOf), report];
   }
 
-  #tellDisks(): void {
+  #announceDisks(): void {
     this.#announce();
     if (this.#disks?.served().length === 0)
       this.#failure.resolve(must(this.#lastFailure, 'a disk has failed'));
   }
 
-  /** What is served now, until it is known: the members' list may be away, and the node serves without it. */
+  /** Announces the served disks, in the background and until it succeeds: the node serves without the list of members. */
   #announce(): void {
     this.#announcing = this.#announcing.then(() => this.#announceUntilKnown());
   }
@@ -154,7 +156,7 @@ class DisksOfNode implements StorageNode {
   async #stop(): Promise<void> {
     const { clock } = this.#deps;
     this.#stopping.abort();
-    // First of all nobody should be sent here any more; but a list that is away keeps no node from its end.
+    // The node first leaves the list, so that no requests come; an unavailable list does not delay the stop.
     if (this.#server !== undefined) await within(this.#leave(), LEAVE_MAX_MS, clock);
     await this.#server?.stop();
     await this.#disks?.close();
@@ -167,7 +169,7 @@ class DisksOfNode implements StorageNode {
   }
 }
 
-/** One for each disk, made when it is asked for first. */
+/** One instance for each disk, made on first use. */
 function forEach<T>(create: (disk: OpenDisk) => T): (disk: OpenDisk) => T {
   const made = new WeakMap<OpenDisk, T>();
   return (disk) => {

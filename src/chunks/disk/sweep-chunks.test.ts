@@ -17,7 +17,7 @@ function blobOf(ageMs: number, homeShard = 1): BlobId {
   });
 }
 
-/** A disk and shards as lists, with only the messages that the sweep sends. */
+/** A disk and shards as lists, with the messages that the sweep uses. */
 function setUp(options: { shardTimeMs?: number; isBusy?: boolean | number; undroppable?: ChunkId[] } = {}) {
   const stored = new Map<string, { id: ChunkId; sizeBytes: number; receivedAtMs: number }>();
   const known = new Map<BlobId, object>();
@@ -72,7 +72,7 @@ function nameOf({ blobId, index }: ChunkId): string {
 
 const OLD = LIMITS.sweepAfterMs + 2 * HOUR;
 
-test('drops what is old, unknown to its home and too late to be committed', async () => {
+test('drops a chunk that is old, unknown to its home shard and too late to be committed', async () => {
   const { add, known, dropped, work } = setUp();
   const orphan = blobOf(OLD);
   const orphans = [add(orphan, 0), add(orphan, 1)];
@@ -87,7 +87,7 @@ test('drops what is old, unknown to its home and too late to be committed', asyn
   expect(dropped).toEqual(orphans);
 });
 
-test('asks each home shard of its own blobs', async () => {
+test('asks each home shard about its own blobs', async () => {
   const { add, dropped, asked, work } = setUp();
   const orphans = [add(blobOf(OLD, 1)), add(blobOf(OLD, 2))];
   await work();
@@ -95,7 +95,7 @@ test('asks each home shard of its own blobs', async () => {
   expect(new Set(dropped)).toEqual(new Set(orphans));
 });
 
-test('keeps what was received lately, and what the shard might still commit by its own clock', async () => {
+test('keeps a chunk that is young, or that the shard might still commit by its own clock', async () => {
   const late = setUp({ shardTimeMs: NOW - 3 * HOUR });
   late.add(blobOf(OLD));
   await late.work();
@@ -107,7 +107,7 @@ test('keeps what was received lately, and what the shard might still commit by i
   expect(young.asked).toEqual([]);
 });
 
-test('a busy shard is asked again later, from the same place', async () => {
+test('asks a busy shard again later, from the same place', async () => {
   const { add, dropped, work } = setUp({ isBusy: true });
   add(blobOf(OLD));
   expect(await work()).toMatchObject({ state: 'idle' });
@@ -124,7 +124,7 @@ test('goes through a large disk page by page', async () => {
   expect(dropped).toHaveLength(1200);
 });
 
-test('a shard that is busy keeps none of the others from being swept, and is asked again from where it was', async () => {
+test('sweeps other shards while one is busy, and asks that one again from where it was', async () => {
   const { add, dropped, asked, work, options } = setUp({ isBusy: 1 });
   for (let count = 0; count < 600; count++) add(blobOf(OLD, 2));
   add(blobOf(OLD - 1000, 1));
@@ -143,7 +143,7 @@ test('a shard that is busy keeps none of the others from being swept, and is ask
   expect(dropped).toHaveLength(1201);
 });
 
-test('a chunk that cannot be dropped keeps nothing behind it from being swept', async () => {
+test('continues behind a chunk that cannot be dropped', async () => {
   const stays = blobOf(OLD, 1);
   const undroppable: ChunkId[] = [];
   const { add, dropped, work } = setUp({ undroppable });

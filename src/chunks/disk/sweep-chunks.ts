@@ -1,6 +1,6 @@
-// The reverse sweep (R32): walks the index of a disk and asks each blob's home shard whether it knows it. What no commit
-// can claim any more is dropped: chunks of requests and processes that ended before their commit.
-// Condemned blobs are not its business: metadata/background releases them (R31).
+// The reverse sweep (R32): walks the index of a disk and asks each blob's home shard whether it knows the blob. Chunks that
+// no commit can reference any more are dropped: those of requests and processes that ended before their commit. Chunks of
+// blobs that are marked for deletion are erased by the workers of src/metadata/blobs (R31).
 
 import type { ChunkId, ChunkPort, Fence } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -13,7 +13,7 @@ import { isOfSweepAge, mayBeOrphan } from '../../types/sweep-age.ts';
 
 const PAGE_CHUNKS = 500;
 const PAUSE_BETWEEN_PASSES_MS = 60 * 60 * 1000;
-/** From a pass in which somebody did not answer to the next; doubled each time, up to the pause between others. */
+/** Pause after a pass in which a shard did not answer; doubled each time, up to the usual pause. */
 const PAUSE_AFTER_REFUSAL_MS = 10_000;
 
 export interface SweepDeps {
@@ -21,7 +21,7 @@ export interface SweepDeps {
   metadata: MetadataPort;
   clock: ClockPort;
   log: Logger;
-  /** Who orders drops for a shard (R21). */
+  /** The fence of drops for a shard (R21). */
   fenceOf(shard: number): Fence;
 }
 
@@ -29,7 +29,7 @@ export function createChunkSweep(deps: SweepDeps): Worker {
   const { chunks, clock, log } = deps;
   let after: ChunkId | undefined;
   let droppedCount = 0;
-  /** Where a pass begins that is to make up for what the last one had to leave: behind which chunk. */
+  /** Where the next pass begins to make up for what the last one had to skip: behind which chunk. */
   let heldUp: { after: ChunkId | undefined } | undefined;
   let refusalPauseMs = PAUSE_AFTER_REFUSAL_MS;
 
@@ -44,7 +44,7 @@ export function createChunkSweep(deps: SweepDeps): Worker {
     return { state: 'idle', idleMs };
   }
 
-  /** How many were dropped. What fails of one shard's chunks keeps back none of the others. */
+  /** The number of dropped chunks. A failure for one shard does not hold up the others. */
   async function sweep(
     shard: number,
     ids: readonly ChunkId[],
@@ -74,7 +74,7 @@ export function createChunkSweep(deps: SweepDeps): Worker {
         else droppedCount += swept;
       }
       after = page.at(-1)?.id;
-      // Ids are in time order: behind a young one there is nothing to ask about yet.
+      // Ids are in time order: there is nothing to ask about behind a young one.
       const hasMore = page.length === PAGE_CHUNKS && after !== undefined && isOfSweepAge(after, nowMs);
       return hasMore ? { state: 'busy' } : endPass();
     },
@@ -98,7 +98,7 @@ async function findOrphans(
   const blobIds = [...new Set(late.map(({ blobId }) => blobId))];
   if (blobIds.length === 0) return [];
   const found = await metadata.query({ shard }, 'get-blobs', { blobIds });
-  // R23: what a home does not know may be what it has lost.
+  // R23: a blob that its home does not know may be one that the home has lost.
   if (found.kind !== 'done' || found.value.isUnconfirmed) return 'refused';
   const unknown = new Set(blobIds.filter((_, at) => (found.value.blobs[at] ?? null) === null));
   return late.filter(({ blobId }) => unknown.has(blobId));

@@ -1,4 +1,4 @@
-// A drive that leaves reads of some chunks unanswered, or answers with what may go away: neither there nor gone.
+// A drive that leaves some reads unanswered, or answers them with a temporary error: the chunk is neither there nor gone.
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
@@ -27,9 +27,9 @@ const reserve = {
 
 let memory: MemoryKv;
 let clock: ReturnType<typeof createManualClock>;
-/** By the key of its bytes: what a read of it waits for, or is answered with. */
+/** By data key: what a read waits for, or fails with. */
 let faults: Map<string, () => Promise<void>>;
-/** Reads of bytes that the drive was asked for. */
+/** Reads that reached the drive. */
 let asked: string[];
 let unreadCount: number;
 let store: ChunkStore;
@@ -53,7 +53,7 @@ beforeEach(async () => {
       }
       return memory.getMany(column, keys);
     },
-    // What is written lies elsewhere.
+    // A rewritten chunk is stored elsewhere on the drive.
     async commit(rows, options) {
       await memory.commit(rows, options);
       for (const { column, key } of rows)
@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 
 const open = () =>
-  openChunkStore({ kv, reserve, log, clock, onAside() {}, onUnread: () => void unreadCount++ });
+  openChunkStore({ kv, reserve, log, clock, onQuarantined() {}, onUnread: () => void unreadCount++ });
 
 async function putNew(count: number): Promise<{ ids: ChunkId[]; bodies: Buffer[] }> {
   const ids: ChunkId[] = [];
@@ -79,7 +79,7 @@ async function putNew(count: number): Promise<{ ids: ChunkId[]; bodies: Buffer[]
   return { ids, bodies };
 }
 
-/** Reads of it are not answered before the end of it. */
+/** Reads of the chunk are not answered before the returned function is called. */
 function hang(id: ChunkId): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   faults.set(keyOf(id), () => promise);
@@ -90,7 +90,7 @@ function failWith(id: ChunkId, error: Error): void {
   faults.set(keyOf(id), () => Promise.reject(error));
 }
 
-/** Until `work` has ended; a read that is not answered has its time. */
+/** Runs the clock until `work` has ended; an unanswered read takes its time. */
 async function ended<T>(work: Promise<T>): Promise<T> {
   let isOver = false;
   const over = () => {
@@ -105,14 +105,14 @@ async function ended<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
-/** It cannot be read twice, with time in between. */
+/** Tries to read the chunk twice, with time in between. */
 async function makeSure(id: ChunkId): Promise<void> {
   await ended(store.verify(id));
   clock.advance(LIMITS.unreadChunkAgainMs);
   await ended(store.verify(id));
 }
 
-test('a read that is not answered ends as one of which nothing is known, and holds up no other and no order', async () => {
+test('an unanswered read ends with an unknown result, and delays no other read and no order', async () => {
   const { ids } = await putNew(3);
   const [bad, good, gone] = ids as [ChunkId, ChunkId, ChunkId];
   hang(bad);
@@ -122,14 +122,14 @@ test('a read that is not answered ends as one of which nothing is known, and hol
   expect(await store.verify(good)).toMatchObject({ kind: 'whole' });
   await store.obey({ ...fence, epoch: 2 }, [good]);
   await store.drop([gone], { ...fence, epoch: 2 });
-  expect(await store.verify(gone)).toEqual({ kind: 'missing', isAside: false });
+  expect(await store.verify(gone)).toEqual({ kind: 'missing', isQuarantined: false });
   expect(await ended(inspected)).toEqual({ kind: 'unread' });
   expect(await read).toBeInstanceOf(ChunkUnread);
-  expect([store.asideCount, unreadCount]).toEqual([0, 2]);
+  expect([store.quarantinedCount, unreadCount]).toEqual([0, 2]);
   expect(await store.usage()).toMatchObject({ chunkCount: 2 });
 });
 
-test('time in which nothing ran is not held against the drive', async () => {
+test('time in which the process did not run is not held against the drive', async () => {
   const { ids } = await putNew(1);
   const [id] = ids as [ChunkId];
   const goOn = hang(id);
@@ -140,7 +140,7 @@ test('time in which nothing ran is not held against the drive', async () => {
   expect(await inspected).toMatchObject({ kind: 'whole' });
 });
 
-test('a drive is not asked twice for what it does not answer, and for nothing when that is much', async () => {
+test('a drive is not asked again for a read it does not answer, and for nothing when there are several', async () => {
   const { ids } = await putNew(4);
   const [first, second, good, other] = ids as [ChunkId, ChunkId, ChunkId, ChunkId];
   const goOn = hang(first);
@@ -153,7 +153,7 @@ test('a drive is not asked twice for what it does not answer, and for nothing wh
   const late = ended(store.verify(second));
   expect(await late).toEqual({ kind: 'unread' });
   asked = [];
-  // Nothing is known of the drive then, and nothing is said of its chunks.
+  // The state of the drive and of its chunks is unknown then.
   await expect(store.verify(good)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   await expect(store.get(other)).rejects.not.toBeInstanceOf(ChunkUnread);
   expect(asked).toEqual([]);
@@ -163,7 +163,7 @@ test('a drive is not asked twice for what it does not answer, and for nothing wh
   expect(await store.verify(first)).toMatchObject({ kind: 'whole' });
 });
 
-test('those that wait for their turn behind reads that are not answered are refused, and do not wait on', async () => {
+test('reads that queue behind unanswered reads are refused, and do not wait on', async () => {
   const { ids } = await putNew(8);
   for (const id of ids.slice(0, 3)) hang(id);
   const reads = Promise.allSettled(ids.map((id) => store.get(id)));
@@ -172,7 +172,7 @@ test('those that wait for their turn behind reads that are not answered are refu
   expect(asked.length).toBeLessThanOrEqual(LIMITS.chunkReadsAtOnceMax);
 });
 
-test('a drive that hangs keeps no more threads than it has places, however late each read was', async () => {
+test('a hanging drive occupies no more threads than its places', async () => {
   const { ids } = await putNew(10);
   for (const id of ids) hang(id);
   const reads = ids.map(async (id, at) => {
@@ -184,7 +184,7 @@ test('a drive that hangs keeps no more threads than it has places, however late 
   expect(asked.length).toBeLessThanOrEqual(LIMITS.chunkReadsAtOnceMax);
 });
 
-test('a lost row whose bytes cannot be read holds up neither the chunks beside it nor a drop', async () => {
+test('a lost row with unreadable bytes delays neither its neighbours nor a drop', async () => {
   const { ids } = await putNew(3);
   const [lost, good, gone] = ids as [ChunkId, ChunkId, ChunkId];
   const rowOf = (id: ChunkId) => Buffer.from(indexKey(id)).toString('hex');
@@ -211,30 +211,30 @@ test('lost bytes are a loss, other errors are not', async () => {
   const [lost, unknown] = ids as [ChunkId, ChunkId];
   failWith(lost, new Corruption('IO error: While pread: Structure needs cleaning'));
   failWith(unknown, new Error('IO error: While pread: Too many open files'));
-  expect(await store.verify(lost)).toEqual({ kind: 'missing', isAside: true });
+  expect(await store.verify(lost)).toEqual({ kind: 'missing', isQuarantined: true });
   expect(await store.verify(unknown)).toEqual({ kind: 'unread' });
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([lost]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([lost]);
   faults.clear();
   expect(await store.verify(unknown)).toMatchObject({ kind: 'whole' });
   expect(await store.lookUp([lost, unknown])).toMatchObject([{ kind: 'missing' }, { kind: 'whole' }]);
 });
 
-test('what cannot be read later either is told to its home, also after a restart, until it can be read', async () => {
+test('a chunk that stays unreadable is reported to its home, also after a restart, until it can be read', async () => {
   const { ids } = await putNew(3);
-  const [aside, bad, other] = ids as [ChunkId, ChunkId, ChunkId];
+  const [quarantined, bad, other] = ids as [ChunkId, ChunkId, ChunkId];
   failWith(bad, new Error('not now'));
   await store.verify(bad);
   await store.verify(bad);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([]);
   expect(await store.lookUp([bad])).toMatchObject([{ kind: 'whole' }]);
   await makeSure(bad);
-  failWith(aside, new Corruption('lost'));
-  await store.verify(aside);
+  failWith(quarantined, new Corruption('lost'));
+  await store.verify(quarantined);
   const expectTold = async () => {
-    expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([aside, bad]);
-    expect(await store.listAside({ homes: [1], limit: 1 })).toEqual([aside]);
-    expect(await store.listAside({ homes: [1], after: aside, limit: 10 })).toEqual([bad]);
-    expect(await store.listAside({ homes: [2], limit: 10 })).toEqual([]);
+    expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([quarantined, bad]);
+    expect(await store.listQuarantined({ homes: [1], limit: 1 })).toEqual([quarantined]);
+    expect(await store.listQuarantined({ homes: [1], after: quarantined, limit: 10 })).toEqual([bad]);
+    expect(await store.listQuarantined({ homes: [2], limit: 10 })).toEqual([]);
     expect(await store.lookUp([bad, other])).toMatchObject([{ kind: 'unread' }, { kind: 'whole' }]);
     expect((await store.usage()).unreadCount).toBe(1);
   };
@@ -243,13 +243,13 @@ test('what cannot be read later either is told to its home, also after a restart
   await expectTold();
   faults.clear();
   expect(await store.verify(bad)).toMatchObject({ kind: 'whole' });
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([aside]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([quarantined]);
   expect((await store.usage()).unreadCount).toBeUndefined();
   store = await open();
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([aside]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([quarantined]);
 });
 
-test('it is written anew from another copy, and read from there while the old read is not answered', async () => {
+test('it is rewritten from another copy, and served from there while the old read is unanswered', async () => {
   const { ids, bodies } = await putNew(2);
   const [bad] = ids as [ChunkId];
   const [body] = bodies as [Buffer];
@@ -262,16 +262,16 @@ test('it is written anew from another copy, and read from there while the old re
   expect(await ended(store.fill(bad, facts, async () => Uint8Array.from(body)))).toBe(true);
   expect(await store.verify(bad)).toMatchObject({ kind: 'whole' });
   expect(await store.lookUp([bad])).toMatchObject([{ kind: 'whole' }]);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([]);
   const read = await store.get(bad);
   expect(read.kind === 'found' && body.equals(read.bytes)).toBe(true);
-  // It is the chunk that it was, and counted once.
+  // It is the same chunk, and counted once.
   expect(await store.have([bad])).toEqual([before]);
   const { counted, kept } = await store.recount();
   expect([kept, counted.chunkCount]).toEqual([counted, 2]);
 });
 
-test('who puts it once more is told that it is stored once it can be read', async () => {
+test('a repeated put is answered as stored once the chunk can be read', async () => {
   const { ids, bodies } = await putNew(1);
   const [id] = ids as [ChunkId];
   hang(id);
@@ -285,7 +285,7 @@ test('who puts it once more is told that it is stored once it can be read', asyn
   expect([kept, counted.chunkCount]).toEqual([counted, 1]);
 });
 
-test('beside a copy that was set aside there may be one that cannot be read: it is told of once', async () => {
+test('a chunk that is both quarantined and unreadable is listed once', async () => {
   const { ids, bodies } = await putNew(1);
   const [id] = ids as [ChunkId];
   failWith(id, new Corruption('lost'));
@@ -293,31 +293,33 @@ test('beside a copy that was set aside there may be one that cannot be read: it 
   await store.put(id, Uint8Array.from(bodies[0] as Buffer));
   failWith(id, new Error('not now'));
   await makeSure(id);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([id]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([id]);
 });
 
-test('what is dropped is not told of any more', async () => {
+test('a dropped chunk is not reported any more', async () => {
   const { ids } = await putNew(1);
   const [bad] = ids as [ChunkId];
   hang(bad);
   await makeSure(bad);
   await store.drop([bad], fence);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([]);
-  expect(await store.lookUp([bad])).toEqual([{ kind: 'missing', isAside: false }]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([]);
+  expect(await store.lookUp([bad])).toEqual([{ kind: 'missing', isQuarantined: false }]);
   store = await open();
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([]);
 });
 
-test('those that are remembered are bounded', async () => {
+test('the number of remembered chunks is bounded', async () => {
   const { ids } = await putNew(LIMITS.unreadChunksMax + 1);
   for (const id of ids) failWith(id, new Error('not now'));
   for (const id of ids) await store.verify(id);
   clock.advance(LIMITS.unreadChunkAgainMs);
   for (const id of ids) await store.verify(id);
-  expect(await store.listAside({ homes: [1], limit: 1000 })).toEqual(ids.slice(0, LIMITS.unreadChunksMax));
+  expect(await store.listQuarantined({ homes: [1], limit: 1000 })).toEqual(
+    ids.slice(0, LIMITS.unreadChunksMax),
+  );
 });
 
-test('the scrub goes on behind what cannot be read, and tries it again', async () => {
+test('the scrub continues behind an unreadable chunk, and tries it again', async () => {
   const { ids } = await putNew(200);
   const bad = must(ids[40], 'one of them');
   hang(bad);
@@ -326,9 +328,9 @@ test('the scrub goes on behind what cannot be read, and tries it again', async (
   while (scrub.progress().share < 1);
   expect(new Set(asked)).toEqual(new Set(ids.map(keyOf)));
   expect(scrub.progress().foundCount).toBe(0);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([]);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([]);
   clock.advance(LIMITS.unreadChunkAgainMs);
   await ended(scrub.work(signal));
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([bad]);
-  expect(await store.usage()).toMatchObject({ chunkCount: 200, asideCount: 0, unreadCount: 1 });
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([bad]);
+  expect(await store.usage()).toMatchObject({ chunkCount: 200, quarantinedCount: 0, unreadCount: 1 });
 });

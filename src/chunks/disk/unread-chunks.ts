@@ -1,6 +1,6 @@
-// Chunks of a disk that could not be read, though nothing says that their bytes are lost: the drive does not answer for them,
-// or with an error that may go away. One that cannot be read later either is told to its home, which has it written anew from
-// another copy (R39, R40); those are remembered over a restart. None of this is a ground to drop anything.
+// Chunks of a disk that could not be read, though nothing says that their bytes are lost: the drive does not answer, or
+// fails with an error that may pass. A chunk that stays unreadable is reported to its home, which has it rewritten from
+// another copy (R39, R40); such chunks are remembered over a restart. This is never a reason to drop anything.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -15,15 +15,15 @@ export interface UnreadDeps {
   kv: KvPort;
   clock: ClockPort;
   log: Logger;
-  /** Told of each time that a chunk could not be read. */
+  /** Called each time that a chunk could not be read. */
   onUnread?: () => void;
 }
 
 interface Unread {
   id: ChunkId;
-  /** Monotonic; undefined: not since the start. */
+  /** Monotonic; undefined: not tried since the start. */
   triedAtMs: number | undefined;
-  /** Twice, with time in between. */
+  /** It failed twice, with time in between. */
   isSure: boolean;
 }
 
@@ -31,7 +31,7 @@ const codec = defineRecord<{ unreadAtMs: number }>({ name: 'unread', version: 1 
 
 export class UnreadChunks {
   readonly #deps: UnreadDeps;
-  /** Those that come when there are so many already are found again by the next pass of the scrub. */
+  /** Bounded; chunks beyond the bound are found again by the next pass of the scrub. */
   readonly #chunks = new Map<string, Unread>();
 
   private constructor(deps: UnreadDeps) {
@@ -48,7 +48,7 @@ export class UnreadChunks {
     return unread;
   }
 
-  /** Of which `has` is true. */
+  /** The number of chunks of which `has` is true. */
   get count(): number {
     return this.#chunks.size === 0 ? 0 : [...this.#chunks.values()].filter(({ isSure }) => isSure).length;
   }
@@ -73,7 +73,7 @@ export class UnreadChunks {
     log.error({ ...id, err: error }, 'chunk-unread-again');
   }
 
-  /** It could be read, or is written anew, or is not there any more. */
+  /** The chunk was read, rewritten or dropped. */
   forget(id: ChunkId): void {
     const name = chunkName(id);
     const known = this.#chunks.get(name);
@@ -82,17 +82,17 @@ export class UnreadChunks {
     if (known.isSure) this.#keep(id, null);
   }
 
-  /** Whether its home is to hear that it cannot be read. */
+  /** Whether its home is to be told that it cannot be read. */
   has(id: ChunkId): boolean {
     return this.#chunks.size > 0 && this.#chunks.get(chunkName(id))?.isSure === true;
   }
 
-  /** Whether it could not be read when that was tried last. */
+  /** Whether the last attempt to read it failed. */
   isKnown(id: ChunkId): boolean {
     return this.#chunks.size > 0 && this.#chunks.has(chunkName(id));
   }
 
-  /** Those that `has` has, of these homes, in id order. */
+  /** Chunks of these homes of which `has` is true, in id order. */
   list(options: { homes: readonly number[]; after?: ChunkId; limit: number }): ChunkId[] {
     const homes = new Set(options.homes);
     const { after } = options;
@@ -104,7 +104,7 @@ export class UnreadChunks {
       .slice(0, options.limit);
   }
 
-  /** Those that have not been tried for a while. */
+  /** Chunks that have not been tried for a while. */
   due(): ChunkId[] {
     return [...this.#chunks.values()].filter((one) => this.#isDue(one)).map(({ id }) => id);
   }
@@ -114,19 +114,19 @@ export class UnreadChunks {
     return this.#deps.clock.monotonicMs() - triedAtMs >= LIMITS.unreadChunkAgainMs;
   }
 
-  /** Nobody waits for it, least of all for a drive that hangs: a store that has failed says so itself. */
+  /** Written in the background, because the drive may hang; the store itself reports its failure. */
   #keep(id: ChunkId, value: Uint8Array | null): void {
     const row = { column: 'index', key: unreadKey(id), value };
     this.#deps.kv.commit([row], { sync: false, isPatient: true }).catch(() => {});
   }
 }
 
-/** Of two lists in id order one, with each id once: beside a copy that was set aside there may be one that cannot be read. */
+/** Merges two lists in id order, with each id once: a chunk may be both quarantined and unreadable. */
 export function mergeIds(first: readonly ChunkId[], second: readonly ChunkId[]): ChunkId[] {
   return [...byName([...first, ...second]).values()].sort(compareChunkIds);
 }
 
-/** Each of them once. */
+/** By name, each once. */
 export function byName(ids: readonly ChunkId[]): Map<string, ChunkId> {
   return new Map(ids.map((id) => [chunkName(id), id]));
 }

@@ -30,7 +30,7 @@ async function openBoth(path: string) {
   return openWitnessedKv(kv, await openWitnessFile(join(path, 'witness'), clock));
 }
 
-test('a store whose log was cut is known by its witness, one that was closed or is new is whole', async () => {
+test('the witness shows that a store was cut; a store that was closed or is new is whole', async () => {
   folder = await mkdtemp(join(tmpdir(), 'holdfast-cut-'));
   const first = await openBoth(folder);
   expect(first.isCut).toBe(false);
@@ -49,7 +49,7 @@ test('a store whose log was cut is known by its witness, one that was closed or 
   await again.kv.close();
 });
 
-test('commits that end in another order than they began leave the highest', async () => {
+test('commits that end out of order leave the highest number', async () => {
   const medium = new WitnessMedium();
   const kv = createMemoryKv(CHUNK_COLUMNS);
   const waits: (() => void)[] = [];
@@ -66,7 +66,7 @@ test('commits that end in another order than they began leave the highest', asyn
   expect(medium.get(0)).toMatchObject({ seq: 2 });
 });
 
-test('what is not synced counts for nothing, and a witness that cannot be read is no proof', async () => {
+test('commits without sync do not count, and an unreadable witness proves nothing', async () => {
   const medium = new WitnessMedium();
   const kv = createMemoryKv(CHUNK_COLUMNS);
   const { kv: counted } = await openWitnessedKv(kv, openMemoryWitness(medium, clock));
@@ -78,7 +78,7 @@ test('what is not synced counts for nothing, and a witness that cannot be read i
   expect(await openWitnessedKv(kv, openMemoryWitness(medium, clock))).toMatchObject({ isCut: true });
 });
 
-test('a witness that fails ends the store', async () => {
+test('a failed witness fails the store', async () => {
   const witness = openMemoryWitness(new WitnessMedium(), clock);
   const { kv } = await openWitnessedKv(createMemoryKv(CHUNK_COLUMNS), witness);
   const error = new Error('no disk');
@@ -115,7 +115,7 @@ test.each<[string, { kv: End; witness: End }, Error | undefined]>([
       close: () => closing(witness),
     },
   );
-  // What hung comes first; an error is its late answer.
+  // The drive hung first; the error is its late answer.
   const order = witness.failure === HANG ? (['witness', 'kv'] as const) : (['kv', 'witness'] as const);
   for (const name of order) {
     const { failure } = { kv, witness }[name];
@@ -126,7 +126,7 @@ test.each<[string, { kv: End; witness: End }, Error | undefined]>([
   expect(outcome?.status === 'rejected' ? outcome.reason : undefined).toBe(expected);
 });
 
-test('an end without anything wrong is one, though the store has failed', async () => {
+test('a clean close is clean even if the store failed before', async () => {
   const { kv } = await openWitnessedKv(
     { ...createMemoryKv(CHUNK_COLUMNS), failed: Promise.resolve(LOST) },
     openMemoryWitness(new WitnessMedium(), clock),

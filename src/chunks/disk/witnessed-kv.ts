@@ -1,20 +1,20 @@
-// A disk's store that notices when its end was cut off (R40, L4): each synced commit carries a number, and the last one that
-// was answered stands in a witness beside the store, as for replicas (R17). A store that comes back with a lower one has
-// lost what was acknowledged.
+// A disk's store that notices when its last commits were cut off (R40, L4). Each synced commit carries a number, and the
+// last acknowledged number is in a witness file beside the store, as for replicas (R17). A store that opens with a lower
+// number has lost acknowledged data.
 import { DriveHangs } from '../../base/drive-hangs.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
 import type { WitnessPort } from '../../ports/witness.ts';
 import { COMMITS_KEY, decodeCommits, encodeCommits } from './keyspace.ts';
 
-/** A witness is made for shards, and a disk has the place of one. */
+/** The witness format is that of shards; a disk uses one slot of it. */
 const PLACE = 0;
 
 export interface WitnessedKv {
-  /** Counts its synced commits; with it the witness is closed, and a failed witness is a failed store (R20). */
+  /** Counts its synced commits. Closing it closes the witness; a failed witness fails the store (R20). */
   kv: KvPort;
-  /** It lacks commits that were answered, or its witness cannot say that it does not. */
+  /** It lacks acknowledged commits, or the witness cannot prove that it does not. */
   isCut: boolean;
-  /** Of the last commit that it knows of, answered or not: numbers go on behind it, and none comes twice. */
+  /** The number of the last known commit, acknowledged or not. Later numbers are higher, and none is used twice. */
   lastSeq: number;
 }
 
@@ -24,14 +24,14 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
   const kept = witness.read(PLACE);
   const answered = kept === undefined || kept === 'damaged' ? 0 : kept.seq;
   let begun = Math.max(stored, answered);
-  let told = begun;
+  let written = begun;
 
   const failed = Promise.race([kv.failed, witness.failed]);
   let hasHung = false;
   failed.then((error) => {
     hasHung = error instanceof DriveHangs;
   });
-  /** Of either, and final: a drive that has hung may answer, and then with this. */
+  /** The first failure of store or witness. It is final: a drive that hung may answer later, with an error. */
   let failure: Error | undefined;
   for (const store of [kv, witness]) {
     store.failed.then((error) => {
@@ -43,9 +43,9 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
     if (options?.sync === false) return kv.commit(rows, options);
     const seq = ++begun;
     await kv.commit([...rows, { column: 'index', key: COMMITS_KEY, value: encodeCommits(seq) }], options);
-    // Before it is answered, and never back: commits end together, in no order.
-    told = Math.max(told, seq);
-    witness.write(PLACE, { seq: told, epoch: 0 });
+    // Before the answer, and never lower: commits end together, in any order.
+    written = Math.max(written, seq);
+    witness.write(PLACE, { seq: written, epoch: 0 });
   }
 
   return {

@@ -1,12 +1,12 @@
-// Which disks have been served, as far as one process has watched: for how long one has been silent, and whether one comes
-// and goes. By the time that was watched, not by that of the clock: who stood still has not seen anybody away.
+// Which disks have been served, as far as one process has watched: how long a disk has been silent, and whether it comes
+// and goes. Only watched time counts: a process that stood still has seen nobody away.
 import type { DiskId } from '../../ports/placement.ts';
 
 /** Slices of the time after which a disk counts as away. */
 const SLICES = 30;
-/** The part of that time for which a disk must be served not to be away, if it comes and goes. */
+/** The share of that time for which a disk that comes and goes must be served, not to count as away. */
 const SERVED_SHARE = 1 / 5;
-/** How often it must have come to be one that comes and goes. */
+/** Number of returns that make a disk one that comes and goes. */
 const COMINGS = 2;
 
 interface Slice {
@@ -18,7 +18,7 @@ interface Watched {
   isServed: boolean;
   watchedForMs: number;
   silentForMs: number;
-  /** For how long it has met what makes it away. */
+  /** Time for which it has met the condition of being away. */
   awayForMs: number;
   slices: Slice[];
 }
@@ -28,12 +28,12 @@ export class DiskPresence {
   readonly #disks = new Map<DiskId, Watched>();
   #watchedMs = 0;
 
-  /** Has seen nobody yet, so nobody is away before `awayAfterMs`. */
+  /** Has watched nothing yet, so no disk is away before `awayAfterMs`. */
   constructor(awayAfterMs: number) {
     this.#awayAfterMs = awayAfterMs;
   }
 
-  /** For `ms`, up to now, `served` have been; `disks`: those that it is asked about. */
+  /** Records that `served` were served for the last `ms`; `disks`: all disks of interest. */
   watch({ ms, disks, served }: { ms: number; disks: readonly DiskId[]; served: ReadonlySet<DiskId> }): void {
     const sliceMs = this.#awayAfterMs / SLICES;
     const before = Math.floor(this.#watchedMs / sliceMs);
@@ -61,7 +61,7 @@ export class DiskPresence {
   }
 
   #isGone(disk: Watched): boolean {
-    // One that has just come has not been served for long, however well it does.
+    // A disk that has just joined has not been served for long.
     if (disk.watchedForMs < this.#awayAfterMs) return false;
     if (disk.silentForMs >= this.#awayAfterMs) return true;
     const { servedMs, comings } = sumOf(disk);
@@ -69,8 +69,8 @@ export class DiskPresence {
   }
 
   /**
-   * Those silent for too long, and those that were served too little of that time because they come and go. Empty until
-   * the first of them has been away for a slice more, so that those that go together are found together.
+   * Disks silent for too long, and disks that come and go and were served too little. Empty until the first of them has
+   * been away for one slice more, so that disks that fail together are found together.
    */
   away(): Set<DiskId> {
     const gone = [...this.#disks].filter(([, { awayForMs }]) => awayForMs > 0);
@@ -78,7 +78,7 @@ export class DiskPresence {
     return new Set(isTime ? gone.map(([id]) => id) : []);
   }
 
-  /** Those served now, and for long enough not to be away again at once. */
+  /** Disks that are served, and for long enough not to be away again at once. */
   steady(): Set<DiskId> {
     const enoughMs = SERVED_SHARE * this.#awayAfterMs;
     const here = [...this.#disks].filter(([, disk]) => disk.isServed && sumOf(disk).servedMs >= enoughMs);

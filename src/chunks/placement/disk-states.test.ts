@@ -28,7 +28,7 @@ test('disks of the map are served or away, others are new or removed', () => {
   expect(seen(three, disks.map(memberOf)).at(-1)).toEqual([3, 'new', 'stays', 0, 0]);
 });
 
-test('a drain is over when it owns nothing, and did not before what is pending; then it may be removed', () => {
+test('a drain is done when the disk owns nothing, also by pending changes; then it may be removed', () => {
   const ids = new Set([first.id]);
   const drained = changePlacement(map, { disks: withLeave(map.disks, ids, 'draining') });
   const members = disks.map(memberOf);
@@ -38,7 +38,7 @@ test('a drain is over when it owns nothing, and did not before what is pending; 
   expect(seen(retireDisks(done, ids), members).at(-1)).toEqual([0, 'removed', 'stays', 0, 0]);
 });
 
-test('where a disk is now counts, and not where it was when the map was made', () => {
+test('the present address of a disk counts, not the one in the map', () => {
   const moved = { ...first, nodeId: 'another', address: '127.0.0.1:1', capacityBytes: 5 };
   expect(readDiskStates(map, [memberOf(moved)])[0]?.disk).toEqual(moved);
   expect(readDiskStates(map, [{ ...memberOf(moved), role: 'metadata' }])[0]).toMatchObject({
@@ -46,7 +46,7 @@ test('where a disk is now counts, and not where it was when the map was made', (
   });
 });
 
-test('who owns nothing is missed only if it is to stay', () => {
+test('a disk that owns nothing is missed only if it is to stay', () => {
   const held = { ownedCount: 0, pendingCount: 0 };
   expect(isMissed(held)).toBe(true);
   expect(isMissed({ ...held, leave: 'absent' })).toBe(false);
@@ -54,7 +54,7 @@ test('who owns nothing is missed only if it is to stay', () => {
   expect(isMissed({ ...held, ownedCount: 1, leave: 'draining' })).toBe(true);
 });
 
-test('nodes that own something', () => {
+test('counts nodes with owners', () => {
   const of = (nodeId: string, ownedCount: number) => ({ nodeId, ownedCount });
   expect(countOwnerNodes([of('a', 1), of('a', 2), of('b', 0), of('c', 9)])).toBe(2);
 });

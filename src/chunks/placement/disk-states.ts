@@ -1,14 +1,14 @@
-// What each disk is to the cluster just now, by the placement map and the list of members: as `holdfast cluster status` shows
-// it, and as whoever places disks measures it. Pure.
+// The state of each disk in the cluster, by the placement map and the list of members: for `holdfast cluster status` and
+// for the metrics of the placer. Pure.
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { type DiskHolding, holdings } from './placement-changes.ts';
 import { servedDisks } from './served-disks.ts';
 
 export interface DiskState extends DiskHolding {
-  /** Where it is now; of one that nobody serves, where it was when the map was made. */
+  /** With its present address; of a disk that is not served, with the one in the map. */
   disk: PlacedDisk;
-  /** `away`: no node serves it. `new`: it is in no map yet; `removed`: in none any more, and not taken in again. */
+  /** `away`: no node serves it. `new`: not in a map yet. `removed`: no longer in the map, and not taken in again. */
   state: 'serving' | 'away' | 'new' | 'removed';
 }
 
@@ -31,7 +31,7 @@ export function readDiskStates(map: PlacementMap | undefined, members: readonly 
   return [...placed, ...unplaced];
 }
 
-/** False: drained or given up, and nothing of it is needed any more. It may come back, or be removed. */
+/** False for a disk that was drained or given up and is not needed any more. It may return, or be removed. */
 export function isMissed({
   leave,
   ownedCount,
@@ -40,8 +40,8 @@ export function isMissed({
   return leave === undefined || ownedCount + pendingCount > 0;
 }
 
-/** Of disks that chunks are placed on: the nodes that have them. */
+/** The number of nodes whose disks own chunks. */
 export function countOwnerNodes(disks: readonly { nodeId: string; ownedCount: number }[]): number {
-  // One that is to leave keeps what no other can take.
+  // A leaving disk keeps what no other can take.
   return new Set(disks.flatMap(({ nodeId, ownedCount }) => (ownedCount > 0 ? [nodeId] : []))).size;
 }

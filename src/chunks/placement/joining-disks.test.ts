@@ -4,7 +4,7 @@ import { placedDisks } from '../../../tests/support/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import { holdings } from './placement-changes.ts';
 
-test('disks that do not answer get no share before they do, and are told of once', async () => {
+test('disks that do not answer get no share, and are logged once', async () => {
   const disks = placedDisks({ zones: 5 });
   const [first, , , , last] = disks.map(({ id }) => id);
   const placer = openPlacer();
@@ -25,17 +25,17 @@ test('disks that do not answer get no share before they do, and are told of once
   expect(holdings(all).get(last ?? '')?.ownedCount).toBeGreaterThan(2000);
 });
 
-describe('the first map, while disks are just being asked', () => {
+describe('the first map, while disks are being asked', () => {
   const disks = placedDisks({ zones: 5 });
   const ids = disks.map(({ id }) => id);
 
-  test('waits for their answers, and has them all', async () => {
+  test('waits for their answers and contains all of them', async () => {
     const placer = openPlacer();
     for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3500);
     expect(await placer.after(disks)).toMatchObject({ version: 1, disks });
   });
 
-  test('waits for no other answer of one that has failed', async () => {
+  test('does not wait for a disk that has failed', async () => {
     const placer = openPlacer();
     placer.unreached.add(must(ids[4], 'a disk'));
     placer.answersAfterMs.set(must(ids[4], 'a disk'), 1500);
@@ -43,7 +43,7 @@ describe('the first map, while disks are just being asked', () => {
     expect(first).toMatchObject({ version: 1, disks: disks.slice(0, 4) });
   });
 
-  test('does not wait for ever, though ever more come that do not answer', async () => {
+  test('does not wait for ever, though more silent disks keep coming', async () => {
     const placer = openPlacer();
     for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3_600_000);
     placer.serve(disks.slice(0, 4));
@@ -54,7 +54,7 @@ describe('the first map, while disks are just being asked', () => {
   });
 });
 
-test('one that never answers lets others that come later join together', async () => {
+test('a silent disk does not delay disks that join later', async () => {
   const disks = placedDisks({ zones: 7 });
   const placer = openPlacer();
   const unreached = must(disks[6], 'a disk');

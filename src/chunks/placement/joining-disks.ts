@@ -1,13 +1,14 @@
-// Disks that are in no placement map yet. A node tells etcd of its disks before any other has called it: only disks that have
-// answered here join, or those of a node with another secret or authority would get their share, which nobody could reach.
+// Disks that are in no placement map yet. A node announces its disks in etcd before any other node has called it. Only
+// disks that have answered here join; otherwise a node with a wrong secret or authority would get a share that nobody could
+// reach.
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
-/** JoiningDisks join together: when for so long no other has come, or after the longer time. */
-const JOIN_SETTLE_MS = 5000;
+/** Disks join together: when no other has come for this time, or after the longer time. */
+const JOIN_QUIET_MS = 5000;
 const JOIN_WAIT_MAX_MS = 60_000;
-/** The first map waits no longer for those that have not said yet whether they can be reached. */
+/** The first map does not wait longer for disks that have not answered yet. */
 const FIRST_ANSWERS_MAX_MS = 5000;
 
 export interface JoiningDisksDeps {
@@ -21,7 +22,7 @@ export class JoiningDisks {
   readonly #deps: JoiningDisksDeps;
   readonly #reached = new Set<DiskId>();
   readonly #asked = new Set<DiskId>();
-  /** Told of once, not at each look. */
+  /** Logged once, not at each look. */
   readonly #unreached = new Set<DiskId>();
   #latest = { ids: '', sinceMs: 0, firstAtMs: 0 };
   #awaitedSinceMs: number | undefined;
@@ -30,7 +31,7 @@ export class JoiningDisks {
     this.#deps = deps;
   }
 
-  /** Those of `joining disks`, all that there are, who may not join; asks them, for the next look. */
+  /** The `joiningDisks` (all that there are) that may not join yet. Asks them, for the next look. */
   unreachedOf(joiningDisks: readonly PlacedDisk[]): PlacedDisk[] {
     const present = new Set(joiningDisks.map(({ id }) => id));
     for (const known of [this.#reached, this.#unreached])
@@ -41,8 +42,8 @@ export class JoiningDisks {
   }
 
   /**
-   * Whether one of `unreached` may answer its first call any moment: a map without it would be changed at once. Not for
-   * long, whoever comes meanwhile, and not for one that has failed, which is asked again at each look.
+   * Whether one of `unreached` may answer at any moment: a map without it would change at once. False after a bounded time,
+   * and for disks that failed, which are asked again at each look.
    */
   areAwaited(unreached: readonly PlacedDisk[]): boolean {
     if (unreached.every(({ id }) => this.#unreached.has(id))) {
@@ -54,7 +55,7 @@ export class JoiningDisks {
     return nowMs - this.#awaitedSinceMs < FIRST_ANSWERS_MAX_MS;
   }
 
-  /** Has no deadline of its own: each call to a disk has one. */
+  /** Without a deadline of its own: each call to a disk has one. */
   async #ask(disk: PlacedDisk): Promise<void> {
     const { id, nodeId, address } = disk;
     this.#asked.add(id);
@@ -70,8 +71,11 @@ export class JoiningDisks {
     }
   }
 
-  /** Whether no other is to be waited for. `joining disks`: those that may join, so that one that never will delays nobody. */
-  areSettled(joiningDisks: readonly PlacedDisk[]): boolean {
+  /**
+   * Whether the joining disks have been the same for a while. `joiningDisks`: those that may join, so that an unreachable
+   * one delays nobody.
+   */
+  areComplete(joiningDisks: readonly PlacedDisk[]): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     const ids = joiningDisks.map(({ id }) => id).join();
     if (ids !== this.#latest.ids) {
@@ -79,6 +83,6 @@ export class JoiningDisks {
       this.#latest = { ids, sinceMs: nowMs, firstAtMs };
     }
     const { sinceMs, firstAtMs } = this.#latest;
-    return nowMs - sinceMs >= JOIN_SETTLE_MS || nowMs - firstAtMs >= JOIN_WAIT_MAX_MS;
+    return nowMs - sinceMs >= JOIN_QUIET_MS || nowMs - firstAtMs >= JOIN_WAIT_MAX_MS;
   }
 }

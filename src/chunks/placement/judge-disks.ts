@@ -1,33 +1,33 @@
-// What should become of the disks of the placement map, by what was seen of them (R34, R40). Pure: who watches and writes is
-// place-disks.ts.
+// Decides how the disks of the placement map change, by what was observed (R34, R40). Pure: place-disks.ts observes and
+// writes.
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { isPending, newDisks } from './placement-changes.ts';
 
-/** A capacity that differs by less is the same: file systems tell a little more or less. */
+/** A smaller difference of capacity is ignored: file systems vary a little. */
 const CAPACITY_SHARE = 0.1;
 
 export interface SeenDisks {
-  /** By nodes that are there now, and where. */
+  /** Served now, with the present node, zone and capacity. */
   served: ReadonlyMap<DiskId, PlacedDisk>;
-  /** Of the map: not served for too long. */
+  /** Disks of the map that have not been served for too long. */
   away: ReadonlySet<DiskId>;
-  /** Of the map: served, and for long enough. */
+  /** Disks of the map that have been served for long enough. */
   steady: ReadonlySet<DiskId>;
-  /** Those that are in no map yet have been the same ones for a while. */
-  areJoiningDisksSettled: boolean;
+  /** No further disk has come for a while. */
+  areJoiningDisksComplete: boolean;
 }
 
 export interface Judgement {
-  /** Those of the next map; undefined: they stay as they are. */
+  /** The disks of the next map; undefined: no change. */
   disks?: PlacedDisk[];
   joined: DiskId[];
   absent: DiskId[];
   returned: DiskId[];
-  /** Of another node, zone or capacity than before. */
+  /** Disks with another node, zone or capacity than before. */
   moved: DiskId[];
-  /** Come back without what was acknowledged last: all is to be audited (R40). */
+  /** Disks that came back without acknowledged data: everything is audited (R40). */
   cut: DiskId[];
-  /** Why disks that are away are not given up. */
+  /** Why absent disks are not given up. */
   alarm?: 'too-few-disks-left' | 'most-disks-silent';
 }
 
@@ -36,8 +36,8 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const staying = map.disks.filter(({ leave }) => leave === undefined);
   const lost = staying.filter(({ id }) => away.has(id));
   const joiningDisks = newDisks(map, [...served.values()]);
-  // A pending change ends without new disks; but if a disk is lost, one of them may be what replaces it.
-  const mayJoin = seen.areJoiningDisksSettled && (!isPending(map) || lost.length > 0);
+  // New disks wait for a pending change to end, unless a disk is lost, which one of them may replace.
+  const mayJoin = seen.areJoiningDisksComplete && (!isPending(map) || lost.length > 0);
   const joined = mayJoin ? joiningDisks : [];
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
   const present = presentDisks(map, served);
@@ -47,16 +47,16 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const alarm = lost.length === 0 ? undefined : alarmOf({ map, staying, served, leftCount });
   const absent = alarm === undefined ? lost : [];
   const ids = (disks: readonly PlacedDisk[]) => disks.map(({ id }) => id);
-  const told = {
+  const changes = {
     joined: ids(joined),
     absent: ids(absent),
     returned: ids(returned),
     moved: ids(moved),
     cut: ids(cut),
   };
-  const found = { ...told, ...(alarm !== undefined && { alarm }) };
-  if (Object.values(told).every((some) => some.length === 0)) return found;
-  const [areAbsent, haveReturned] = [new Set(told.absent), new Set(told.returned)];
+  const found = { ...changes, ...(alarm !== undefined && { alarm }) };
+  if (Object.values(changes).every((some) => some.length === 0)) return found;
+  const [areAbsent, haveReturned] = [new Set(changes.absent), new Set(changes.returned)];
   const disks = present.map((disk): PlacedDisk => {
     const { leave, ...rest } = disk;
     if (areAbsent.has(disk.id)) return { ...rest, leave: 'absent' };
@@ -65,7 +65,7 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   return { ...found, disks: [...disks, ...joined] };
 }
 
-/** When so many are silent, it is rather the network, or whoever watches. */
+/** When so many are silent, the cause is more likely the network or this process. */
 function alarmOf(parts: {
   map: PlacementMap;
   staying: readonly PlacedDisk[];
@@ -74,28 +74,28 @@ function alarmOf(parts: {
 }): Judgement['alarm'] {
   const { map, staying, served, leftCount } = parts;
   if (leftCount < map.copies) return 'too-few-disks-left';
-  const heard = staying.filter(({ id }) => served.has(id));
+  const answering = staying.filter(({ id }) => served.has(id));
   const zonesOf = (disks: readonly PlacedDisk[]) => new Set(disks.map(({ zone }) => zone)).size;
-  const areMostSilent = 2 * heard.length < staying.length || 2 * zonesOf(heard) < zonesOf(staying);
+  const areMostSilent = 2 * answering.length < staying.length || 2 * zonesOf(answering) < zonesOf(staying);
   return areMostSilent ? 'most-disks-silent' : undefined;
 }
 
-/** Those of the map, as they are now. */
+/** The disks of the map as they are now. */
 function presentDisks(map: PlacementMap, served: SeenDisks['served']): PlacedDisk[] {
   const zones = new Map([...served.values()].map(({ nodeId, zone }) => [nodeId, zone]));
   return map.disks.map((disk) => ({
     ...disk,
-    // One that its node does not serve has gone with it: a node is in one zone.
+    // A disk that its node does not serve has moved with the node: a node is in one zone.
     zone: zones.get(disk.nodeId) ?? disk.zone,
     ...served.get(disk.id),
     capacityBytes: capacityOf(disk, served),
   }));
 }
 
-/** As the map has it, unless it differs: a change that has to do with something else moves nothing for a little of it. */
+/** The capacity in the map, unless it differs much: an unrelated change must move nothing for a small difference. */
 function capacityOf({ id, capacityBytes }: PlacedDisk, served: SeenDisks['served']): number {
-  const told = served.get(id)?.capacityBytes ?? capacityBytes;
-  return Math.abs(told - capacityBytes) / capacityBytes > CAPACITY_SHARE ? told : capacityBytes;
+  const reported = served.get(id)?.capacityBytes ?? capacityBytes;
+  return Math.abs(reported - capacityBytes) / capacityBytes > CAPACITY_SHARE ? reported : capacityBytes;
 }
 
 function isElsewhere(disk: PlacedDisk, now: PlacedDisk): boolean {

@@ -10,12 +10,12 @@ const disk = (name: string) => ({
 });
 const id = { blobId: '0123456789ab00070123456789abcdef' as BlobId, index: 3 };
 
-test('goes by the newest map that is known', () => {
+test('answers by the newest known map', () => {
   const heard: number[] = [];
   const placement = createKnownPlacement(NO_PLACEMENT, (version) => heard.push(version));
   const owners = knownOwners(placement);
   expect([owners.version(), owners.owns('a'.repeat(32), id)]).toEqual([0, false]);
-  owners.hear(1);
+  owners.noteVersion(1);
   expect(heard).toEqual([1]);
   const map = makePlacement({ disks: ['a', 'b', 'c', 'd', 'e'].map(disk), copies: 2 });
   placement.learn(map);

@@ -6,22 +6,22 @@ import { makePlacement } from './placement.ts';
 const first = makePlacement({ disks: placedDisks({ zones: 3 }), copies: 3 });
 const version = (number: number) => ({ ...first, version: number });
 
-test('keeps the newest map, whatever order they come in', () => {
+test('keeps the newest map, in whatever order maps arrive', () => {
   const known = createKnownPlacement(first);
   known.learn(version(3));
   known.learn(version(2));
-  expect([known.current().version, known.heardVersion()]).toEqual([3, 3]);
+  expect([known.current().version, known.announcedVersion()]).toEqual([3, 3]);
 });
 
-test('tells once of each version that is above all it has', () => {
+test('announces each version above all known maps once', () => {
   const heard: number[] = [];
   const known = createKnownPlacement(version(4), (number) => heard.push(number));
-  for (const number of [3, 4, 6, 5, 6, 7]) known.hear(number);
+  for (const number of [3, 4, 6, 5, 6, 7]) known.noteVersion(number);
   expect(heard).toEqual([6, 7]);
-  expect([known.current().version, known.heardVersion()]).toEqual([4, 7]);
+  expect([known.current().version, known.announcedVersion()]).toEqual([4, 7]);
 });
 
-test('whoever waits for a version gets the first that is as new', async () => {
+test('a wait for a version resolves with the first map that is new enough', async () => {
   const known = createKnownPlacement(first);
   const { signal } = new AbortController();
   const waits = [2, 3, 5].map((number) => known.atLeast(number, signal));
@@ -31,7 +31,7 @@ test('whoever waits for a version gets the first that is as new', async () => {
   expect((await known.atLeast(2, signal)).version).toBe(5);
 });
 
-test('a wait that is given up is ServiceUnavailable', async () => {
+test('an aborted wait rejects with ServiceUnavailable', async () => {
   const known = createKnownPlacement(first);
   const giveUp = new AbortController();
   const waiting = known.atLeast(2, giveUp.signal);

@@ -1,11 +1,11 @@
-// The newest placement map that this process knows, and the wait for a newer one. Where maps come from (a watch, a read
-// when a node has told of a newer version) is the caller's.
+// The newest placement map that this process knows, and waits for a newer one. The caller supplies maps, from a watch or
+// from a read when a node has announced a newer version.
 
 import type { PlacementMap, PlacementPort } from '../../ports/placement.ts';
 import { AppError } from '../../types/errors.ts';
 
 export interface KnownPlacement extends PlacementPort {
-  /** Takes a map from wherever it came; older ones change nothing. */
+  /** Takes a map from any source; older ones change nothing. */
   learn(map: PlacementMap): void;
 }
 
@@ -14,26 +14,26 @@ interface Waiter {
   resolve(map: PlacementMap): void;
 }
 
-/** `onHeard`: told of a version above all known maps, once each; to fetch it. */
+/** `onAnnounced`: called once for each version above all known maps, so that the caller fetches it. */
 export function createKnownPlacement(
   first: PlacementMap,
-  onHeard: (version: number) => void = () => {},
+  onAnnounced: (version: number) => void = () => {},
 ): KnownPlacement {
   let known = first;
-  let heard = first.version;
+  let announced = first.version;
   const waiters = new Set<Waiter>();
   return {
     current: () => known,
-    heardVersion: () => heard,
-    hear(version) {
-      if (version <= heard) return;
-      heard = version;
-      onHeard(version);
+    announcedVersion: () => announced,
+    noteVersion(version) {
+      if (version <= announced) return;
+      announced = version;
+      onAnnounced(version);
     },
     learn(map) {
       if (map.version <= known.version) return;
       known = map;
-      heard = Math.max(heard, map.version);
+      announced = Math.max(announced, map.version);
       for (const waiter of waiters) {
         if (waiter.version > map.version) continue;
         waiters.delete(waiter);

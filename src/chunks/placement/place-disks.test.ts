@@ -20,7 +20,7 @@ const leaveOf = (map: PlacementMap, id: DiskId | undefined) =>
   map.disks.find((disk) => disk.id === id)?.leave;
 const ownedBy = (map: PlacementMap, id: DiskId | undefined) => holdings(map).get(id ?? '')?.ownedCount;
 
-test('no map before there are nodes for all copies; disks that come later get their share, together', async () => {
+test('makes the first map when there are nodes for all copies; later disks join together', async () => {
   const disks = placedDisks({ zones: 5 });
   const placer = openPlacer();
   placer.serve(disks.slice(0, 2));
@@ -28,7 +28,7 @@ test('no map before there are nodes for all copies; disks that come later get th
   expect(await placer.read()).toBeUndefined();
   const first = await placer.after(disks.slice(0, 3));
   expect(first).toMatchObject({ version: 1, disks: disks.slice(0, 3) });
-  // Not at the first sight of one, when another comes just behind it.
+  // Not at once, because another disk follows.
   await placer.after(disks.slice(0, 4), 4000);
   const next = await placer.after(disks);
   expect(next).toMatchObject({ version: 2, disks, auditFrom: 2 });
@@ -37,7 +37,7 @@ test('no map before there are nodes for all copies; disks that come later get th
   expect(next.previous.flat().length).toBeGreaterThan(4000);
 });
 
-test('who places disks says what it goes by, and says it no more when another one does', async () => {
+test('reports the disks it sees, until another process places them', async () => {
   const disks = placedDisks({ zones: 3 });
   const placer = openPlacer();
   expect(placer.seenBy('a')).toBeUndefined();
@@ -52,13 +52,13 @@ test('who places disks says what it goes by, and says it no more when another on
   expect(placer.seenBy('c')).toMatchObject({ map });
 });
 
-test('what etcd has is learnt, though a watch says nothing of it', async () => {
+test('learns the map in etcd even if a watch is silent', async () => {
   const placer = openPlacer();
   await placer.after(placedDisks({ zones: 3 }));
   expect(placer.learnt).toContain(1);
 });
 
-test('a change ends when all shards have audited it; until then nobody joins', async () => {
+test('a change ends when all shards have audited it; no disk joins before', async () => {
   const disks = placedDisks({ zones: 6 });
   const placer = openPlacer();
   await placer.after(disks.slice(0, 4));
@@ -67,7 +67,7 @@ test('a change ends when all shards have audited it; until then nobody joins', a
   expect((await placer.after(disks)).version).toBe(2);
   placer.hasAudited(2);
   const done = await placer.after(disks);
-  // Cleared, then joined.
+  // The change is cleared first, then the disk joins.
   expect(done).toMatchObject({ version: 4, auditFrom: 4 });
   expect(ownedBy(done, disks[5]?.id)).toBeGreaterThan(2000);
 });
@@ -77,7 +77,7 @@ describe('disks that are away', () => {
   const node = disks.slice(0, 2);
   const others = disks.slice(2);
 
-  test('are given up together after a while, and get back what they had when they return', async () => {
+  test('are given up together after a while, and get their partitions back when they return', async () => {
     const placer = openPlacer();
     const full = await placer.after(disks);
     expect((await placer.after(others, AWAY_AFTER_MS - 10_000)).version).toBe(1);
@@ -87,14 +87,14 @@ describe('disks that are away', () => {
       ['absent', 0],
       ['absent', 0],
     ]);
-    // Not at once: it may be away again.
+    // Not at once: the disk may go away again.
     expect((await placer.after(disks, 10_000)).version).toBe(2);
     const again = await placer.after(disks, 40_000);
     expect(again.owners.map((ids) => ids.toSorted())).toEqual(full.owners.map((ids) => ids.toSorted()));
     expect(again.disks).toEqual(full.disks);
   });
 
-  test('one that keeps coming and going is given up as well', async () => {
+  test('are given up also if they keep coming and going', async () => {
     const placer = openPlacer();
     await placer.after(disks);
     for (let turn = 0; turn < 6; turn++) {
@@ -104,11 +104,11 @@ describe('disks that are away', () => {
     expect(leaveOf(await placer.after(others, 1000), node[0]?.id)).toBe('absent');
   });
 
-  test('one that has just joined is not, though it was started anew twice', async () => {
+  test('are not given up if they have just joined, though they restarted twice', async () => {
     const placer = openPlacer();
     await placer.after(others, 2 * AWAY_AFTER_MS);
     expect((await placer.after(disks)).version).toBe(2);
-    // Less than a fifth of the time, served and gone by turns.
+    // Served less than a fifth of the time, off and on.
     for (let turn = 0; turn < 2; turn++) {
       await placer.after(others, 6000);
       await placer.after(disks, 6000);
@@ -117,7 +117,7 @@ describe('disks that are away', () => {
     expect([map.version, leaveOf(map, node[0]?.id)]).toEqual([2, undefined]);
   });
 
-  test('one that misses a while now and then is not', async () => {
+  test('are not given up for a short absence now and then', async () => {
     const placer = openPlacer();
     await placer.after(disks);
     for (let turn = 0; turn < 6; turn++) {
@@ -127,14 +127,14 @@ describe('disks that are away', () => {
     expect((await placer.read())?.version).toBe(1);
   });
 
-  test('a holder counts for itself, and not the time for which it stood still', async () => {
+  test('are timed by the placer, without the time in which it stood still', async () => {
     const placer = openPlacer();
     await placer.after(disks);
     await placer.after(others, AWAY_AFTER_MS - 20_000);
     placer.standStill(5 * AWAY_AFTER_MS);
     expect((await placer.after(others, 2000)).version).toBe(1);
     placer.takeOver();
-    // The lease of the former holder has to end first, unless it let go.
+    // The lease of the former placer has to end first, unless it was released.
     expect((await placer.after(others, AWAY_AFTER_MS - 20_000)).version).toBe(1);
     expect((await placer.after(others, 2 * LOOKED_MS + 20_000)).version).toBe(2);
   });
@@ -152,7 +152,7 @@ describe('disks that are away', () => {
     expect(placer.events('disks-away-no-more')).toBe(1);
   });
 
-  test('where too few are left, a new disk takes the place of a lost one, though a change is pending', async () => {
+  test('a new disk replaces a lost one during a pending change where too few are left', async () => {
     type Five = [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
     const [a, b, c, d, e] = placedDisks({ zones: 5 }) as Five;
     const placer = openPlacer();
@@ -175,11 +175,11 @@ function zonesOf(sizes: readonly number[]): PlacedDisk[] {
     .map((zone, at) => ({ ...must(placedDisks({ zones: 20 })[at], 'a disk'), zone: `zone-${zone}` }));
 }
 
-test('what could not be moved while a change was pending is evened out when it is done', async () => {
+test('partitions that could not move during a pending change are evened out afterwards', async () => {
   const [a, b, c, d] = placedDisks({ zones: 4 }) as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
   const placer = openPlacer();
   await placer.after([a, b, c]);
-  // All partitions pending, and one disk that owns nothing.
+  // All partitions have a pending change, and one disk owns nothing.
   const stuck = {
     ...changePlacement(makePlacement({ disks: [a, b, c], copies: 3 }), { disks: [a, b, c] }),
     disks: [a, b, c, d],
@@ -203,7 +203,7 @@ test('a disk in another zone than before is placed anew', async () => {
   expect((await placer.after(grown)).version).toBe(2);
 });
 
-test('all is audited when a disk has come back without what it acknowledged last, each time once', async () => {
+test('a disk that comes back without acknowledged data causes one audit of everything', async () => {
   const disks = placedDisks({ zones: 4 });
   const placer = openPlacer();
   const placed = await placer.after(disks);
@@ -217,10 +217,10 @@ test('all is audited when a disk has come back without what it acknowledged last
   expect(again).toMatchObject({ version: first.version + 1, auditFrom: first.version + 1 });
 });
 
-test('a node that has moved takes those of its disks with it that it does not serve', async () => {
+test('a node that moves to another zone takes along the disks that it does not serve', async () => {
   const disks = placedDisks({ zones: 2, disksPerNode: 2 });
   const [a, b, c, d] = disks as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
-  // Three nodes, and zones 0 and 1: with one disk of the first node left behind, zones could not be kept apart by nodes.
+  // Three nodes in zones 0 and 1: with one disk of the first node left behind, zones could not be kept apart by nodes.
   const others = [c, { ...d, nodeId: 'another' }];
   const placer = openPlacer();
   await placer.after([a, b, ...others]);
@@ -235,7 +235,7 @@ test('a node that has moved takes those of its disks with it that it does not se
   expect(placer.events('disks-not-placed')).toBe(0);
 });
 
-test('what has to do with something else moves nothing because a file system tells a little more', async () => {
+test("a small change of a file system's size moves nothing when another change is made", async () => {
   const disks = placedDisks({ zones: 5 });
   const placer = openPlacer();
   const placed = await placer.after(disks);
@@ -244,7 +244,7 @@ test('what has to do with something else moves nothing because a file system tel
   );
   const cut = await placer.after(told.map((disk, at) => (at === 4 ? { ...disk, cutSeq: 1 } : disk)));
   expect(cut).toMatchObject({ version: 2, auditFrom: 2, owners: placed.owners });
-  // Little by little it is much.
+  // Small changes add up.
   const grown = await placer.after(
     cut.disks.map((disk, at) => (at > 1 ? disk : { ...disk, capacityBytes: 1.2 * disk.capacityBytes })),
   );
@@ -252,7 +252,7 @@ test('what has to do with something else moves nothing because a file system tel
   expect(ownedBy(grown, disks[0]?.id)).toBeGreaterThan((ownedBy(placed, disks[0]?.id) ?? 0) + 200);
 });
 
-test('a disk that drains stays so when it is away, and one that was removed does not join again', async () => {
+test('a draining disk stays so while it is away, and a removed disk does not join again', async () => {
   const disks = placedDisks({ zones: 6 });
   const [first, ...others] = disks as [PlacedDisk, ...PlacedDisk[]];
   const placer = openPlacer();
@@ -265,7 +265,7 @@ test('a disk that drains stays so when it is away, and one that was removed does
   expect((await placer.after(disks)).disks).toEqual(others);
 });
 
-test('who does not say what was audited keeps nobody from looking after disks', async () => {
+test('a shard that does not answer about its audit does not stop the care for disks', async () => {
   const disks = placedDisks({ zones: 6 });
   const placer = openPlacer();
   await placer.after(disks.slice(0, 5));
@@ -275,7 +275,7 @@ test('who does not say what was audited keeps nobody from looking after disks', 
   expect(leaveOf(map, disks[0]?.id)).toBe('absent');
 });
 
-test('who loses a race looks again: nothing that another wrote is undone', async () => {
+test('a placer that loses a race looks again, and undoes nothing that another wrote', async () => {
   const disks = placedDisks({ zones: 5 });
   const world = startCoordinatorWorld();
   const { clock, connect } = world;
@@ -303,9 +303,9 @@ test('who loses a race looks again: nothing that another wrote is undone', async
     ...{
       members: () => members,
       newestKnown: () => undefined,
-      heardVersion: () => 0,
+      announcedVersion: () => 0,
       learn() {},
-      auditedAt: async () => 99,
+      auditedVersion: async () => 99,
       reach: async () => {},
       pause: async () => {},
     },

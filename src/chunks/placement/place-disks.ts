@@ -1,7 +1,7 @@
-// The one in the cluster who makes and changes the placement map (R34, R39, R44): the first one as soon as there are disks
-// for all copies, on as many nodes, and not before, nor before those just being asked have had time to answer; then disks
-// join, are given up, return. What it decides by is in judge-disks.ts, who owns what then in placement.ts. Nothing rests on
-// there being one: the map changes by compare-and-swap.
+// The placer: the one process of the cluster that makes and changes the placement map (R34, R39, R44). It makes the first
+// map as soon as there are disks on enough nodes for all copies, and those just being asked have had time to answer; after
+// that disks join, are given up, and return. judge-disks.ts decides what changes, placement.ts who owns what. Correctness
+// does not depend on there being one placer: the map changes by compare-and-swap.
 
 import { finishInTurns } from '../../base/async/steps.ts';
 import { type HeldJob, holdJob } from '../../coordination/hold-job.ts';
@@ -21,17 +21,17 @@ import { servedDisks } from './served-disks.ts';
 
 const LOOK_EVERY_MS = 1000;
 const WRITTEN_LOOK_MS = 5000;
-/** A look that comes later than so many times what it should has not watched meanwhile. */
+/** A look that is later than this many intervals means that the process stood still. */
 const LATE_LOOKS_MAX = 3;
-/** How often one who does not place disks looks whether etcd has forgotten the map. */
+/** How often a process that is not the placer checks whether etcd has lost the map. */
 const FORGOTTEN_LOOK_MS = 20_000;
-/** After that nobody is waited for who might know a map that others have heard of. */
+/** After this time the placer does not wait any longer for a process that knows the announced map. */
 const UNKNOWN_WAIT_MS = 60_000;
 const AUDITED_ANSWER_MAX_MS = 10_000;
 
 export interface DiskPlacerDeps {
   chunkCopies: number;
-  /** A disk that nobody has served for so long is given up: its partitions go to others until it returns. */
+  /** A disk that has not been served for this long is given up: its partitions go to others until it returns. */
   awayAfterMs: number;
   placementMap: PlacementMapPort;
   jobLocks: JobLocksPort;
@@ -40,17 +40,17 @@ export interface DiskPlacerDeps {
   members(): readonly Member[];
   /** The newest map that is known here, whatever etcd has. */
   newestKnown(): PlacementMap | undefined;
-  /** The highest version that anyone has told of. */
-  heardVersion(): number;
-  /** What etcd has: a watch may be silent, and a node that does not know the map audits nothing (R39). */
+  /** The highest version that anyone has announced. */
+  announcedVersion(): number;
+  /** Called with the map in etcd: a watch may be silent, and a node without the map audits nothing (R39). */
   learn(map: PlacementMap): void;
-  /** The least map version at which all shards have finished an audit (R39); undefined: not all have answered. */
-  auditedAt(): Promise<number | undefined>;
+  /** The lowest map version at which all shards have ended an audit (R39); undefined while one has not answered. */
+  auditedVersion(): Promise<number | undefined>;
   /** Resolves when the disk has answered; rejects with why it has not. */
   reach(disk: PlacedDisk): Promise<unknown>;
-  /** What is gone by, at each look; undefined: another one places disks now. */
+  /** Called at each look with what the placer sees; undefined: another process places disks now. */
   onLook?(seen: PlacementSeen | undefined): void;
-  /** Between two steps of a long computation: lets requests have their turn. */
+  /** Called between two steps of a long computation, so that requests get their turn. */
   pause(): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): 
   await Promise.all([placeWhileHolding(deps, signal), restoreForgotten(deps, signal)]);
 }
 
-/** Whoever knows more than etcd says so: the one who places disks may not. */
+/** Writes back a map that etcd has lost: the placer may not know it. */
 async function restoreForgotten(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps;
   while (!signal.aborted) {
@@ -80,7 +80,7 @@ function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<v
     ...{ name: 'place-disks', failedEvent: 'disks-not-placed', retryMs: LOOK_EVERY_MS },
     onWaiting: () => deps.onLook?.(undefined),
     begin() {
-      // Who has the job anew has not watched anybody yet.
+      // A new placer has watched no disk yet.
       const placer = new DiskPlacer(deps);
       return async () =>
         (await placer.look()) ? Math.min(WRITTEN_LOOK_MS, deps.awayAfterMs / 10) : LOOK_EVERY_MS;
@@ -91,22 +91,22 @@ function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<v
 
 type ReadMap =
   | { kind: 'none' }
-  /** The newest that is known here. `revision`: of what etcd has. */
+  /** `map`: the newest that is known here. `revision`: of the map in etcd. */
   | { kind: 'there'; map: PlacementMap; revision: number }
-  /** etcd was lost, or set back: what nodes go by is newer, and was written back, unless another was faster. */
+  /** etcd was lost or set back; the newer map was written back here, or by another process. */
   | { kind: 'restored' };
 
 async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
-  const { placementMap, newestKnown, heardVersion, log } = deps;
-  // Before etcd is asked: what it says then is no older, unless it has forgotten.
+  const { placementMap, newestKnown, announcedVersion, log } = deps;
+  // Read before etcd answers, so that etcd's map is at least as new unless it was lost.
   const known = newestKnown();
-  const heard = heardVersion();
+  const announced = announcedVersion();
   const stored = await placementMap.read();
   const foundVersion = stored?.document.version ?? 0;
   const revision = stored?.revision ?? 0;
   if (known !== undefined && known.version > foundVersion) {
-    // Others have gone by a newer one still: whoever knows that writes it back.
-    if (heard > known.version) return { kind: 'there', map: known, revision };
+    // Another process knows a newer map, and writes it back.
+    if (announced > known.version) return { kind: 'there', map: known, revision };
     const version = known.version + 1;
     if (await swap(deps, { ...known, version }, revision))
       log.error({ version, found: foundVersion }, 'placement-restored');
@@ -128,7 +128,7 @@ class DiskPlacer {
   readonly #presence: DiskPresence;
   readonly #joiningDisks: JoiningDisks;
   #lookedAtMs: number | undefined;
-  /** The version whose shares were found to be as even as can be. */
+  /** The version whose shares are known to be as even as possible. */
   #evenVersion = 0;
   #alarm: Judgement['alarm'];
   #unknownSinceMs: number | undefined;
@@ -141,45 +141,45 @@ class DiskPlacer {
 
   /** True when there is a map. */
   async look(): Promise<boolean> {
-    const heard = this.#deps.heardVersion();
+    const announced = this.#deps.announcedVersion();
     const read = await readMap(this.#deps);
     if (read.kind === 'restored') return true;
     const members = this.#deps.members();
     this.#deps.onLook?.({ map: read.kind === 'there' ? read.map : undefined, members });
-    if (heard <= (read.kind === 'none' ? 0 : read.map.version)) this.#unknownSinceMs = undefined;
+    if (announced <= (read.kind === 'none' ? 0 : read.map.version)) this.#unknownSinceMs = undefined;
     else if (!this.#isUnknownForLong()) return read.kind === 'there';
-    if (read.kind === 'none') return this.#placeFirst(heard);
+    if (read.kind === 'none') return this.#placeFirst(announced);
     const { map, revision } = read;
-    if (heard > map.version) await this.#outdo(heard, map, revision);
+    if (announced > map.version) await this.#outdo(announced, map, revision);
     else await this.#change(map, revision);
     return true;
   }
 
-  /** Nodes have heard of a map that nobody has any more, as it seems. */
+  /** A version was announced for long, and no process seems to have its map. */
   #isUnknownForLong(): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     this.#unknownSinceMs ??= nowMs;
     return nowMs - this.#unknownSinceMs >= UNKNOWN_WAIT_MS;
   }
 
-  /** They refuse what is written by an older one. */
-  async #outdo(heard: number, map: PlacementMap, revision: number): Promise<void> {
+  /** Makes a map above the announced version: nodes refuse writes by older ones. */
+  async #outdo(announced: number, map: PlacementMap, revision: number): Promise<void> {
     const { log } = this.#deps;
-    const version = heard + 1;
-    // Who owned what by the lost one is not known, so all is audited.
+    const version = announced + 1;
+    // The owners by the lost map are unknown, so everything is audited.
     if (await this.#swap({ ...map, version, auditFrom: version }, revision))
       log.error({ version, found: map.version }, 'placement-unknown-outdone');
   }
 
-  /** `heard`: of a former one, which its nodes would hold against an older one. */
-  async #placeFirst(heard: number): Promise<boolean> {
+  /** `announced`: the version of a former map; nodes would refuse a lower one. */
+  async #placeFirst(announced: number): Promise<boolean> {
     const { chunkCopies: copies, log, pause } = this.#deps;
     const served = [...this.#served().values()];
     const unreached = this.#joiningDisks.unreachedOf(served);
     const disks = served.filter((disk) => !unreached.includes(disk));
     const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
     if (nodeCount < copies || this.#joiningDisks.areAwaited(unreached)) return false;
-    const version = heard + 1;
+    const version = announced + 1;
     const made = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
     const map = { ...made, version, auditFrom: version };
     if (await this.#swap(map, 0))
@@ -193,19 +193,19 @@ class DiskPlacer {
     this.#watch(map, served);
     for (const { id } of this.#joiningDisks.unreachedOf(newDisks(map, [...served.values()])))
       served.delete(id);
-    const { disks, alarm, ...told } = judgeDisks(map, {
+    const { disks, alarm, ...changes } = judgeDisks(map, {
       served,
       away: this.#presence.away(),
       steady: this.#presence.steady(),
-      areJoiningDisksSettled: this.#joiningDisks.areSettled(newDisks(map, [...served.values()])),
+      areJoiningDisksComplete: this.#joiningDisks.areComplete(newDisks(map, [...served.values()])),
     });
-    this.#sayAlarm(alarm, map, served);
+    this.#reportAlarm(alarm, map, served);
     if (disks !== undefined) {
       const laidOut = await this.#laidOut(map, disks);
-      const next = told.cut.length === 0 ? laidOut : { ...laidOut, auditFrom: laidOut.version };
+      const next = changes.cut.length === 0 ? laidOut : { ...laidOut, auditFrom: laidOut.version };
       if (await this.#swap(next, revision))
         log.info(
-          { version: next.version, ...told, copiesToMake: movedCount(map, next) },
+          { version: next.version, ...changes, copiesToMake: movedCount(map, next) },
           'placement-changed',
         );
     } else if (isPending(map)) await this.#endChange(map, revision);
@@ -213,17 +213,17 @@ class DiskPlacer {
   }
 
   async #endChange(map: PlacementMap, revision: number): Promise<void> {
-    const { auditedAt, clock, log } = this.#deps;
+    const { auditedVersion, clock, log } = this.#deps;
     const answered = new AbortController();
     const late = clock.sleep(AUDITED_ANSWER_MAX_MS, answered.signal).then(() => undefined);
-    const audited = await Promise.race([auditedAt(), late]).finally(() => answered.abort());
+    const audited = await Promise.race([auditedVersion(), late]).finally(() => answered.abort());
     if (audited === undefined || audited < map.auditFrom) return;
     const next = clearPrevious(map);
     if (await this.#swap(next, revision))
       log.info({ version: next.version, auditFrom: map.auditFrom }, 'placement-change-done');
   }
 
-  /** What could not be moved while another change was pending. */
+  /** Moves what could not be moved during another change. */
   async #evenOut(map: PlacementMap, revision: number): Promise<void> {
     if (map.version === this.#evenVersion) return;
     const next = await this.#laidOut(map, map.disks);
@@ -237,7 +237,7 @@ class DiskPlacer {
     return finishInTurns(changePlacementInSteps(map, { disks }), this.#deps.pause);
   }
 
-  /** Lost races are looked at again. */
+  /** False when another process was faster; the next look tries again. */
   #swap(map: PlacementMap, expected: number): Promise<boolean> {
     return swap(this.#deps, map, expected);
   }
@@ -251,8 +251,8 @@ class DiskPlacer {
     this.#presence.watch({ ms, disks: map.disks.map(({ id }) => id), served: new Set(served.keys()) });
   }
 
-  /** Once, not at each look. */
-  #sayAlarm(alarm: Judgement['alarm'], map: PlacementMap, served: ReadonlyMap<DiskId, PlacedDisk>): void {
+  /** Logged once, not at each look. */
+  #reportAlarm(alarm: Judgement['alarm'], map: PlacementMap, served: ReadonlyMap<DiskId, PlacedDisk>): void {
     if (alarm === this.#alarm) return;
     this.#alarm = alarm;
     const silentCount = map.disks.filter(({ id, leave }) => leave === undefined && !served.has(id)).length;
@@ -261,7 +261,7 @@ class DiskPlacer {
     else this.#deps.log.info(fields, 'disks-away-no-more');
   }
 
-  /** By nodes that are there now. Of one that tells of no room there is no saying what its share is. */
+  /** Disks by the nodes that are there now. A disk that reports no room has no share. */
   #served(): Map<DiskId, PlacedDisk> {
     const served = [...servedDisks(this.#deps.members())];
     return new Map(served.filter(([, { capacityBytes }]) => capacityBytes > 0));

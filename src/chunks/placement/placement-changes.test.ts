@@ -29,7 +29,7 @@ const join = (map: PlacementMap, disks: readonly PlacedDisk[]) =>
 const idsOf = (disks: readonly PlacedDisk[]) => disks.map(({ id }) => id);
 const asSets = (partitions: PlacementMap['owners']) => partitions.map((ids) => ids.toSorted());
 
-/** What every map after a change of another promises. */
+/** The properties of every map after a change. */
 function expectTold(before: PlacementMap, after: PlacementMap): void {
   expect(after.version).toBe(before.version + 1);
   const there = new Set(idsOf(after.disks));
@@ -97,7 +97,7 @@ function apply(map: PlacementMap, { kind, which, count }: Act, joinedSoFar: numb
   );
 }
 
-test('whatever happens to disks in whatever order: no partition loses an owner, and former ones are told', () => {
+test('after any sequence of changes no partition has lost an owner, and previous owners are recorded', () => {
   fc.assert(
     fc.property(someDisks, acts, (disks, all) => {
       let map = makePlacement({ disks, copies: 3 });
@@ -106,7 +106,7 @@ test('whatever happens to disks in whatever order: no partition loses an owner, 
         if (act.kind === 'clear') expect(isPending(next)).toBe(false);
         else expectTold(map, next);
         expectLeft(next);
-        // One pending change per partition: of owners that stay, none goes but for one that returns.
+        // One pending change per partition: staying owners remain, unless one returns.
         const back = new Set(idsOf(next.disks.filter((disk) => disk.leave === undefined)));
         const gone = map.owners.flatMap((ids, partition) => {
           const isFree = map.previous[partition]?.length === 0 || act.kind === 'return';
@@ -122,7 +122,7 @@ test('whatever happens to disks in whatever order: no partition loses an owner, 
   );
 });
 
-test('when nothing is pending, evening out twice is evening out once', () => {
+test('evening out twice equals evening out once, when nothing is pending', () => {
   fc.assert(
     fc.property(someDisks, acts, (disks, all) => {
       let map = makePlacement({ disks, copies: 3 });
@@ -136,7 +136,7 @@ test('when nothing is pending, evening out twice is evening out once', () => {
   );
 });
 
-describe('disks leave', () => {
+describe('leaving disks', () => {
   const disks = placedDisks({ zones: 5, nodesPerZone: 2, disksPerNode: 2 });
   const full = makePlacement({ disks, copies: 3 });
   const gone = idsOf(disks.slice(0, 2));
@@ -159,7 +159,7 @@ describe('disks leave', () => {
     expect(again.former.flat()).toEqual([]);
   });
 
-  test('two that leave one after the other return in either order', () => {
+  test('two disks that leave one after the other return in either order', () => {
     const [first = '', second = ''] = [disks[0]?.id, disks[9]?.id];
     const away = leave(leave(full, [first], 'absent'), [second], 'absent');
     for (const order of [
@@ -172,7 +172,7 @@ describe('disks leave', () => {
     }
   });
 
-  test('who returns when others have come gets no more than its share', () => {
+  test('a disk that returns after others have joined gets no more than its share', () => {
     const less = clearPrevious(leave(full, gone, 'absent'));
     const place = { capacityBytes: 2 ** 40, address: '127.0.0.1:1' };
     const grown = clearPrevious(
@@ -193,7 +193,7 @@ describe('disks leave', () => {
     expect(movedCount(grown, again)).toBeLessThanOrEqual(1.2 * 2 * share);
   });
 
-  test('with fewer left than copies they own on, the draining ones rather than the lost', () => {
+  test('own partitions while too few disks are left, the draining ones before the lost', () => {
     const few = makePlacement({ disks: placedDisks({ zones: 4 }), copies: 3 });
     const [a = '', b = '', c = ''] = idsOf(few.disks);
     const lost = leave(few, [a], 'absent');
@@ -204,7 +204,7 @@ describe('disks leave', () => {
     expect(asSets(none.owners)).toEqual(asSets(next.owners));
   });
 
-  test('a zone that comes back makes copies distinct again', () => {
+  test('a zone that returns makes copies distinct again', () => {
     const zoned = makePlacement({ disks: placedDisks({ zones: 3, disksPerNode: 3 }), copies: 3 });
     const zone = idsOf(zoned.disks.slice(0, 3));
     const again = leave(clearPrevious(leave(zoned, zone, 'absent')), zone, undefined);
@@ -232,14 +232,14 @@ test('a partition that has changed too often without an audit keeps its owners',
   expect(done.owners[5]?.some((id) => drained.includes(id))).toBe(false);
 });
 
-test('and forgets no former owner, also not one that would return to it', () => {
+test('and forgets no previous owner, not even for one that would return', () => {
   const disks = placedDisks({ zones: 8, disksPerNode: 3 });
   const back = disks[0]?.id ?? '';
   const without = leave(makePlacement({ disks, copies: 3 }), [back], 'absent');
   const partition = without.former.findIndex((ids) => ids.includes(back));
   const owners = without.owners[partition] ?? [];
   const others = idsOf(disks).filter((id) => id !== back && !owners.includes(id));
-  // As many as are remembered, one of which returns while two owners leave.
+  // The maximum of previous owners, one of which returns while two owners leave.
   const full = [back, ...others.slice(0, LIMITS.previousOwnersMax - 1)];
   const previous = without.previous.map((ids, at) => (at === partition ? full : ids));
   const there = withLeave(without.disks, new Set([back]), undefined);
@@ -251,7 +251,7 @@ test('and forgets no former owner, also not one that would return to it', () => 
   expect([...owners, ...full].filter((id) => !known.has(id))).toEqual([]);
 });
 
-test('who owns nothing is removed, and not taken in again; who may have chunks alone is not', () => {
+test('a disk that owns nothing is removed for good; one that may have the only copies is not', () => {
   const disks = placedDisks({ zones: 4 });
   const [first] = disks;
   if (first === undefined) throw new Error('there are disks');
@@ -287,17 +287,17 @@ describe('300 disks', () => {
     return [Math.max(longestMs, cpuMs() - since), map];
   }
 
-  test('no step of any change keeps others waiting for long', async () => {
+  test('no step of a change delays others for long', async () => {
     const [madeMs, full] = await longestStep(makePlacementInSteps({ disks, copies: 3 }));
     const lost = withLeave(disks, new Set(idsOf(disks.slice(0, 30))), 'absent');
     const [lostMs] = await longestStep(changePlacementInSteps(full, { disks: lost }));
     const half = makePlacement({ disks: disks.slice(0, 150), copies: 3 });
     const [grownMs] = await longestStep(changePlacementInSteps(half, { disks }));
-    // It is a fraction of that; whole computations take ten times as long.
+    // Steps take a fraction of this; a whole computation takes ten times as long.
     expect(Math.max(madeMs, lostMs, grownMs)).toBeLessThan(100);
   });
 
-  test('the map fits into etcd, however much has changed', () => {
+  test('the map fits into etcd after any number of changes', () => {
     const full = makePlacement({ disks, copies: 3 });
     const crowded = Array.from({ length: LIMITS.previousOwnersMax }, (_, at) => disks[at]?.id ?? '');
     const all = full.owners.map(() => crowded);

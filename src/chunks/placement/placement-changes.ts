@@ -1,16 +1,16 @@
-// What becomes of disks in the placement map (R34, R39, R40): they join, are drained, go away, return, are removed. Each is a
-// change of the list of disks; who owns what then follows (placement.ts). Pure.
+// Changes of disks in the placement map (R34, R39, R40): they join, are drained, go away, return, are removed. Each changes
+// the list of disks; the owners follow from it (placement.ts). Pure.
 import { assert } from '../../base/assert.ts';
 import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { disksById } from './placement.ts';
 
-/** A change is pending while chunks may lie with former owners alone: until all shards have audited it. */
+/** A change is pending while previous owners may have the only copies: until all shards have audited it. */
 export function isPending({ previous }: PlacementMap): boolean {
   return previous.some((ids) => ids.length > 0);
 }
 
-/** `disks`, where those of `ids` leave for this reason; undefined: they stay. */
+/** `disks`, with those of `ids` leaving for this reason; undefined: staying. */
 export function withLeave(
   disks: readonly PlacedDisk[],
   ids: ReadonlySet<DiskId>,
@@ -23,15 +23,18 @@ export function withLeave(
   });
 }
 
-/** When all shards have audited at `auditFrom` or later: what previous owners had alone lies on present ones, too (R39). */
+/**
+ * For use when all shards have audited at `auditFrom` or later: everything that previous owners had alone is on present
+ * owners, too (R39).
+ */
 export function clearPrevious(map: PlacementMap): PlacementMap {
   return { ...map, version: map.version + 1, previous: map.previous.map(() => []) };
 }
 
-/** What a disk is to chunks. */
+/** The partitions of a disk. */
 export interface DiskHolding {
   ownedCount: number;
-  /** Partitions that it owned before a change which is not done. */
+  /** Partitions that it owned before a pending change. */
   pendingCount: number;
 }
 
@@ -50,7 +53,7 @@ export function holdings(map: PlacementMap): Map<DiskId, DiskHolding> {
 }
 
 /**
- * Without disks that own nothing and did not before a pending change; they are not taken in again. Nobody's chunks move.
+ * The map without disks that own nothing and did not before a pending change; they are not taken in again. No chunk moves.
  */
 export function retireDisks(map: PlacementMap, ids: ReadonlySet<DiskId>): PlacementMap {
   const held = holdings(map);
@@ -69,7 +72,7 @@ export function retireDisks(map: PlacementMap, ids: ReadonlySet<DiskId>): Placem
   };
 }
 
-/** Copies that have to be made for `after`: a disk owns a partition that it did not. */
+/** Copies that must be made for `after`: partitions that a disk owns anew. */
 export function movedCount(before: PlacementMap, after: PlacementMap): number {
   return after.owners.reduce(
     (moved, owners, partition) =>
@@ -78,7 +81,7 @@ export function movedCount(before: PlacementMap, after: PlacementMap): number {
   );
 }
 
-/** Over how many zones, and how many nodes, the copies of the partition lie that has the fewest. */
+/** The fewest zones, and the fewest nodes, that the copies of a partition are on. */
 export function leastSpread(map: PlacementMap): { zones: number; nodes: number } {
   const disks = disksById(map);
   const least = (key: 'zone' | 'nodeId') =>
@@ -86,7 +89,7 @@ export function leastSpread(map: PlacementMap): { zones: number; nodes: number }
   return { zones: least('zone'), nodes: least('nodeId') };
 }
 
-/** Those that the map could take in: it has neither them, nor forgotten them on purpose. */
+/** The disks that could join: neither in the map, nor removed on purpose. */
 export function newDisks(map: PlacementMap, disks: readonly PlacedDisk[]): PlacedDisk[] {
   const known = disksById(map);
   return disks.filter(

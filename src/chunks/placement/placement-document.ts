@@ -1,4 +1,4 @@
-// A placement map as the document that the coordinator keeps.
+// A placement map as the document in the coordinator.
 import { fromBase64, toBase64 } from '../../base/bytes/bytes.ts';
 import type { PlacementMap } from '../../ports/placement.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
@@ -8,10 +8,10 @@ export function documentOf(map: PlacementMap): PlacementDocument {
   return { version: map.version, map: toBase64(encodePlacement(map)) };
 }
 
-/** The last one: a process meets the same document again and again, and to decode a large one takes milliseconds. */
+/** The last decoded one: a process reads the same document many times, and decoding a large one takes milliseconds. */
 let decoded: { text: string; map: PlacementMap } | undefined;
 
-/** Throws BrokenInvariant for what is no map. */
+/** Throws BrokenInvariant if it is not a map. */
 export function placementOf({ map }: PlacementDocument): PlacementMap {
   const text = String(map);
   if (decoded?.text === text) return decoded.map;

@@ -1,4 +1,4 @@
-// A placement map as bytes, small enough for one value of the coordinator: owners as numbers of disks.
+// A placement map as bytes, small enough for one value in the coordinator: owners are indexes of disks.
 import { assert, must } from '../../base/assert.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
@@ -8,7 +8,7 @@ interface PlacementRecord {
   version: number;
   copies: number;
   disks: readonly PlacedDisk[];
-  /** Of each partition the count of its disks, one byte; then, two bytes each, where in `disks` they are. */
+  /** For each partition the number of its owners, one byte, then two bytes for each: its index in `disks`. */
   owners: Uint8Array;
   previous: Uint8Array;
   former: Uint8Array;
@@ -50,7 +50,7 @@ function packDisks(partitions: PlacementMap['owners'], numbers: ReadonlyMap<Disk
   return bytes;
 }
 
-/** Throws BrokenInvariant for what is no map. */
+/** Throws BrokenInvariant if it is not a map. */
 export function decodePlacement(stored: Uint8Array): PlacementMap {
   const record = codec.decode(stored);
   const { disks } = record;

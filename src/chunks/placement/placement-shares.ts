@@ -1,6 +1,6 @@
-// How many partitions each disk should hold: by its capacity, as far as copies of one partition can be kept apart. A zone
-// that is too large for that gives to the others, and so do nodes within a zone and disks of a node. Fractions: who
-// hands out whole partitions is spread-copies.ts.
+// How many partitions each disk should hold: in proportion to its capacity, as far as copies of one partition can be kept
+// apart. A zone that is too large for that gives to the others, and so do nodes within a zone and disks of a node. The
+// shares are fractions; spread-copies.ts hands out whole partitions.
 
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -14,11 +14,11 @@ interface Part {
   atMost: number;
 }
 
-/** What a layout of copies can be at best over these disks. */
+/** The best possible layout of copies over these disks. */
 export interface Spread {
-  /** Owners of each partition. */
+  /** Owners per partition. */
   copies: number;
-  /** Of how many zones, and of how many nodes, they are. */
+  /** The number of zones, and of nodes, that they are on. */
   zones: number;
   nodes: number;
 }
@@ -34,7 +34,7 @@ export function bestSpread(disks: readonly PlacedDisk[], wantedCopies: number): 
   };
 }
 
-/** Partitions by disk; together `copies` times all of them. */
+/** Partitions by disk; their sum is `copies` times all partitions. */
 export function shareOut(disks: readonly PlacedDisk[], spread: Spread): Map<DiskId, number> {
   const zones = [...Map.groupBy(disks, ({ zone }) => zone).values()].map((inZone) => {
     const nodes = [...Map.groupBy(inZone, ({ nodeId }) => nodeId).values()].map((onNode) => {
@@ -53,8 +53,8 @@ export function shareOut(disks: readonly PlacedDisk[], spread: Spread): Map<Disk
 }
 
 /**
- * Of a zone or node: when there are as many as copies, one partition is in it once at most; when there are fewer, each
- * has every partition once at least.
+ * For a zone or node: at most one copy of each partition when there are as many as copies, at least one when there are
+ * fewer.
  */
 function boundsOf(parts: readonly Part[], { spread, distinct }: { spread: Spread; distinct: number }): Part {
   const isScarce = distinct < spread.copies;
@@ -66,7 +66,7 @@ function boundsOf(parts: readonly Part[], { spread, distinct }: { spread: Spread
   };
 }
 
-/** By capacity within the bounds: as water finds its level. */
+/** In proportion to capacity, within the bounds. */
 function divide<P extends Part>(total: number, parts: readonly P[]): [P, number][] {
   const at = (level: number) =>
     parts.map((part): [P, number] => [

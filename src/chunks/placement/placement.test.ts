@@ -26,7 +26,7 @@ function movedCopies(before: PlacementMap, after: PlacementMap): number {
   );
 }
 
-/** What no change could do without: copies that a disk holds more than before. */
+/** The least number of copies that any change must make. */
 function leastMoves(before: PlacementMap, after: PlacementMap): number {
   const held = heldBy(before);
   return [...heldBy(after)].reduce(
@@ -35,7 +35,7 @@ function leastMoves(before: PlacementMap, after: PlacementMap): number {
   );
 }
 
-/** Distinct as far as the disks allow, and no disk twice. */
+/** As distinct as the disks allow, and no disk twice. */
 function expectDistinct(map: PlacementMap): void {
   const best = bestSpread(map.disks, map.copies);
   const disks = disksById(map);
@@ -91,7 +91,7 @@ describe('a first map', () => {
     );
   });
 
-  test('fills equal disks alike, and larger ones by as much more', () => {
+  test('fills equal disks equally, and larger ones in proportion', () => {
     const disks = placedDisks({ zones: 4, disksPerNode: 2, capacityOf: (at) => (1 + (at % 2)) * TiB });
     const held = [...heldBy(makePlacement({ disks, copies: 3 })).values()];
     for (const [at, count] of held.entries()) {
@@ -99,14 +99,14 @@ describe('a first map', () => {
     }
   });
 
-  test('a zone too large for distinct copies has each partition once', () => {
+  test('puts each partition once into a zone that is too large for distinct copies', () => {
     const disks = placedDisks({ zones: 4, capacityOf: (at) => (at === 0 ? 20 : 1) * TiB });
     const held = [...heldBy(makePlacement({ disks, copies: 3 })).values()];
     expect(held[0]).toBe(PARTITIONS);
     expect(Math.max(...held.slice(1)) - Math.min(...held.slice(1))).toBeLessThanOrEqual(1);
   });
 
-  test('has the disks of one node in one zone, whatever is told of them', () => {
+  test('has the disks of one node in one zone, whatever is reported', () => {
     const [a, b, c, d] = placedDisks({ zones: 4 }) as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
     const map = makePlacement({
       disks: [a, { ...b, nodeId: a.nodeId }, { ...c, zone: d.zone }, d],
@@ -124,7 +124,7 @@ describe('a first map', () => {
     );
   });
 
-  test('the other copies of one disk are on many', () => {
+  test("spreads the other copies of one disk's chunks over many disks", () => {
     const map = makePlacement({ disks: placedDisks({ zones: 3, disksPerNode: 4 }), copies: 3 });
     const [first] = map.disks;
     const beside = new Set(map.owners.filter((ids) => ids.includes(first?.id ?? '')).flat());
@@ -135,7 +135,7 @@ describe('a first map', () => {
 describe('a changed map', () => {
   const change = fc.tuple(someDisks, someCopies, fc.array(fc.nat(), { minLength: 1, maxLength: 3 }));
 
-  test('after disks have gone it is as good as a first one, and moves little more than what it must', () => {
+  test('is as good as a first one after disks have gone, and moves little more than it must', () => {
     fc.assert(
       fc.property(change, ([disks, copies, gone]) => {
         const left = disks.filter((_, at) => !gone.some((number) => number % disks.length === at));
@@ -146,7 +146,7 @@ describe('a changed map', () => {
     );
   });
 
-  test('after disks have come, too', () => {
+  test('is as good as a first one after disks have joined', () => {
     fc.assert(
       fc.property(change, fc.boolean(), ([disks, copies, added], isNewZone) => {
         const more = added.map((number, at): PlacedDisk => {
@@ -166,11 +166,11 @@ describe('a changed map', () => {
     expect(after.version).toBe(before.version + 1);
     expectDistinct(after);
     expectBalanced(after);
-    // Where zones are hardly more than copies, some copies must make room for others.
+    // Where there are hardly more zones than copies, some copies must make room for others.
     expect(movedCopies(before, after)).toBeLessThanOrEqual(1.6 * leastMoves(before, after) + disks.length);
   }
 
-  test('with zones to spare, moves what it must and no more', () => {
+  test('moves only what it must where there are zones to spare', () => {
     const disks = placedDisks({ zones: 5, nodesPerZone: 2, disksPerNode: 3 });
     const full = makePlacement({ disks, copies: 3 });
     const less = changePlacement(full, { disks: disks.slice(1) });
@@ -184,7 +184,7 @@ describe('a changed map', () => {
     }
   });
 
-  test('moves nothing when the disks are as they were', () => {
+  test('moves nothing when the disks are unchanged', () => {
     const before = makePlacement({ disks: placedDisks({ zones: 4, disksPerNode: 3 }), copies: 3 });
     const moved = before.disks.map((disk) => ({ ...disk, address: '127.0.0.1:1' }));
     const after = changePlacement(before, { disks: moved });
@@ -194,7 +194,7 @@ describe('a changed map', () => {
     expect(after.disks).toEqual(moved);
   });
 
-  test('from one node to three zones: what is there stays', () => {
+  test('moves nothing unnecessary from one node to three zones', () => {
     const [first, ...others] = placedDisks({ zones: 3 });
     if (first === undefined) throw new Error('there are disks');
     const before = makePlacement({ disks: [first], copies: 3 });
@@ -204,7 +204,7 @@ describe('a changed map', () => {
   });
 });
 
-test('chunks are spread over partitions, those of one blob too', () => {
+test('chunks are spread over partitions, also those of one blob', () => {
   const counts = new Array<number>(64).fill(0);
   const note = (partition: number) => {
     counts[partition % 64] = (counts[partition % 64] ?? 0) + 1;
@@ -228,7 +228,7 @@ test('the partition of a chunk never changes', () => {
   `);
 });
 
-test('as bytes it is small, and comes back as it was', () => {
+test('is small as bytes, and decodes to the same map', () => {
   const map = makePlacement({ disks: placedDisks({ zones: 5, disksPerNode: 20 }), copies: 3 });
   const bytes = encodePlacement(map);
   expect(decodePlacement(bytes)).toEqual(map);

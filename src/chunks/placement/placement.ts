@@ -1,5 +1,5 @@
-// The placement map (R34): which partition a chunk is of, which disks own it, and how a map comes from disks or from the
-// map before it. Pure: the same disks give the same map anywhere.
+// The placement map (R34): the partition of a chunk, the disks that own it, and how a map is made from disks or from the
+// map before it. Pure: the same disks give the same map everywhere.
 import { crc32 } from 'node:zlib';
 import { assert, must } from '../../base/assert.ts';
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
@@ -10,16 +10,16 @@ import { bestSpread, shareOut } from './placement-shares.ts';
 import { spreadCopies } from './spread-copies.ts';
 
 const ID_BYTES = 20;
-/** In one step of a computation, where little is done for each. */
+/** Partitions per step of a computation that does little for each. */
 const STEP_PARTITIONS = 256;
 const idBytes = Buffer.alloc(ID_BYTES);
 
-/** Never to be changed: chunks are found by it. */
+/** Must never change: chunks are found by it. */
 export function partitionOf(id: ChunkId): number {
   return hashOf(id) % LIMITS.partitionCount;
 }
 
-/** Of the whole id: chunks of one blob are spread too. */
+/** By the whole id, so that chunks of one blob are spread, too. */
 export function hashOf({ blobId, index }: ChunkId): number {
   idBytes.write(blobId, 0, 'hex');
   idBytes.writeUInt32BE(index, ID_BYTES - 4);
@@ -44,8 +44,8 @@ export function disksById(map: PlacementMap): ReadonlyMap<DiskId, PlacedDisk> {
 const expectedOfMaps = new WeakMap<PlacementMap, readonly PlacedDisk[]>();
 
 /**
- * Disks whose silence says something of chunks: not those that were given up and own nothing any more, not even by a change
- * that is pending. What they have beside that is dropped when they are back (R32).
+ * Disks whose silence matters: not those that were given up and own nothing, not even by a pending change. Their chunks are
+ * dropped when they return (R32).
  */
 export function expectedDisks(map: PlacementMap): readonly PlacedDisk[] {
   let disks = expectedOfMaps.get(map);
@@ -59,7 +59,7 @@ export function expectedDisks(map: PlacementMap): readonly PlacedDisk[] {
 
 const EMPTY = Array.from({ length: LIMITS.partitionCount }, () => []);
 
-/** Before the first map: nothing can be placed. */
+/** The placement before the first map: nothing can be placed. */
 export const NO_PLACEMENT: PlacementMap = {
   ...{ version: 0, copies: 0, disks: [], auditFrom: 0, retired: [] },
   ...{ owners: EMPTY, previous: EMPTY, former: EMPTY },
@@ -78,15 +78,15 @@ export function makePlacementInSteps(options: {
 }
 
 export interface PlacementChange {
-  /** Those there shall be, with what makes them leave. */
+  /** The disks of the next map, with the reason why they leave. */
   disks: readonly PlacedDisk[];
   copies?: number;
 }
 
 /**
- * The next map. What can stay stays; beyond that, disks hold what their capacity says, and each partition is as distinct as
- * it can be. A disk that leaves owns what fewer other disks than copies leave to it, and nothing else; who returns
- * gets back what it had. A partition whose last change is pending changes only for owners that leave or return (R34).
+ * The next map. Owners stay where possible; beyond that, disks hold partitions in proportion to their capacity, and each
+ * partition is as distinct as possible. A leaving disk owns only what too few other disks are left for; a returning disk
+ * gets back what it had. A partition with a pending change changes only for owners that leave or return (R34).
  */
 export function changePlacement(map: PlacementMap, change: PlacementChange): PlacementMap {
   return finishAtOnce(changePlacementInSteps(map, change));
@@ -96,9 +96,9 @@ export function changePlacementInSteps(map: PlacementMap, change: PlacementChang
   return layOut({ ...map, copies: change.copies ?? map.copies }, change.disks);
 }
 
-function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<PlacementMap> {
-  // The order in which disks are told must not matter.
-  const disks = told.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+function* layOut(map: PlacementMap, given: readonly PlacedDisk[]): Steps<PlacementMap> {
+  // The order of the given disks must not matter.
+  const disks = given.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   assert(disks.length > 0, 'a map has disks');
   assert(new Set(disks.map(({ id }) => id)).size === disks.length, 'a disk is in a map once');
   assert(
@@ -109,9 +109,9 @@ function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<Placemen
   const leaves = new Map(disks.map(({ id, leave }) => [id, leave ?? ('stays' as const)]));
   const owners = yield* spreadOverStaying(map, disks);
   const version = map.version + 1;
-  const next: Settled[] = [];
+  const next: PartitionState[] = [];
   for (const [partition, ids] of owners.entries()) {
-    next.push(settle(map, { partition, ids, leaves }));
+    next.push(ownedBy(map, { partition, ids, leaves }));
     if (partition % STEP_PARTITIONS === 0) yield;
   }
   const isChanged = next.some(({ isChanged }) => isChanged);
@@ -126,15 +126,15 @@ function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<Placemen
 }
 
 /**
- * A node is in one zone, whatever the map says of a disk that was not served since the node was moved: copies cannot be kept
- * apart by zones that share a node.
+ * Puts all disks of a node into one zone, whatever the map says of a disk that was not served since its node was moved:
+ * copies cannot be kept apart by zones that share a node.
  */
 function inOneZone(disks: readonly PlacedDisk[]): PlacedDisk[] {
   const zones = new Map(disks.map(({ nodeId, zone }) => [nodeId, zone]));
   return disks.map((disk) => ({ ...disk, zone: must(zones.get(disk.nodeId), 'each node has a zone') }));
 }
 
-/** Owners among the disks that stay; where those are fewer than copies, behind them whom nobody can stand in for. */
+/** Owners among the disks that stay, followed by leaving ones where there are fewer than `copies`. */
 function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): Steps<DiskId[][]> {
   const staying = inOneZone(disks.filter(({ leave }) => leave === undefined));
   const stayingIds = new Set(staying.map(({ id }) => id));
@@ -147,7 +147,7 @@ function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): St
           isPinned: (partition) => at(map.previous, partition).length > 0,
           returning: (partition) => at(map.former, partition).filter((id) => stayingIds.has(id)),
         });
-  // One that drains can still be read.
+  // A draining disk can still be read.
   const leaving = (['draining', 'absent'] as const).map(
     (leave) => new Set(disks.filter((disk) => disk.leave === leave).map(({ id }) => id)),
   );
@@ -160,18 +160,18 @@ function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): St
   return spreadOut;
 }
 
-interface Settled {
+interface PartitionState {
   owners: readonly DiskId[];
   previous: readonly DiskId[];
   former: readonly DiskId[];
   isChanged: boolean;
 }
 
-/** What is remembered of one partition when `ids` own it. */
-function settle(
+/** The state of one partition when `ids` own it. */
+function ownedBy(
   map: PlacementMap,
   change: { partition: number; ids: readonly DiskId[]; leaves: ReadonlyMap<DiskId, DiskLeave | 'stays'> },
-): Settled {
+): PartitionState {
   const { partition, ids, leaves } = change;
   const before = at(map.owners, partition);
   const isThere = (id: DiskId) => leaves.has(id);
@@ -181,7 +181,7 @@ function settle(
   const gone = before.filter((id) => isThere(id) && !ids.includes(id));
   const earlier = at(map.previous, partition).filter(isThere);
   const previous = [...new Set([...gone, ...earlier.filter((id) => !ids.includes(id))])];
-  // Chunks may lie with any of them alone: before one is forgotten, owners stay until an audit has been.
+  // Each of them may have the only copy of a chunk: the owners do not change until an audit, so that none is forgotten.
   if (previous.length > LIMITS.previousOwnersMax && before.every(isThere))
     return { owners: before, previous: earlier, former: at(map.former, partition), isChanged: false };
   const left = [...at(map.former, partition), ...gone].filter((id) => {

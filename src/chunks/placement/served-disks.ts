@@ -1,8 +1,8 @@
-// The disks of chunks that nodes serve now, as the list of members tells of them: a hint, as that is.
+// The disks that are served now, by the list of members, which is a hint.
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
 
-/** Where they are now. */
+/** With their present addresses. */
 export function servedDisks(members: readonly Member[]): Map<DiskId, PlacedDisk> {
   const served = members.flatMap(({ role, nodeId, zone, address, disks }) =>
     role === 'storage'

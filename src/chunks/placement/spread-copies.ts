@@ -1,6 +1,6 @@
-// Hands whole partitions to disks: keeps what lies well, gives what lacks an owner to who lacks most, then moves single
-// copies from disks with too many to disks with too few, if need be by way of others. Deterministic; made for changes
-// that are rare, not for requests.
+// Hands whole partitions to disks: keeps good owners, gives each missing copy to the disk that lacks most, then moves
+// single copies from disks with too many to disks with too few, over other disks if necessary. Deterministic; for rare
+// changes, not for requests.
 import { assert, must } from '../../base/assert.ts';
 import type { Steps } from '../../base/async/steps.ts';
 import type { DiskId, PlacedDisk } from '../../ports/placement.ts';
@@ -8,34 +8,34 @@ import { LIMITS } from '../../types/limits.ts';
 import type { Spread } from './placement-shares.ts';
 
 const PARTITIONS = LIMITS.partitionCount;
-/** Shares are fractions with an error far below it. */
+/** Shares are fractions with an error far below this. */
 const EPSILON = 1e-6;
 /** Comparisons in one step: about a millisecond or two. */
 const STEP_COMPARISONS = 20_000;
-/** What keeping or ordering the owners of a partition costs, in comparisons. */
+/** Cost of keeping or ordering the owners of a partition, in comparisons. */
 const PARTITION_COMPARISONS = 40;
-/** Levelling once may open ways that were closed. */
+/** One round of levelling may open moves for the next. */
 const ROUNDS_MAX = 8;
 
 interface Disk {
   readonly id: DiskId;
   readonly zone: number;
   readonly node: number;
-  /** Fewer are too few, and more too many. */
+  /** The disk should own between `least` and `most` partitions. */
   readonly least: number;
   readonly most: number;
   readonly share: number;
   readonly partitions: Set<number>;
-  /** Those of them that it did not have before: to move one costs nothing. */
+  /** Partitions that it did not have before: moving one costs nothing. */
   readonly given: Set<number>;
 }
 
 interface Partition {
-  /** Those that had it before, then those that are given it. */
+  /** Previous owners that stay, then new ones. */
   readonly owners: Disk[];
-  /** How many of them stay where they are, whatever would be more even. */
+  /** The number of owners that stay even if moving them would be more even. */
   pinnedCount: number;
-  /** Of how many zones and nodes they shall be. */
+  /** The number of zones and nodes that they should be on. */
   zones: number;
   nodes: number;
 }
@@ -44,15 +44,15 @@ export interface SpreadOptions {
   disks: readonly PlacedDisk[];
   spread: Spread;
   shares: ReadonlyMap<DiskId, number>;
-  /** Owners up to now, the newest last; disks that are no more among `disks` are left out. */
+  /** Owners so far, the newest last; disks that are not in `disks` are left out. */
   before: readonly (readonly DiskId[])[];
-  /** Owners of such a partition stay (R34): it is not changed again for evenness alone. */
+  /** The owners of such a partition stay (R34): evenness alone does not change it. */
   isPinned(partition: number): boolean;
-  /** Who had the partition and gets it back, in place of its newest owner, as far as its share goes. */
+  /** Disks that had the partition and get it back, in place of its newest owner, within their share. */
   returning(partition: number): readonly DiskId[];
 }
 
-/** Owners by partition: who stays in the order of before, and behind them who is new. */
+/** Owners by partition: staying ones in their order, then new ones. */
 export function spreadCopies(options: SpreadOptions): Steps<DiskId[][]> {
   return new CopySpreader(options).spread();
 }
@@ -116,7 +116,7 @@ class CopySpreader {
     return ordered;
   }
 
-  /** Where not all can stay, because more can be kept apart now, those stay that lack most. */
+  /** If not all can stay, because copies can be kept further apart now, the disks that lack most stay. */
   #keep(partition: number, owners: readonly Disk[]): void {
     if (this.#options.isPinned(partition)) {
       for (const disk of owners.slice(0, this.#spread.copies)) this.#give(partition, disk, 'kept');
@@ -126,7 +126,7 @@ class CopySpreader {
       if (this.#fits(partition, disk)) this.#give(partition, disk, 'kept');
   }
 
-  /** In place of the newest owner that can spare it; while a change is pending, of the newest one. */
+  /** Replaces the newest owner that can spare it; during a pending change, the newest one. */
   #giveBack(partition: number, disk: Disk): void {
     const { owners } = this.#of(partition);
     if (owners.includes(disk) || disk.partitions.size >= disk.most) return;
@@ -147,7 +147,7 @@ class CopySpreader {
     this.#give(partition, disk, 'kept');
   }
 
-  /** Whoever owns it now stays; it becomes as distinct as that allows. */
+  /** All owners stay; the partition becomes as distinct as that allows. */
   #pin(partition: number): void {
     const pinned = this.#of(partition);
     const { copies, zones, nodes } = this.#spread;
@@ -158,7 +158,7 @@ class CopySpreader {
     pinned.nodes = Math.min(nodes, distinctCount(owners, 'node') + left);
   }
 
-  /** Whether the partition can still become as distinct as it should with `disk` among its owners, in place of `gone`. */
+  /** Whether the partition can still become as distinct as it should with `disk` in place of `gone`. */
   #fits(partition: number, disk: Disk, gone?: Disk): boolean {
     const { owners, zones, nodes } = this.#of(partition);
     this.#comparisons++;
@@ -184,13 +184,13 @@ class CopySpreader {
     return left >= 0 && zoneCount + left >= zones && nodeCount + left >= nodes;
   }
 
-  /** Zones and nodes by how many copies they lack, for else they end with more than can be kept apart. */
+  /** Orders by what zones and nodes lack, or they would end with more copies than can be kept apart. */
   #neediest(partition: number): Disk {
     let best: Disk | undefined;
     let bestChance = 0;
     for (const [at, disk] of this.#disks.entries()) {
       if (!this.#fits(partition, disk)) continue;
-      // Neighbours on one disk have their other copies on many.
+      // Partitions of one disk have their other copies on many disks.
       const chance = scrambled(partition * 8191 + at);
       const order = best === undefined ? 1 : this.#compareNeeds(disk, best) || chance - bestChance;
       if (order <= 0) continue;
@@ -213,7 +213,7 @@ class CopySpreader {
   *#level(): Steps<void> {
     const count = ({ partitions }: Disk) => partitions.size;
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      // Who has too many gives to anyone with room, then who has too few takes from anyone who can spare one.
+      // Disks with too many give to any disk with room, then disks with too few take from any disk that can spare one.
       const given = yield* this.#moveAll(
         (disk) => count(disk) > disk.most,
         (disk) => count(disk) < disk.most,
@@ -232,7 +232,7 @@ class CopySpreader {
     return movesMax;
   }
 
-  /** One copy from a disk that gives to one that takes, by the fewest moves: a search over disks. */
+  /** Moves one copy from a disk that gives to one that takes, in the fewest steps, by a search over disks. */
   *#moveOne(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): Steps<boolean> {
     if (!this.#disks.some(takes)) return false;
     const reachedBy = new Map<Disk, { from: Disk; partition: number } | undefined>();
@@ -240,7 +240,7 @@ class CopySpreader {
     const queue = this.#disks.filter(gives).sort((a, b) => excess(b) - excess(a));
     for (const disk of queue) reachedBy.set(disk, undefined);
     for (const from of queue) {
-      // Those that take first: most moves need no detour.
+      // Disks that take are tried first: most moves are direct.
       const open = this.#disks.filter((disk) => !reachedBy.has(disk)).sort((a, b) => excess(a) - excess(b));
       this.#comparisons += open.length * 8;
       for (const to of open) {
@@ -258,7 +258,7 @@ class CopySpreader {
     return false;
   }
 
-  /** What is new to `from` first: its bytes are not there yet. */
+  /** Prefers a partition that is new to `from`: its bytes are not there yet. */
   #movable(from: Disk, to: Disk): number | undefined {
     for (const partition of from.given) if (this.#fits(partition, to, from)) return partition;
     for (const partition of from.partitions) {
@@ -303,7 +303,7 @@ class CopySpreader {
     this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + more);
   }
 
-  /** Who is given it back is no joining disk. */
+  /** A returning owner does not count as new. */
   #inOrderOfBefore(owners: readonly Disk[], partition: number): Disk[] {
     const { before, returning } = this.#options;
     const known = [...returning(partition), ...(before[partition] ?? [])];
@@ -327,7 +327,7 @@ function distinctCount(owners: readonly Disk[], key: 'zone' | 'node'): number {
   return new Set(owners.map((owner) => owner[key])).size;
 }
 
-/** As a part of its share. */
+/** As a fraction of its share. */
 function lackOf({ share, partitions }: Disk): number {
   return (share - partitions.size) / Math.max(share, 1);
 }
@@ -340,12 +340,12 @@ function numbered(names: readonly string[]): Map<string, number> {
   return new Map([...new Set(names)].sort().map((name, at) => [name, at]));
 }
 
-/** Each partition once, in no order. */
+/** A permutation of the partitions. */
 function shuffled(at: number): number {
   return (at * 1597) % PARTITIONS;
 }
 
-/** A number that has nothing to do with its neighbours' (the finalizer of MurmurHash3). */
+/** A number unrelated to its neighbours' (the finalizer of MurmurHash3). */
 function scrambled(value: number): number {
   let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

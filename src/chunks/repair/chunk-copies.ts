@@ -1,5 +1,5 @@
-// What the disks have said of some chunks, by one map and in one epoch: the only ground on which copies are made or
-// dropped. Answers are not kept beyond that (R38).
+// The answers of disks about some chunks, by one map and in one epoch: the only basis for making or dropping copies. They
+// are not kept longer (R38).
 import { must } from '../../base/assert.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
@@ -8,25 +8,25 @@ import type { DiskId, PlacementMap } from '../../ports/placement.ts';
 import { OldFence, OwnedHere, StaleMap } from '../../types/chunk-refusals.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { disksById, ownersOf, partitionOf } from '../placement/placement.ts';
-import type { DiskRests } from './disk-rests.ts';
+import type { DiskBackoffs } from './disk-backoffs.ts';
 
 export interface AskParts {
   directory: DiskDirectory;
-  rests: DiskRests;
+  backoffs: DiskBackoffs;
 }
 
-export type Said = InspectedChunk | { kind: 'silent' };
+export type CopyAnswer = InspectedChunk | { kind: 'silent' };
 
 export class ChunkCopies {
   readonly id: ChunkId;
   readonly owners: readonly DiskId[];
-  /** Disks of this map that were known to have it when that was noted. */
+  /** Disks of this map that were recorded as holders. */
   readonly known: readonly DiskId[];
-  /** Who may have it beside its owners. */
+  /** Disks that may have it beside its owners. */
   readonly hints: readonly DiskId[];
-  readonly said = new Map<DiskId, Said>();
-  /** Disks that keep a copy aside that did not verify. */
-  readonly aside = new Set<DiskId>();
+  readonly answers = new Map<DiskId, CopyAnswer>();
+  /** Disks with a quarantined copy. */
+  readonly quarantinedAt = new Set<DiskId>();
 
   constructor(map: PlacementMap, id: ChunkId, holders: readonly DiskId[] = []) {
     const disks = disksById(map);
@@ -38,16 +38,16 @@ export class ChunkCopies {
     this.hints = [...new Set(others)].filter((disk) => disks.has(disk));
   }
 
-  is(disk: DiskId, kind: Said['kind']): boolean {
-    return this.said.get(disk)?.kind === kind;
+  is(disk: DiskId, kind: CopyAnswer['kind']): boolean {
+    return this.answers.get(disk)?.kind === kind;
   }
 
-  /** In the order in which they were asked: owners first. */
+  /** Disks with an intact copy, in the order in which they were asked: owners first. */
   whole(): DiskId[] {
-    return [...this.said.keys()].filter((disk) => this.is(disk, 'whole'));
+    return [...this.answers.keys()].filter((disk) => this.is(disk, 'whole'));
   }
 
-  /** It has none that can be read. What could not be read may be there: it is no ground to call a chunk lost. */
+  /** The disk has no readable copy. An unreadable one may still exist, so it is no reason to call a chunk lost. */
   lacks(disk: DiskId): boolean {
     return this.is(disk, 'missing') || this.is(disk, 'unread');
   }
@@ -56,15 +56,17 @@ export class ChunkCopies {
     return this.owners.length > 0 && this.owners.every((disk) => this.is(disk, 'whole'));
   }
 
-  /** Who has it and does not own it, readable or not. */
+  /** Disks that have it, readable or not, and do not own it. */
   misplaced(): DiskId[] {
-    const having = [...this.said.keys()].filter((disk) => this.is(disk, 'whole') || this.is(disk, 'unread'));
+    const having = [...this.answers.keys()].filter(
+      (disk) => this.is(disk, 'whole') || this.is(disk, 'unread'),
+    );
     return having.filter((disk) => !this.owners.includes(disk));
   }
 
-  hear(disk: DiskId, said: Said): void {
-    this.said.set(disk, said);
-    if (said.kind === 'missing' && said.isAside) this.aside.add(disk);
+  record(disk: DiskId, answer: CopyAnswer): void {
+    this.answers.set(disk, answer);
+    if (answer.kind === 'missing' && answer.isQuarantined) this.quarantinedAt.add(disk);
   }
 }
 
@@ -74,12 +76,12 @@ export interface Inquiry {
   signal: AbortSignal;
 }
 
-/** With the bytes read, a request is bounded by what a disk reads in its time. */
+/** When bytes are read, a request is bounded by what a disk reads in its time. */
 const READ_BATCH = 16;
 
-/** Asks each disk once for all of its chunks. Rejects with StaleMap and OldFence alone. */
+/** Asks each disk once about all of its chunks. Rejects with StaleMap and OldFence only. */
 export async function askDisks(
-  { directory, rests }: AskParts,
+  { directory, backoffs }: AskParts,
   { map, order, signal }: Inquiry,
   wanted: { chunks: readonly ChunkCopies[]; of(chunk: ChunkCopies): readonly DiskId[]; readBytes: boolean },
 ): Promise<void> {
@@ -95,39 +97,39 @@ export async function askDisks(
   const disks = disksById(map);
   const batchSize = readBytes ? READ_BATCH : LIMITS.chunkBatchIdsMax;
   const askOne = async (disk: DiskId, its: readonly ChunkCopies[]) => {
-    for (const chunk of its) chunk.hear(disk, { kind: 'silent' });
+    for (const chunk of its) chunk.record(disk, { kind: 'silent' });
     const port = directory.chunksOf(must(disks.get(disk), 'only disks of the map are asked'));
     for (let from = 0; from < its.length; from += batchSize) {
       signal.throwIfAborted();
-      if (rests.isResting(disk, 'ask')) return;
+      if (backoffs.isBackedOff(disk, 'ask')) return;
       const some = its.slice(from, from + batchSize);
       const ids = some.map(({ id }) => id);
-      const said = await attempt(rests, disk, () => port.inspect(ids, order, { readBytes, signal }));
-      if (said === undefined) return;
-      for (const [at, chunk] of some.entries()) chunk.hear(disk, must(said[at], 'an answer for each'));
+      const answers = await attempt(backoffs, disk, () => port.inspect(ids, order, { readBytes, signal }));
+      if (answers === undefined) return;
+      for (const [at, chunk] of some.entries()) chunk.record(disk, must(answers[at], 'an answer for each'));
     }
   };
   await allOf([...byDisk].map(([disk, its]) => askOne(disk, its)));
 }
 
-/** undefined: the disk did not answer, and rests. Rejects where it refuses. */
+/** undefined: the disk did not answer, and is backed off. Rejects with its refusal. */
 export async function attempt<T>(
-  rests: DiskRests,
+  backoffs: DiskBackoffs,
   disk: DiskId,
   act: () => Promise<T>,
 ): Promise<T | undefined> {
   try {
     const answer = await act();
-    rests.worked(disk, 'ask');
+    backoffs.worked(disk, 'ask');
     return answer;
   } catch (error) {
     if (isRefusal(error)) throw error;
-    rests.failed(disk, 'ask');
+    backoffs.failed(disk, 'ask');
     return undefined;
   }
 }
 
-/** Waits for all of them, also when one has failed: nothing goes on behind the caller's back. */
+/** Waits for all actions even if one fails, so that none continues after the call. */
 export async function allOf(actions: readonly Promise<void>[]): Promise<void> {
   const settled = await Promise.allSettled(actions);
   for (const one of settled) if (one.status === 'rejected') throw one.reason;

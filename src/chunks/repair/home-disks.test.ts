@@ -1,4 +1,4 @@
-// Over real disks behind HTTP: what the workers of src/metadata/blobs meet as made-up ones.
+// Orders of a home shard over real disks behind HTTP; the workers of src/metadata/blobs are tested with simulated ones.
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { memoryNode, QUIET, type ReachedNodes, servedDirectory } from '../../../tests/support/chunk-nodes.ts';
@@ -71,19 +71,21 @@ async function where(): Promise<boolean[]> {
   return (await Promise.all(had)).map(([chunk]) => chunk !== null);
 }
 
-test('owners get what they lack, and what lies elsewhere goes', async () => {
+test('owners get the copies that they lack, and misplaced copies are dropped', async () => {
   await put(0, 3);
-  expect((await disks.look([id], how))?.states).toEqual([{ kind: 'owed', copies: 1, holders: [NAMES[0]] }]);
-  const mended = await disks.mend([{ id, holders: [NAMES[0] ?? '', NAMES[3] ?? ''] }], how);
+  expect((await disks.look([id], how))?.states).toEqual([
+    { kind: 'incomplete', copies: 1, holders: [NAMES[0]] },
+  ]);
+  const mended = await disks.repair([{ id, holders: [NAMES[0] ?? '', NAMES[3] ?? ''] }], how);
   expect(mended).toEqual({ mapVersion: 2, states: [{ kind: 'whole' }] });
   expect(await where()).toEqual([true, true, true, false]);
   const old = { ...how, fence: { ...how.fence, epoch: 0 } };
-  expect(await disks.mend([{ id, holders: [] }], old)).toBeUndefined();
+  expect(await disks.repair([{ id, holders: [] }], old)).toBeUndefined();
 });
 
-test('what nobody has is lost, and only then', async () => {
-  expect((await disks.mend([{ id, holders: [] }], how))?.states).toEqual([{ kind: 'lost' }]);
+test('a chunk is lost only when no disk has it', async () => {
+  expect((await disks.repair([{ id, holders: [] }], how))?.states).toEqual([{ kind: 'lost' }]);
   await put(3);
-  expect((await disks.mend([{ id, holders: [] }], how))?.states).toEqual([{ kind: 'whole' }]);
+  expect((await disks.repair([{ id, holders: [] }], how))?.states).toEqual([{ kind: 'whole' }]);
   expect(await where()).toEqual([true, true, true, false]);
 });

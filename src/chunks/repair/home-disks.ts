@@ -1,5 +1,5 @@
-// The disks of the cluster as home shards order them about: by the newest placement map, with disks that do not answer
-// left alone for a while. How chunks are mended and looked at is in the files beside this one.
+// Gives orders of home shards to the disks of the cluster: by the newest placement map, and leaving alone disks that do not
+// answer. Repair and inspection of chunks are in the files beside this one.
 
 import type { Fence } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -12,9 +12,9 @@ import { StaleMap } from '../../types/chunk-refusals.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { disksById, ownersOf } from '../placement/placement.ts';
 import { attempt, type Inquiry, isRefusal } from './chunk-copies.ts';
-import { createDiskRests } from './disk-rests.ts';
-import { lookAtChunks } from './look-at-chunks.ts';
-import { mendChunks } from './mend-chunks.ts';
+import { createDiskBackoffs } from './disk-backoffs.ts';
+import { inspectChunks } from './inspect-chunks.ts';
+import { repairChunks } from './repair-chunks.ts';
 import { createRepairThrottle } from './repair-throttle.ts';
 
 export interface HomeDisksDeps {
@@ -23,12 +23,12 @@ export interface HomeDisksDeps {
   clock: ClockPort;
   log: Logger;
   telemetry: TelemetryPort;
-  /** Of repair, by this process; 0: as fast as it goes. */
+  /** Bound for the repair of this process; 0: unlimited. */
   repairBytesPerSecond: number;
 }
 
 export interface AskedDisks extends HomeDisks {
-  /** To be told of each disk whose node is there again: what waits for it need not wait longer. */
+  /** To be called for each disk whose node returns: work for it need not wait any longer. */
   returned(disk: DiskId): void;
   /** Disks that did not answer when they were last asked. */
   silent(): DiskId[];
@@ -36,11 +36,11 @@ export interface AskedDisks extends HomeDisks {
 
 export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
   const { placement, directory, clock, log, telemetry } = deps;
-  const rests = createDiskRests(clock);
+  const backoffs = createDiskBackoffs(clock);
   const gate = createRepairThrottle({
     ...{ clock, inFlightMax: LIMITS.repairPullsMax, bytesPerSecond: deps.repairBytesPerSecond },
   });
-  const parts = { directory, rests, gate, log, telemetry };
+  const parts = { directory, backoffs, gate, log, telemetry };
 
   async function byOneMap(
     { fence, signal }: { fence: Fence; signal: AbortSignal },
@@ -52,42 +52,42 @@ export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
     return states && { mapVersion, states };
   }
 
-  /** What an order out of date began is begun anew by whoever asked for it. */
+  /** An order that became outdated is started again by its caller. */
   async function ifCurrent<T>(act: () => Promise<T>): Promise<T | undefined> {
     try {
       return await act();
     } catch (error) {
-      if (error instanceof StaleMap) placement.hear(error.version);
+      if (error instanceof StaleMap) placement.noteVersion(error.version);
       else if (!isRefusal(error)) throw error;
       return undefined;
     }
   }
 
-  /** undefined also where the disk rests, or is no more in the map. */
+  /** undefined also while the disk is backed off, or when it is not in the map. */
   async function atDisk<T>(diskId: DiskId, act: (orders: DiskOrders) => Promise<T>): Promise<T | undefined> {
     const disk = disksById(placement.current()).get(diskId);
-    if (disk === undefined || rests.isResting(diskId, 'ask')) return undefined;
-    return ifCurrent(() => attempt(rests, diskId, () => act(directory.chunksOf(disk))));
+    if (disk === undefined || backoffs.isBackedOff(diskId, 'ask')) return undefined;
+    return ifCurrent(() => attempt(backoffs, diskId, () => act(directory.chunksOf(disk))));
   }
 
   return {
     mapVersion: () => placement.current().version,
     auditFrom: () => placement.current().auditFrom,
-    mend: (chunks, how) => byOneMap(how, (by) => mendChunks(parts, by, chunks)),
-    look: (ids, { of: disks, owesSilence = false, ...how }) =>
-      byOneMap(how, (by) => lookAtChunks(parts, by, { ids, disks, owesSilence })),
+    repair: (chunks, how) => byOneMap(how, (by) => repairChunks(parts, by, chunks)),
+    look: (ids, { of: disks, countsSilentAsMissing = false, ...how }) =>
+      byOneMap(how, (by) => inspectChunks(parts, by, { ids, disks, countsSilentAsMissing })),
     disks: () => placement.current().disks.map(({ id }) => id),
     isOwner: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
-    returned: (diskId) => rests.returned(diskId),
-    silent: () => rests.silent(),
-    returnsOf: (diskId) => rests.returnsOf(diskId),
-    listAside: (diskId, options) => atDisk(diskId, (orders) => orders.listAside(options)),
+    returned: (diskId) => backoffs.returned(diskId),
+    silent: () => backoffs.silent(),
+    returnsOf: (diskId) => backoffs.returnsOf(diskId),
+    listQuarantined: (diskId, options) => atDisk(diskId, (orders) => orders.listQuarantined(options)),
     listOf: (diskId, options) => atDisk(diskId, (orders) => orders.listOf(options)),
     async drop(diskId, ids, fence) {
       const disk = disksById(placement.current()).get(diskId);
-      if (disk === undefined || rests.isResting(diskId, 'ask')) return false;
+      if (disk === undefined || backoffs.isBackedOff(diskId, 'ask')) return false;
       const drop = () =>
-        attempt(rests, diskId, () =>
+        attempt(backoffs, diskId, () =>
           directory
             .chunksOf(disk)
             .drop(ids, fence)
@@ -95,9 +95,9 @@ export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
         );
       return (await ifCurrent(drop)) ?? false;
     },
-    async dropAside(diskId, ids, fence) {
+    async dropQuarantined(diskId, ids, fence) {
       const order = { fence, mapVersion: placement.current().version };
-      const isDone = await atDisk(diskId, (orders) => orders.dropAside(ids, order).then(() => true));
+      const isDone = await atDisk(diskId, (orders) => orders.dropQuarantined(ids, order).then(() => true));
       return isDone ?? false;
     },
   };

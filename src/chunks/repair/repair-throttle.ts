@@ -1,22 +1,21 @@
-// How much repair a node has under way at once, and how many bytes it may move in a second, so that clients keep the
-// machines (R39).
+// Bounds the repair of a node: transfers at once, and bytes per second, so that clients keep most of the machines (R39).
 import type { ClockPort } from '../../ports/clock.ts';
 
 export interface RepairThrottle {
-  /** Runs `pull` when it is its turn. Rejects, unrun, when `signal` aborts before. */
+  /** Runs `pull` when it is its turn. Rejects without running it when `signal` aborts before. */
   run<T>(sizeBytes: number, signal: AbortSignal, pull: () => Promise<T>): Promise<T>;
 }
 
 export function createRepairThrottle(options: {
   clock: ClockPort;
   inFlightMax: number;
-  /** 0: as fast as it goes. */
+  /** 0: unlimited. */
   bytesPerSecond: number;
 }): RepairThrottle {
   const { clock, inFlightMax, bytesPerSecond } = options;
   const waiting: (() => void)[] = [];
   let inFlight = 0;
-  /** When the bytes that were let through are paid for. */
+  /** When the admitted bytes are paid for. */
   let paidAtMs = clock.monotonicMs();
 
   async function pay(sizeBytes: number, signal: AbortSignal): Promise<void> {
@@ -37,7 +36,7 @@ export function createRepairThrottle(options: {
         signal.throwIfAborted();
         return await pull();
       } finally {
-        // The place goes to who waits longest.
+        // The place goes to the one that has waited longest.
         const next = waiting.shift();
         if (next === undefined) inFlight--;
         else next();

@@ -93,7 +93,7 @@ describe('an audit', () => {
     expect([await home.debts(), (await audit())?.isUnderWay]).toEqual([[], false]);
     home.disk('c').mood = 'well';
     home.world.clock.advance(60_000);
-    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    await home.disks.listQuarantined('c', { homes: [0], limit: 1 });
     await home.run('audit');
     expect(await home.debts()).toEqual([2]);
     await home.run('repair');
@@ -106,10 +106,10 @@ test('a disk that comes and goes is looked at now and then, and in the end', asy
   await home.run('audit');
   const comeBack = async () => {
     home.disk('c').mood = 'dead';
-    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    await home.disks.listQuarantined('c', { homes: [0], limit: 1 });
     home.disk('c').mood = 'well';
     home.world.clock.advance(10_000);
-    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    await home.disks.listQuarantined('c', { homes: [0], limit: 1 });
     await home.run('audit');
   };
   for (let count = 0; count < 6; count++) await comeBack();

@@ -48,8 +48,8 @@ export function createBlobAudit(deps: BlobAuditDeps): Worker {
   async function goOn(shard: number, audit: AuditRecord, signal: AbortSignal): Promise<boolean> {
     const { mapVersion, beganAtMs, after, ended } = audit;
     // Asked for by a change of owners: nobody else would remember what is passed over here (R39).
-    const owesSilence = ended === undefined || ended.mapVersion < disks.auditFrom();
-    const next = await lookAtPage(deps, { shard, after, owesSilence, signal });
+    const countsSilentAsMissing = ended === undefined || ended.mapVersion < disks.auditFrom();
+    const next = await lookAtPage(deps, { shard, after, countsSilentAsMissing, signal });
     if (next === 'later') return false;
     if (next === 'end') return note(shard, { step: 'end', mapVersion, beganAtMs });
     return note(shard, { step: 'reach', mapVersion, beganAtMs, after: next });
@@ -105,17 +105,17 @@ async function lookAtPage(
     shard: number;
     after: BlobId | undefined;
     of?: ReadonlySet<DiskId>;
-    owesSilence?: boolean;
+    countsSilentAsMissing?: boolean;
     signal: AbortSignal;
   },
 ): Promise<BlobId | 'end' | 'later'> {
   const { metadata, disks, telemetry } = deps;
-  const { shard, after, of, owesSilence, signal } = page;
+  const { shard, after, of, countsSilentAsMissing, signal } = page;
   const query = { limit: LIMITS.debtPageMax, ...(after && { after }) };
   const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-blobs', query));
   const fence = deps.fenceOf(shard);
   for (const ids of idBatches(blobs)) {
-    const how = { fence, ...(of && { of }), ...(owesSilence && { owesSilence }), signal };
+    const how = { fence, ...(of && { of }), ...(countsSilentAsMissing && { countsSilentAsMissing }), signal };
     const seen = await disks.look(ids, how);
     if (seen === undefined) return 'later';
     // At once: all chunks of large blobs together would take hundreds of MiB.

@@ -18,9 +18,9 @@ function damageAll(disk: string, data: Data): void {
 }
 function damageChunk(disk: string, id: ChunkId): void {
   home.disk(disk).stored.delete(nameOf(id));
-  home.disk(disk).aside.add(nameOf(id));
+  home.disk(disk).quarantined.add(nameOf(id));
 }
-const asideOf = (disk: string) => [...home.disk(disk).aside];
+const asideOf = (disk: string) => [...home.disk(disk).quarantined];
 
 test('a damaged copy is owed at once, replaced, and removed then', async () => {
   const data = await home.newBlob('k', 'abc', { chunks: 2 });
@@ -34,7 +34,7 @@ test('a damaged copy is owed at once, replaced, and removed then', async () => {
   expect(home.counts.get('holdfast_damaged_chunks_repaired_total')).toBe(1);
 });
 
-test('the last copy is kept aside as long as nobody has another', async () => {
+test('the last copy stays in quarantine while no disk has another', async () => {
   const data = await home.newBlob('k', 'a');
   damage('a', data);
   await home.run('damage', 'repair');
@@ -55,7 +55,7 @@ test('it stays aside while an owner is away', async () => {
 
 test('a damaged copy on a disk that does not own the chunk goes too', async () => {
   const data = await home.newBlob('k', 'abc');
-  home.disk('e').aside.add(nameOf(chunkIds(data)[0] as never));
+  home.disk('e').quarantined.add(nameOf(chunkIds(data)[0] as never));
   await home.run('damage');
   expect([await home.debts(), asideOf('e')]).toEqual([[], []]);
 });
@@ -63,7 +63,7 @@ test('a damaged copy on a disk that does not own the chunk goes too', async () =
 test('what was left aside beside the new copy goes when it is heard of again', async () => {
   const data = await home.newBlob('k', 'abc');
   const name = nameOf(chunkIds(data)[0] as never);
-  home.disk('b').aside.add(name);
+  home.disk('b').quarantined.add(name);
   home.disk('c').rotten.add(name);
   await home.run('damage');
   expect(asideOf('b')).toEqual([name]);
@@ -102,7 +102,7 @@ test('a copy that is damaged again once it was replaced is owed again before lon
 test('an owner that finds its own copy damaged when it is to prove it is owed one at once', async () => {
   const data = await home.newBlob('k', 'abc');
   const name = nameOf(chunkIds(data)[0] as never);
-  home.disk('b').aside.add(name);
+  home.disk('b').quarantined.add(name);
   home.disk('c').rotten.add(name);
   await home.run('damage');
   expect(await home.debts()).toEqual([2]);

@@ -33,7 +33,7 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
     for (let page = 0; page < PAGES_MAX; page++) {
       signal.throwIfAborted();
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
-      const aside = await deps.disks.listAside(disk, query);
+      const aside = await deps.disks.listQuarantined(disk, query);
       if (aside === undefined || aside.length === 0) return failures;
       for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId))) {
         try {
@@ -110,16 +110,16 @@ async function noteDamage(
   const orphans = ids.filter(
     ({ blobId }) => rows.get(blobId) === null && tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs,
   );
-  if (orphans.length > 0 && !isUnconfirmed) await disks.dropAside(disk, orphans, fence);
+  if (orphans.length > 0 && !isUnconfirmed) await disks.dropQuarantined(disk, orphans, fence);
   const live = ids.filter(({ blobId }) => isLiveBlob(rows.get(blobId)));
   if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
   if (seen === undefined) return [];
   await noteOwed(deps, { shard, owed: owedOf(live, seen.states), mapVersion: seen.mapVersion });
   // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
-  const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'owed');
-  const chunks = replaced.map((id) => ({ id, holders: [], asideAt: [disk] }));
-  const mended = chunks.length > 0 ? await disks.mend(chunks, { fence, signal }) : undefined;
+  const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'incomplete');
+  const chunks = replaced.map((id) => ({ id, holders: [], quarantinedAt: [disk] }));
+  const mended = chunks.length > 0 ? await disks.repair(chunks, { fence, signal }) : undefined;
   // An owner may have found its copy damaged just now, when it was to prove it.
   if (mended !== undefined)
     await noteOwed(deps, { shard, owed: owedOf(replaced, mended.states), mapVersion: mended.mapVersion });

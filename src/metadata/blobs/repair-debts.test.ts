@@ -190,7 +190,7 @@ describe('a disk that cannot', () => {
     rest();
     await home.run('repair');
     expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
-    expect([...home.disk('a').aside]).toEqual([]);
+    expect([...home.disk('a').quarantined]).toEqual([]);
   });
 
   test('has a bad copy that comes out when it is to prove it: the copy elsewhere stays', async () => {
@@ -211,7 +211,7 @@ test('an owner whose copy turns out bad when it is to prove it keeps the copy el
   await home.workers.repair.work(new AbortController().signal);
   expect(home.where(data)).toEqual(['bcd']);
   await home.run('repair');
-  expect([home.where(data), await home.debts(), [...home.disk('a').aside]]).toEqual([['abc'], [], []]);
+  expect([home.where(data), await home.debts(), [...home.disk('a').quarantined]]).toEqual([['abc'], [], []]);
 });
 
 describe('a chunk that no disk has', () => {

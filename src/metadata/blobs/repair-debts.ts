@@ -4,7 +4,7 @@
 
 import type { Fence } from '../../ports/chunks.ts';
 import type { DebtPlace } from '../../ports/debt-calls.ts';
-import type { ChunkState, ChunkToMend } from '../../ports/home-disks.ts';
+import type { ChunkState, ChunkToRepair } from '../../ports/home-disks.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../types/debts.ts';
@@ -163,7 +163,7 @@ function firstOf(debts: readonly ListedDebt[]): ListedDebt[] {
   return debts.slice(0, end === -1 ? debts.length : end);
 }
 
-function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToMend> {
+function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToRepair> {
   const count = chunkCount({ ...layout, storage: 'chunks' });
   for (const { from, to, holders } of debt.ranges)
     for (let index = from; index < Math.min(to, count); index++)
@@ -171,7 +171,7 @@ function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToMe
 }
 
 interface FoundChunk {
-  id: ChunkToMend['id'];
+  id: ChunkToRepair['id'];
   state: ChunkState;
 }
 
@@ -193,10 +193,10 @@ async function mendAll(
   let mapVersion = Number.POSITIVE_INFINITY;
   for (let from = 0; from < chunks.length; from += LIMITS.mendChunksMax) {
     const some = chunks.slice(from, from + LIMITS.mendChunksMax);
-    const mended = await disks.mend(some, how);
+    const mended = await disks.repair(some, how);
     if (mended === undefined) return undefined;
     mapVersion = Math.min(mapVersion, mended.mapVersion);
-    found.push(...mended.states.map((state, at) => ({ id: (some[at] as ChunkToMend).id, state })));
+    found.push(...mended.states.map((state, at) => ({ id: (some[at] as ChunkToRepair).id, state })));
   }
   return { mapVersion, chunks: found };
 }
@@ -227,7 +227,7 @@ async function settle(
 
 function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChunk[] {
   const { index } = id;
-  if (state.kind === 'owed') return [{ index, copies: state.copies, holders: state.holders }];
+  if (state.kind === 'incomplete') return [{ index, copies: state.copies, holders: state.holders }];
   if (state.kind === 'lost') return [{ index, copies: 0, holders: [] }];
   if (state.kind === 'whole') return [];
   // Nobody was asked: what was known of it stays.

@@ -217,7 +217,7 @@ export class Leadership {
 
   async #sendPage(answer: SnapshotNextMessage): Promise<void> {
     const { shard, logger } = this.#parts;
-    this.#term.onHeard(answer.from);
+    this.#term.onAnnounced(answer.from);
     try {
       await this.#snapshots.get(answer.from)?.onNext(answer);
     } catch (error) {

@@ -109,7 +109,7 @@ export class PrimaryTerm {
   }
 
   /** It takes a snapshot, and is there. */
-  onHeard(replicaId: ReplicaId): void {
+  onAnnounced(replicaId: ReplicaId): void {
     const progress = this.#progress.get(replicaId);
     if (progress !== undefined) progress.heardMs = this.#now();
   }

@@ -35,7 +35,7 @@ export interface OwedChunk extends ChunkId {
 export function owedOf(ids: readonly ChunkId[], states: readonly ChunkState[]): OwedChunk[] {
   return ids.flatMap((id, at) => {
     const state = states[at];
-    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
+    return state?.kind === 'incomplete' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
   });
 }
 

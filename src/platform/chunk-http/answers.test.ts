@@ -29,7 +29,7 @@ async function answering(answer: unknown) {
   const port = { put: unused, get: unused, have: unused, drop: unused, usage: unused, recount: unused };
   const disk: ServedDisk = {
     ...withoutOrders({ ...port, list: say }),
-    ...{ inspect: say, listAside: say, listOf: say },
+    ...{ inspect: say, listQuarantined: say, listOf: say },
   };
   const server = await serveNode(memoryNode([[DISK, disk]]));
   const client = connectTo();
@@ -45,7 +45,7 @@ test.each([
   ['a size below none', { kind: 'whole', sizeBytes: -1, checksum: 1, receivedAtMs: 1 }],
   ['no checksum', { kind: 'whole', sizeBytes: 1, receivedAtMs: 1 }],
   ['half a word', { kind: 'missing' }],
-  ['nothing', null],
+  ['a number', 7],
 ])('of an inspection: %s', async (_name, answer) => {
   const disk = await answering([answer]);
   await expect(disk.inspect([first], order, { readBytes: false, signal })).rejects.toMatchObject(unavailable);
@@ -69,7 +69,9 @@ test.each<[string, unknown[][]]>([
 ])('of a list: %s', async (_name, pages) => {
   for (const ids of pages) {
     const aside = await answering(ids);
-    await expect(aside.listAside({ homes: [1], after: first, limit: 10 })).rejects.toMatchObject(unavailable);
+    await expect(aside.listQuarantined({ homes: [1], after: first, limit: 10 })).rejects.toMatchObject(
+      unavailable,
+    );
     const listed = await answering(ids.map(row));
     await expect(listed.list({ after: first, limit: 10 })).rejects.toMatchObject(unavailable);
     const some = await answering({ chunks: ids.map(row) });

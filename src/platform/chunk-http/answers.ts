@@ -1,7 +1,7 @@
 // What a node answers to batches, looked at before it is believed: a member may have a bug, or be another's by now. A size or
 // an id that cannot be would lead astray whoever goes by it: hold up all repair, or walk a disk without end.
 
-import type { ChunkId, StoredChunk } from '../../ports/chunks.ts';
+import type { ChunkId, ChunkPort, StoredChunk } from '../../ports/chunks.ts';
 import type { InspectedChunk } from '../../ports/disk-orders.ts';
 import { AppError } from '../../types/errors.ts';
 import { compareChunkIds } from '../../types/names.ts';
@@ -10,9 +10,27 @@ import { CHUNK_BODY_BYTES_MAX, isChunkId, isIndex } from './wire.ts';
 /** A kind that is not known here is of a newer node, and no ground for anything. Throws AppError. */
 export function toInspected(answer: unknown): InspectedChunk {
   const { kind, isAside, ...rest } = toObject(answer);
-  if (kind === 'missing' && typeof isAside === 'boolean') return { kind, isAside };
+  if (kind === 'missing' && typeof isAside === 'boolean') return { kind, isQuarantined: isAside };
   if (kind === 'whole') return { kind, ...toStored(rest) };
   return kind === 'missing' ? refuse() : { kind: 'unread' };
+}
+
+/** On the wire a quarantined copy is `isAside`, and their number `asideCount`. */
+export function fromInspected(chunk: InspectedChunk): unknown {
+  return chunk.kind === 'missing' ? { kind: chunk.kind, isAside: chunk.isQuarantined } : chunk;
+}
+
+type Usage = Awaited<ReturnType<ChunkPort['usage']>>;
+
+export function fromUsage({ quarantinedCount, ...usage }: Usage): unknown {
+  return { ...usage, ...(quarantinedCount !== undefined && { asideCount: quarantinedCount }) };
+}
+
+export function toUsage(answer: unknown): Usage {
+  const { asideCount, ...usage } = toObject(answer) as Omit<Usage, 'quarantinedCount'> & {
+    asideCount?: number;
+  };
+  return { ...usage, ...(asideCount !== undefined && { quarantinedCount: asideCount }) };
 }
 
 export function toStored(answer: unknown): StoredChunk {

@@ -20,7 +20,7 @@ import {
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName } from '../../types/names.ts';
-import { toInspected, toNext, toObject, toPage } from './answers.ts';
+import { toInspected, toNext, toObject, toPage, toUsage } from './answers.ts';
 import { createDial } from './dial.ts';
 import { type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
 import { createProver, type PeerCredentials } from './peer-proof.ts';
@@ -158,8 +158,8 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     return toPage<Listed>(page, { after, limit, idOf });
   }
 
-  usage(): ReturnType<ChunkPort['usage']> {
-    return this.#batch('usage', {});
+  async usage(): ReturnType<ChunkPort['usage']> {
+    return toUsage(await this.#batch('usage', {}));
   }
 
   recount(): ReturnType<ChunkPort['recount']> {
@@ -198,7 +198,7 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     await this.#dropByOrder('drop-misplaced', ids, order);
   }
 
-  async dropAside(ids: readonly ChunkId[], order: Order): Promise<void> {
+  async dropQuarantined(ids: readonly ChunkId[], order: Order): Promise<void> {
     await this.#dropByOrder('drop-aside', ids, order);
   }
 
@@ -206,7 +206,11 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     for (const page of pagesOf(ids)) await this.#batch(name, { ids: page, fence }, { mapVersion });
   }
 
-  async listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
+  async listQuarantined({
+    homes,
+    after,
+    limit,
+  }: Parameters<DiskOrders['listQuarantined']>[0]): Promise<ChunkId[]> {
     assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
     const page = await this.#batch('list-aside', { homes, after, limit });
     return toPage<ChunkId>(page, { after, limit, idOf: (id) => id });

@@ -6,6 +6,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { homeShardOf } from '../../types/names.ts';
+import { fromInspected, fromUsage } from './answers.ts';
 import { Refused } from './refused.ts';
 import type { BatchBody, BatchName, OrderName } from './wire.ts';
 
@@ -30,11 +31,11 @@ export function runBatch(chunks: ServedDisk, name: BatchName, asked: BatchAsked)
     case 'list':
       return chunks.list(page);
     case 'usage':
-      return chunks.usage();
+      return chunks.usage().then(fromUsage);
     case 'recount':
       return chunks.recount();
     case 'list-aside':
-      return chunks.listAside({ ...page, homes });
+      return chunks.listQuarantined({ ...page, homes });
     case 'list-of':
       return chunks.listOf({ ...page, homes });
     default:
@@ -49,7 +50,7 @@ function runOrder(chunks: ServedDisk, name: OrderName, asked: BatchAsked): Promi
   const order = { fence, mapVersion: version };
   switch (name) {
     case 'inspect':
-      return inspect(chunks, order, asked);
+      return inspect(chunks, order, asked).then((found) => found.map(fromInspected));
     case 'pull': {
       const [id] = ids;
       if (pull === undefined || id === undefined || ids.length > 1) throw new Refused('malformed');
@@ -58,7 +59,7 @@ function runOrder(chunks: ServedDisk, name: OrderName, asked: BatchAsked): Promi
     case 'drop-misplaced':
       return chunks.dropMisplaced(ids, order).then(() => null);
     case 'drop-aside':
-      return chunks.dropAside(ids, order).then(() => null);
+      return chunks.dropQuarantined(ids, order).then(() => null);
   }
 }
 

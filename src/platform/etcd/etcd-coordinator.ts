@@ -1,7 +1,7 @@
 // Coordination of a cluster through etcd: what every role opens once, for its whole life.
 
 import { type CoordinationOptions, createCoordination } from '../../coordination/coordination.ts';
-import { noteAnswers } from '../../coordination/note-answers.ts';
+import { measureSilence } from '../../coordination/store-silence.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import { createEtcdStore, type EtcdAddress } from './etcd-store.ts';
 
@@ -15,6 +15,6 @@ export interface EtcdCoordinator extends Coordination {
 /** Connects when it is first asked; reads and changes reject within LIMITS.coordinatorCallMaxMs (L6). */
 export function createEtcdCoordinator(address: EtcdAddress, options: CoordinationOptions): EtcdCoordinator {
   const etcd = createEtcdStore(address, options);
-  const { store, silentMs } = noteAnswers(etcd, options.clock);
+  const { store, silentMs } = measureSilence(etcd, options.clock);
   return { ...createCoordination(store, options), silentMs, close: () => etcd.close() };
 }

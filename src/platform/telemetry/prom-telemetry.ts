@@ -241,9 +241,9 @@ export const METRICS = {
     help: 'Bytes of dropped chunks that the file system of a disk has not got back yet.',
     labels: ['disk'],
   },
-  holdfast_disk_aside_chunks: {
+  holdfast_disk_quarantined_chunks: {
     kind: 'gauge',
-    help: 'Damaged copies that are kept aside on a disk until there are enough good ones.',
+    help: 'Quarantined chunks of a disk: damaged copies that are kept until there are enough intact ones.',
     labels: ['disk'],
   },
   holdfast_disk_damaged_chunks_total: {

@@ -1,14 +1,18 @@
-// When the store of coordination has answered last: a process asks it every few seconds, if only to renew its lease.
+// Measures how long the coordination store has been silent. A process asks it every few seconds, if only to renew its
+// lease.
 import type { ClockPort } from '../ports/clock.ts';
 import type { CoordinationStore } from './store.ts';
 
-export interface NotedStore {
+export interface MeasuredStore {
   store: CoordinationStore;
-  /** For how long it has not; at first since it was opened. */
+  /** Ms since its last answer; before the first one, since it was opened. */
   silentMs(): number;
 }
 
-export function noteAnswers(store: CoordinationStore, clock: Pick<ClockPort, 'monotonicMs'>): NotedStore {
+export function measureSilence(
+  store: CoordinationStore,
+  clock: Pick<ClockPort, 'monotonicMs'>,
+): MeasuredStore {
   let answeredAtMs = clock.monotonicMs();
   async function noted<T>(asked: Promise<T>): Promise<T> {
     const answer = await asked;

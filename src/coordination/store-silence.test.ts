@@ -1,8 +1,8 @@
-// For how long a store has been silent: by what it answers, and by nothing else.
+// How long the store has been silent, by its answers alone.
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
-import { noteAnswers } from './note-answers.ts';
 import type { CoordinationStore } from './store.ts';
+import { measureSilence } from './store-silence.ts';
 
 function setUp() {
   const clock = createManualClock(1e12);
@@ -26,10 +26,10 @@ function setUp() {
     },
   };
   const change = { key: 'k', row: undefined, revision: 2 };
-  return { clock, away, ...noteAnswers(store, clock), tellChange: () => tell(change), change };
+  return { clock, away, ...measureSilence(store, clock), tellChange: () => tell(change), change };
 }
 
-test('every answer ends the silence, and a failure does not', async () => {
+test('an answer ends the silence, a failure does not', async () => {
   const { clock, away, store, silentMs } = setUp();
   const calls = [
     () => store.get('k'),
@@ -51,7 +51,7 @@ test('every answer ends the silence, and a failure does not', async () => {
   }
 });
 
-test('what a watch tells is an answer, and goes on to who watches', async () => {
+test('a change from a watch counts as an answer, and is passed on', async () => {
   const { clock, store, silentMs, tellChange, change } = setUp();
   const told: unknown[] = [];
   const { signal } = new AbortController();

@@ -1,12 +1,12 @@
-// When the owners before a change may be forgotten: every home has looked at all of its chunks by that map or a later one,
-// and what is not where it should be is a debt of the home, which knows who has it (R39).
+// When previous owners may be forgotten: every home shard has audited all of its chunks by this map or a later one, and
+// each misplaced chunk has a repair entry that names its holders (R39).
 import type { MetadataPort } from '../../ports/metadata.ts';
 
-/** Shards that are asked at once. */
+/** Shards asked at once. */
 const ASKED_MAX = 16;
 
-/** The least placement version by which all shards have ended an audit. undefined: not all have, or not all answer. */
-export async function auditedAt(metadata: MetadataPort): Promise<number | undefined> {
+/** The lowest placement version at which all shards have ended an audit; undefined while one has not, or does not answer. */
+export async function auditedVersion(metadata: MetadataPort): Promise<number | undefined> {
   const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   let least: number | undefined;
   for (let from = 0; from < shards.length; from += ASKED_MAX) {

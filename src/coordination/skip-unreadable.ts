@@ -1,9 +1,9 @@
-// Rows of the coordinator that a watch tells of.
+// Skips rows of the coordinator that cannot be read.
 import type { Logger } from '../ports/telemetry.ts';
 import { UnreadableRecord } from './records.ts';
 
-/** One that was written by hand and wrong must not hide the others; who reads it by itself is refused. */
-export function tellReadable(log: Logger, tell: () => void): void {
+/** A row that was written wrongly by hand must not hide the others; a read of that row alone is refused. */
+export function skipUnreadable(log: Logger, tell: () => void): void {
   try {
     tell();
   } catch (error) {

@@ -1,4 +1,4 @@
-// Damaged copies on a disk with room and on one at its reserve (R20, R40).
+// Quarantine of damaged copies, on a disk with room and on a disk at its reserve (R20, R40).
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { createMemoryKv, type MemoryKv } from '../../platform/memory/memory-kv.t
 import type { ChunkId } from '../../ports/chunks.ts';
 import { makeBlobId } from '../../types/names.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
-import { asideDataKey, asideKey, CHUNK_COLUMNS, dataKey } from './keyspace.ts';
+import { CHUNK_COLUMNS, dataKey, quarantineDataKey, quarantineKey } from './keyspace.ts';
 
 const fence = { shard: 1, incarnation: 1, epoch: 1 };
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -55,7 +55,13 @@ function open(): Promise<ChunkStore> {
       return memory.getMany(column, keys);
     },
   };
-  return openChunkStore({ kv, reserve, log, clock: createManualClock(1_700_000_000_000), onAside() {} });
+  return openChunkStore({
+    kv,
+    reserve,
+    log,
+    clock: createManualClock(1_700_000_000_000),
+    onQuarantined() {},
+  });
 }
 
 /** Of which a bit has flipped. */
@@ -69,48 +75,53 @@ async function putDamaged(): Promise<{ id: ChunkId; body: Buffer; bad: Buffer }>
   return { id, body, bad };
 }
 
-async function dataOf(id: ChunkId): Promise<{ inPlace: Buffer | undefined; aside: Buffer | undefined }> {
-  const [inPlace, aside] = await memory.getMany('data', [dataKey(id), asideDataKey(id)]);
-  return { inPlace: inPlace && Buffer.from(inPlace), aside: aside && Buffer.from(aside) };
+async function dataOf(
+  id: ChunkId,
+): Promise<{ inPlace: Buffer | undefined; quarantined: Buffer | undefined }> {
+  const [inPlace, quarantined] = await memory.getMany('data', [dataKey(id), quarantineDataKey(id)]);
+  return { inPlace: inPlace && Buffer.from(inPlace), quarantined: quarantined && Buffer.from(quarantined) };
 }
 
-/** It is none, and told of. */
-async function expectAside(id: ChunkId): Promise<void> {
+/** The chunk counts as missing, and the damaged copy is reported. */
+async function expectQuarantined(id: ChunkId): Promise<void> {
   expect(await store.get(id)).toEqual({ kind: 'missing' });
   expect(await store.get(id, { isProven: true })).toEqual({ kind: 'missing' });
-  expect(await store.verify(id)).toEqual({ kind: 'missing', isAside: true });
-  expect(await store.lookUp([id])).toEqual([{ kind: 'missing', isAside: true }]);
+  expect(await store.verify(id)).toEqual({ kind: 'missing', isQuarantined: true });
+  expect(await store.lookUp([id])).toEqual([{ kind: 'missing', isQuarantined: true }]);
   expect(await store.have([id])).toEqual([null]);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([id]);
-  expect(await store.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0, asideCount: 1 });
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([id]);
+  expect(await store.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0, quarantinedCount: 1 });
 }
 
-test('a damaged copy is moved within the room that there is', async () => {
+test('a damaged copy is moved to quarantine when the disk has room', async () => {
   const { id, bad } = await putDamaged();
   roomBytes = CHUNK_BYTES;
   expect(await store.get(id)).toEqual({ kind: 'damaged' });
-  expect(await dataOf(id)).toEqual({ inPlace: undefined, aside: bad });
+  expect(await dataOf(id)).toEqual({ inPlace: undefined, quarantined: bad });
   expect([roomBytes, heldBytes]).toEqual([0, 0]);
-  await expectAside(id);
+  await expectQuarantined(id);
 });
 
-test('at the reserve it stays where it is and counts as none, also after a restart', async () => {
+test('at the reserve a damaged copy stays in its place and counts as missing, also after a restart', async () => {
   const { id, bad } = await putDamaged();
   roomBytes = CHUNK_BYTES - 1;
   expect(await store.get(id)).toEqual({ kind: 'damaged' });
   for (const isAnew of [false, true]) {
     if (isAnew) store = await open();
-    await expectAside(id);
-    expect(await dataOf(id)).toEqual({ inPlace: bad, aside: undefined });
+    await expectQuarantined(id);
+    expect(await dataOf(id)).toEqual({ inPlace: bad, quarantined: undefined });
   }
   const { counted, kept } = await store.recount();
   expect(kept).toEqual(counted);
-  await store.dropAside([id], fence);
-  expect(await dataOf(id)).toEqual({ inPlace: undefined, aside: undefined });
-  expect([store.asideCount, await store.verify(id)]).toEqual([0, { kind: 'missing', isAside: false }]);
+  await store.dropQuarantined([id], fence);
+  expect(await dataOf(id)).toEqual({ inPlace: undefined, quarantined: undefined });
+  expect([store.quarantinedCount, await store.verify(id)]).toEqual([
+    0,
+    { kind: 'missing', isQuarantined: false },
+  ]);
 });
 
-test('a new copy comes in its place as soon as there is room for both, and it is kept beside that', async () => {
+test('a new copy replaces a damaged one as soon as there is room for both, and the damaged one is kept beside it', async () => {
   const { id, body, bad } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
@@ -119,73 +130,73 @@ test('a new copy comes in its place as soon as there is room for both, and it is
   expect((await dataOf(id)).inPlace).toEqual(bad);
   roomBytes = CHUNK_BYTES * 2;
   const checksum = { sizeBytes: CHUNK_BYTES, crc32: crc32(body) };
-  // The room of what is fetched is held before, and given back.
+  // The room for the fetched bytes is reserved first, and released afterwards.
   roomBytes += CHUNK_BYTES;
   expect(await store.fill(id, checksum, async () => Uint8Array.from(body))).toBe(true);
-  expect(await dataOf(id)).toEqual({ inPlace: body, aside: bad });
+  expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: bad });
   expect(await store.verify(id)).toMatchObject({ kind: 'whole' });
-  expect([heldBytes, store.asideCount]).toEqual([0, 1]);
-  await store.dropAside([id], fence);
-  expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
-  expect([store.asideCount, (await store.get(id)).kind]).toEqual([0, 'found']);
+  expect([heldBytes, store.quarantinedCount]).toEqual([0, 1]);
+  await store.dropQuarantined([id], fence);
+  expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: undefined });
+  expect([store.quarantinedCount, (await store.get(id)).kind]).toEqual([0, 'found']);
 });
 
-test('one that has become unreadable in its place is given up when a new copy comes', async () => {
+test('a damaged copy that can no longer be read is dropped when a new copy arrives', async () => {
   const { id, body } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
   lostKey = hex(dataKey(id));
-  await expectAside(id);
+  await expectQuarantined(id);
   roomBytes = CHUNK_BYTES;
   await store.put(id, Uint8Array.from(body));
   lostKey = undefined;
-  expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
-  await store.dropAside([id], fence);
+  expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: undefined });
+  await store.dropQuarantined([id], fence);
   expect(await store.verify(id)).toMatchObject({ kind: 'whole' });
 });
 
-test('one whose row cannot be read is kept beside the new copy all the same, and its drop takes it alone', async () => {
+test('a damaged copy whose row cannot be read is kept beside the new copy, and its drop removes only the damaged one', async () => {
   const { id, body, bad } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
-  lostKey = hex(asideKey(id));
+  lostKey = hex(quarantineKey(id));
   roomBytes = CHUNK_BYTES * 10;
   await store.put(id, Uint8Array.from(body));
   lostKey = undefined;
-  expect(await dataOf(id)).toEqual({ inPlace: body, aside: bad });
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([id]);
-  await store.dropAside([id], fence);
-  expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
+  expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: bad });
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([id]);
+  await store.dropQuarantined([id], fence);
+  expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: undefined });
   expect([(await store.have([id]))[0] !== null, (await store.get(id)).kind]).toEqual([true, 'found']);
 });
 
-test('a drop of what is aside takes no copy that counts, whatever its row says', async () => {
+test('dropping quarantined copies never removes a copy that counts, whatever the quarantine row says', async () => {
   const { id, body } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
-  const [stale = null] = await memory.getMany('index', [asideKey(id)]);
+  const [stale = null] = await memory.getMany('index', [quarantineKey(id)]);
   roomBytes = CHUNK_BYTES * 10;
   await store.put(id, Uint8Array.from(body));
-  await memory.commit([{ column: 'index', key: asideKey(id), value: stale }]);
-  await store.dropAside([id], fence);
+  await memory.commit([{ column: 'index', key: quarantineKey(id), value: stale }]);
+  await store.dropQuarantined([id], fence);
   expect([(await dataOf(id)).inPlace, (await store.get(id)).kind]).toEqual([body, 'found']);
 });
 
-test('a row that was lost and is written anew is counted: what is counted is what others look at', async () => {
+test('a quarantine row that was lost and is written again is counted once', async () => {
   const [first, second] = [await putDamaged(), await putDamaged()];
   roomBytes = 0;
   await store.verify(first.id);
-  lostKey = hex(asideKey(second.id));
+  lostKey = hex(quarantineKey(second.id));
   await store.verify(second.id);
   lostKey = undefined;
-  await store.dropAside([first.id], fence);
-  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([second.id]);
+  await store.dropQuarantined([first.id], fence);
+  expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([second.id]);
   roomBytes = CHUNK_BYTES * 10;
   await store.put(second.id, Uint8Array.from(second.body));
-  expect(await dataOf(second.id)).toEqual({ inPlace: second.body, aside: second.bad });
+  expect(await dataOf(second.id)).toEqual({ inPlace: second.body, quarantined: second.bad });
 });
 
-test('who asks for one in its place again and again reads it once each time, and waits for no turn', async () => {
+test('repeated reads of a damaged copy in its place read it once each, and do not queue', async () => {
   const { id } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
@@ -198,7 +209,7 @@ test('who asks for one in its place again and again reads it once each time, and
   expect(dataReadCount).toBe(10);
 });
 
-test('an order to drop it takes no copy that is put at the same time', async () => {
+test('an order to drop a quarantined copy spares a copy that is put at the same time', async () => {
   for (const isPutFirst of [true, false]) {
     roomBytes = Number.POSITIVE_INFINITY;
     const { id, body } = await putDamaged();
@@ -207,32 +218,32 @@ test('an order to drop it takes no copy that is put at the same time', async () 
     roomBytes = Number.POSITIVE_INFINITY;
     memory.holdCommits();
     const put = () => store.put(id, Uint8Array.from(body));
-    const drop = () => store.dropAside([id], fence);
+    const drop = () => store.dropQuarantined([id], fence);
     const both = isPutFirst ? [put(), drop()] : [drop(), put()];
     await new Promise((resolve) => setImmediate(resolve));
     memory.releaseCommits();
     await Promise.all(both);
-    expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
-    expect([store.asideCount, (await store.get(id)).kind]).toEqual([0, 'found']);
+    expect(await dataOf(id)).toEqual({ inPlace: body, quarantined: undefined });
+    expect([store.quarantinedCount, (await store.get(id)).kind]).toEqual([0, 'found']);
   }
 });
 
-test('a chunk that goes takes with it what has stayed in its place', async () => {
+test('dropping a chunk also drops its damaged copy that stayed in place', async () => {
   const { id } = await putDamaged();
   roomBytes = 0;
   await store.verify(id);
   await store.drop([id], fence);
-  expect(await dataOf(id)).toEqual({ inPlace: undefined, aside: undefined });
-  expect(must((await store.usage()).asideCount, 'it is told')).toBe(0);
+  expect(await dataOf(id)).toEqual({ inPlace: undefined, quarantined: undefined });
+  expect(must((await store.usage()).quarantinedCount, 'it is told')).toBe(0);
 });
 
-test('many damaged copies take no more than there is above the reserve', async () => {
+test('many damaged copies use no more than the room above the reserve', async () => {
   const damaged = [];
   for (let count = 0; count < 50; count++) damaged.push(await putDamaged());
   roomBytes = CHUNK_BYTES * 3;
   for (const { id } of damaged) await store.verify(id);
-  expect(store.asideCount).toBe(50);
+  expect(store.quarantinedCount).toBe(50);
   const found = await Promise.all(damaged.map(({ id }) => dataOf(id)));
-  expect(found.filter(({ aside }) => aside !== undefined)).toHaveLength(3);
+  expect(found.filter(({ quarantined }) => quarantined !== undefined)).toHaveLength(3);
   expect(found.filter(({ inPlace }) => inPlace !== undefined)).toHaveLength(47);
 });

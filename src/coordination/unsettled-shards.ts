@@ -1,12 +1,12 @@
-// Which shards are not as the cluster was made to have them, by what the registry says: as `holdfast cluster status` raises
-// alarms about them, and as whoever places shards measures them. Pure.
+// Counts shards that are not in their wanted state, by their records: for alarms of `holdfast cluster status`, and for the
+// metrics of the shard placer. Pure.
 
 export interface UnsettledShards {
-  /** Nobody was found to hold them yet. */
+  /** No node holds them yet. */
   nodeless: number;
-  /** With fewer voters than each is to have. */
+  /** They have fewer voters than they should have. */
   fewVoters: number;
-  /** Their voters are being changed, and those of before are still needed (R14). */
+  /** Their voters are being changed, and previous ones are still needed (R14). */
   changing: number;
 }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { openMetadata } from '../../../tests/support/metadata-shards.ts';
-import { auditedAt } from './audited-at.ts';
+import { auditedVersion } from './audited-version.ts';
 
-test('the least version by which all shards have ended an audit', async () => {
+test('the lowest version at which all shards have ended an audit', async () => {
   const world = await openMetadata({ shardCount: 3 });
   const beganAtMs = world.clock.wallMs();
   const audit = async (shard: number, mapVersion: number) => {
@@ -12,12 +12,12 @@ test('the least version by which all shards have ended an audit', async () => {
   await audit(0, 4);
   await audit(1, 7);
   await world.execute('note-audit', { step: 'begin', mapVersion: 5 }, 2);
-  expect(await auditedAt(world.shards)).toBeUndefined();
+  expect(await auditedVersion(world.shards)).toBeUndefined();
   await audit(2, 5);
-  expect(await auditedAt(world.shards)).toBe(4);
-  // One that is under way takes nothing back.
+  expect(await auditedVersion(world.shards)).toBe(4);
+  // An audit under way does not lower it.
   await world.execute('note-audit', { step: 'begin', mapVersion: 9 }, 1);
-  expect(await auditedAt(world.shards)).toBe(4);
+  expect(await auditedVersion(world.shards)).toBe(4);
   const away = { ...world.shards, shardCount: 3, query: async () => ({ kind: 'unknown' as const }) };
-  expect(await auditedAt(away)).toBeUndefined();
+  expect(await auditedVersion(away)).toBeUndefined();
 });

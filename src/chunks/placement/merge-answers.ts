@@ -1,4 +1,4 @@
-// What several disks say, as if one had said it.
+// Merges the answers of several disks into one.
 import type { ChunkPort, ChunkTotals } from '../../ports/chunks.ts';
 
 type Listed = Awaited<ReturnType<ChunkPort['list']>>[number];
@@ -6,8 +6,8 @@ type Usage = Awaited<ReturnType<ChunkPort['usage']>>;
 type Recount = Awaited<ReturnType<ChunkPort['recount']>>;
 
 /**
- * The first `limit` chunks of all pages, each once. Every page has the first of its disk, so nothing before the last one
- * is left out. A chunk counts as received when its youngest copy was: the sweep must not take it earlier (R32).
+ * The first `limit` chunks of all pages, each once. Every page has the first chunks of its disk, so none is skipped. The
+ * receipt time is that of the youngest copy: the sweep must not take the chunk earlier (R32).
  */
 export function mergeChunkPages(pages: readonly (readonly Listed[])[], limit: number): Listed[] {
   const merged: Listed[] = [];
