@@ -1,13 +1,15 @@
 // What of a body's intake no client can show at will; the rest is in server.test.ts.
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Tenant } from '../../types/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
+import { HeardRequest } from './heard-request.ts';
 
 const READ_BYTES = 64 * 1024;
 const ALICE = { account: 'alice', address: '192.0.2.1' };
@@ -17,7 +19,7 @@ const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, we
 
 /** The body of a request with these headers, which nobody reads yet. */
 function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Tenant = ALICE) {
-  const request = new IncomingMessage(new Socket());
+  const request = new HeardRequest(new Socket());
   request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({
@@ -66,11 +68,28 @@ test('a client that has left before anybody reads its body is not waited for', a
   expect(intake.waitingSinceMs).toBeUndefined();
 });
 
-test('a body of very small pieces is taken together, and is not read on to be dropped', async () => {
+test('a body of very small pieces is gathered, and is not read on to be dropped', async () => {
   const { request, intake } = intakeOf({ 'transfer-encoding': 'chunked' });
   const dropped = intake.discard(LIMITS.refusedBodyDrainBytesMax);
-  for (let count = 0; count < 1000; count++) request.push('a');
+  for (let count = 0; count < 1000; count++) request.push(Buffer.from('a'));
   expect(await dropped).toBe(false);
-  const together = await intake.read();
-  expect(together?.length).toBeGreaterThan(500);
+  const sizes = [(await intake.read())?.length, (await intake.read())?.length];
+  expect(sizes).toEqual([256, 743]);
+});
+
+test('of many connections whose bodies are gathered one is read in a turn of the loop', async () => {
+  const opened = Array.from({ length: 5 }, () => intakeOf({ 'transfer-encoding': 'chunked' }));
+  const given: number[] = [];
+  for (const [number, { request }] of opened.entries()) {
+    for (let count = 0; count < 300; count++) request.push(Buffer.from('a'));
+    request.on('data', (piece: Buffer) => {
+      if (piece.length > 1) given.push(number);
+    });
+  }
+  const counts: number[] = [];
+  while (given.length < opened.length) {
+    await nextTurn();
+    counts.push(given.length);
+  }
+  expect(counts).toEqual(expect.arrayContaining([1, 2, 3, 4, 5]));
 });

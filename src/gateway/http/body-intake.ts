@@ -3,12 +3,12 @@
 // since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FairShare, SharePath } from '../../base/async/fair-share.ts';
-import { nextTurn } from '../../base/async/next-turn.ts';
 import { PieceQueue } from '../../base/async/piece-queue.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { sharePathOf, type Tenant } from '../../types/tenant.ts';
+import { HeardRequest } from './heard-request.ts';
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
@@ -17,12 +17,9 @@ export type IntakeQueues = FairShare;
 
 /** One read of a socket gives so much at most. */
 const READ_BYTES = 64 * 1024;
-/** After so many pieces of less than so many bytes, what one read of the socket gives is taken together. */
-const SMALL_PIECES_MAX = 256;
-const SMALL_PIECE_BYTES = 512;
 /**
  * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
- * once. No program sends its data so, and each such read takes Node about 50 ms.
+ * once. No program sends its data so, and each such read takes Node about 10 ms.
  */
 const FRAMING_READS_MAX = 16;
 /** Such a read has so many bytes at least, and so many for each byte of the body. */
@@ -65,13 +62,9 @@ export class BodyIntake {
   /** Of the queue, as the tenant's share knows it. */
   #countedBytes = 0;
   #readBytes = 0;
-  #smallPieces = 0;
-  #isReadTogether = false;
-  /** Of the socket, when the request was last asked. */
-  #wireBytes = 0;
+  /** Of the socket, at the last piece of a body that is gathered. */
+  #wireBytes: number | undefined;
   #framingReads = 0;
-  /** It is about to be asked for what has come. */
-  #isDue = false;
   #isListening = false;
   #hasEnded = false;
   #failure: AppError | undefined;
@@ -127,7 +120,7 @@ export class BodyIntake {
         const piece = await this.read();
         if (piece === undefined) return true;
         leftBytes -= piece.length;
-        if (this.#isReadTogether) return false;
+        if (this.#isGathered) return false;
       }
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
@@ -174,9 +167,8 @@ export class BodyIntake {
   readonly #onPiece = (piece: Buffer): void => {
     if (this.#response.closed) return;
     this.#take(piece);
-    if (piece.length < SMALL_PIECE_BYTES) this.#smallPieces++;
-    if (this.#smallPieces === SMALL_PIECES_MAX) this.#readTogether();
-    else if (this.#isFull()) this.#request.pause();
+    if (this.#isGathered) this.#judgeFraming(piece.length);
+    if (this.#isFull()) this.#request.pause();
   };
 
   #take(piece: Buffer): void {
@@ -187,47 +179,19 @@ export class BodyIntake {
     this.#wake?.();
   }
 
-  /**
-   * From here on the request gathers what one read of the socket gives, and is asked for all of it at once. A read of
-   * 64 KiB may hold ten thousand chunks of a byte (RFC 9112 7.1), and Node runs what waits for one before it reads the next:
-   * that would keep the loop, so nobody is told before its next turn.
-   */
-  #readTogether(): void {
-    const request = this.#request;
-    request.off('data', this.#onPiece);
-    request.pause();
-    this.#isReadTogether = true;
-    this.#wireBytes = request.socket.bytesRead;
-    request.on('readable', () => {
-      if (this.#isDue) return;
-      this.#isDue = true;
-      void nextTurn().then(() => {
-        this.#isDue = false;
-        this.#goOn();
-      });
-    });
+  get #isGathered(): boolean {
+    return this.#request instanceof HeardRequest && this.#request.isGathered;
   }
 
   /** Takes more, if there is room. */
   #goOn(): void {
-    const request = this.#request;
     if (this.#response.closed || this.#isFull()) return;
-    if (!this.#isReadTogether) {
-      if (request.isPaused()) request.resume();
-      return;
-    }
-    let bodyBytes = 0;
-    for (let pieces = request.read(); pieces !== null; pieces = request.read()) {
-      this.#take(pieces);
-      bodyBytes += pieces.length;
-      if (this.#isFull()) break;
-    }
-    this.#judgeFraming(bodyBytes);
+    if (this.#request.isPaused()) this.#request.resume();
   }
 
   #judgeFraming(bodyBytes: number): void {
     const { bytesRead } = this.#request.socket;
-    const wireBytes = bytesRead - this.#wireBytes;
+    const wireBytes = bytesRead - (this.#wireBytes ?? bytesRead);
     this.#wireBytes = bytesRead;
     if (wireBytes < FRAMING_READ_BYTES || wireBytes < FRAMING_FACTOR * bodyBytes) return;
     if (++this.#framingReads <= FRAMING_READS_MAX) return;
