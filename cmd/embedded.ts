@@ -3,6 +3,7 @@
 
 import { checkGivenCredentials } from '../src/admin/root-credentials.ts';
 import type { Config } from '../src/config/schema.ts';
+import { startHeapWatch } from '../src/platform/heap/heap-release.ts';
 import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
 import { startLoopWatch } from '../src/platform/telemetry/loop-watch.ts';
 import { createPromTelemetry } from '../src/platform/telemetry/prom-telemetry.ts';
@@ -33,6 +34,7 @@ export async function startEmbedded(options: {
   const log = rememberErrors(thinWarnings(options.log, clock), clock);
   const telemetry = createPromTelemetry({ log });
   const loop = startLoopWatch({ clock, telemetry, log, closing: opening });
+  startHeapWatch({ clock, log, closing: opening });
   const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
   let wired: WiredServer | undefined;
   await openHealth(processContext, () => wired?.isReady() === true);

@@ -2,6 +2,7 @@
 
 import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { startHeapWatch } from '../../src/platform/heap/heap-release.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { createJsonLog } from '../../src/platform/telemetry/json-log.ts';
 import { startLoopWatch } from '../../src/platform/telemetry/loop-watch.ts';
@@ -45,6 +46,7 @@ export async function runRole(
     const telemetry = createPromTelemetry({ log });
     const clock = systemClock;
     const loop = startLoopWatch({ clock, telemetry, log, closing });
+    startHeapWatch({ clock, log, closing });
     const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing };
     // Before a folder is made, keys are read, or others are told of this process.
     if (!isAtRest) await refuseTaken(role === 'gateway' ? config.listen : config.node.listen);

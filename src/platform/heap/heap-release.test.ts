@@ -1,0 +1,64 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { RELEASED_BYTES_MIN, RELEASED_EVERY_MS, systemHeap, watchHeap } from './heap-release.ts';
+
+const BASE_BYTES = 50 * 1024 * 1024;
+
+function watched() {
+  const clock = createManualClock(0);
+  const stopping = new AbortController();
+  const events: string[] = [];
+  const note = (_fields: object, event: string) => void events.push(event);
+  const log = { debug() {}, info: note, warn: note, error: note };
+  const now = { totalBytes: BASE_BYTES, busyShare: 0.5, releases: 0 };
+  const release = () => {
+    now.releases++;
+    now.totalBytes = BASE_BYTES;
+  };
+  const heap = { totalBytes: () => now.totalBytes, busyShare: () => now.busyShare, release };
+  watchHeap({ clock, log, heap }, stopping.signal);
+  const lookAt = async (totalBytes: number, laterMs = 5000) => {
+    now.totalBytes = totalBytes;
+    clock.advance(laterMs);
+    await setImmediate();
+    return now.releases;
+  };
+  return { now, lookAt, events, stopping };
+}
+
+test('a heap that has shrunk is given back once, and again behind the next crowd', async () => {
+  const { lookAt, events, stopping } = watched();
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(0);
+  expect(await lookAt(BASE_BYTES)).toBe(1);
+  expect(await lookAt(BASE_BYTES)).toBe(1);
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(1);
+  expect(await lookAt(BASE_BYTES), 'too soon').toBe(1);
+  expect(await lookAt(BASE_BYTES, RELEASED_EVERY_MS)).toBe(2);
+  expect(events).toEqual(['heap-released', 'heap-released']);
+  stopping.abort();
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(2);
+});
+
+test('a heap that has shrunk a little is left alone', async () => {
+  const { lookAt } = watched();
+  await lookAt(BASE_BYTES + RELEASED_BYTES_MIN - 1);
+  expect(await lookAt(BASE_BYTES)).toBe(0);
+});
+
+test('a heap that has grown is collected and given back when the thread is idle', async () => {
+  const { now, lookAt } = watched();
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(0);
+  now.busyShare = 0.1;
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(1);
+  expect(await lookAt(BASE_BYTES, RELEASED_EVERY_MS), 'nothing is left to give back').toBe(1);
+});
+
+test('the heap of this thread is collected and given back', () => {
+  const garbage = Array.from({ length: 200_000 }, (_, at) => ({ text: `object ${at}` }));
+  expect(garbage).toHaveLength(200_000);
+  garbage.length = 0;
+  const before = systemHeap.totalBytes();
+  systemHeap.release();
+  expect(systemHeap.totalBytes()).toBeLessThan(before);
+});
