@@ -1,12 +1,14 @@
-// The one record of a request. The log line and the metrics are made of it here; the access log of buckets and the
-// events of the later issues read the same fields. It is filled in as the request goes through the pipeline.
+// The one record of a request, which is filled in as the request goes through the pipeline. The log line and the metrics are
+// made of it here.
 
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { redactOptional } from '../http/redact.ts';
+import { redact, redactOptional } from '../http/redact.ts';
 
 /** One of several things that a request did: a key of DeleteObjects (service 4.2, delete rule 2). */
 export interface ItemRecord {
+  /** As AccessRecord has it, of what was done to this one: BATCH.DELETE.OBJECT. */
+  logName: string;
   key: string;
   versionId?: string;
   status: number;
@@ -58,8 +60,10 @@ export interface AccessRecord {
   turnaroundMs: number;
   /** The client left before its answer was complete. */
   isAborted: boolean;
+  /** The first LIMITS.recordItemsMax; how many there were, and how many of these were refused. */
   readonly items: readonly ItemRecord[];
-  /** Those beyond LIMITS.recordItemsMax are not kept. */
+  itemCount: number;
+  refusedItemCount: number;
   item(item: ItemRecord): void;
 }
 
@@ -88,7 +92,11 @@ export function startRecord(head: Head): AccessRecord {
     turnaroundMs: 0,
     isAborted: false,
     items,
+    itemCount: 0,
+    refusedItemCount: 0,
     item(item) {
+      this.itemCount++;
+      if (item.errorCode !== undefined) this.refusedItemCount++;
       if (items.length < LIMITS.recordItemsMax) items.push(item);
     },
   };
@@ -98,6 +106,8 @@ export function startRecord(head: Head): AccessRecord {
 const NO_OPERATION = 'none';
 /** And one whose signature was absent, or was not good. */
 const NO_SIGNATURE = 'none';
+/** The first of a request, in its log line. */
+const REFUSED_ITEMS_LOGGED = 5;
 
 /** Writes the log line and the metrics of a finished request. */
 export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemetry: TelemetryPort }): void {
@@ -127,6 +137,7 @@ function logFields(record: AccessRecord): object {
   return {
     requestId: record.requestId,
     operation: record.operation,
+    logName: record.logName,
     account: record.accountId,
     signatureVersion: record.signatureVersion,
     bucket: redactOptional(record.bucket),
@@ -134,6 +145,7 @@ function logFields(record: AccessRecord): object {
     status: record.status,
     errorCode: record.errorCode,
     ...refusalFields(record),
+    ...itemFields(record),
     isAborted: record.isAborted || undefined,
     receivedBytes: record.receivedBytes,
     sentBytes: record.sentBytes,
@@ -150,6 +162,19 @@ function refusalFields({ errorCode, refusedAccess }: AccessRecord): object {
   if (errorCode !== 'AccessDenied' || refusedAccess === undefined) return {};
   const { action, resource, rule } = refusedAccess;
   return { refusedAction: action, refusedResource: redactOptional(resource), refusedBy: rule };
+}
+
+/** A request that did many things is answered 200, whatever became of some of them. */
+function itemFields({ items, itemCount, refusedItemCount }: AccessRecord): object {
+  if (itemCount === 0) return {};
+  if (refusedItemCount === 0) return { itemCount };
+  const refusedItems = items
+    .filter(({ errorCode }) => errorCode !== undefined)
+    .slice(0, REFUSED_ITEMS_LOGGED)
+    .map(({ logName, key, versionId, status, errorCode }) => ({
+      ...{ logName, key: redact(key), versionId, status, errorCode },
+    }));
+  return { itemCount, refusedItemCount, refusedItems };
 }
 
 /** Microseconds are all that the clock gives. */

@@ -19,15 +19,14 @@ import {
   WRITE_CONDITION_HEADERS,
 } from '../request/write-conditions.ts';
 import { moveLargeKey, movePrefix, repeatLargeKey } from './move-prefix.ts';
-import { moveBody, moveItem } from './move-result.ts';
+import { MOVE_LOG_NAME, moveBody, moveItem } from './move-result.ts';
 
 type MoveInput = ReturnType<typeof parse>;
 
 export const moveObject = defineOperation({
   name: 'MoveObject',
   match: { method: 'MOVE', on: 'object' },
-  logName: 'REST.MOVE.OBJECT',
-  event: 's3:ObjectCreated:Copy',
+  logName: MOVE_LOG_NAME,
   body: 'none',
   conditions: WRITE_CONDITION_HEADERS,
   options: ['x-svc-prefix', 'x-svc-quiet', TOKEN_HEADER, ...TARGET_CONDITION_HEADERS],

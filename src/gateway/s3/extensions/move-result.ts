@@ -19,6 +19,9 @@ export interface MovedKey {
 
 const ROOT = 'MoveObjectResult';
 
+/** Of the request, and of each of its keys. */
+export const MOVE_LOG_NAME = 'REST.MOVE.OBJECT';
+
 /** A key may have thousands of versions, with two keys of some kilobytes in each entry: so much of it is held at once. */
 const PIECE_CHARACTERS = 64 * 1024;
 
@@ -125,7 +128,8 @@ export function moveErrorEntry(error: MoveError): string {
 
 /** What the request's record keeps of a key: one line of a bucket's log (extensions 4). */
 export function moveItem({ from, result }: MovedKey): ItemRecord {
-  if (Array.isArray(result)) return { key: from, status: 200 };
+  const item = { logName: MOVE_LOG_NAME, key: from };
+  if (Array.isArray(result)) return { ...item, status: 200 };
   const { code } = explainMoveRefusal(result);
-  return { key: from, status: ERRORS[code].status, errorCode: code };
+  return { ...item, status: ERRORS[code].status, errorCode: code };
 }

@@ -117,6 +117,7 @@ function recordEntry(context: OperationContext, entry: DeleteEntry, result: Entr
   const { key, versionId } = entry;
   const isRefused = result.kind === 'refused';
   context.record.item({
+    logName: 'BATCH.DELETE.OBJECT',
     key,
     status: isRefused ? ERRORS[result.code].status : 204,
     ...(versionId !== undefined && { versionId }),
