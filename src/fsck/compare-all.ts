@@ -19,7 +19,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   ...{ jobs: 'row', openJobs: 'row', endedJobs: 'row', tokens: 'row', tokenTimes: 'row' },
   ...{ accounts: 'row', accountNames: 'row', accountEmails: 'row', canonicalIds: 'row' },
   ...{ accessKeys: 'row', accountAccessKeys: 'row', accountBuckets: 'row' },
-  identityChanges: 'row',
+  ...{ identityChanges: 'row', events: 'row', eventCursors: 'row' },
 };
 
 export const COMPARED_TABLES = Object.keys(TABLES) as CheckedTable[];

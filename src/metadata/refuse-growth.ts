@@ -11,7 +11,7 @@ const ROW_BYTES = 256;
 
 const GOES_ON = 0;
 
-/** Bytes that a command adds for good. */
+/** Bytes that a command adds for good. Events are bounded, and the oldest make room for new ones (LIMITS.eventsKeptMax). */
 const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) => number) } = {
   'create-account': () => ROWS_BYTES,
   'set-account': GOES_ON,
@@ -41,7 +41,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   // A delete marker is a row more, and yet a delete.
   'delete-versions': GOES_ON,
   // To take tags away is a delete.
-  'set-tags': ({ tags }) => (tags.length === 0 ? 0 : ROWS_BYTES),
+  'set-tags': ({ tags }) => (tags === null || tags.length === 0 ? 0 : ROWS_BYTES),
   // The same rows under other keys; a job or token takes some of its own.
   'move-key': ({ token }) => (token === undefined ? 0 : ROW_BYTES),
   'begin-move': () => ROWS_BYTES,
@@ -79,6 +79,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'close-bucket': GOES_ON,
   'step-closing': GOES_ON,
   'empty-bucket': GOES_ON,
+  'take-events': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

@@ -58,6 +58,8 @@ import {
 } from './checks/check-queues.ts';
 import { checkRows } from './checks/check-rows.ts';
 import { countUsage } from './count-usage.ts';
+import { listEvents } from './events/list-events.ts';
+import { takeEvents } from './events/take-events.ts';
 import { finishOutbox } from './jobs/finish-outbox.ts';
 import { forgetJobs } from './jobs/forget-jobs.ts';
 import { countJobs, getJob, listJobs } from './jobs/list-jobs.ts';
@@ -171,6 +173,7 @@ const commands: Commands = {
   'close-bucket': closeBucket,
   'step-closing': stepClosing,
   'empty-bucket': emptyBucket,
+  'take-events': takeEvents,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -225,6 +228,7 @@ const queries: Omit<Queries, 'find-protected'> = {
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
   'list-surplus-jobs': listSurplusJobs,
+  'list-events': listEvents,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
   'count-composed-only': countComposedOnly,

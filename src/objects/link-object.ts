@@ -102,6 +102,7 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
     key,
     version: { ...version, manifest },
     data: { births: [], links: claimed.links },
+    event: 's3:ObjectCreated:Copy',
     ...(conditions && { conditions }),
   });
   return reply.value;

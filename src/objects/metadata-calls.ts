@@ -3,6 +3,7 @@
 import { must } from '../base/assert.ts';
 import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
 import { AppError } from '../types/errors.ts';
+import type { RequestOrigin } from '../types/events.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import { NO_ANSWER } from '../types/settle-reply.ts';
 import { INTERNAL_TENANT, type Tenant } from '../types/tenant.ts';
@@ -27,13 +28,15 @@ export function createMetadataCalls(deps: {
   metadata: MetadataPort;
   /** Default: the server's own. */
   tenant?: Tenant;
+  /** The request that makes the calls: what its commands do is its doing. */
+  origin?: RequestOrigin;
   /**
    * Decides anew whether the request may go on, by this row (null: the shard never had the bucket). Resolves with the
    * claim to ask with; throws AppError NoSuchBucket, AccessDenied and so on.
    */
   reauthorise(claim: BucketClaim, row: BucketRecord | null): Promise<BucketClaim>;
 }): MetadataCalls {
-  const { metadata, tenant = INTERNAL_TENANT } = deps;
+  const { metadata, tenant = INTERNAL_TENANT, origin } = deps;
 
   async function ask<T>(
     target: { shard: number; bucket?: BucketClaim },
@@ -65,7 +68,9 @@ export function createMetadataCalls(deps: {
     shardCount: metadata.shardCount,
     tenant,
     execute: (target, name, command) =>
-      ask(target, 'command', (envelope) => metadata.execute(envelope, name, command)),
+      ask(target, 'command', (envelope) =>
+        metadata.execute(origin === undefined ? envelope : { ...envelope, origin }, name, command),
+      ),
     query: (target, name, query) => ask(target, 'query', (envelope) => metadata.query(envelope, name, query)),
   };
 }

@@ -38,6 +38,8 @@ export type CheckedTable =
   | 'jobs'
   | 'openJobs'
   | 'endedJobs'
+  | 'events'
+  | 'eventCursors'
   | 'tokens'
   | 'tokenTimes'
   | 'names'

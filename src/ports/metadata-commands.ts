@@ -5,6 +5,7 @@ import type { Checksum, ChecksumAlgorithm } from '../types/checksums.ts';
 import type { PlacedChunks } from '../types/debts.ts';
 import type { DeleteBlocker } from '../types/delete-blocker.ts';
 import type { ETag } from '../types/etag.ts';
+import type { EventType } from '../types/events.ts';
 import type {
   AccountId,
   BlobId,
@@ -31,6 +32,7 @@ import type { Tag } from '../types/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../types/version.ts';
 import type { AskedClaim, SettledClaim } from './claim-calls.ts';
 import type { DebtCommands } from './debt-calls.ts';
+import type { EventCommands } from './event-calls.ts';
 import type { ExtensionCommands } from './extension-calls.ts';
 import type { ScanCommands } from './scan-calls.ts';
 
@@ -150,7 +152,7 @@ export interface Revocation {
   revokedSeq?: number;
 }
 
-export interface CommandTable extends DebtCommands, ExtensionCommands, ScanCommands {
+export interface CommandTable extends DebtCommands, EventCommands, ExtensionCommands, ScanCommands {
   // -- system shard --
   'create-account': {
     command: {
@@ -262,6 +264,8 @@ export interface CommandTable extends DebtCommands, ExtensionCommands, ScanComma
       version: NewVersion;
       data: DataGrant;
       conditions?: WriteConditions;
+      /** How it came to be; absent: by a PUT. */
+      event?: Extract<EventType, 's3:ObjectCreated:Copy' | 's3:ObjectCreated:Post'>;
     };
     outcome: CommittedVersion | GrantRefusal | ConditionRefusal | { kind: 'blocked'; blocker: DeleteBlocker };
   };
@@ -293,9 +297,9 @@ export interface CommandTable extends DebtCommands, ExtensionCommands, ScanComma
     command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
     outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
   };
-  /** Gives a version these tags, or none, instead of those it has. It stays the version that it was in all else. */
+  /** Gives a version these tags instead of those it has; null takes them away. It stays the version that it was in all else. */
   'set-tags': {
-    command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] };
+    command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] | null };
     outcome:
       | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }
       | VersionAbsence;

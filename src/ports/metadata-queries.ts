@@ -33,6 +33,7 @@ import type {
 } from '../types/version.ts';
 import type { PendingClaim } from './claim-calls.ts';
 import type { DebtQueries } from './debt-calls.ts';
+import type { EventQueries } from './event-calls.ts';
 import type { ExtensionQueries } from './extension-calls.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
@@ -116,7 +117,7 @@ export interface CondemnedPlace {
   blobId: BlobId;
 }
 
-export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries, ScanQueries {
+export interface QueryTable extends CheckQueries, DebtQueries, EventQueries, ExtensionQueries, ScanQueries {
   'get-access-key': {
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };

@@ -8,9 +8,9 @@
 // - of a gateway: what it learns of changed identities (src/coordination) and of shard time (src/objects/shard-times.ts);
 // - on the way: nothing in the embedded form, the search for the primary in a cluster (src/coordination/route-metadata.ts);
 // - of the node that has the shard: the room of its disk (src/metadata/refuse-growth.ts).
+import type { RequestOrigin } from '../types/events.ts';
 import type { BucketId, BucketName } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
-
 import type { CommandTable } from './metadata-commands.ts';
 import type { QueryTable } from './metadata-queries.ts';
 
@@ -35,6 +35,8 @@ export interface Envelope {
   isRetry?: boolean;
   /** Set for everything that a client does to a bucket. */
   bucket?: BucketClaim;
+  /** Of a command: the client's request that it is made for, for events. */
+  origin?: RequestOrigin;
 }
 
 /** `timeMs` is shard time, from which gateways mint ids (R24). */

@@ -1,6 +1,7 @@
 // The contract between the shard engine (src/metadata/engine) and what it replicates (src/metadata). A command's effect is a
 // pure function of (view, command, now, random): no I/O, no clock, no await inside, so it runs in transcripts and
 // under simulation (R7, design "Shards").
+import type { RequestOrigin } from '../types/events.ts';
 
 /** A table of the shard: a one-byte id within a column. The engine prefixes rows with shard and table. */
 export interface TableRef {
@@ -61,6 +62,8 @@ export interface DecideContext {
   counter(name: string): number;
   /** Cryptographic in production, seeded in tests. */
   random(sizeBytes: number): Uint8Array;
+  /** The client's request that it is made for; absent: the server's own work. */
+  origin?: RequestOrigin | undefined;
 }
 
 /** Additions to counters; the engine folds them into absolute rows per group, so they need no lock. */

@@ -1,5 +1,6 @@
 // The documents by which a bucket is configured: one row for each bucket and kind (metadata/buckets/bucket-config.ts).
 // A new kind is a line in each of the two tables here, and a rule beside the command.
+import type { EventConsumer } from './events.ts';
 
 /** What a document of each kind says. Absent fields were never set. */
 export interface BucketConfigs {
@@ -8,12 +9,14 @@ export interface BucketConfigs {
     /** Enabling it takes a second factor, which no account can have yet. */
     mfaDelete?: 'disabled';
   };
+  /** For whom it is recorded what happens to its objects; never empty. */
+  events: { consumers: EventConsumer[] };
 }
 
 export type ConfigKind = keyof BucketConfigs;
 
 /** By which rows name their kind: stored, so never given to another kind. */
-export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = { versioning: 1 };
+export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = { versioning: 1, events: 2 };
 
 export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];
 

@@ -1,5 +1,6 @@
 // How the numbers of limits.ts relate: asserted when the program begins, so that none is changed alone.
 import { assert } from '../base/assert.ts';
+import { EVENT_CONSUMERS } from './events.ts';
 import { LIMITS } from './limits.ts';
 
 assert(
@@ -113,8 +114,15 @@ assert(
     2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
   'a lease outlives a call that failed and the next one',
 );
+/** Of one entry, for each thing that happens. */
+const eventsBytes = LIMITS.eventBytesMax * EVENT_CONSUMERS.length;
 assert(
-  LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax < LIMITS.entryBytesMax,
+  // Two keys, and 1 KiB for all else.
+  2 * LIMITS.keyBytesMax + 1024 <= LIMITS.eventBytesMax,
+  'an event has room for the keys of a rename',
+);
+assert(
+  LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax + 2 * LIMITS.moveKeysMax * eventsBytes < LIMITS.entryBytesMax,
   'a key moves in one entry, and what one step moves does',
 );
 // Keys stand in rows escaped, and in each of four; a row of versions is below one MiB.
@@ -131,7 +139,8 @@ assert(
   'the fewest items of a delete are one entry',
 );
 assert(
-  2 * LIMITS.deleteBytesMax + LIMITS.deleteObjectsKeysMax * 8 * LIMITS.keyBytesMax < LIMITS.entryBytesMax,
+  2 * LIMITS.deleteBytesMax + LIMITS.deleteObjectsKeysMax * (8 * LIMITS.keyBytesMax + eventsBytes) <
+    LIMITS.entryBytesMax,
   'what a delete takes is one entry',
 );
 assert(
@@ -242,4 +251,8 @@ assert(
 assert(
   Number.isInteger(Math.log2(LIMITS.cachedRowsMax)),
   'the place of a row in memory is some bits of a hash (metadata/engine/cached-rows.ts)',
+);
+assert(
+  LIMITS.deleteObjectsKeysMax <= LIMITS.recordItemsMax,
+  'the record of a DeleteObjects has each of its keys',
 );

@@ -208,6 +208,16 @@ export const LIMITS = {
   jobsMax: 64,
   jobsPerAccountMax: 16,
 
+  // Events that wait for their consumers.
+  /** Of one shard and consumer; beyond it the oldest go. */
+  eventsKeptMax: 100_000,
+  /** Those that one command removes when their consumer has taken them. */
+  eventsTakenMax: 5000,
+  /** Of one page. */
+  eventsPageMax: 1000,
+  /** Of one event: two keys, and what goes around them. */
+  eventBytesMax: 3 * KiB,
+
   // Shards and the engine.
   /** Rows that a query has in memory at once, of each table or region that it goes through. */
   queryPageBytesMax: 2 * MiB,

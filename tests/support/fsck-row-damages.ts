@@ -4,6 +4,7 @@ import { must } from '../../src/base/assert.ts';
 import { utf8 } from '../../src/base/bytes/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/accounts/identity-changes.ts';
 import { ENGINE_TABLES } from '../../src/metadata/engine/row-keys.ts';
+import { eventCursorRow, eventRow } from '../../src/metadata/events/event-rows.ts';
 import { jobRow, markOf, openJobRow } from '../../src/metadata/jobs/jobs.ts';
 import { u48 } from '../../src/metadata/schema/key-parts.ts';
 import {
@@ -25,6 +26,7 @@ import {
 } from '../../src/metadata/schema/keyspace.ts';
 import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/types/names.ts';
 import { NO_ORIGINALS } from '../../src/types/originals.ts';
+import { eventCodec, eventCursorCodec } from '../../src/types/records/event-record.ts';
 import { jobCodec, type MovePrefixJob } from '../../src/types/records/job-record.ts';
 import {
   type BucketRecord,
@@ -380,6 +382,36 @@ export const ROW_DAMAGES: readonly Damage[] = [
         await world.plant(identityChangeRow(seq), change);
       }
       return [['index-missing', { shard: 0, account: OWNER, table: 'identityChanges' }]];
+    },
+  ],
+  [
+    'an event gone from between two others, and one that is more than there were',
+    { 'queue-missing': 1, 'queue-stray': 1 },
+    async (world) => {
+      const { bucketId, name: bucket } = world.bucket(2).claim;
+      const type = 's3:ObjectCreated:Put';
+      for (const seq of [0, 2, 3]) {
+        const key = `${seq}` as ObjectKey;
+        const event = eventCodec.encode({ type, bucketId, bucket, key, timeMs: 1 });
+        await world.plant(eventRow('feed', seq), event, 2);
+      }
+      const total = Buffer.alloc(8);
+      total.writeDoubleBE(3);
+      await world.plant({ table: ENGINE_TABLES.counters, key: utf8('events/feed') }, total, 2);
+      const place = { shard: 2, bucket, table: 'events' };
+      return [
+        ['queue-missing', { ...place, key: '0', note: 'feed 0' }],
+        ['queue-stray', { ...place, key: '3', note: 'feed 3' }],
+      ];
+    },
+  ],
+  [
+    'more events taken than there were',
+    { 'counter-wrong': 1 },
+    async (world) => {
+      const cursor = eventCursorCodec.encode({ takenTo: 2, takenAtMs: 1 });
+      await world.plant(eventCursorRow('feed'), cursor, 1);
+      return [['counter-wrong', { shard: 1, table: 'eventCursors', note: '0, is 2' }]];
     },
   ],
   [

@@ -1,5 +1,6 @@
 // One row per S3 operation: everything the service knows of it (style 3). Routes, 501 answers, authorisation, log
-// name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
+// name, metric label, docs and test coverage are derived from the rows; nothing else lists operations. Which events it
+// causes its commands know (src/metadata/events).
 
 import type { Readable } from 'node:stream';
 import type { Steps } from '../../base/async/steps.ts';
@@ -73,8 +74,6 @@ export interface OperationRow<Input, Document = undefined> {
   readonly match: OperationMatch;
   /** The operation field of the server access log: REST.PUT.OBJECT (service 6, s3-behaviour 43). */
   readonly logName: string;
-  /** The notification event it causes when it succeeds; absent: none. */
-  readonly event?: string;
   /** `none`: a body is refused or drained; `xml`: read whole once the caller may; `stream`: handed to run. */
   readonly body: 'none' | 'xml' | 'stream';
   /** What x-amz-checksum-* headers are of. Default the request's body; `object`: what the request makes (Complete). */

@@ -8,6 +8,7 @@ import type { AccessPair, Authorizer, Principal, RequestFacts } from '../../poli
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { AppError } from '../../types/errors.ts';
+import type { RequestOrigin } from '../../types/events.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -123,6 +124,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
     tenant: exchange.tenant,
+    origin: originOf(caller, record),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {
@@ -160,6 +162,11 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;
     },
   };
+}
+
+function originOf(caller: Caller, { requestId, remoteAddress: address }: AccessRecord): RequestOrigin {
+  if (caller.kind === 'anonymous') return { requestId, address };
+  return { requestId, accountId: caller.account.accountId, address };
 }
 
 interface OtherBucket {

@@ -83,3 +83,18 @@ test('a bucket that was configured before documents had rows is read as it was m
   expect((await get()).configs.versioning).toEqual({ status: 'enabled', mfaDelete: 'disabled' });
   expect((await get()).bucket.versioning).toBe('enabled');
 });
+
+test('a document that may go is taken away again, and the bucket’s row follows; other documents stay', async () => {
+  await set({ status: 'enabled' });
+  const record = (document: BucketConfigs['events'] | null) =>
+    world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'events', document });
+  await record({ consumers: ['feed'] });
+  expect(await get()).toMatchObject({
+    bucket: { events: ['feed'], versioning: 'enabled', cfgVersion: 3 },
+    configs: { events: { consumers: ['feed'] }, versioning: { status: 'enabled' } },
+  });
+  await record(null);
+  const { bucket, configs } = await get();
+  expect(bucket).not.toHaveProperty('events');
+  expect([bucket.cfgVersion, configs]).toEqual([4, { versioning: { status: 'enabled' } }]);
+});

@@ -42,6 +42,12 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
       return { ...(versioning !== 'unversioned' && { status: versioning }), ...(mfaDelete && { mfaDelete }) };
     },
   },
+  events: {
+    applyTo({ events: _, ...bucket }, document) {
+      return document === undefined ? bucket : { ...bucket, events: document.consumers };
+    },
+    mayDelete: true,
+  },
 };
 
 function ruleOf(kind: ConfigKind): ConfigRule<unknown> {

@@ -20,7 +20,7 @@ export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'c
     findEmptyingJob(findBucket(view, bucketId), view);
   },
 
-  decide({ bucketId }, view, { nowMs, random }) {
+  decide({ bucketId }, view, { nowMs, random, origin }) {
     const before = findBucket(view, bucketId);
     const underWay = findEmptyingJob(before, view);
     if (before?.state === 'closing' && underWay !== undefined) {
@@ -39,6 +39,7 @@ export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'c
       stage: 'look',
       totalCount: 0,
       removedCount: 0,
+      ...(before.events && origin && { origin }),
     };
     const cfgVersion = before.cfgVersion + 1;
     const bucket: BucketRecord = { ...before, state: 'closing', cfgVersion, jobId: job.jobId };

@@ -13,6 +13,7 @@ import { decodeVersion } from '../../types/records/version-record.ts';
 import { linksOf, type VersionRecord } from '../../types/version.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { endLinks, type LinkName } from '../blobs/links.ts';
+import { noteEvents, removalOf } from '../events/note-events.ts';
 import { changeJob, findJob } from '../jobs/jobs.ts';
 import { bucketTokens, dropToken, readTokenKey } from '../outcomes/tokens.ts';
 import { usageDeltas } from '../schema/counters.ts';
@@ -49,7 +50,8 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
     if (emptying !== undefined) nextRows(emptying, view);
   },
 
-  decide({ bucketId, jobId, stepCount }, view, { nowMs }) {
+  decide({ bucketId, jobId, stepCount }, view, context) {
+    const { nowMs } = context;
     const emptying = findEmptying(view, jobId);
     if (emptying === undefined || emptying.job.stepCount !== stepCount) return refuse({ kind: 'elsewhere' });
     const { rows, isAll } = nextRows(emptying, view);
@@ -64,8 +66,11 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
       puts.push(put(bucketRow(bucketId), bucketCodec.encode(rest)));
     }
     const usage = usageDeltas(bucketId, { added: [], removed: taken.versions });
-    const counters = [...usage, ...taken.counters, ...change.counters];
-    return { outcome: { kind: 'stepped', job }, puts, counters };
+    const noted = noteEvents(bucket, { ...context, origin: job.origin }, () =>
+      taken.versions.map((version, at) => removalOf(objectKeyOf((rows[at] as Row).key), version)),
+    );
+    const counters = [...usage, ...taken.counters, ...change.counters, ...noted.counters];
+    return { outcome: { kind: 'stepped', job }, puts: [...puts, ...noted.puts], counters };
   },
 });
 

@@ -27,6 +27,7 @@ import {
   checkName,
   checkOutbox,
 } from '../buckets/check-names.ts';
+import { checkEvent, checkEventCursor } from '../events/check-events.ts';
 import { checkEndedJob, checkJob, checkOpenJob } from '../jobs/check-jobs.ts';
 import { checkToken, checkTokenTime } from '../outcomes/check-tokens.ts';
 import { TABLES } from '../schema/keyspace.ts';
@@ -72,6 +73,8 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   jobs: checkJob,
   openJobs: checkOpenJob,
   endedJobs: checkEndedJob,
+  events: checkEvent,
+  eventCursors: checkEventCursor,
   tokens: checkToken,
   tokenTimes: checkTokenTime,
   debts: checkDebt,

@@ -89,7 +89,7 @@ export class Shard {
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
   /** What all commands are given. */
-  readonly #context: Omit<DecideContext, 'nowMs' | 'counter'>;
+  readonly #context: Omit<DecideContext, 'nowMs' | 'counter' | 'origin'>;
   #status: 'open' | 'closing' | 'failed' = 'open';
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
@@ -348,7 +348,8 @@ export class Shard {
         names.push(name);
         return counters.value(name) ?? 0;
       };
-      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs, counter });
+      const { origin } = call.envelope;
+      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs, counter, origin });
       for (const { name } of decision.counters ?? []) names.push(name);
       const loading = counters.load(names);
       // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a

@@ -9,6 +9,7 @@ import type { MovePrefixJob } from '../../types/records/job-record.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { findBucket, isBeingRenamed, openBucket } from '../buckets/buckets.ts';
+import { noteEvents } from '../events/note-events.ts';
 import { changeJob, jobBytes } from '../jobs/jobs.ts';
 import { mayBeKept } from '../outcomes/kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
@@ -16,7 +17,7 @@ import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { isBusy, OPEN_MOVES } from './begin-move.ts';
-import { baseOf, loadFirstMove, moveHistory } from './move-history.ts';
+import { baseOf, loadFirstMove, moveHistory, renameOf } from './move-history.ts';
 
 type Command = CommandOf<'begin-key-move'>;
 type Outcome = OutcomeOf<'begin-key-move'>;
@@ -39,13 +40,13 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
   },
 
   decide(command, view, context) {
-    const { nowMs, random, rules } = context;
+    const { nowMs, random, rules, origin } = context;
     const kept = keptOutcome<{ jobId: JobId }>(command, view, nowMs);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
     const { bucketId, move, overwrites, driver, token } = command;
     const bucket = openBucket(view, bucketId);
-    const { owner, versioning } = bucket;
+    const { owner, versioning, events } = bucket;
     const { from } = move;
     const to = keyOf(move);
     const isHeld = [from, to].some((key) => isBeingRenamed(bucket, key));
@@ -65,6 +66,7 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
       ...{ leg: 0, movedCount: result.length, errorCount: 0, errors: [] },
       within: { from, to, base: baseOf(loaded) },
       ...(token === undefined && { isTokenless: true }),
+      ...(events && origin && { origin }),
     };
     const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const keyRenames = [...(bucket.keyRenames ?? []), { jobId, from, to }];
@@ -73,6 +75,7 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
       { puts: [...first.puts, held], counters: first.counters },
       changeJob(undefined, job),
       keepOutcome(command, { jobId }, { owner, nowMs, view }),
+      noteEvents(bucket, context, () => renameOf({ from, to }, first)),
     ]);
     if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome: { kind: 'begun', job, result, versioning }, ...change };

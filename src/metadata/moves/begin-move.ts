@@ -33,12 +33,12 @@ export const beginMove = defineCommand<Command, Outcome>({
   },
 
   decide(command, view, context) {
-    const { nowMs, random } = context;
+    const { nowMs, random, origin } = context;
     const kept = keptOutcome<Begun>(command, view, nowMs);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
     const { bucketId, from, to, overwrites, token, driver } = command;
-    const { owner } = openBucket(view, bucketId);
+    const { owner, events } = openBucket(view, bucketId);
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
     const begins: MovePrefixJob = {
@@ -47,6 +47,7 @@ export const beginMove = defineCommand<Command, Outcome>({
       ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
       ...(token === undefined && { isTokenless: true }),
       ...(driver !== undefined && { driver }),
+      ...(events && origin && { origin }),
     };
     const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const begun: Begun = { jobId };

@@ -19,6 +19,7 @@ import {
 import { linksOf } from '../../types/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../types/versioning.ts';
 import { endLinks } from '../blobs/links.ts';
+import { type NewEvent, removalOf } from '../events/note-events.ts';
 import { COUNTER, usageDeltas } from '../schema/counters.ts';
 import type { CommandContext } from '../schema/define-command.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
@@ -155,6 +156,8 @@ function olderOf(
 
 export interface MoveChange {
   result: MoveResult;
+  /** The latest version, as it was stored, where that has moved. */
+  latest?: Uint8Array;
   puts: RowPut[];
   counters: CounterDelta[];
 }
@@ -192,11 +195,26 @@ export function moveHistory(options: {
   const { bucketId } = bucket;
   const puts = movePuts({ bucketId, move, loaded, versionIds, replaced });
   const moves = [{ name: COUNTER.moves, delta: 1 }];
-  if (replaced === undefined) return { result: versionIds, puts, counters: moves };
+  const moved = { result: versionIds, latest: source.bytes };
+  if (replaced === undefined) return { ...moved, puts, counters: moves };
   const gone = decodeVersion(replaced);
   puts.push(...endLinks(linksOf(gone.manifest), nowMs));
   const usage = usageDeltas(bucketId, { added: [], removed: [gone] });
-  return { result: versionIds, puts, counters: [...moves, ...usage] };
+  return { ...moved, puts, counters: [...moves, ...usage] };
+}
+
+/** What has happened by it, as S3 has words for it: an object came to be under one key, and went from the other one. */
+export function renameOf(
+  { from, to }: { from: ObjectKey; to: ObjectKey },
+  { latest }: MoveChange,
+): NewEvent[] {
+  if (latest === undefined) return [];
+  const version = { ...decodeVersionSummary(latest), versionId: storedVersionId(latest) };
+  const { versionId, isDeleteMarker, sizeBytes, etag } = version;
+  const came: NewEvent = isDeleteMarker
+    ? { type: 's3:ObjectRemoved:DeleteMarkerCreated', key: to, versionId, otherKey: from }
+    : { type: 's3:ObjectCreated:Copy', key: to, versionId, sizeBytes, etag, otherKey: from };
+  return [came, { ...removalOf(from, version), otherKey: to }];
 }
 
 export function refused(refusal: MoveRefusal): MoveChange {

@@ -7,11 +7,12 @@ import { LIMITS } from '../../types/limits.ts';
 import type { JobId, ObjectKey } from '../../types/names.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteEvents } from '../events/note-events.ts';
 import { mayBeKept } from '../outcomes/kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
-import { loadMove, moveHistory, rowsOfEach } from './move-history.ts';
+import { loadMove, moveHistory, renameOf, rowsOfEach } from './move-history.ts';
 
 type Command = CommandOf<'move-key'>;
 type Outcome = OutcomeOf<'move-key'>;
@@ -46,19 +47,15 @@ export const moveKey = defineCommand<Command, Outcome>({
     const to = keyOf(move);
     const rows = rowsOfEach(view, bucketId);
     const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning, overwrites });
-    const { result, puts, counters } = moveHistory({
-      bucket,
-      move: { ...move, to },
-      loaded,
-      overwrites,
-      context,
-    });
+    const change = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, context });
+    const { result } = change;
     const outcome: Outcome = { kind: 'moved-key', result, versioning };
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
     const keeping = keepOutcome(command, outcome, { owner, nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
-    return { outcome, ...joinChanges([{ puts, counters }, keeping]) };
+    const noted = noteEvents(bucket, context, () => renameOf({ from: move.from, to }, change));
+    return { outcome, ...joinChanges([change, keeping, noted]) };
   },
 });
 

@@ -12,11 +12,12 @@ import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { versionOrder } from '../../types/records/version-record.ts';
 import { joinChanges, type RowChange } from '../blobs/debts.ts';
 import { findBucket, isBeingRenamed } from '../buckets/buckets.ts';
+import { noteEvents } from '../events/note-events.ts';
 import { changeJob, findJob, jobBytes } from '../jobs/jobs.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { bucketRow, put, versionRange, versionRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { baseOf, loadFirstMove, moveHistory, moveOlder, refused } from './move-history.ts';
+import { baseOf, loadFirstMove, moveHistory, moveOlder, refused, renameOf } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
 import { planPrefixMove } from './plan-prefix-move.ts';
 
@@ -95,7 +96,9 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
   const opened: MovePrefixJob = { ...rest, ...begin, within: { from, to, base: baseOf(loaded) } };
   const keyRenames = [...(bucket.keyRenames ?? []), { jobId, from, to }];
   const held = put(bucketRow(bucketId), bucketCodec.encode({ ...bucket, keyRenames }));
-  const change = { puts: [...first.puts, held], counters: first.counters };
+  const origin = job.origin ?? context.origin;
+  const noted = noteEvents(bucket, { ...context, origin }, () => renameOf({ from, to }, first));
+  const change = joinChanges([first, { puts: [held], counters: [] }, noted]);
   return stepped({ before: job, job: opened, result, bucket, change, hasMore: true });
 }
 

@@ -10,6 +10,7 @@ import { mayDrive } from '../../types/records/job-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../types/versioning.ts';
 import { findBucket, isBeingRenamed } from '../buckets/buckets.ts';
+import { type NewEvent, noteEvents } from '../events/note-events.ts';
 import { changeJob, findJob } from '../jobs/jobs.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { REGION } from '../schema/keyspace.ts';
@@ -22,6 +23,7 @@ import {
   movedRowsBytes,
   moveHistory,
   refused,
+  renameOf,
 } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
 import { latestOfMany, olderOfMany } from './move-rows.ts';
@@ -83,9 +85,11 @@ export const stepMove = defineCommand<Command, Outcome>({
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas = new Map<string, number>();
+    const happened: NewEvent[] = [];
     for (const [at, move] of moves.entries()) {
       const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, context });
       results.push(change.result);
+      if (bucket.events !== undefined && fits(move)) happened.push(...renameOf(move, change));
       for (const row of change.puts) puts.push(row);
       for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
     }
@@ -95,7 +99,9 @@ export const stepMove = defineCommand<Command, Outcome>({
     );
     for (const row of change.puts) puts.push(row);
     const counters: CounterDelta[] = [...deltas].map(([name, delta]) => ({ name, delta }));
-    counters.push(...change.counters);
+    const noted = noteEvents(bucket, { ...context, origin: job.origin ?? context.origin }, () => happened);
+    for (const row of noted.puts) puts.push(row);
+    counters.push(...change.counters, ...noted.counters);
     return { outcome: { kind: 'stepped', results, versioning }, puts, counters };
   },
 });

@@ -3,6 +3,7 @@
 // uploads are not counted.
 
 import type { CounterDelta } from '../../ports/state-machine.ts';
+import type { EventConsumer } from '../../types/events.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
 import type { JobKind, JobState } from '../../types/records/job-record.ts';
 import type { VersionRecord } from '../../types/version.ts';
@@ -26,6 +27,8 @@ export const COUNTER = {
   /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
   debts: (copies: number) => `debts/${copies}`,
   debtChunks: (copies: number) => `debt-chunks/${copies}`,
+  /** Events that were ever written for a consumer: the number of the next one. */
+  events: (consumer: EventConsumer) => `events/${consumer}`,
   bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
   bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
 } as const;

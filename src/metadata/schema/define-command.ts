@@ -13,6 +13,7 @@ import type {
   View,
 } from '../../ports/state-machine.ts';
 import type { DeleteRules } from '../../types/delete-blocker.ts';
+import type { EventConsumer } from '../../types/events.ts';
 
 /** What a command decides by: what the engine tells it, and the rules by which versions may go. */
 export interface CommandContext extends DecideContext {
@@ -111,6 +112,8 @@ export const LOCK = {
   job: (jobId: string) => `job/${jobId}`,
   /** Jobs begin one after the other: how many are under way is known only then. */
   jobs: 'jobs',
+  /** How far a consumer has taken its events. */
+  events: (consumer: EventConsumer) => `events/${consumer}`,
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',

@@ -100,6 +100,10 @@ export const TABLES = {
   tokenTimes: rows(37),
   openJobs: rows(38),
   endedJobs: rows(49),
+  /** consumer | number, from 0 -> EventRecord: without gaps, the last LIMITS.eventsKeptMax that are not taken yet */
+  events: rows(50),
+  /** consumer -> EventCursorRecord */
+  eventCursors: rows(51),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
   /** blob | index -> PieceRecord, of a blob of pieces */

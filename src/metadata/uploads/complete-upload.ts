@@ -15,6 +15,7 @@ import {
 import type { Manifest } from '../../types/version.ts';
 import { endLinks } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { completedTimeRow, completedUploadRow, PRESENT, put } from '../schema/keyspace.ts';
 import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
@@ -65,16 +66,20 @@ export const completeUpload = defineCommand<Command, Outcome>({
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
     const settled = settleHistories({ bucketId, histories: [history], nowMs });
+    const noted = noteCreated(bucket, context, {
+      ...{ type: 's3:ObjectCreated:CompleteMultipartUpload', key, version, written },
+    });
     return {
       outcome,
       puts: [
         ...joined.puts,
         ...settled.puts,
+        ...noted.puts,
         ...endUpload(command, fit.parts, { mayBe: mayHaveOtherParts(view, uploadId, listed), nowMs }),
         ...endLinks(joined.spareLinks, nowMs),
         ...rememberPuts(command, outcome),
       ],
-      counters: settled.counters,
+      counters: [...settled.counters, ...noted.counters],
     };
   },
 });

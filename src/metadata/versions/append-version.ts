@@ -25,6 +25,7 @@ import { joinChanges } from '../blobs/debts.ts';
 import { isLaidAlready, layPiece, lookAtPiece } from '../blobs/grow-blob.ts';
 import { grantLocks, ownLinkPut } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteCreated } from '../events/note-events.ts';
 import { mayBeKept } from '../outcomes/kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
@@ -86,7 +87,8 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
-    return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping]) };
+    const noted = noteCreated(bucket, context, { type: 's3:ObjectCreated:Put', key, version, written });
+    return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping, noted]) };
   },
 });
 

@@ -6,6 +6,7 @@ import { isComposed, linksOf } from '../../types/version.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { admitGrant, grantLocks, isBornAlready, lookAtGrant } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { settleHistories } from './settle-histories.ts';
@@ -24,7 +25,7 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     lookAtGrant(data, view);
   },
 
-  decide({ bucketId, key, version, data, conditions }, view, context) {
+  decide({ bucketId, key, version, data, conditions, event }, view, context) {
     if (isBornAlready(data, view)) return refuse({ kind: 'exists' });
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
@@ -38,6 +39,8 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     const outcome = writeVersion({ bucket, history, version, context });
     if (outcome.kind === 'blocked') return refuse(outcome);
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    return { outcome, ...joinChanges([admitted, settled]) };
+    const type = event ?? 's3:ObjectCreated:Put';
+    const noted = noteCreated(bucket, context, { type, key, version, written: outcome });
+    return { outcome, ...joinChanges([admitted, settled, noted]) };
   },
 });

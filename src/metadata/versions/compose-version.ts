@@ -7,6 +7,7 @@ import { checkWriteConditions } from '../../types/preconditions.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { admitGrant, grantLocks, lookAtGrant } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteCreated } from '../events/note-events.ts';
 import { mayBeKept } from '../outcomes/kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
@@ -52,6 +53,8 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
-    return { outcome, ...joinChanges([admitted, settled, { puts: laid.puts, counters: [] }, keeping]) };
+    const noted = noteCreated(bucket, context, { type: 's3:ObjectCreated:Put', key, version, written });
+    const laidPuts = { puts: laid.puts, counters: [] };
+    return { outcome, ...joinChanges([admitted, settled, laidPuts, keeping, noted]) };
   },
 });

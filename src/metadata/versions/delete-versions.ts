@@ -11,7 +11,9 @@ import { checkDeleteConditions } from '../../types/preconditions.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { EMPTY_MANIFEST, type VersionRecord } from '../../types/version.ts';
 import { deletesByMarker, type Versioning, writesNullVersion } from '../../types/versioning.ts';
+import { joinChanges } from '../blobs/debts.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { type NewEvent, noteEvents, removalOf } from '../events/note-events.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { currentRow } from '../schema/keyspace.ts';
 import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from './key-history.ts';
@@ -35,12 +37,17 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
     const { items, scopes } = takeItems(command, bucket.versioning, view);
     const histories = new Map<ObjectKey, KeyHistory>();
     for (const scope of scopes) histories.set(scope.key, loadHistory(view, bucket, scope));
+    const happened: NewEvent[] = [];
     const outcomes = items.map((item) => {
       const history = must(histories.get(item.key), 'every key has its history');
-      return deleteOne({ item, owner, bucket, history, context });
+      return deleteOne({ item, owner, bucket, history, happened, context });
     });
     const settled = settleHistories({ bucketId, histories: histories.values(), nowMs: context.nowMs });
-    return { outcome: { kind: 'deleted-versions', items: outcomes }, ...settled };
+    const noted = noteEvents(bucket, context, () => happened);
+    return {
+      outcome: { kind: 'deleted-versions', items: outcomes },
+      ...joinChanges([settled, noted]),
+    };
   },
 });
 
@@ -105,6 +112,8 @@ interface Deletion {
   owner: AccountId;
   bucket: BucketRecord;
   history: KeyHistory;
+  /** What has been done so far. */
+  happened: NewEvent[];
   context: CommandContext;
 }
 
@@ -121,9 +130,10 @@ function deleteOne(deletion: Deletion): DeleteOutcome {
 
 /** Deleting what is not there succeeds and changes nothing (s3-behaviour 25, 40). */
 function removeVersion(deletion: Deletion, target: VersionRecord | undefined): DeleteOutcome {
-  const { item, bucket, history, context } = deletion;
+  const { item, bucket, history, happened, context } = deletion;
   const blocker = target && history.remove(target, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
+  if (target !== undefined) happened.push(removalOf(item.key, target));
   const isNamed = item.versionId !== undefined && bucket.versioning !== 'unversioned';
   return {
     kind: 'deleted',
@@ -133,7 +143,7 @@ function removeVersion(deletion: Deletion, target: VersionRecord | undefined): D
   };
 }
 
-function writeMarker({ owner, bucket, history, context }: Deletion): DeleteOutcome {
+function writeMarker({ item, owner, bucket, history, happened, context }: Deletion): DeleteOutcome {
   const { nowMs } = context;
   const versionId = writesNullVersion(bucket.versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const marker: Omit<VersionRecord, 'order'> = {
@@ -148,5 +158,6 @@ function writeMarker({ owner, bucket, history, context }: Deletion): DeleteOutco
   };
   const blocker = history.write(marker, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
+  happened.push({ type: 's3:ObjectRemoved:DeleteMarkerCreated', key: item.key, versionId });
   return { kind: 'deleted', versionId, isDeleteMarker: true, madeMarker: true };
 }

@@ -3,7 +3,9 @@
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { dataLinkId, isComposed, type VersionRecord } from '../../types/version.ts';
+import { joinChanges } from '../blobs/debts.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { settleHistories } from './settle-histories.ts';
@@ -48,7 +50,10 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     const composedIn = isComposed(source) ? bucketId : undefined;
     const begun = takesItsPlace ? [] : beginLinks(manifest, { view, context, composedIn });
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    return { outcome, puts: [...begun, ...settled.puts], counters: settled.counters };
+    const noted = noteCreated(bucket, context, {
+      ...{ type: 's3:ObjectCreated:Copy', key, version: source, written: outcome },
+    });
+    return { outcome, ...joinChanges([{ puts: begun, counters: [] }, settled, noted]) };
   },
 });
 

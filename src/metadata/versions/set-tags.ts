@@ -2,6 +2,7 @@
 // order, its ETag and its time (AWS "Categorizing your storage using tags").
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { noteEvents } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { type HistoryScope, loadHistory, lookAtHistory } from './key-history.ts';
 import { refuse } from './write-version.ts';
@@ -15,8 +16,8 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
     lookAtHistory(view, scopeOf(command, findBucket(view, command.bucketId)?.versioning));
   },
 
-  decide(command, view) {
-    const { bucketId, versionId, tags } = command;
+  decide(command, view, context) {
+    const { bucketId, key, versionId, tags } = command;
     const bucket = openBucket(view, bucketId);
     const { versioning } = bucket;
     const history = loadHistory(view, bucket, scopeOf(command, versioning));
@@ -28,9 +29,12 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
       const { versionId: markerId, modifiedAtMs } = version;
       return refuse({ kind: 'delete-marker', versionId: markerId, modifiedAtMs });
     }
+    const type = tags === null ? 's3:ObjectTagging:Delete' : 's3:ObjectTagging:Put';
+    const noted = noteEvents(bucket, context, () => [{ type, key, versionId: version.versionId }]);
     return {
       outcome: { kind: 'tagged', versionId: version.versionId, versioning },
-      puts: [history.retagged(version, tags)],
+      puts: [history.retagged(version, tags ?? []), ...noted.puts],
+      counters: noted.counters,
     };
   },
 });

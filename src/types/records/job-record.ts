@@ -1,6 +1,7 @@
 // Jobs that a shard keeps, so that they outlive whoever drives them (R21): each step is one entry, which does a bounded
 // piece of the work and writes here how far it has come.
 import { defineRecord } from '../../base/record-codec.ts';
+import type { RequestOrigin } from '../events.ts';
 import { LIMITS } from '../limits.ts';
 import type { AccountId, BucketId, BucketName, JobId, ObjectKey, VersionId } from '../names.ts';
 
@@ -16,6 +17,8 @@ interface JobProgress {
   endedAtMs?: number;
   /** Nobody can ask for it again: it is kept for an answer that is being told, and among the newest for the operator. */
   isTokenless?: true;
+  /** Who asked for it, where its bucket's events are recorded. */
+  origin?: RequestOrigin;
 }
 
 /** Why a key, or one of its versions, was not renamed. */

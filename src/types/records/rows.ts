@@ -3,6 +3,7 @@ import { defineRecord } from '../../base/record-codec.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { Debt } from '../debts.ts';
 import type { ETag } from '../etag.ts';
+import type { EventConsumer } from '../events.ts';
 import type {
   AccountId,
   BlobId,
@@ -109,6 +110,8 @@ export interface BucketRecord {
   mfaDelete?: 'disabled';
   /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
   keyRenames?: { jobId: JobId; from: ObjectKey; to: ObjectKey }[];
+  /** As its document says: for whom events are written. A deleted bucket has them still, for what is taken out of it. */
+  events?: EventConsumer[];
 }
 export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
 

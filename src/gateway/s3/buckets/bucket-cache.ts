@@ -25,7 +25,7 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
     buckets.delete(text);
     const name = parseBucketName(text);
     if (name === undefined) return undefined;
-    const found = await lookUp(metadata, name);
+    const found = await lookUpBucket(metadata, name);
     if (found !== undefined) buckets.set(name, found);
     return found;
   }
@@ -42,7 +42,11 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
   };
 }
 
-async function lookUp(metadata: MetadataPort, name: BucketName): Promise<ResolvedBucket | undefined> {
+/** The bucket as it is now. */
+export async function lookUpBucket(
+  metadata: MetadataPort,
+  name: BucketName,
+): Promise<ResolvedBucket | undefined> {
   const { record } = settleReply(await metadata.query({ shard: SYSTEM_SHARD }, 'find-name', { name }));
   // R41: a name that is still being created is absent for readers.
   if (record === null || record.state === 'creating') return undefined;

@@ -23,7 +23,6 @@ export const appendObject = defineOperation({
   name: 'AppendObject',
   match: { method: 'PUT', on: 'object', query: ['append'] },
   logName: 'REST.PUT.APPEND',
-  event: 's3:ObjectCreated:Put',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
   options: [TOKEN_HEADER],

@@ -25,7 +25,6 @@ export const composeObject = defineOperation({
   name: 'ComposeObject',
   match: { method: 'PUT', on: 'object', query: ['compose'] },
   logName: 'REST.PUT.COMPOSE',
-  event: 's3:ObjectCreated:Put',
   body: 'xml',
   bodyBytesMax: LIMITS.composeBodyBytesMax,
   conditions: WRITE_CONDITION_HEADERS,

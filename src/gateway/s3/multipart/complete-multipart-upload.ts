@@ -41,7 +41,6 @@ export const completeMultipartUpload = defineOperation({
   name: 'CompleteMultipartUpload',
   match: { method: 'POST', on: 'object', query: ['uploadId'] },
   logName: 'REST.POST.UPLOAD',
-  event: 's3:ObjectCreated:CompleteMultipartUpload',
   body: 'xml',
   checksumOf: 'object',
   conditions: WRITE_CONDITION_HEADERS,

@@ -36,7 +36,6 @@ export const copyObject = defineOperation({
   name: 'CopyObject',
   match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' },
   logName: 'REST.COPY.OBJECT',
-  event: 's3:ObjectCreated:Copy',
   body: 'none',
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
   errors: [

@@ -8,7 +8,6 @@ export const deleteObjectTagging = defineOperation({
   name: 'DeleteObjectTagging',
   match: { method: 'DELETE', on: 'object', query: ['tagging'] },
   logName: 'REST.DELETE.OBJECT_TAGGING',
-  event: 's3:ObjectTagging:Delete',
   body: 'none',
   claims: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
@@ -16,5 +15,5 @@ export const deleteObjectTagging = defineOperation({
   access: ({ resource, versionId }) => [
     [versionId === undefined ? 's3:DeleteObjectTagging' : 's3:DeleteObjectVersionTagging', resource],
   ],
-  run: async (context, input) => ({ status: 204, headers: await setTags(context, { ...input, tags: [] }) }),
+  run: async (context, input) => ({ status: 204, headers: await setTags(context, { ...input, tags: null }) }),
 });

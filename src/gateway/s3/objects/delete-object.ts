@@ -11,7 +11,6 @@ export const deleteObject = defineOperation({
   name: 'DeleteObject',
   match: { method: 'DELETE', on: 'object' },
   logName: 'REST.DELETE.OBJECT',
-  event: 's3:ObjectRemoved:Delete',
   body: 'none',
   claims: ['versionId'],
   conditions: DELETE_CONDITION_HEADERS,

@@ -9,7 +9,6 @@ export const putObjectTagging = defineOperation({
   name: 'PutObjectTagging',
   match: { method: 'PUT', on: 'object', query: ['tagging'] },
   logName: 'REST.PUT.OBJECT_TAGGING',
-  event: 's3:ObjectTagging:Put',
   body: 'xml',
   claims: ['versionId'],
   errors: [

@@ -23,7 +23,6 @@ export const putObject = defineOperation({
   name: 'PutObject',
   match: { method: 'PUT', on: 'object' },
   logName: 'REST.PUT.OBJECT',
-  event: 's3:ObjectCreated:Put',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
   options: [TOKEN_HEADER],

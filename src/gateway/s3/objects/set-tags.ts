@@ -7,7 +7,7 @@ import { absentVersion, shownVersionId, type VersionAddress } from './find-versi
 /** The answer's headers. NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, AccessDenied as a GET. */
 export async function setTags(
   context: OperationContext,
-  { key, versionId, tags }: VersionAddress & { tags: Tag[] },
+  { key, versionId, tags }: VersionAddress & { tags: Tag[] | null },
 ): Promise<AnswerHeaders> {
   const { homeShard, claim } = context.bucket();
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'set-tags', {

@@ -1,0 +1,33 @@
+// Events: what happened to the objects of a bucket, as S3 names it (AWS "Amazon S3 event notifications"). Which operation
+// gives which one is said by the commands of src/metadata.
+import type { AccountId } from './names.ts';
+
+export const EVENT_TYPES = [
+  's3:ObjectCreated:Put',
+  's3:ObjectCreated:Post',
+  's3:ObjectCreated:Copy',
+  's3:ObjectCreated:CompleteMultipartUpload',
+  's3:ObjectRemoved:Delete',
+  's3:ObjectRemoved:DeleteMarkerCreated',
+  's3:ObjectTagging:Put',
+  's3:ObjectTagging:Delete',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** By which rows name the consumers of events: stored, so a number is never given to another one. */
+export const EVENT_CONSUMER_IDS = {
+  /** What operators look at (`holdfast events`). */
+  feed: 1,
+} as const;
+export type EventConsumer = keyof typeof EVENT_CONSUMER_IDS;
+export const EVENT_CONSUMERS = Object.keys(EVENT_CONSUMER_IDS) as readonly EventConsumer[];
+
+/** The request that a command is made for. */
+export interface RequestOrigin {
+  /** As in x-amz-request-id. */
+  requestId: string;
+  /** Absent: anonymous. */
+  accountId?: AccountId;
+  /** Of the client. */
+  address?: string;
+}
