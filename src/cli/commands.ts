@@ -18,6 +18,7 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addObjectCommands(program, context);
   addJobsCommand(program, context);
   addComposedCommand(program, context);
+  addEventsCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => {
       process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
@@ -36,6 +37,32 @@ function addComposedCommand(program: Command, context: CliContext): void {
   const description = 'the data that compositions alone keep, by bucket';
   withConnection(program.command('composed').description(description)).action(
     async (options: ConnectOptions) => (await import('./composed-command.ts')).showComposed(context, options),
+  );
+}
+
+function addEventsCommand(program: Command, context: CliContext): void {
+  const load = () => import('./events-command.ts');
+  const events = withConnection(
+    program.command('events').description('what happens to objects, in buckets whose events are recorded'),
+  )
+    .option('--bucket <name>', 'of this bucket alone')
+    .option('--follow', 'go on with what happens from now on')
+    .option('--take', 'have the server forget what was printed')
+    .enablePositionalOptions()
+    .action(async (options) => {
+      const stopped = new AbortController();
+      process.once('SIGINT', () => stopped.abort());
+      await (await load()).showEvents(context, { ...options, signal: stopped.signal });
+    });
+  const command = (usage: string, help: string) => withConnection(events.command(usage).description(help));
+  command('on <bucket>', 'record events of a bucket from now on').action(async (bucket, options) =>
+    (await load()).bucketEvents(context, bucket, { ...options, isRecorded: true }),
+  );
+  command('off <bucket>', 'record them no more; those that are kept stay').action(async (bucket, options) =>
+    (await load()).bucketEvents(context, bucket, { ...options, isRecorded: false }),
+  );
+  command('show <bucket>', 'see whether they are recorded').action(async (bucket, options) =>
+    (await load()).bucketEvents(context, bucket, options),
   );
 }
 

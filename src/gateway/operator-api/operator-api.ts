@@ -12,6 +12,7 @@ import { ACCESS_KEY, accessKeys } from './endpoints/access-keys.ts';
 import { ACCOUNT, accounts } from './endpoints/accounts.ts';
 import { clock } from './endpoints/clock.ts';
 import { COMPOSITIONS, compositions } from './endpoints/compositions.ts';
+import { events } from './endpoints/events.ts';
 import { fsck } from './endpoints/fsck.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
@@ -23,7 +24,7 @@ export const OPERATOR_PREFIX = '/holdfast-admin/v1';
 /** Bytes of a request body at most: the largest there is has a few short fields. */
 export const OPERATOR_BODY_BYTES_MAX = 64 * 1024;
 
-const TOPICS = [accounts, accessKeys, masterKeys, clock, status, jobs, compositions, fsck];
+const TOPICS = [accounts, accessKeys, masterKeys, clock, status, jobs, compositions, events, fsck];
 
 export function createOperatorApi(
   context: OperatorContext,
