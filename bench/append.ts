@@ -17,7 +17,7 @@ const APPENDS = 1023;
 const READS_AIM = 2;
 const ROUND_SECONDS = 1.5;
 /** Until small pieces are folded, behind the last answer. */
-const FOLDED_AFTER_MS = 3000;
+const COMPACTED_AFTER_MS = 3000;
 
 interface Options extends EndpointOptions {
   seconds: number;
@@ -116,7 +116,7 @@ async function readAll(client: LoadClient, bucket: string, reads: number) {
     for (let at = 0; at < APPENDS; at++)
       await succeed(client, { method: 'PUT', path: appended, query: 'append=', body: randomBytes(KiB) });
   });
-  await sleep(FOLDED_AFTER_MS);
+  await sleep(COMPACTED_AFTER_MS);
   const tookMs = { [plain]: [] as number[], [appended]: [] as number[] };
   for (let at = 0; at < reads; at++) {
     for (const [path, took] of Object.entries(tookMs))

@@ -21,7 +21,7 @@ const { values } = parseArgs({
 const totalMiB = Number(values.mib);
 const folder = await mkdtemp(join(values.folder ?? tmpdir(), 'holdfast-bench-chunks-'));
 
-const buffers = createChunkBuffers({ chunkSizeBytes: MiB, keptBytesMax: 64 * MiB });
+const buffers = createChunkBuffers({ chunkSizeBytes: MiB, pooledBytesMax: 64 * MiB });
 const kv = await openRocksdbKv({
   folder: join(folder, 'chunks'),
   columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },

@@ -14,7 +14,7 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const { values: flags } = parseArgs({ options: { seconds: { type: 'string', default: '2' } } });
 const durationMs = Number(flags.seconds) * 1000;
-const pieceBytes = LIMITS.sealPieceBytes;
+const blockBytes = LIMITS.sealBlockBytes;
 const content = randomBytes(MiB);
 /** Small bodies must not be taken for inline ones by the pool that is measured. */
 const ON_A_THREAD = Number.MAX_SAFE_INTEGER;
@@ -35,16 +35,16 @@ async function sealBody(
   const sealer = pool.open({
     blobId: '0'.repeat(32),
     dataKey: content.subarray(0, 32),
-    pieceBytes,
+    blockBytes,
     ...digests,
     sizeBytes: ON_A_THREAD,
   });
   const seals: Promise<unknown>[] = [];
   for (let at = 0; at < sizeBytes; at += MiB) {
     const chunkBytes = Math.min(MiB, sizeBytes - at);
-    const memory = Buffer.allocUnsafeSlow(sealedBytes({ sizeBytes: chunkBytes, pieceBytes })).buffer;
+    const memory = Buffer.allocUnsafeSlow(sealedBytes({ sizeBytes: chunkBytes, blockBytes })).buffer;
     const bytes = new Uint8Array(memory);
-    layPlaintext(bytes, content.subarray(0, chunkBytes), { offsetBytes: 0, pieceBytes });
+    layPlaintext(bytes, content.subarray(0, chunkBytes), { offsetBytes: 0, blockBytes });
     seals.push(sealer.seal({ bytes, sizeBytes: chunkBytes, isLast: at + chunkBytes >= sizeBytes }));
     if (seals.length >= LIMITS.chunksInFlightPerBody) await seals.shift();
   }

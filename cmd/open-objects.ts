@@ -13,7 +13,7 @@ import type { Stores } from './open-stores.ts';
 export function createBuffers({ storage, memory }: Config): ChunkBuffers {
   return createChunkBuffers({
     chunkSizeBytes: storage.chunkSizeBytes,
-    keptBytesMax: memory.bodyBufferBytes,
+    pooledBytesMax: memory.bodyBufferBytes,
   });
 }
 
@@ -38,6 +38,6 @@ export function openObjects(
     },
     bodyBufferBytes: config.memory.bodyBufferBytes,
   });
-  closing.defer(() => objects.stopFolding());
+  closing.defer(() => objects.stopCompaction());
   return objects;
 }

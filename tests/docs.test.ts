@@ -238,7 +238,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
 | Bodies in flight, documents of requests among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
-| Chunk buffers kept for use | chunkBuffersKeptBytesMax | 32 MiB |
+| Chunk buffers kept for use | chunkBuffersPooledBytesMax | 32 MiB |
 | Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 90 MiB |
 | Answers that clients have not taken, but for objects that are streamed | unsentBytesMax | 64 MiB |
 | Commits that wait for the disk | commitQueueBytesMax for each database; shards say busy at overlayBytesMax, chunks wait at chunkPutsBytesMax, within the memory of bodies | 64 MiB of small bodies and rows |

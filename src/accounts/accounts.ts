@@ -8,7 +8,7 @@ import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
-import { settleReply } from '../types/settle-reply.ts';
+import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { mintAccountId, mintCanonicalId, mintKeyPair } from './mint-keys.ts';
 
@@ -87,7 +87,7 @@ export function createAccounts(deps: {
   async function insert(input: NewAccount & { isRoot: boolean }) {
     const keys = keyPair(input);
     for (let attempt = 1; ; attempt++) {
-      const outcome = settleReply(
+      const outcome = requireDone(
         await metadata.execute(system, 'create-account', {
           account: {
             accountId: mintAccountId(random),
@@ -108,7 +108,7 @@ export function createAccounts(deps: {
   }
 
   async function keysOf({ accountId }: AccountRecord): Promise<AccessKeyRecord[]> {
-    return settleReply(await metadata.query(system, 'list-access-keys', { accountId })).accessKeys;
+    return requireDone(await metadata.query(system, 'list-access-keys', { accountId })).accessKeys;
   }
 
   function keyPair({ accessKey, secretKey }: Pick<NewAccount, 'accessKey' | 'secretKey'>) {
@@ -120,7 +120,7 @@ export function createAccounts(deps: {
   async function list(): Promise<AccountWithKeys[]> {
     const all: AccountWithKeys[] = [];
     for (let after: AccountId | undefined; ; ) {
-      const page = settleReply(
+      const page = requireDone(
         await metadata.query(system, 'list-accounts', { limit: LIST_PAGE, ...(after && { after }) }),
       );
       page.accounts.forEach((account, at) => {
@@ -133,14 +133,14 @@ export function createAccounts(deps: {
 
   async function byId(reference: string): Promise<AccountRecord | null> {
     if (!/^\d{12}$/.test(reference)) return null;
-    return settleReply(await metadata.query(system, 'get-account', { accountId: reference as AccountId }))
+    return requireDone(await metadata.query(system, 'get-account', { accountId: reference as AccountId }))
       .account;
   }
 
   async function byWord(reference: string): Promise<AccountRecord | null> {
     const words = [{ name: reference }, { email: normaliseEmail(reference) }, { canonicalId: reference }];
     for (const word of words) {
-      const { account } = settleReply(await metadata.query(system, 'find-account', word));
+      const { account } = requireDone(await metadata.query(system, 'find-account', word));
       if (account !== null) return account;
     }
     return null;
@@ -151,7 +151,7 @@ export function createAccounts(deps: {
     if (account === null) throw new AppError('NoSuchEntity', { message: 'There is no such account.' });
     // Keys come with the listing only: one row of it, behind the id's predecessor.
     const after = String(Number(account.accountId) - 1).padStart(12, '0') as AccountId;
-    const page = settleReply(await metadata.query(system, 'list-accounts', { after, limit: 1 }));
+    const page = requireDone(await metadata.query(system, 'list-accounts', { after, limit: 1 }));
     return { account, accessKeys: page.accessKeys[0] ?? [] };
   }
 
@@ -169,13 +169,13 @@ export function createAccounts(deps: {
       if (account.isRoot && changes.state === 'suspended')
         throw new AppError('AccessDenied', { message: ROOT_STAYS });
       const { accountId } = account;
-      const outcome = settleReply(await metadata.execute(system, 'set-account', { accountId, changes }));
+      const outcome = requireDone(await metadata.execute(system, 'set-account', { accountId, changes }));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       return { account: outcome.account, accessKeys };
     },
     async remove(reference) {
       const { accountId } = (await find(reference)).account;
-      const outcome = settleReply(await metadata.execute(system, 'delete-account', { accountId }));
+      const outcome = requireDone(await metadata.execute(system, 'delete-account', { accountId }));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       if (outcome.kind === 'is-root') throw new AppError('AccessDenied', { message: ROOT_STAYS });
       if (outcome.kind === 'owns-buckets') {
@@ -193,7 +193,7 @@ export function createAccounts(deps: {
       const { account } = await find(reference);
       const { accessKey, secretKey } = keyPair(given);
       const sealed = { accessKey, sealedSecret: deps.keyring.wrap(utf8(secretKey)) };
-      const outcome = settleReply(
+      const outcome = requireDone(
         await metadata.execute(system, 'add-access-key', {
           accountId: account.accountId,
           accessKey: sealed,
@@ -207,7 +207,7 @@ export function createAccounts(deps: {
     async changeKey(reference, { accessKey, change }) {
       const { accountId } = (await find(reference)).account;
       const command = { accountId, accessKey, change };
-      const outcome = settleReply(await metadata.execute(system, 'change-access-key', command));
+      const outcome = requireDone(await metadata.execute(system, 'change-access-key', command));
       if (outcome.kind === 'no-such-key')
         throw new AppError('NoSuchEntity', { message: 'The account has no such access key.' });
       if (outcome.kind === 'last-key-of-root')
@@ -216,7 +216,7 @@ export function createAccounts(deps: {
     async ensureRoot(keys) {
       const question = { accessKey: keys.accessKey };
       const isKnown = async () => {
-        const found = settleReply(await metadata.query(system, 'get-access-key', question));
+        const found = requireDone(await metadata.query(system, 'get-access-key', question));
         return found.kind === 'found' && found.account.isRoot;
       };
       if (await isKnown()) return true;

@@ -44,7 +44,7 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
         await missing.add(blobId);
         continue;
       }
-      const wanted = sealedBytes({ sizeBytes: blob.sizeBytes, pieceBytes: LIMITS.sealPieceBytes });
+      const wanted = sealedBytes({ sizeBytes: blob.sizeBytes, blockBytes: LIMITS.sealBlockBytes });
       if (body.sizeBytes !== undefined && body.sizeBytes !== wanted) {
         run.found('body-size', { shard, blob: blobId, note: `${wanted} bytes, is ${body.sizeBytes}` });
       }

@@ -87,7 +87,7 @@ async function* mergeBlobs(run: FsckRun): AsyncGenerator<BlobFact> {
 async function lookAtChunk(run: FsckRun, { id, sizeBytes }: StoredChunk, layout: BlobLayout): Promise<void> {
   const startBytes = id.index * layout.chunkSizeBytes;
   const plainBytes = Math.min(layout.chunkSizeBytes, layout.sizeBytes - startBytes);
-  const wanted = sealedBytes({ sizeBytes: plainBytes, pieceBytes: LIMITS.sealPieceBytes });
+  const wanted = sealedBytes({ sizeBytes: plainBytes, blockBytes: LIMITS.sealBlockBytes });
   if (sizeBytes !== wanted)
     run.found('chunk-size', { ...placeOf(id), note: `${wanted} bytes, is ${sizeBytes}` });
   if (!run.options.readData) return;

@@ -102,7 +102,7 @@ function comparePieceRows(
   }
   const isSound = pieces.every(
     ({ sizeBytes, sealed }) =>
-      sealed.length === sealedBytes({ sizeBytes, pieceBytes: LIMITS.sealPieceBytes }),
+      sealed.length === sealedBytes({ sizeBytes, blockBytes: LIMITS.sealBlockBytes }),
   );
   const sizeBytes = pieces.reduce((sum, piece) => sum + piece.sizeBytes, 0);
   const isLast = pieces.at(-1)?.pieceId === blob.grown?.lastPieceId;

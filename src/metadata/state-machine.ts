@@ -101,10 +101,10 @@ import { listUploads } from './uploads/list-uploads.ts';
 import { releaseParts } from './uploads/release-parts.ts';
 import { appendVersion } from './versions/append-version.ts';
 import { commitVersion } from './versions/commit-version.ts';
+import { compactVersion } from './versions/compact-version.ts';
 import { composeVersion } from './versions/compose-version.ts';
 import { countComposedOnly, findCompositions } from './versions/count-composed-only.ts';
 import { deleteVersions } from './versions/delete-versions.ts';
-import { foldVersion } from './versions/fold-version.ts';
 import { getVersion, getVersions } from './versions/get-version.ts';
 import { listObjects } from './versions/list-objects.ts';
 import { listVersions } from './versions/list-versions.ts';
@@ -136,7 +136,7 @@ const commands: Commands = {
   'recommit-version': recommitVersion,
   'compose-version': composeVersion,
   'append-version': appendVersion,
-  'fold-version': foldVersion,
+  'fold-version': compactVersion,
   'delete-versions': deleteVersions,
   'set-tags': setTags,
   'move-key': moveKey,

@@ -1,4 +1,4 @@
-// Appends over the whole data path, and the folding of their pieces behind them.
+// Appends through the whole data path, and the compaction of their pieces.
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/appends.ts';
@@ -17,7 +17,7 @@ const crc = (algorithm: 'CRC32C' | 'CRC64NVME', ...parts: Buffer[]) => ({
   value: toBase64(crcOf(algorithm, Buffer.concat(parts))),
 });
 
-test('inline and chunked bodies behind inline and chunked objects, and behind an empty one', async () => {
+test('appends inline and chunked bodies to inline, chunked and empty objects', async () => {
   const world = await openObjectWorld();
   for (const first of [0, 100, CHUNK_BYTES + 3]) {
     const bodies = [randomBytes(first), randomBytes(50), randomBytes(2 * CHUNK_BYTES + 1), randomBytes(7)];
@@ -28,7 +28,7 @@ test('inline and chunked bodies behind inline and chunked objects, and behind an
   }
 });
 
-test('behind an object with pages: the tail is read, in ranges and by copies, and part numbers are no more', async () => {
+test('appends to an object with pages: the tail is read in ranges and by copies, and part numbers are gone', async () => {
   const world = await openObjectWorld();
   const source = randomBytes(LIMITS.partBytesMin + 100);
   await world.put('source', source);
@@ -65,7 +65,7 @@ test('behind an object with pages: the tail is read, in ranges and by copies, an
   expect(await part(2)).toBeUndefined();
 });
 
-test('the checksum goes on, whatever the pieces brought', async () => {
+test('the checksum continues over appends, whatever checksums the pieces had', async () => {
   const world = await openObjectWorld();
   const bodies = [randomBytes(100), randomBytes(CHUNK_BYTES + 5), randomBytes(3)];
   const said = { checksum: crc('CRC64NVME', bodies[0] as Buffer) };
@@ -75,8 +75,8 @@ test('the checksum goes on, whatever the pieces brought', async () => {
   expect(written.checksum).toEqual(crc('CRC64NVME', ...bodies));
 });
 
-describe('refusals leave nothing', () => {
-  test('a wrong digest, an offset, a missing object, a customer’s key', async () => {
+describe('a refused append leaves nothing', () => {
+  test('for a wrong digest, an offset, a missing object, a customer’s key', async () => {
     const world = await openObjectWorld();
     const body = randomBytes(CHUNK_BYTES);
     await world.put('k', body);
@@ -95,7 +95,7 @@ describe('refusals leave nothing', () => {
     expect((await world.get('k')).equals(body)).toBe(true);
   });
 
-  test('what fails now is refused before the body is asked for', async () => {
+  test('and is refused before its body is requested', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(5));
     async function* never(): AsyncGenerator<Buffer> {
@@ -108,7 +108,7 @@ describe('refusals leave nothing', () => {
   });
 });
 
-test('an object that is replaced while its body comes: the piece goes behind the new one, its data is not written again', async () => {
+test('if the object is replaced during the body, the piece is appended to the new one, and its data is not written again', async () => {
   const world = await openObjectWorld();
   await world.put('k', randomBytes(10));
   const [later, piece] = [randomBytes(20), randomBytes(2 * CHUNK_BYTES)];
@@ -121,7 +121,7 @@ test('an object that is replaced while its body comes: the piece goes behind the
   expect(await world.chunkCount()).toBe(2);
 });
 
-describe('an object that was just appended to is remembered', () => {
+describe('the result of the last append is remembered', () => {
   async function openCounting() {
     const lookUps: string[] = [];
     const intercept = (metadata: MetadataPort): MetadataPort => ({
@@ -147,7 +147,7 @@ describe('an object that was just appended to is remembered', () => {
     expect((await world.get('k')).equals(Buffer.concat(pieces))).toBe(true);
   });
 
-  test('replaced since, by one with another checksum: the piece gets its own, inline or in chunks', async () => {
+  test('also when another object with another checksum replaced it: the piece gets that checksum, inline or in chunks', async () => {
     const { world } = await openCounting();
     for (const pieceBytes of [50, 2 * CHUNK_BYTES + 1]) {
       const [first, later, piece] = [randomBytes(10), randomBytes(20), randomBytes(pieceBytes)];
@@ -160,7 +160,7 @@ describe('an object that was just appended to is remembered', () => {
     }
   });
 
-  test('copied onto itself with another checksum, under the same key: that one goes on', async () => {
+  test('also when the object was copied onto itself with another checksum: that one continues', async () => {
     const { world } = await openCounting();
     const pieces = [randomBytes(10), randomBytes(5), randomBytes(2 * CHUNK_BYTES + 1)];
     await world.put('k', pieces[0] as Buffer, { said: { checksum: crc('CRC64NVME', pieces[0] as Buffer) } });
@@ -170,7 +170,7 @@ describe('an object that was just appended to is remembered', () => {
     expect(written.checksum).toEqual(crc('CRC32C', ...pieces));
   });
 
-  test('replaced by one with a customer’s key, or gone: refused, and nothing is left', async () => {
+  test('but an object under a customer’s key, or none, in its place refuses the append and leaves nothing', async () => {
     const { world } = await openCounting();
     const customerKey = createSecretKey(randomBytes(32));
     for (const [code, change] of [
@@ -186,7 +186,7 @@ describe('an object that was just appended to is remembered', () => {
     }
   });
 
-  test('several at once, and what fails in between', async () => {
+  test('several appends at once, with failures in between', async () => {
     const { world } = await openCounting();
     await world.put('k', Buffer.alloc(0));
     const pieces = Array.from({ length: 30 }, (_, at) => Buffer.alloc(10, at + 1));
@@ -206,12 +206,12 @@ describe('an object that was just appended to is remembered', () => {
   });
 });
 
-test('many at once: each is there once, whole', async () => {
+test('of many appends at once each is stored once, whole', async () => {
   const world = await openObjectWorld();
   await world.put('k', Buffer.alloc(0));
   const pieces = Array.from({ length: 50 }, (_, at) => Buffer.alloc(200 + at, at + 1));
   await Promise.all(pieces.map((piece) => append(world, 'k', piece)));
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   const got = await world.get('k');
   const found: number[] = [];
   for (let at = 0; at < got.length; ) {
@@ -223,7 +223,7 @@ test('many at once: each is there once, whole', async () => {
   expect(found.sort((a, b) => a - b)).toEqual(pieces.map((_piece, at) => at + 1));
 });
 
-test('small bodies are asked for together', async () => {
+test('small bodies are read together', async () => {
   let asked = 0;
   const intercept = (metadata: MetadataPort): MetadataPort => ({
     shardCount: metadata.shardCount,
@@ -235,7 +235,7 @@ test('small bodies are asked for together', async () => {
   });
   const world = await openObjectWorld({ intercept });
   await world.put('k', randomBytes(10));
-  await world.store.stopFolding();
+  await world.store.stopCompaction();
   const expected = await appendMany(world, 'k', 100, 2 * KiB);
   asked = 0;
   expect((await world.get('k')).equals(expected)).toBe(true);
@@ -244,7 +244,7 @@ test('small bodies are asked for together', async () => {
   expect((await world.get('k', { range })).equals(expected.subarray(5000, 15_000))).toBe(true);
 });
 
-test('a copy of what has grown since is looked at once more, and begins a blob of its own', async () => {
+test('a copy of an object that has grown since is looked up once more, and begins a blob of its own', async () => {
   const asked: string[] = [];
   const intercept = (metadata: MetadataPort): MetadataPort => ({
     shardCount: metadata.shardCount,

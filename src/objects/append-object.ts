@@ -1,7 +1,7 @@
-// THE APPEND STORY: find the object and its key, or remember them from the last append; take the body in as for a PUT but
-// under that key, commit: the shard puts the piece behind whatever is current then, so appends do not get into each other's
-// way. Where the object was replaced meanwhile, by one with another key, only the key of the piece is wrapped anew. Small
-// pieces are folded afterwards.
+// THE APPEND STORY: find the object and its key, or remember them from the last append; take in the body like a PUT, but
+// under that key; commit. The shard appends the piece to whatever object is current then, so appends do not block each
+// other. If an object with another key replaced it meanwhile, only the key of the piece is wrapped anew. Small pieces are
+// compacted afterwards.
 import { must } from '../base/assert.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
@@ -10,14 +10,14 @@ import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { BlobId } from '../types/names.ts';
-import { FOLD_APPENDED } from '../types/plan-fold.ts';
+import { COMPACT_APPENDED } from '../types/plan-compaction.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
 import { growingUse, type VersionRecord, type WrappedKek } from '../types/version.ts';
 import { newLinkId } from './claim-links.ts';
-import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
+import type { PieceCompactor } from './compact-pieces.ts';
+import { composedAnswer, refusedComposition, requireMasterKey } from './composition-rules.ts';
 import type { DataPath } from './data-path.ts';
-import { checksumOf, claimedAlgorithm, md5Hex } from './digests.ts';
-import type { FoldPieces } from './fold-pieces.ts';
+import { checksumOf, declaredAlgorithm, md5Hex } from './digests.ts';
 import type { AppendObject, MetadataCalls, Written } from './object-store.ts';
 import { checksumOfRange } from './range-checksum.ts';
 import type { WrittenBody } from './write-body.ts';
@@ -30,19 +30,19 @@ type Refusal = Exclude<Outcome, { kind: 'committed' } | { kind: 'other-key' }>;
 /** Throws AppError as putObject does, and NoSuchKey, InvalidWriteOffset, EncryptionNotAllowed, InvalidRequest, EntityTooLarge. */
 export async function appendObject(
   path: DataPath,
-  after: { folding: FoldPieces; recent: RecentAppends },
+  after: { compactor: PieceCompactor; recent: RecentAppends },
   input: AppendObject,
 ): Promise<Written> {
   const { calls, bucket, key, body } = input;
   const shard = bucket.homeShard;
-  const id = `${bucket.claim.bucketId}/${key}`;
+  const id = `${bucket.believed.bucketId}/${key}`;
   let current = await findFirst(path, input, after.recent.get(id));
-  // Who comes while this one is under way, or after it failed, looks for itself.
+  // An append that starts during this one, or after its failure, looks up the object itself.
   after.recent.delete(id);
   let kek = path.keys.openKek(current.kek);
-  const kept = current.algorithm ?? claimedAlgorithm(body);
+  const storedAlgorithm = current.algorithm ?? declaredAlgorithm(body);
   const grownPieceBytesMax = Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
-  const written = await takeIn(path, input, { shard, kek, body, kept, grownPieceBytesMax });
+  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm, grownPieceBytesMax });
   let piece = pieceOf(written);
   let beginsAnew = false;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
@@ -53,7 +53,7 @@ export async function appendObject(
       kek: { found: current.kek, renewed },
     });
     if (value.kind === 'committed') {
-      if (value.mayFold) after.folding.schedule({ calls, bucket, key, rule: FOLD_APPENDED });
+      if (value.mayFold) after.compactor.schedule({ calls, bucket, key, rule: COMPACT_APPENDED });
       const { checksum } = value;
       after.recent.set(id, { kek: renewed, algorithm: checksum?.algorithm, growingId: value.growingId });
       return composedAnswer(value);
@@ -62,8 +62,8 @@ export async function appendObject(
     if (attempt + 1 === LIMITS.linkAttemptsMax) break;
     try {
       current = grownOf(await findCurrent(input));
-      // Others append to it, too, by other gateways or at once. A blob that is named again did not take the piece: a copy
-      // has let it grow.
+      // Other gateways, or other requests, may append to it, too. A blob that is named again did not take the piece: a copy
+      // made it a shared one.
       const isNamedAgain = growingId !== undefined && current.growingId === growingId;
       beginsAnew = isNamedAgain || attempt + 1 >= LOOKS_MAX;
       const next = path.keys.openKek(current.kek);
@@ -79,15 +79,15 @@ export async function appendObject(
   throw new AppError('ServiceUnavailable');
 }
 
-/** Of an append, at the object that it is for: behind them a piece goes where it can. */
+/** Attempts to find the object; after that the append is committed to whatever is there. */
 const LOOKS_MAX = 2;
 
-/** What the piece is made for. */
+/** The object for which the piece was made. */
 interface Grown {
   kek: WrappedKek;
-  /** Of the object's checksum. */
+  /** Algorithm of the object's checksum. */
   algorithm: ChecksumAlgorithm | undefined;
-  /** The blob of pieces that it ends with. */
+  /** The growing blob at its end. */
   growingId: BlobId | undefined;
 }
 
@@ -97,8 +97,8 @@ function grownOf({ kek, checksum, manifest }: VersionRecord): Grown {
 }
 
 /**
- * Objects as a gateway's last appends have left them, so that the next one need not look them up. The shard compares: where
- * the object is another one by now, the append is as one whose object was replaced while its body came.
+ * Objects as the last appends of this gateway left them, so that the next append need not look them up. The shard compares:
+ * if the object has changed, the append proceeds as if the object was replaced during its body.
  */
 export type RecentAppends = BoundedMap<string, Grown>;
 
@@ -107,9 +107,9 @@ export function createRecentAppends(): RecentAppends {
 }
 
 /**
- * As findCurrent, and what fails now is refused: what is remembered does where nobody waits to hear of that. With a token it
- * may be a request that has been answered already, whatever has become of the object since (extensions 2.1): that is known
- * with its body, to the shard alone.
+ * Like findCurrent, and refuses what must fail now; a remembered object is enough for a client that does not wait for 100
+ * Continue. A request with a token may have been answered already, whatever has become of the object since (extensions
+ * 2.1): only the shard knows that, with the body.
  */
 async function findFirst(path: DataPath, input: AppendObject, remembered: Grown | undefined): Promise<Grown> {
   const mayBeRepeated = input.tokenOf !== undefined;
@@ -126,17 +126,17 @@ async function findFirst(path: DataPath, input: AppendObject, remembered: Grown 
   }
 }
 
-/** The version that is to grow. NoSuchKey, also for a delete marker. */
+/** The version to append to. NoSuchKey, also for a delete marker. */
 async function findCurrent({ calls, bucket, key }: AppendObject): Promise<VersionRecord> {
-  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
-    ...{ bucketId: bucket.claim.bucketId, key, includeBody: false },
+  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.believed }, 'get-version', {
+    ...{ bucketId: bucket.believed.bucketId, key, includeBody: false },
   });
   if (value.kind !== 'found') throw new AppError('NoSuchKey', { fields: { Key: key } });
   requireMasterKey(value.version);
   return value.version;
 }
 
-/** What fails now is refused before its body is asked for; who sends it unasked is heard to the end. */
+/** Refuses before the body is requested; a body that is sent without 100 Continue is read to its end. */
 function refuseEarly({ key, conditions, offsetBytes, body }: AppendObject, current: VersionRecord): void {
   const refusal = checkWriteConditions(current, conditions);
   if (refusal !== undefined) throw refusedCommit(refusal, key);
@@ -178,8 +178,8 @@ async function sendPiece(
   const token = tokenOf?.(piece);
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
   const { value } = await sendCommit(written, () =>
-    calls.execute({ shard, bucket: bucket.claim }, 'append-version', {
-      ...{ bucketId: bucket.claim.bucketId, key, piece, linkId, kek },
+    calls.execute({ shard, bucket: bucket.believed }, 'append-version', {
+      ...{ bucketId: bucket.believed.bucketId, key, piece, linkId, kek },
       ...(growingId && { growingId }),
       ...(beginsAnew && { beginsAnew }),
       ...(offsetBytes !== undefined && { offsetBytes }),
@@ -211,17 +211,17 @@ function refusedAppend(refusal: Exclude<Refusal, { kind: 'repeated' }>, key: str
   }
 }
 
-/** The object that has come in the place of the one that was found may have a checksum of another algorithm. */
+/** The new object's checksum may have another algorithm than the one that was found before. */
 async function withChecksum(
   path: DataPath,
   piece: AppendedPiece,
   { calls, kek, current }: { calls: MetadataCalls; kek: Uint8Array; current: Grown },
 ): Promise<AppendedPiece> {
   const { algorithm } = current;
-  const [birth] = piece.births;
+  const [newBlob] = piece.births;
   const isThere = algorithm === undefined || piece.crcs[algorithm] !== undefined;
-  if (isThere || birth === undefined || !isCrc(algorithm)) return piece;
-  const { use, body } = birth;
+  if (isThere || newBlob === undefined || !isCrc(algorithm)) return piece;
+  const { use, body } = newBlob;
   const range = { offsetBytes: 0, sizeBytes: piece.sizeBytes };
   const manifest = { kind: 'direct' as const, uses: [use], segments: [{ use: 0, ...range }], parts: [] };
   const bytes = {
@@ -236,12 +236,15 @@ async function withChecksum(
   return { ...piece, crcs: { ...piece.crcs, [algorithm]: crc } };
 }
 
-/** The piece with its data key under another object's key. */
+/** Moves the piece's data key under another object's key. */
 function rewrap(
   { keys }: DataPath,
   piece: AppendedPiece,
   { from, to }: { from: Uint8Array; to: Uint8Array },
 ): AppendedPiece {
-  const births = piece.births.map((birth) => ({ ...birth, use: keys.rewrapUse(birth.use, { from, to }) }));
+  const births = piece.births.map((newBlob) => ({
+    ...newBlob,
+    use: keys.rewrapUse(newBlob.use, { from, to }),
+  }));
   return { ...piece, births };
 }

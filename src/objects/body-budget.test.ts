@@ -1,4 +1,4 @@
-// The memory of bodies: who waits, who is refused and who gives way, of one tenant and of several.
+// The memory of bodies: which bodies wait, are refused or are evicted, for one tenant and for several.
 import { expect, test } from 'vitest';
 import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -58,7 +58,7 @@ function setUp() {
   return { budget, open, evicted, shed, pass };
 }
 
-test('what bodies hold is told from the start', async () => {
+test('reports held memory from the start', async () => {
   const { telemetry, linesOf } = countedTelemetry();
   const budget = createBodyBudget({ limitBytes: LIMIT, clock: manualClock().clock, telemetry });
   expect(await linesOf('holdfast_body_buffer_bytes')).toEqual(['0']);
@@ -66,7 +66,7 @@ test('what bodies hold is told from the start', async () => {
   expect(await linesOf('holdfast_body_buffer_bytes')).toEqual(['5']);
 });
 
-test('bodies take what there is room for, without waiting', () => {
+test('bodies take free memory without waiting', () => {
   const { budget, open } = setUp();
   const lease = open('a');
   expect(lease.admit()).toBeUndefined();
@@ -83,7 +83,7 @@ test('bodies take what there is room for, without waiting', () => {
   expect(budget.usedBytes()).toBe(0);
 });
 
-test('beyond the share they wait, and are let in one after the other', async () => {
+test('beyond their share they wait, and are admitted one after the other', async () => {
   const { budget, open } = setUp();
   const holder = open('holder');
   holder.hold(shareOf(LIMIT));
@@ -110,7 +110,7 @@ test('beyond the share they wait, and are let in one after the other', async () 
   expect(order).toHaveLength(20);
 });
 
-test('who waits too long is refused, and who came later waits on', async () => {
+test('a body that waits too long is refused, and later ones wait on', async () => {
   const { open, pass, evicted } = setUp();
   const holder = open('holder');
   holder.hold(LIMIT);
@@ -127,7 +127,7 @@ test('who waits too long is refused, and who came later waits on', async () => {
   expect(evicted[0]).toBe('holder SlowDown');
 });
 
-test('a body whose client stands still or trickles gives way, but only when others wait', async () => {
+test('a body whose client stalls or trickles is evicted, but only while others wait', async () => {
   const { open, pass, evicted } = setUp();
   const trickling = open('trickling');
   trickling.hold(LIMIT / 2);
@@ -145,7 +145,7 @@ test('a body whose client stands still or trickles gives way, but only when othe
   await admitted;
 });
 
-test('as many give way as others wait, so that a crowd of stalled clients keeps nobody out', async () => {
+test('as many bodies are evicted as wait, so that a crowd of stalled clients blocks nobody', async () => {
   const { open, pass, evicted } = setUp();
   const share = LIMIT / 16;
   for (let count = 0; count < 16; count++) {
@@ -159,7 +159,7 @@ test('as many give way as others wait, so that a crowd of stalled clients keeps 
   expect(evicted).toHaveLength(waiting.length);
 });
 
-test('the time that a body waited for room does not count as its client’s', async () => {
+test('time spent waiting for memory is not counted against the client', async () => {
   const { open, pass, evicted } = setUp();
   const holder = open('holder');
   holder.hold(shareOf(LIMIT));
@@ -175,7 +175,7 @@ test('the time that a body waited for room does not count as its client’s', as
   expect(evicted).toEqual([]);
 });
 
-test('a body that gives memory back, or has its client’s answer, stays', async () => {
+test('a body that releases memory, or whose client reads, stays', async () => {
   const { open, pass, evicted } = setUp();
   const slow = open('slow');
   slow.hold(LIMIT);
@@ -193,7 +193,7 @@ test('a body that gives memory back, or has its client’s answer, stays', async
   await waiting?.catch(() => {});
 });
 
-test('closing a lease ends its waiting', async () => {
+test('closing a lease ends its wait', async () => {
   const { open } = setUp();
   open('holder').hold(LIMIT);
   const lease = open('waiter');
@@ -202,7 +202,7 @@ test('closing a lease ends its waiting', async () => {
   expect(await refused).toBe('SlowDown');
 });
 
-test('where all memory is held by bodies that wait for more, some are let through to the end of their chunk', async () => {
+test('when bodies in mid-chunk hold all memory, some are admitted to the end of their chunk', async () => {
   const { budget, open } = setUp();
   const leases = Array.from({ length: 32 }, (_, at) => open(String(at)));
   const held = LIMIT / 32;
@@ -213,7 +213,7 @@ test('where all memory is held by bodies that wait for more, some are let throug
   });
   await new Promise(setImmediate);
   expect(letIn).toEqual([0]);
-  // To its end, without waiting again.
+  // Up to its end, without waiting again.
   leases[0]?.hold(LIMIT / 16);
   expect(leases[0]?.admit()).toBeUndefined();
   leases[0]?.hold(LIMIT / 32);
@@ -221,7 +221,7 @@ test('where all memory is held by bodies that wait for more, some are let throug
   const again = leases[0]?.admit();
   expect(again).toBeDefined();
   await new Promise(setImmediate);
-  // As long as it holds what it was granted nobody else is let through: the eighth is a bound.
+  // While it holds its grant no other body is admitted: the eighth is a bound.
   expect(letIn).toEqual([0]);
   leases[0]?.release(LIMIT / 8);
   await new Promise(setImmediate);
@@ -231,7 +231,7 @@ test('where all memory is held by bodies that wait for more, some are let throug
   expect(budget.usedBytes()).toBe(0);
 });
 
-test('behind too many that wait, a body that has not begun is refused at once; one that has waits on', async () => {
+test('a new body is refused at once when too many wait; one that has begun waits on', async () => {
   const { open, shed } = setUp();
   const begun = open('begun');
   expect(begun.admit()).toBeUndefined();
@@ -241,13 +241,13 @@ test('behind too many that wait, a body that has not begun is refused at once; o
   );
   await expect(open('new').admit()).rejects.toMatchObject({ code: 'SlowDown' });
   expect(shed).toEqual([{ reason: 'bodies', share: 'tenant' }]);
-  // There is a place for whoever has none.
+  // A tenant without waiting bodies has a place.
   const another = open('another', BOB).admit();
   const state = await Promise.race([begun.admit(), another, ...waiting, 'waits']);
   expect(state).toBe('waits');
 });
 
-test('bodies that have begun go before those that have not, of which there are so many at a time', async () => {
+test('bodies that have begun go before new ones, of which a bounded number wait', async () => {
   const { budget, open, evicted, pass } = setUp();
   const begunMax = shareOf(LIMIT / LIMITS.bodyShareBytesMin);
   const begun = Array.from({ length: begunMax }, (_, at) => open(String(at)));
@@ -255,7 +255,7 @@ test('bodies that have begun go before those that have not, of which there are s
   const order: string[] = [];
   const wait = (name: string, lease = open(name)) => lease.admit()?.then(() => order.push(name));
   wait('new');
-  // One too many of them, but memory there is.
+  // One body too many, though there is memory.
   begun[0]?.hold(LIMITS.chunkBytesMin);
   expect(begun[0]?.admit()).toBeUndefined();
   begun[0]?.hold(LIMITS.chunkBytesMin);
@@ -267,7 +267,7 @@ test('bodies that have begun go before those that have not, of which there are s
   begun[2]?.close();
   await new Promise(setImmediate);
   expect(order).toEqual(['begun', 'new']);
-  // Who only announced a body gives way, too.
+  // A body that was only announced is evicted, too.
   begun[3]?.idle();
   wait('next');
   await pass(LIMITS.bodyStalledMs + 500);
@@ -276,7 +276,7 @@ test('bodies that have begun go before those that have not, of which there are s
   expect(budget.usedBytes()).toBe(2 * LIMITS.chunkBytesMin);
 });
 
-test('a piece that was smaller than what is set aside leaves room for the next one', () => {
+test('a body that was smaller than its reservation leaves room for the next one', () => {
   const { budget, open } = setUp();
   const lease = open('trickling');
   for (let piece = 0; piece < 10; piece++) {
@@ -286,7 +286,7 @@ test('a piece that was smaller than what is set aside leaves room for the next o
   expect(budget.usedBytes()).toBe(LIMITS.chunkBytesMin);
 });
 
-/** Bodies of one address that have taken all they may, all of them idle. */
+/** Idle bodies of one address that hold all they may. */
 function crowd(open: ReturnType<typeof setUp>['open'], heldBytes: number, tenant: Tenant = ALICE) {
   const leases = [];
   for (let count = 0; ; count++) {
@@ -299,7 +299,7 @@ function crowd(open: ReturnType<typeof setUp>['open'], heldBytes: number, tenant
   }
 }
 
-test('slow clients of one account that hold all they may leave room for another account’s bodies of 1 MiB', async () => {
+test('slow clients of one account that hold their share leave room for bodies of 1 MiB of another account', async () => {
   const { open, evicted, shed, pass } = setUp();
   const { leases, last } = crowd(open, LIMITS.bodyShareBytesMin);
   last.catch(() => {});
@@ -320,7 +320,7 @@ test('slow clients of one account that hold all they may leave room for another 
     new Set([JSON.stringify({ reason: 'bodies', share: 'tenant' })]),
   );
   await pass(LIMITS.bodyBufferWaitMaxMs + 1000);
-  // For its own that waited.
+  // For waiting bodies of the same account.
   expect(evicted.every((name) => name.startsWith('alice'))).toBe(true);
   for (const lease of leases) lease.close();
   await Promise.all(waiting);
@@ -336,7 +336,7 @@ test('one address of an account leaves room for another address of it', () => {
   }
 });
 
-test('who is over its share gives way to others, as many as wait; who is within it stays', async () => {
+test('bodies beyond their share are evicted for others, as many as wait; bodies within it stay', async () => {
   const { budget, open, evicted, pass } = setUp();
   const ended: BodyLease[] = [];
   for (let heldBytes = 0; heldBytes < shareOf(LIMIT); heldBytes += MiB) {
@@ -353,11 +353,11 @@ test('who is over its share gives way to others, as many as wait; who is within 
   expect(others.leases.length).toBeGreaterThan(4);
   await pass(1000);
   await others.last;
-  // One waited, and one went: memory that is there already goes to nobody.
+  // One body waited and one was evicted: no more than needed.
   expect([ended.length, evicted]).toEqual([1, []]);
 });
 
-test('an idle reader gives back what it can fetch again before anybody has to go', async () => {
+test('an idle reader releases what it can fetch again before any body is evicted', async () => {
   const { budget, evicted, pass } = setUp();
   const readers = Array.from({ length: 16 }, (_, at) => {
     const lease = budget.open({
@@ -377,7 +377,7 @@ test('an idle reader gives back what it can fetch again before anybody has to go
   expect([evicted, budget.usedBytes()]).toEqual([[], shareOf(LIMIT) - MiB + LIMITS.chunkBytesMin]);
 });
 
-test('tenants that wait take turns, and one that is over its share holds up nobody', async () => {
+test('waiting tenants take turns, and a tenant beyond its share delays nobody', async () => {
   const { open } = setUp();
   const holder = open('holder', { account: 'carol', address: '192.0.2.3' });
   holder.hold(LIMIT);

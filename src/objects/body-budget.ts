@@ -15,28 +15,28 @@ import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../types/tenant.ts';
 /** One body's share. */
 export interface BodyLease {
   /**
-   * To be awaited before more is taken; undefined when there is room. `takesBytes`: what will be taken, which is set
-   * aside; without it a piece of unknown size comes when the client sends it. Rejects with AppError SlowDown after
-   * LIMITS.bodyBufferWaitMaxMs, at once when the tenant's share of LIMITS.bodiesWaitingMax waits and it has not begun, and
-   * when the lease is closed.
+   * Await it before taking more; undefined when there is room. `takesBytes`: what will be taken, which is then reserved;
+   * absent: a buffer of unknown size will come from the client. Rejects with AppError SlowDown after
+   * LIMITS.bodyBufferWaitMaxMs, at once when the tenant's share of LIMITS.bodiesWaitingMax is waiting and this body has not
+   * begun, and when the lease is closed.
    */
   admit(takesBytes?: number): Promise<void> | undefined;
-  /** Without waiting: whether more than the least may be taken (reading ahead). */
+  /** Whether more than the least may be taken now (reading ahead). */
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
   release(sizeBytes: number): void;
-  /** The client has got on, whether or not memory was given back. */
+  /** The client has made progress, whether or not memory was released. */
   progress(): void;
-  /** From here on the body waits for its client, not for us: only then may it be told to give way. */
+  /** From here on the body waits for its client: only then may it be evicted. */
   idle(): void;
-  /** The client has done its part. */
+  /** The client has sent or read; the body is at work. */
   busy(): void;
-  /** Gives all back. Safe to repeat. */
+  /** Releases everything. Safe to repeat. */
   close(): void;
 }
 
 export interface BodyBudget {
-  /** Nothing is held yet. */
+  /** Opens a lease that holds nothing yet. */
   open(body: BodyNeeds): BodyLease;
   usedBytes(): number;
 }
@@ -44,37 +44,37 @@ export interface BodyBudget {
 export interface BodyNeeds {
   /** Whose body it is. */
   tenant: Tenant;
-  /** What it must hold to get on: its least progress gives some of it back. */
+  /** What it must hold to make progress: each step releases some of it. */
   needBytes: number;
-  /** Its client has taken nothing for LIMITS.bodyIdleMs while others wait: what can be fetched again is to be released. */
+  /** Its client has read nothing for LIMITS.bodyIdleMs while others wait: release what can be fetched again. */
   onShrink?(): void;
-  /** The body stood still while others wait: it ends with this error, and closes the lease. */
+  /** The body stood still while others wait: it ends with this error, and must close the lease. */
   onEvicted(error: AppError): void;
 }
 
 const WATCH_EVERY_MS = 500;
 /**
- * Of the limit, and beyond it: for bodies that could not go on otherwise. All memory may be held by bodies that are in
- * the middle of a chunk and wait for more; then some of them at a time are let through to its end.
+ * Share of the limit, beyond it, for bodies that could not continue otherwise. Bodies in mid-chunk that wait for more may
+ * hold all memory; then some of them at a time are admitted to the end of their chunk.
  */
 const GRANTS_SHARE = 1 / 8;
 
 interface Share extends BodyNeeds {
   path: SharePath;
   heldBytes: number;
-  /** What it may still take without waiting, so that it gets on. */
+  /** What it may take without waiting, so that it makes progress. */
   grantBytes: number;
-  /** Of the grants: until it gives memory back. */
+  /** Bytes from the grants, until it releases memory. */
   grantedBytes: number;
-  /** Set aside for what it was let in for and has not taken yet, so that not all rush in at once. */
+  /** Reserved for what it was admitted for and has not taken yet, so that not all rush in at once. */
   reservedBytes: number;
-  /** It has been let in: to refuse it now would waste what has been done. */
+  /** It has been admitted: refusing it now would waste work. */
   hasBegun: boolean;
-  /** When it last gave memory back, got on, or was let in. A client that trickles into a chunk makes no progress by it. */
+  /** When it last released memory, made progress or was admitted. A client that trickles into a chunk makes no progress. */
   progressAtMs: number;
   /** Monotonic ms since when it waits for its client. */
   idleSinceMs: number | undefined;
-  /** It has given back what it can fetch again, and its client has taken nothing since. */
+  /** It has released what it can fetch again, and its client has read nothing since. */
   isShrunk: boolean;
   waiter: Waiter | undefined;
   isClosed: boolean;
@@ -84,7 +84,7 @@ interface Waiter {
   share: Share;
   takesBytes: number;
   sinceMs: number;
-  /** It has not begun, and holds one of the places where those wait. */
+  /** It has not begun, and holds one of the waiting places. */
   hasPlace: boolean;
   resolve(): void;
   reject(error: AppError): void;
@@ -121,13 +121,13 @@ class BodyLedger {
   readonly #shares = new Set<Share>();
   readonly #waiters = createTenantQueue<Waiter>();
   readonly #bytes: FairShare;
-  /** Of bytes beyond the limit. */
+  /** Bytes beyond the limit. */
   readonly #grants: FairShare;
-  /** Bodies at work. Many that hold little would each keep more of what has arrived waiting outside of this count. */
+  /** Bodies at work. Their number is bounded because each has some buffers outside of this count. */
   readonly #begun: FairShare;
-  /** Places of bodies that have not begun. */
+  /** Waiting places of bodies that have not begun. */
   readonly #places: FairShare;
-  /** Without what is set aside. */
+  /** Without reservations. */
   #heldBytes = 0;
   #isWatching = false;
 
@@ -141,7 +141,7 @@ class BodyLedger {
     this.#begun = share(limitBytes / LIMITS.bodyShareBytesMin);
     this.#places = share(LIMITS.bodiesWaitingMax);
     telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
-    this.#tell();
+    this.#report();
     telemetry.gauge('holdfast_bodies_waiting', 0);
   }
 
@@ -176,13 +176,13 @@ class BodyLedger {
     if (sizeBytes > 0) {
       this.#reserve(share, Math.max(0, share.reservedBytes - sizeBytes));
       share.grantBytes = Math.max(0, share.grantBytes - sizeBytes);
-      this.#tell();
+      this.#report();
       return;
     }
     this.#reserve(share, 0);
     this.progress(share);
     this.#endGrant(share);
-    this.#tell();
+    this.#report();
     this.#wake();
   }
 
@@ -199,7 +199,7 @@ class BodyLedger {
     share.isShrunk = false;
   }
 
-  /** Whether it may read ahead: while much is free, and its tenant is not near the end of its share. */
+  /** Whether it may read ahead: while much memory is free, and its tenant is not near the end of its share. */
   hasSpare({ path, needBytes }: Share): boolean {
     return this.#bytes.used < this.#options.limitBytes / 2 && this.#bytes.mayTake(path, needBytes);
   }
@@ -207,7 +207,7 @@ class BodyLedger {
   admit(share: Share, wantedBytes?: number): Promise<void> | undefined {
     if (share.isClosed) return Promise.reject(new AppError('SlowDown'));
     if (share.grantBytes > 0) return undefined;
-    // A piece that came was smaller than what was set aside: there is room for the next one still.
+    // The last buffer was smaller than its reservation, so there is room for the next one.
     if (wantedBytes === undefined && share.reservedBytes > 0) return undefined;
     const takesBytes = wantedBytes ?? Math.min(share.needBytes, LIMITS.chunkBytesMin);
     if (this.#isFirst(share) && this.#hasRoomFor(share)) {
@@ -233,7 +233,7 @@ class BodyLedger {
     this.#shares.delete(share);
     if (share.hasBegun) this.#begun.giveBack(share.path, 1);
     if (share.waiter !== undefined) this.#refuse(share.waiter);
-    this.#tell();
+    this.#report();
     this.#wake();
   }
 
@@ -241,7 +241,7 @@ class BodyLedger {
     return this.#options.clock.monotonicMs();
   }
 
-  #tell(): void {
+  #report(): void {
     this.#options.telemetry.gauge('holdfast_body_buffer_bytes', this.#heldBytes);
   }
 
@@ -259,7 +259,7 @@ class BodyLedger {
     return this.#bytes.mayTake(path, 1) && (hasBegun || this.#begun.mayTake(path, 1));
   }
 
-  /** Whether none of its tenant's waits that goes before it. */
+  /** Whether it is the first among its tenant's waiting bodies. */
   #isFirst({ path, hasBegun }: Share): boolean {
     const first = this.#waiters.firstOf(path);
     return first === undefined || (hasBegun && !first.share.hasBegun);
@@ -272,7 +272,7 @@ class BodyLedger {
   }
 
   #wait(share: Share, takesBytes: number): Promise<void> {
-    // What it was let in for before is not to keep it, or its like, waiting.
+    // Its reservation from before must not keep itself or others waiting.
     this.#reserve(share, 0);
     const hasPlace = !share.hasBegun;
     if (hasPlace) this.#places.take(share.path, 1);
@@ -281,7 +281,7 @@ class BodyLedger {
       share.waiter = waiter;
       this.#waiters.add(share.path, waiter, { isAhead: share.hasBegun });
     });
-    this.#tellWaiting();
+    this.#reportWaiting();
     this.#grantSome();
     void this.#watch();
     return waiting;
@@ -298,13 +298,13 @@ class BodyLedger {
     this.#grantSome();
   }
 
-  /** Of one that is no longer among those that wait. */
+  /** Admits a body that was removed from the waiting ones. */
   #letIn({ share, hasPlace, resolve }: Waiter): void {
     share.waiter = undefined;
     if (hasPlace) this.#places.giveBack(share.path, 1);
-    // It waited for us, not for its client: that is no standing still.
+    // It waited for memory, not for its client.
     this.progress(share);
-    this.#tellWaiting();
+    this.#reportWaiting();
     resolve();
   }
 
@@ -313,17 +313,17 @@ class BodyLedger {
     if (!this.#waiters.remove(share.path, waiter)) return;
     share.waiter = undefined;
     if (hasPlace) this.#places.giveBack(share.path, 1);
-    this.#tellWaiting();
+    this.#reportWaiting();
     reject(new AppError('SlowDown'));
   }
 
-  #tellWaiting(): void {
+  #reportWaiting(): void {
     this.#options.telemetry.gauge('holdfast_bodies_waiting', this.#waiters.size);
   }
 
-  /** Lets those that wait in the middle of something through to its end, as many as there are grants for. */
+  /** Admits waiting bodies in mid-chunk to the end of it, as many as there are grants. */
   #grantSome(): void {
-    // Where as much is granted as may be, or almost, nobody has to be looked for.
+    // With nearly all grants given there is nothing to look for.
     const leftBytes = this.#options.limitBytes * GRANTS_SHARE - this.#grants.used;
     if (this.#grants.used > 0 && leftBytes < LIMITS.chunkBytesMin) return;
     for (const waiter of [...this.#waiters]) {
@@ -345,7 +345,7 @@ class BodyLedger {
     share.grantedBytes = 0;
   }
 
-  /** Runs while anyone waits. */
+  /** Runs while any body waits. */
   async #watch(): Promise<void> {
     if (this.#isWatching) return;
     this.#isWatching = true;
@@ -353,7 +353,7 @@ class BodyLedger {
       await this.#options.clock.sleep(WATCH_EVERY_MS);
       this.#wake();
       this.#refuseLate();
-      // Nobody goes while there is something that can be fetched again.
+      // No body is evicted while another can release what it can fetch again.
       if (!this.#shrinkIdle()) this.#evictStalled();
     }
     this.#isWatching = false;
@@ -374,7 +374,7 @@ class BodyLedger {
       const { progressAtMs } = share;
       share.isShrunk = true;
       share.onShrink?.();
-      // It has given back what is ours: its client has still taken nothing.
+      // It has released our memory; its client has still read nothing.
       share.progressAtMs = progressAtMs;
     }
     return yielding.length > 0;
@@ -388,9 +388,9 @@ class BodyLedger {
   }
 
   /**
-   * Those that are to yield, as many as others wait: for one of their own address, or, where they are over their share, for
-   * anyone. Those of the tenant that holds most first, and of it those that have got on least lately. Chosen before the
-   * first one yields: it may let others in at once.
+   * The bodies to evict, as many as wait: for waiting bodies of their own address, or for anyone's if they are beyond their
+   * share. First those of the tenant that holds most, and of these the ones with the least progress. Chosen before the
+   * first eviction, which may admit others at once.
    */
   #yielding(isCandidate: (share: Share) => boolean): Share[] {
     if (this.#waiters.size === 0) return [];

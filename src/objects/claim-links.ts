@@ -1,5 +1,5 @@
-// Links to data that is there already: what a copy needs before it may commit (R26-R28). Blobs of the target's own
-// shard are linked by the commit itself; those of other homes are claimed there first.
+// Links to existing data, which a copy needs before its commit (R26-R28). The commit itself links blobs of the target's
+// shard; blobs of other homes are claimed there first.
 import { must } from '../base/assert.ts';
 import type { LinkGrant } from '../ports/metadata-commands.ts';
 import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../types/names.ts';
@@ -7,7 +7,7 @@ import { type Manifest, type ManifestBody, type Segment, widerUse } from '../typ
 import type { DataPath } from './data-path.ts';
 import type { MetadataCalls } from './object-store.ts';
 
-/** Claims of one command: a bound for what one entry writes. */
+/** Blobs per command: bounds what one entry writes. */
 const CLAIM_BLOBS_MAX = 500;
 
 /** One link id serves all blobs of a version or part: it tells links of one blob apart. */
@@ -15,10 +15,13 @@ export function newLinkId(path: DataPath, timeMs: number): LinkId {
   return makeLinkId({ timeMs, random: path.random.bytes(10) });
 }
 
-/** Grants for a commit in `shard`; `gone`: a home no longer has one of the blobs. What was claimed then is left to R30. */
+/**
+ * Grants for a commit in `shard`. `gone`: a home no longer has one of the blobs; links that were claimed before are
+ * resolved by R30.
+ */
 export async function claimLinks(options: {
   calls: MetadataCalls;
-  /** The shard of the version or part to be. */
+  /** The shard of the new version or part. */
   shard: number;
   linkId: LinkId;
   /** Each once. */
@@ -51,7 +54,7 @@ export async function claimLinks(options: {
   return { kind: 'claimed', links };
 }
 
-/** The same data under a link of its own, each blob used once however many segments it has (R26). */
+/** The same data under a new link; each blob is used once however many segments it has (R26). */
 export function relink(body: ManifestBody, linkId: LinkId): ManifestBody {
   const indexOf = new Map<BlobId, number>();
   const uses: ManifestBody['uses'] = [];
@@ -70,7 +73,7 @@ export function relink(body: ManifestBody, linkId: LinkId): ManifestBody {
   return { uses, segments };
 }
 
-/** A manifest's data under links of its own: on the blobs that its version names, or on its pages as one. */
+/** The data of a manifest under new links: one for the blobs that the version names, or one for its pages. */
 export function relinkManifest(manifest: Manifest, linkId: LinkId): Manifest {
   if (manifest.kind === 'direct') return { ...manifest, ...relink(manifest, linkId) };
   const { tail } = manifest;

@@ -7,7 +7,7 @@ import { INTERNAL_TENANT } from '../types/tenant.ts';
 
 const whole = async (pieces: Buffer[]) => [...pieces];
 
-test('a document comes whole, and is counted until it does', async () => {
+test('a document is returned whole, and its memory is counted until then', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(300_000);
   expect(
@@ -22,7 +22,7 @@ test('a document comes whole, and is counted until it does', async () => {
   expect(world.heldBytes()).toBe(0);
 });
 
-test('a document that comes byte by byte is kept in few pieces', async () => {
+test('a document that arrives byte by byte is held in few buffers', async () => {
   const world = await openObjectWorld();
   async function* bytes() {
     for (let count = 0; count < 50_000; count++) yield Buffer.from('a');
@@ -33,7 +33,7 @@ test('a document that comes byte by byte is kept in few pieces', async () => {
   expect(Buffer.concat(pieces).length).toBe(50_000);
 });
 
-test('one whose stream fails leaves nothing counted', async () => {
+test('nothing stays counted after the stream failed', async () => {
   const world = await openObjectWorld();
   async function* cut() {
     yield randomBytes(1000);
@@ -44,7 +44,7 @@ test('one whose stream fails leaves nothing counted', async () => {
   expect(world.heldBytes()).toBe(0);
 });
 
-test('documents that stand still give way when others wait for memory', async () => {
+test('stalled documents are evicted when others wait for memory', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 2 * CHUNK_BYTES });
   const held = Promise.withResolvers<void>();
   async function* still() {

@@ -1,29 +1,29 @@
-// Takes in a body that must be whole before it means anything: a document. It is counted with the bodies of all
-// requests, and gives way like them; nothing of it is stored.
-import { PieceQueue } from '../base/async/piece-queue.ts';
+// Reads a body that must be complete before it is used: a document. Its memory is counted with that of all bodies, and it
+// can be evicted like them; nothing of it is stored.
+import { BufferQueue } from '../base/async/buffer-queue.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { Tenant } from '../types/tenant.ts';
+import { BufferSource } from './buffer-source.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodySource } from './object-store.ts';
-import { PieceSource } from './piece-source.ts';
 
 /**
- * What `use` makes of its pieces. While it does so, LIMITS.documentMemoryFactor times the document is counted. Rejects as
- * the stream and `use` do, or with SlowDown.
+ * The result of `use` for its buffers. During `use`, LIMITS.documentMemoryFactor times the size is counted. Rejects as the
+ * stream and `use` do, or with SlowDown.
  */
 export async function collectBody<T>(
   { budget }: Pick<DataPath, 'budget'>,
   { body, tenant }: { body: Pick<BodySource, 'stream'> & { sizeBytes: number }; tenant: Tenant },
-  use: (pieces: Buffer[]) => Promise<T>,
+  use: (buffers: Buffer[]) => Promise<T>,
 ): Promise<T> {
   const { stream, sizeBytes } = body;
-  const source = new PieceSource(stream);
+  const source = new BufferSource(stream);
   const needBytes = LIMITS.documentMemoryFactor * sizeBytes;
   const lease = budget.open({ tenant, needBytes, onEvicted: (error) => source.fail(error) });
-  const pieces = new PieceQueue();
+  const buffers = new BufferQueue();
   try {
     for (let heldBytes = 0; ; ) {
-      // What has come whole only waits to hear of its end.
+      // All bytes have arrived: do not wait for memory only to read the end.
       if (heldBytes < sizeBytes) await lease.admit();
       lease.idle();
       const next = await source.next();
@@ -32,9 +32,9 @@ export async function collectBody<T>(
         const moreBytes = (LIMITS.documentMemoryFactor - 1) * heldBytes;
         if (moreBytes > 0) await lease.admit(moreBytes);
         lease.hold(moreBytes);
-        return await use(pieces.takeAll());
+        return await use(buffers.takeAll());
       }
-      pieces.add(next.value);
+      buffers.add(next.value);
       heldBytes += next.value.length;
       lease.hold(next.value.length);
     }

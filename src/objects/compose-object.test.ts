@@ -1,4 +1,4 @@
-// Compositions over the whole data path: what they read as, what they keep, whose keys they refuse.
+// Compositions through the whole data path: their bytes, what they keep, and which keys they refuse.
 import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
@@ -42,7 +42,7 @@ async function putAll(world: ObjectWorld, sizes: readonly number[]): Promise<Buf
   return bodies;
 }
 
-test('inline, chunked and empty objects become one; its ETag is made of their MD5s', async () => {
+test('inline, chunked and empty objects become one, whose ETag is made of their MD5s', async () => {
   const world = await openObjectWorld();
   const bodies = await putAll(world, [100, 2 * CHUNK_BYTES + 7, 0, 3000]);
   const chunksBefore = await world.chunkCount();
@@ -55,7 +55,7 @@ test('inline, chunked and empty objects become one; its ETag is made of their MD
   expect(await world.chunkCount(), 'nothing is copied').toBe(chunksBefore);
 });
 
-test('a composition in a composition counts by its originals; the same object may be in it twice', async () => {
+test('a composition in a composition counts by its originals; an object may occur twice', async () => {
   const world = await openObjectWorld();
   const [a, b] = (await putAll(world, [10, 20])) as [Buffer, Buffer];
   await compose(world, 'pair', ['0', '1']);
@@ -66,7 +66,7 @@ test('a composition in a composition counts by its originals; the same object ma
   expect((await world.get('0')).equals(Buffer.concat([a, b])), 'the target among its components').toBe(true);
 });
 
-test('headers are those of the first component, user metadata the request’s where it has some', async () => {
+test('headers are the first component’s, user metadata is the request’s if it has any', async () => {
   const world = await openObjectWorld();
   await putAll(world, [1, 1]);
   await world.put('0', Buffer.from('x'), { headers: { contentType: 'image/png', userMetadata: { a: 'b' } } });
@@ -77,7 +77,7 @@ test('headers are those of the first component, user metadata the request’s wh
   expect(await headers('other')).toEqual({ ...HEADERS, userMetadata: { c: 'd' } });
 });
 
-test('a composition of a multipart object with pages, and of copies from another shard, reads as they do', async () => {
+test('compositions of a multipart object with pages, and of copies from another shard, read the same bytes', async () => {
   const world = await openObjectWorld();
   const source = randomBytes(LIMITS.partBytesMin + 100);
   await world.put('source', source);
@@ -122,12 +122,12 @@ describe('limits', () => {
   test('service 8: 5 TiB and not a byte more', async () => {
     const world = await openObjectWorld();
     await putAll(world, [1]);
-    // A row without bytes behind it, under the key of what the store has written.
+    // A row without stored bytes, under the key of an object that the store has written.
     const { kek, sealedHeaders } = (await world.find('0')).version;
     if (kek === undefined || sealedHeaders === undefined) throw new Error('an object has a key');
     const data = world.metadata.newData({ sizeBytes: LIMITS.objectBytesMax - 1 });
     await world.metadata.put('large', {
-      ...{ data, bucketId: world.bucket().claim.bucketId },
+      ...{ data, bucketId: world.bucket().believed.bucketId },
       version: { kek, sealedHeaders },
     });
     const { sizeBytes } = await compose(world, 'whole', ['large', '0']);
@@ -161,7 +161,7 @@ describe('limits', () => {
   });
 });
 
-test('CRCs of whole objects combine; others are left out', async () => {
+test('CRCs of whole objects are combined; other checksums are left out', async () => {
   const world = await openObjectWorld();
   const bodies = [randomBytes(1000), randomBytes(CHUNK_BYTES + 1)];
   const sum = (body: Buffer, algorithm: 'CRC32' | 'CRC64NVME') => ({
@@ -187,7 +187,7 @@ test('compose rule 5: an object under a customer’s key is no component', async
   expect(await codeOf(compose(world, 'whole', ['secret', '0']))).toBe('EncryptionNotAllowed');
 });
 
-test('components that were replaced meanwhile are read again; one that went is NoSuchKey', async () => {
+test('components that were replaced meanwhile are read again; one that was deleted is NoSuchKey', async () => {
   const world = await openObjectWorld();
   await putAll(world, [10, 20]);
   const stale = await Promise.all(

@@ -1,6 +1,6 @@
-// THE COMPOSE STORY: the pieces of all components one behind the other, with the data keys of those that had another key
-// wrapped by the first one's, which the new object keeps. Claim the data at its homes, commit; no byte of it is read.
-// Data that went meanwhile sends us back to read the components again, as for a copy.
+// THE COMPOSE STORY: lay the segments of all components behind one another, under the first one's key, which the new object
+// keeps; data keys of the others are wrapped anew. Claim the data at its homes, commit; no byte of it is read. If data is
+// gone meanwhile, read the components again, as for a copy.
 import { equalBytes } from '../base/bytes/bytes.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf } from '../ports/metadata.ts';
@@ -17,21 +17,21 @@ import {
 } from '../types/originals.ts';
 import type { ManifestBody, VersionRecord } from '../types/version.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
-import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
+import { composedAnswer, refusedComposition, requireMasterKey } from './composition-rules.ts';
+import { readAgain } from './copy-object.ts';
 import type { DataPath } from './data-path.ts';
 import { isSameUse, requireBeginnings } from './grown-uses.ts';
-import { readAgain } from './link-object.ts';
 import { type BlobRun, directRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
 
-/** A composition of so many pieces takes a millisecond or two. */
+/** Composing this many segments takes a millisecond or two. */
 const SHORT_SEGMENTS_MAX = 500;
 
 type Version = CommandOf<'compose-version'>['version'];
 
 /**
- * Throws AppError InvalidRequest (more originals or pieces than may be), EntityTooLarge, EncryptionNotAllowed, NoSuchKey
- * when a component goes away meanwhile, IdempotencyParameterMismatch, PreconditionFailed.
+ * Throws AppError InvalidRequest (too many originals or segments), EntityTooLarge, EncryptionNotAllowed, NoSuchKey when a
+ * component is deleted meanwhile, IdempotencyParameterMismatch, PreconditionFailed.
  */
 export async function composeObject(path: DataPath, input: ComposeObject): Promise<Written> {
   const { calls, bucket } = input;
@@ -41,7 +41,7 @@ export async function composeObject(path: DataPath, input: ComposeObject): Promi
     const version = versionOf(path, input, components);
     const body = await bodyOf(path, input, components);
     if (body !== undefined) {
-      // To link, grant and lay out thousands of pieces keeps the thread for a while.
+      // Linking, granting and laying out thousands of segments blocks the thread for a while.
       if (body.segments.length > SHORT_SEGMENTS_MAX) await input.turn?.();
       const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
       const relinked = relink(body, linkId);
@@ -58,14 +58,14 @@ export async function composeObject(path: DataPath, input: ComposeObject): Promi
   throw new AppError('ServiceUnavailable');
 }
 
-/** Undefined: the data has gone, or the claims are too old; look again. */
+/** Undefined: the data is gone, or the claims are too old; look again. */
 async function commit(
   { calls, bucket, key, conditions, token }: ComposeObject,
   made: Pick<CommandOf<'compose-version'>, 'version' | 'body' | 'data'>,
 ): Promise<ComposedVersion | undefined> {
-  const target = { shard: bucket.homeShard, bucket: bucket.claim };
+  const target = { shard: bucket.homeShard, bucket: bucket.believed };
   const { value } = await calls.execute(target, 'compose-version', {
-    ...{ bucketId: bucket.claim.bucketId, key },
+    ...{ bucketId: bucket.believed.bucketId, key },
     ...made,
     ...(conditions && { conditions }),
     ...(token && { token }),
@@ -76,7 +76,7 @@ async function commit(
   throw refusedComposition(value, key);
 }
 
-/** All but where its bytes are: headers are the first component's, whose key seals them. */
+/** The version without its data: headers are the first component's, whose key seals them. */
 function versionOf(path: DataPath, input: ComposeObject, components: readonly CopyFrom[]): Version {
   const versions = components.map(({ found }) => found.version);
   const [first] = versions;
@@ -119,7 +119,7 @@ function sealHeaders(
   return keys.sealHeaders(keys.openKek(first.kek), { ...keys.openHeaders(first), userMetadata });
 }
 
-/** The pieces of all components; undefined when one of them is gone. */
+/** The segments of all components; undefined when one of them is gone. */
 async function bodyOf(
   path: DataPath,
   { calls, turn }: ComposeObject,

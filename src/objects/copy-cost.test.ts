@@ -1,5 +1,5 @@
-// service 4.2: a copy links to the original data, at any size up to 5 TB. What it costs does not depend on the size:
-// an object of 5 TiB, whose parts are rows without bytes, is copied as one of 1 MiB is.
+// service 4.2: a copy links to the original data, at any size up to 5 TB. Its cost does not depend on the size: an object
+// of 5 TiB, whose parts are rows without bytes, is copied like one of 1 MiB.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { etagOf, type NewData, OWNER } from '../../tests/support/metadata-shards.ts';
@@ -14,7 +14,7 @@ const KEY = 'large' as ObjectKey;
 const PARTS = LIMITS.objectBytesMax / LIMITS.partBytesMax;
 const ROUNDS = 40;
 
-/** Calls of a copy, each with the bytes of what it asks. */
+/** Metadata calls of a copy, with the size of each request. */
 const asked: [name: string, sizeBytes: number][] = [];
 const intercept = (metadata: MetadataPort): MetadataPort => ({
   shardCount: metadata.shardCount,
@@ -28,7 +28,7 @@ const intercept = (metadata: MetadataPort): MetadataPort => ({
   },
 });
 
-test('5 TiB of 1,024 parts are copied as 1 MiB is, within the shard and into another', async () => {
+test('copies 5 TiB in 1,024 parts with the calls of 1 MiB, within the shard and into another', async () => {
   const world = await openObjectWorld({ intercept });
   await world.put('small', randomBytes(MiB));
   await makeLarge(world);
@@ -53,17 +53,17 @@ test('5 TiB of 1,024 parts are copied as 1 MiB is, within the shard and into ano
     expect(names('large')).toEqual(names('small'));
     const bytes = (key: string) => calls[key]?.reduce((sum, [, sizeBytes]) => sum + sizeBytes, 0) ?? 0;
     expect(bytes('large'), 'four pages instead of two chunks').toBeLessThan(2 * bytes('small'));
-    // Generous, for machines that do much else.
+    // Generous, for machines that are busy.
     expect(median(tookMs.large)).toBeLessThan(3 * median(tookMs.small) + 1);
     const copied = await world.find('copy of large', { bucket });
     expect(copied.version).toMatchObject({ etag: version.etag, sizeBytes: LIMITS.objectBytesMax });
   }
 });
 
-/** Under the key of the small one, which the store can open. */
+/** Under the key of the small object, which the store can open. */
 async function makeLarge(world: ObjectWorld): Promise<void> {
   const { metadata, bucket } = world;
-  const { bucketId } = bucket().claim;
+  const { bucketId } = bucket().believed;
   const { kek, sealedHeaders } = (await world.find('small')).version;
   if (kek === undefined || sealedHeaders === undefined) throw new Error('an object has a key');
   const upload = { key: KEY, initiator: OWNER, owner: OWNER, kek, sealedHeaders };

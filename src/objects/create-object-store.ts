@@ -1,4 +1,4 @@
-// Builds the data path: what the gateway asks of this room, each call told in a file of its own.
+// Builds the data path: the operations that the gateway uses, each in a file of its own.
 import type { ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
@@ -8,10 +8,10 @@ import { appendObject, createRecentAppends } from './append-object.ts';
 import { createBodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import { collectBody } from './collect-body.ts';
+import { createPieceCompactor } from './compact-pieces.ts';
 import { composeObject } from './compose-object.ts';
+import { copyObject, copyPart } from './copy-object.ts';
 import type { DataPath, ObjectSettings } from './data-path.ts';
-import { createFoldPieces } from './fold-pieces.ts';
-import { copyObject, copyPart } from './link-object.ts';
 import { createObjectKeys } from './object-keys.ts';
 import type { ObjectStore } from './object-store.ts';
 import { openObject, partRange } from './read-object.ts';
@@ -26,12 +26,12 @@ export interface ObjectStoreDeps {
   random: RandomPort;
   log: Logger;
   telemetry: TelemetryPort;
-  /** Of `settings.chunkSizeBytes`; the chunks' store gives its buffers back here. */
+  /** Buffers of `settings.chunkSizeBytes`; the chunk store returns them here. */
   buffers: ChunkBuffers;
   settings: ObjectSettings;
-  /** Memory for the bodies in flight of all requests together. */
+  /** Memory for the bodies of all requests together. */
   bodyBufferBytes: number;
-  /** Learns from the port that the calls of requests go to. */
+  /** Learns from the metadata port that requests use. */
   times: ShardTimes;
   /** As DataPath.noteLost. */
   noteLost?: NonNullable<DataPath['noteLost']>;
@@ -46,22 +46,22 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     keys: createObjectKeys(deps),
     budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
   };
-  const folding = createFoldPieces(path);
+  const compactor = createPieceCompactor(path);
   const recent = createRecentAppends();
   return {
     collectBody: (body, tenant, use) => collectBody(path, { body, tenant }, use),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),
-    appendObject: (input) => appendObject(path, { folding, recent }, input),
-    foldingSettled: () => folding.settled(),
-    stopFolding: () => folding.stop(),
+    appendObject: (input) => appendObject(path, { compactor, recent }, input),
+    compactionIdle: () => compactor.settled(),
+    stopCompaction: () => compactor.stop(),
     createUpload: (input) => createUpload(path, input),
     putPart: (input) => putPart(path, input),
     copyPart: (input) => copyPart(path, input),
     judgeKey: ({ kek }, customerKey) => path.keys.judgeKey(kek, customerKey),
     headersOf: (version, customerKey) => path.keys.openHeaders(version, customerKey),
-    openObject: (input) => openObject(path, folding, input),
+    openObject: (input) => openObject(path, compactor, input),
     partRange,
   };
 }

@@ -20,7 +20,7 @@ test('a key opens what it has wrapped, and no other key does', () => {
   expect(unwrapByCustomer(swapped, mine)).toBeUndefined();
 });
 
-test('a key is told from another, from none, and from where none is asked for', () => {
+test('tells a key from another, from none, and from one that is not needed', () => {
   const wrapped = wrapByCustomer(kek, { customerKey: mine, random });
   expect(judgeKey(wrapped, keyOf(7))).toBe('fits');
   expect(judgeKey(wrapped, others)).toBe('other');
@@ -30,7 +30,7 @@ test('a key is told from another, from none, and from where none is asked for', 
   expect(judgeKey(masters, mine)).toBe('needless');
 });
 
-test('two objects under one key have nothing in common that can be seen', () => {
+test('two objects under one key have nothing visible in common', () => {
   const [a, b] = [0, 1].map(() => wrapByCustomer(kek, { customerKey: mine, random }));
   expect(a?.keyId.slice(0, 64)).not.toBe(b?.keyId.slice(0, 64));
   expect(a?.keyId.slice(64)).not.toBe(b?.keyId.slice(64));
@@ -57,7 +57,7 @@ test('a copy keeps the key-encryption key, and changes what wraps it', () => {
   expect(keys.openKek(bare)).toEqual(Buffer.from(plain.kek));
 });
 
-test('without its key nothing opens, and what has been opened is not kept', () => {
+test('nothing opens without its key, and opened keys are not cached', () => {
   const keys = createObjectKeys({ keyring: createKeyring(), random });
   const { wrapped } = keys.newKek(mine);
   keys.openKek(wrapped, mine);

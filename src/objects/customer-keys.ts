@@ -1,17 +1,17 @@
-// Keys that customers bring (SSE-C): how they wrap an object's key-encryption key, and how one is told from another.
-// Nothing here keeps a customer's key: a salt and a fingerprint are all that is written down of it (design "Data model").
+// Keys of customers (SSE-C): how they wrap an object's key-encryption key, and how they are compared. A customer's key is
+// never stored: only a salt and a fingerprint are (design "Data model").
 import { hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { fromHex, toHex } from '../base/bytes/bytes.ts';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../base/crypto/aead.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { WrappedKek } from '../types/version.ts';
 
-/** 32 bytes. A KeyObject, because no log and no JSON shows what is in one. It lives as long as its request. */
+/** 32 bytes. A KeyObject, because logs and JSON do not show its bytes. It lives as long as its request. */
 export type CustomerKey = KeyObject;
 
 /**
- * Whether a key is the one that an object asks for: `missing` where one is needed, `needless` where the object was
- * stored without, `other` where it is not the object's.
+ * Whether a key fits an object: `missing` where one is needed, `needless` where the object was stored without one, `other`
+ * where it is not the object's.
  */
 export type KeyFit = 'fits' | 'missing' | 'needless' | 'other';
 
@@ -27,7 +27,7 @@ export function judgeKey(wrapped: WrappedKek, customerKey: CustomerKey | undefin
   return timingSafeEqual(given, fingerprint) ? 'fits' : 'other';
 }
 
-/** Wraps 32 bytes under a salt of their own: two objects under one key have nothing in common that can be seen. */
+/** Wraps 32 bytes under a salt of their own: two objects under one key have nothing visible in common. */
 export function wrapByCustomer(
   kek: Uint8Array,
   { customerKey, random }: { customerKey: CustomerKey; random: RandomPort },
@@ -39,7 +39,7 @@ export function wrapByCustomer(
   return { by: 'customer', keyId, wrapped };
 }
 
-/** undefined when it is not the key, or the bytes are not those of the wrapping. */
+/** undefined when the key is wrong, or the bytes were changed. */
 export function unwrapByCustomer(
   { keyId, wrapped }: WrappedKek,
   customerKey: CustomerKey,
@@ -54,7 +54,7 @@ function readKeyId({ keyId }: Pick<WrappedKek, 'keyId'>): { salt: Uint8Array; fi
   return { salt: bytes.subarray(0, SALT_BYTES), fingerprint: bytes.subarray(SALT_BYTES) };
 }
 
-/** RFC 5869, whole: a customer's key need not be uniformly random. */
+/** RFC 5869, both steps: a customer's key need not be uniformly random. */
 function derive(customerKey: CustomerKey, salt: Uint8Array, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', customerKey, salt, purpose, KEY_BYTES));
 }

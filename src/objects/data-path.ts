@@ -1,4 +1,4 @@
-// What the stories of this room share: ports, keys, memory and settings. Built once, by create-object-store.ts.
+// What the operations of this room share: ports, keys, memory and settings. Built once, by create-object-store.ts.
 import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
@@ -19,15 +19,15 @@ export interface DataPath {
   readonly buffers: ChunkBuffers;
   readonly times: ShardTimes;
   readonly settings: ObjectSettings;
-  /** Told of chunks that a reader has found lost, where there is no other copy. */
+  /** Called for a lost chunk that a reader found, where there is no other copy. */
   noteLost?(id: ChunkId, kind: 'missing' | 'damaged'): void;
-  /** In whose name an abandoned body's chunks are dropped (R21). */
+  /** The fence for dropping chunks of an abandoned body (R21). */
   fenceOf(shard: number): Fence;
 }
 
 export interface ObjectSettings {
-  /** Bodies up to it travel and live with their metadata. */
+  /** Bodies up to this size are sent and stored with their metadata. */
   readonly inlineBodyBytesMax: number;
-  /** Plaintext of a chunk. */
+  /** Plaintext bytes per chunk. */
   readonly chunkSizeBytes: number;
 }

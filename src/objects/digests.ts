@@ -1,5 +1,5 @@
-// What is computed of a body while it is written, and whether it is what the client said. The algorithms themselves are
-// in lib/; nothing is stored before `verifyDigests` has agreed.
+// The digests of a body, computed while it is written, and their comparison with what the client sent. The algorithms are
+// in src/base/crypto; nothing is committed before `verifyDigests` has passed.
 
 import { toBase64, toHex } from '../base/bytes/bytes.ts';
 import type { BodyHashes, HashAlgorithm } from '../base/crypto/body-sealer.ts';
@@ -19,12 +19,15 @@ export interface WantedDigests {
   crcs: CrcAlgorithm[];
 }
 
-/** `kept`: an algorithm that is stored whether or not the client sent a value of it. */
-export function wantedDigests(body: BodySource, kept: ChecksumAlgorithm | undefined): WantedDigests {
-  // MD5 is the ETag; CRC32 is kept per chunk, so that checksums of ranges combine.
+/** `storedAlgorithm`: an algorithm whose checksum is stored even if the client sent none. */
+export function wantedDigests(
+  body: BodySource,
+  storedAlgorithm: ChecksumAlgorithm | undefined,
+): WantedDigests {
+  // MD5 is the ETag; CRC32 is stored per chunk, so that checksums of ranges can be combined.
   const wanted: WantedDigests = { hashes: ['MD5'], crcs: ['CRC32'] };
   if (body.contentSha256 !== undefined) wanted.hashes.push('SHA256');
-  for (const algorithm of [kept, claimedAlgorithm(body)]) {
+  for (const algorithm of [storedAlgorithm, declaredAlgorithm(body)]) {
     if (algorithm === undefined) continue;
     if (isCrc(algorithm)) {
       if (!wanted.crcs.includes(algorithm)) wanted.crcs.push(algorithm);
@@ -33,8 +36,8 @@ export function wantedDigests(body: BodySource, kept: ChecksumAlgorithm | undefi
   return wanted;
 }
 
-/** The algorithm of x-amz-checksum-..., whether its value is in the headers or in the trailer. */
-export function claimedAlgorithm(body: BodySource): ChecksumAlgorithm | undefined {
+/** The algorithm of x-amz-checksum-..., in the headers or in the trailer. */
+export function declaredAlgorithm(body: BodySource): ChecksumAlgorithm | undefined {
   return body.checksum?.algorithm ?? body.trailerAlgorithm;
 }
 
@@ -47,7 +50,7 @@ export function checksumOf({ hashes, crcs }: BodyDigests, algorithm: ChecksumAlg
   return toBase64(present(isCrc(algorithm) ? crcs[algorithm] : hashes[algorithm]));
 }
 
-/** Throws AppError BadDigest or XAmzContentSHA256Mismatch. To be asked after the stream has ended: trailers. */
+/** Throws AppError BadDigest or XAmzContentSHA256Mismatch. Call it after the stream has ended, because of trailers. */
 export function verifyDigests(body: BodySource, digests: BodyDigests): void {
   if (body.contentMd5 !== undefined && body.contentMd5.toLowerCase() !== md5Hex(digests))
     throw new AppError('BadDigest', {
@@ -70,8 +73,8 @@ export function verifyDigests(body: BodySource, digests: BodyDigests): void {
     verifyChecksum(body.trailerAlgorithm, body.trailerChecksum(), checksumOf(digests, body.trailerAlgorithm));
 }
 
-function verifyChecksum(algorithm: ChecksumAlgorithm, claimed: string | undefined, computed: string): void {
-  if (claimed !== computed)
+function verifyChecksum(algorithm: ChecksumAlgorithm, declared: string | undefined, computed: string): void {
+  if (declared !== computed)
     throw new AppError('BadDigest', {
       message: `The ${algorithm} you specified did not match the calculated checksum.`,
     });

@@ -1,5 +1,5 @@
-// Small appends go into one blob that grows (metadata/blobs/grow-blob.ts): over the whole data path, with copies, compositions and
-// versions that use its beginning, and what becomes of it in the end.
+// Small appends go into one growing blob (metadata/blobs/grow-blob.ts): through the whole data path, with copies,
+// compositions and versions that use its beginning, up to its deletion.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
@@ -40,7 +40,7 @@ async function compose(world: ObjectWorld, to: string, ...from: string[]) {
   });
 }
 
-describe('a blob of pieces', () => {
+describe('a growing blob', () => {
   test('takes one small append after the other, and no larger one', async () => {
     const world = await openObjectWorld();
     const first = randomBytes(100);
@@ -58,25 +58,25 @@ describe('a blob of pieces', () => {
     expect((await world.get('k')).equals(Buffer.concat([expected, large, last]))).toBe(true);
   });
 
-  test('is full after so many pieces, or so many bytes; then it is folded, and the next one begins another', async () => {
+  test('is full after a number of pieces or bytes; then it is compacted, and the next append begins another', async () => {
     const world = await openObjectWorld();
     await world.put('many', Buffer.from('0'));
     const many = await appendMany(world, 'many', LIMITS.grownPiecesMax + 1, 10);
-    await world.store.foldingSettled();
-    const [, folded, rest] = ownBody(await manifestOf(world, 'many'))?.uses ?? [];
-    expect([folded?.storage, folded?.sizeBytes]).toEqual(['inline', 10 * LIMITS.grownPiecesMax]);
+    await world.store.compactionIdle();
+    const [, compacted, rest] = ownBody(await manifestOf(world, 'many'))?.uses ?? [];
+    expect([compacted?.storage, compacted?.sizeBytes]).toEqual(['inline', 10 * LIMITS.grownPiecesMax]);
     expect([rest?.storage, rest?.grown?.pieceCount]).toEqual(['pieces', 1]);
     expect((await world.get('many')).equals(many)).toBe(true);
     await world.put('large', Buffer.from('0'));
-    // Of chunks otherwise, in this world.
+    // Larger bodies go into chunks in this world.
     const large = await appendMany(world, 'large', 17, 4 * KiB);
     const sizes = ownBody(await manifestOf(world, 'large'))?.uses.map(({ sizeBytes }) => sizeBytes);
     expect(sizes).toEqual([1, LIMITS.grownBlobBytesMax, 4 * KiB]);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect((await world.get('large')).equals(large)).toBe(true);
   });
 
-  test('is read in ranges that begin and end anywhere', async () => {
+  test('is read in any range', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(10));
     const whole = await appendMany(world, 'k', 6, 10);
@@ -88,7 +88,7 @@ describe('a blob of pieces', () => {
     }
   });
 
-  test('goes with its last link, each piece of it', async () => {
+  test('is erased with its last link, each piece of it', async () => {
     const world = await openObjectWorld();
     await world.put('k', Buffer.from('0'));
     await appendMany(world, 'k', 3, 10);
@@ -102,8 +102,8 @@ describe('a blob of pieces', () => {
   });
 });
 
-describe('whoever uses its beginning', () => {
-  test('a copy has what there was, and goes on in a blob of its own', async () => {
+describe('uses of its beginning', () => {
+  test('a copy ends where the source ended, and continues in a blob of its own', async () => {
     const world = await openObjectWorld();
     await world.put('k', Buffer.from('0'));
     const before = await appendMany(world, 'k', 3, 10);
@@ -120,7 +120,7 @@ describe('whoever uses its beginning', () => {
     expect((await world.get('k')).equals(after)).toBe(true);
   });
 
-  test('the first of an object and its copy to append lets it grow, whichever it is', async () => {
+  test('of an object and its copy, the first one that appends lets it grow', async () => {
     const world = await openObjectWorld();
     await world.put('k', Buffer.from('0'));
     const before = await appendMany(world, 'k', 3, 10);
@@ -134,7 +134,7 @@ describe('whoever uses its beginning', () => {
       expect((await world.get(key)).equals(Buffer.concat([before, pieces[key]]))).toBe(true);
   });
 
-  test('in another shard, and what is appended there', async () => {
+  test('a copy in another shard, and appends to it', async () => {
     const world = await openObjectWorld();
     await world.put('k', Buffer.from('0'));
     const before = await appendMany(world, 'k', 3, 10);
@@ -147,7 +147,7 @@ describe('whoever uses its beginning', () => {
     expect((await world.get('copy', { bucket })).equals(Buffer.concat([before, own]))).toBe(true);
   });
 
-  test('in another shard, copied again when it is longer: fsck finds nothing wrong', async () => {
+  test('a later, longer copy in another shard passes fsck', async () => {
     const world = await openFsckWorld({ isEmpty: true });
     const bucket = world.bucket(1);
     await world.put('k', Buffer.from('0'));
@@ -196,7 +196,7 @@ describe('whoever uses its beginning', () => {
     expect((await world.get('parts')).equals(expected)).toBe(true);
   });
 
-  test('versions: each has the pieces that it was made of, in any order of their end', async () => {
+  test('versions: each has the pieces that it was made of, in whatever order they are deleted', async () => {
     const world = await openObjectWorld();
     const bucket = await versioned(world);
     await world.put('k', Buffer.from('0'), { bucket });
@@ -221,7 +221,7 @@ describe('whoever uses its beginning', () => {
       expect((await read(at)).equals(Buffer.concat(pieces.slice(0, at + 2)))).toBe(true);
     for (const at of [5, 0, 3]) {
       await world.metadata.execute('delete-versions', {
-        bucketId: bucket.claim.bucketId,
+        bucketId: bucket.believed.bucketId,
         items: [{ key: 'k' as ObjectKey, versionId: ids[at] as never }],
         owner: OWNER,
       });
@@ -231,7 +231,7 @@ describe('whoever uses its beginning', () => {
   });
 });
 
-describe('what is not as it was', () => {
+describe('damage', () => {
   async function grown() {
     const world = await openFsckWorld({ isEmpty: true });
     const stored = async ({ table, key }: RowAddress) => {
@@ -244,7 +244,7 @@ describe('what is not as it was', () => {
     return { world, whole, blobId, stored };
   }
 
-  test('a blob that knows of other pieces does not grow by this object, and both are read as they are (R23)', async () => {
+  test('a blob with other pieces than the object knows does not grow, and both are read correctly (R23)', async () => {
     const { world, whole, blobId, stored } = await grown();
     const row = blobRow(blobId);
     const blob = blobCodec.decode(await stored(row));
@@ -256,7 +256,7 @@ describe('what is not as it was', () => {
     expect((await world.get('k')).equals(Buffer.concat([whole, own]))).toBe(true);
   });
 
-  test('another piece in the place of the last one is never given for it', async () => {
+  test('another piece in the place of the last one is never returned for it', async () => {
     const { world, blobId, stored } = await grown();
     await world.put('other', Buffer.from('0'));
     await appendMany(world, 'other', 3, 10);
@@ -266,7 +266,7 @@ describe('what is not as it was', () => {
     expect(world.events).toContain('pieces-are-others');
   });
 
-  test('a piece that is missing, or has lost a bit', async () => {
+  test('a missing piece, or a flipped bit, is an error', async () => {
     const { world, blobId, stored } = await grown();
     const row = pieceRow(blobId, 1);
     const sound = await stored(row);

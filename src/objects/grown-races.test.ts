@@ -1,5 +1,5 @@
-// Blobs that appends let grow, where several write at once, where the same is evaluated twice, and behind a history that was
-// given up (R23): nothing that was acknowledged is overwritten, and nobody gets another's bytes.
+// Growing blobs with several writers, repeated evaluation, and a history that was given up (R23): acknowledged data is
+// never overwritten, and no reader gets another's bytes.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, appendMany, versioned } from '../../tests/support/appends.ts';
@@ -30,7 +30,7 @@ async function growing(world: ObjectWorld, name = 'k', bucket = world.bucket()) 
   return must(growingUse(version.manifest), 'it ends with a blob that may grow');
 }
 
-/** Holds back what is read of a blob's row, the first time that somebody does. */
+/** Delays the first read of a blob's row. */
 function holdRead(world: ObjectWorld, blobId: BlobId) {
   const { kv } = world.metadata;
   const read = kv.getMany.bind(kv);
@@ -49,7 +49,7 @@ function holdRead(world: ObjectWorld, blobId: BlobId) {
   return { isRead: isRead.promise, goOn: mayGoOn.resolve };
 }
 
-describe('what has read the row before it grew does not write it', () => {
+describe('a writer that read the row before it grew does not write it', () => {
   async function worldOfVersions() {
     const world = await openObjectWorld();
     const bucket = await versioned(world);
@@ -89,12 +89,12 @@ describe('what has read the row before it grew does not write it', () => {
     const linkId = world.metadata.newLinkId();
     const command = { key, piece, linkId, kek: { found: kek, renewed: kek } };
     await growsByItsCopy(at, () =>
-      world.metadata.execute('append-version', { bucketId: bucket.claim.bucketId, ...command }),
+      world.metadata.execute('append-version', { bucketId: bucket.believed.bucketId, ...command }),
     );
   });
 });
 
-describe('who appends by turns', () => {
+describe('alternating appends', () => {
   async function blobsOf(
     world: ObjectWorld,
     run: (seen: () => Promise<void>) => Promise<void>,
@@ -138,7 +138,7 @@ describe('who appends by turns', () => {
   });
 });
 
-test('R24: the piece that came last, evaluated again, is there once', async () => {
+test('R24: the last piece, evaluated twice, is stored once', async () => {
   const world = await openObjectWorld();
   await world.put('k', Buffer.from('0'));
   await append(world, 'k', randomBytes(10));
@@ -146,7 +146,7 @@ test('R24: the piece that came last, evaluated again, is there once', async () =
   const data = world.metadata.newData({ sizeBytes: 5, storage: 'inline' });
   const piece = { sizeBytes: 5, births: data.grant.births, md5: '0'.repeat(32), crcs: {} };
   const command = {
-    ...{ bucketId: world.bucket().claim.bucketId, key, piece, kek: { found: kek, renewed: kek } },
+    ...{ bucketId: world.bucket().believed.bucketId, key, piece, kek: { found: kek, renewed: kek } },
     ...{ growingId: (await growing(world)).blobId, linkId: world.metadata.newLinkId() },
   };
   expect((await world.metadata.execute('append-version', command)).kind).toBe('committed');
@@ -154,8 +154,8 @@ test('R24: the piece that came last, evaluated again, is there once', async () =
   expect((await world.find('k')).version.sizeBytes).toBe(16);
 });
 
-describe('behind a history that was given up (R23)', () => {
-  test('nothing comes behind pieces that may be lost with a row that was made anew', async () => {
+describe('after a history that was given up (R23)', () => {
+  test('nothing is appended to pieces that may be lost with a restored row', async () => {
     const world = await openFsckWorld({ isEmpty: true });
     await world.put('k', Buffer.from('0'));
     await appendMany(world, 'k', 2, 10);
@@ -180,7 +180,7 @@ describe('behind a history that was given up (R23)', () => {
     expect(String(await world.get('back', { range }))).toBe('acknowledged');
   });
 
-  test('and a row that was made anew knows what the one who knows most of it has told', async () => {
+  test('a restored row learns what the most informed user of the blob reports', async () => {
     const world = await openFsckWorld({ isEmpty: true });
     await world.put('k', Buffer.from('0'));
     await appendMany(world, 'k', 2, 10);
@@ -205,7 +205,7 @@ describe('behind a history that was given up (R23)', () => {
     expect(row).toMatchObject({ sizeBytes: 40, grown: { pieceCount: 4 }, isClosed: true });
   });
 
-  /** The home has forgotten the third piece, and two others came since: what was copied before ends with it. */
+  /** The home has lost the third piece, and two others came since: a copy from before ends with the lost one. */
   async function forgotten(first = Buffer.from('0')): Promise<{ world: FsckWorld; far: BucketTarget }> {
     const world = await openFsckWorld({ isEmpty: true });
     const far = world.bucket(1);
@@ -226,7 +226,7 @@ describe('behind a history that was given up (R23)', () => {
     return { world, far };
   }
 
-  test('who ends with a forgotten piece gets an error, and so does a composition of both', async () => {
+  test('an object that ends with a lost piece is an error, and so is a composition of both', async () => {
     const { world, far } = await forgotten();
     expect(await codeOf(world.get('far', { bucket: far }))).toBe('InternalError');
     for (const names of [
@@ -246,7 +246,7 @@ describe('behind a history that was given up (R23)', () => {
     }
   });
 
-  test('nor does a copy of parts that were copied from both bring what is not theirs', async () => {
+  test('a copy of parts that were copied from both does not mix their bytes', async () => {
     const { world, far } = await forgotten(randomBytes(LIMITS.partBytesMin));
     const part = await beginUpload(world, 'parts', { bucket: far });
     const sources = [
@@ -264,7 +264,7 @@ describe('behind a history that was given up (R23)', () => {
     expect(await codeOf(world.copy('parts', 'copy', { bucket: far, fromBucket: far }))).toBe('InternalError');
   });
 
-  test('fsck tells of it', async () => {
+  test('fsck reports it', async () => {
     const { world } = await forgotten();
     const { findings } = await world.fsck();
     expect(findings).toContainEqual(

@@ -1,14 +1,14 @@
-// Uses of one blob of pieces, which saw it at different times: each is a beginning of the longest one, unless its home goes on
-// with a history that has forgotten pieces (R23). Then others have come into their place, and no use stands for all of them.
+// Uses of one growing blob that were taken at different times. Each is a beginning of the longest one, unless the blob's
+// home continues in a history that has lost pieces (R23): then other pieces have taken their places, and no use covers all.
 import { AppError } from '../types/errors.ts';
 import { homeShardOf } from '../types/names.ts';
 import type { BlobUse } from '../types/version.ts';
 import type { MetadataCalls } from './object-store.ts';
 
-/** Each is a row of some KiB. */
+/** Each is a row of a few KiB. */
 const PIECES_BATCH = 50;
 
-/** Where a use ends. */
+/** The last piece of a use. */
 interface End {
   blobId: BlobUse['blobId'];
   pieceCount: number;
@@ -21,8 +21,8 @@ export function isSameUse(one: BlobUse | undefined, other: BlobUse): boolean {
 }
 
 /**
- * Asked before uses of one blob become one, the one that sees most (relink). `gone`: pieces are not there any more; read the
- * versions again. Throws AppError InternalError where one names another piece than there is, as a read of it does.
+ * Called before uses of one blob are merged into the longest one (relink). `gone`: pieces do not exist any more; read the
+ * versions again. Throws AppError InternalError if a use names another piece than the stored one, as a read does.
  */
 export async function requireBeginnings(
   calls: MetadataCalls,
@@ -45,7 +45,7 @@ export async function requireBeginnings(
   return 'sound';
 }
 
-/** Of blobs that are seen at more than one. */
+/** Last pieces of blobs that occur with more than one. */
 function differingEnds(uses: readonly BlobUse[]): End[] {
   const byBlob = new Map<BlobUse['blobId'], Map<string, End>>();
   for (const { blobId, grown } of uses) {

@@ -1,5 +1,5 @@
-// From a manifest and a range to what must be fetched: runs of bytes within single chunks, in order. Pages of a paged
-// manifest are fetched as they are reached.
+// Turns a manifest and a range into runs of bytes within single chunks, in order. Pages of a paged manifest are fetched
+// when they are reached.
 import { must } from '../base/assert.ts';
 import { AppError } from '../types/errors.ts';
 import { type BlobId, homeShardOf } from '../types/names.ts';
@@ -22,19 +22,19 @@ export interface BlobRun {
   sizeBytes: number;
 }
 
-/** Bytes of one chunk, or of an inline body, which is one. */
+/** Bytes of one chunk, or of an inline body, which counts as one. */
 export interface ChunkRun {
   use: BlobUse;
   chunkIndex: number;
   /** Plaintext bytes of the whole chunk. */
   chunkBytes: number;
   isLastChunk: boolean;
-  /** Within the chunk. */
+  /** Positions within the chunk. */
   fromBytes: number;
   toBytes: number;
 }
 
-/** The runs of a range, some at a time. Throws {@link MissingPage}. */
+/** The runs of a range, in batches. Throws {@link MissingPage}. */
 export async function* locateBlobRuns(
   calls: MetadataCalls,
   manifest: Manifest,
@@ -62,7 +62,7 @@ export async function* locateBlobRuns(
   yield blobRuns(tail.uses, sliceSegments(tail.segments, { offsetBytes, sizeBytes }));
 }
 
-/** Those of a manifest that its version brings along: nothing is asked for. */
+/** The runs of a manifest without pages: nothing is fetched. */
 export function directRuns({ uses, segments }: DirectManifest, range: ByteRange): BlobRun[] {
   return blobRuns(uses, sliceSegments(segments, range));
 }
@@ -84,7 +84,7 @@ export async function fetchPage(
   return found;
 }
 
-/** The version has gone, or its manifest is damaged: who knows the version finds out (R33). */
+/** The version is gone, or its manifest is damaged: the caller, who knows the version, finds out (R33). */
 export class MissingPage extends AppError {
   constructor(manifestId: BlobId, page: number) {
     super('ServiceUnavailable', { cause: new Error(`page ${page} of manifest ${manifestId} is missing`) });

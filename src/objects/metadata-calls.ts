@@ -1,20 +1,20 @@
-// Metadata calls as one request makes them: what is not `done` becomes an AppError, and a bucket that has changed since
-// the request was authorised is authorised anew and asked again (R45). Finding primaries is the port's business.
+// Metadata calls of one request: replies that are not `done` become an AppError; if the bucket has changed since the
+// request was authorised, it is authorised again and the call repeated (R45). The port finds primaries.
 import { must } from '../base/assert.ts';
-import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { BelievedBucket, MetadataPort, Reply } from '../ports/metadata.ts';
 import { AppError } from '../types/errors.ts';
 import type { RequestOrigin } from '../types/events.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
-import { NO_ANSWER } from '../types/settle-reply.ts';
+import { NO_ANSWER } from '../types/require-done.ts';
 import { INTERNAL_TENANT, type Tenant } from '../types/tenant.ts';
 import type { MetadataCalls } from './object-store.ts';
 
-/** A bucket whose row changes faster than a request can be authorised. */
+/** More often than this a bucket's row does not change during a request. */
 const STALE_REPLIES_MAX = 3;
 
 const unevaluated = new WeakSet<object>();
 
-/** Whether this error of a call says for sure that no shard has evaluated its command, and none will. */
+/** Whether this error of a call proves that no shard has evaluated its command, and none will. */
 export function wasNotEvaluated(error: unknown): boolean {
   return error instanceof Error && unevaluated.has(error);
 }
@@ -26,22 +26,22 @@ function notEvaluated(error: unknown): unknown {
 
 export function createMetadataCalls(deps: {
   metadata: MetadataPort;
-  /** Default: the server's own. */
+  /** Default: the server itself. */
   tenant?: Tenant;
   /** The request that makes the calls: what its commands do is its doing. */
   origin?: RequestOrigin;
   /**
-   * Decides anew whether the request may go on, by this row (null: the shard never had the bucket). Resolves with the
-   * claim to ask with; throws AppError NoSuchBucket, AccessDenied and so on.
+   * Decides again whether the request may continue, by this row (null: the shard never had the bucket). Resolves with the
+   * belief for the next call; throws AppError NoSuchBucket, AccessDenied and others.
    */
-  reauthorise(claim: BucketClaim, row: BucketRecord | null): Promise<BucketClaim>;
+  reauthorise(believed: BelievedBucket, row: BucketRecord | null): Promise<BelievedBucket>;
 }): MetadataCalls {
   const { metadata, tenant = INTERNAL_TENANT, origin } = deps;
 
   async function ask<T>(
-    target: { shard: number; bucket?: BucketClaim },
+    target: { shard: number; bucket?: BelievedBucket },
     kind: 'command' | 'query',
-    send: (envelope: { shard: number; bucket?: BucketClaim }) => Promise<Reply<T>>,
+    send: (envelope: { shard: number; bucket?: BelievedBucket }) => Promise<Reply<T>>,
   ): Promise<{ value: T; timeMs: number }> {
     let envelope = target;
     for (let staleCount = 0; staleCount < STALE_REPLIES_MAX; staleCount++) {
@@ -52,7 +52,7 @@ export function createMetadataCalls(deps: {
         throw reply.kind === 'unknown' ? error : notEvaluated(error);
       }
       const bucket = must(envelope.bucket, 'the question was about a bucket');
-      // It is being deleted by force, or open again in a moment; reads are served meanwhile.
+      // The bucket is being deleted by force, or opens again in a moment; reads are served meanwhile.
       const isClosing = reply.bucket?.state === 'closing' && reply.bucket.name === bucket.name;
       if (isClosing && kind === 'command') throw notEvaluated(new AppError('OperationAborted'));
       try {

@@ -1,6 +1,6 @@
 // The keys below the master key (design "Data model"): a random key-encryption key per object, wrapped by the keyring or by
-// the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
-// the length of a request, those of objects, unless a customer's key wraps them, while they are among the last that were used.
+// the customer's key; under it the data key of each blob, and the object's headers. Plain keys stay in memory during a
+// request; those of objects without a customer's key also while they are among the last used.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { must } from '../base/assert.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
@@ -22,35 +22,34 @@ import {
 } from './customer-keys.ts';
 
 export interface ObjectKeys {
-  /** A fresh key-encryption key, plain and wrapped: by the master key, or by the customer's. */
+  /** A new key-encryption key, plain and wrapped by the master key or by the customer's. */
   newKek(customerKey?: CustomerKey): { kek: Uint8Array; wrapped: WrappedKek };
-  /** Whether openKek will open it with this key, or none. */
+  /** Whether openKek will open it with this customer key, or with none. */
   judgeKey(wrapped: WrappedKek | undefined, customerKey: CustomerKey | undefined): KeyFit;
-  /** Throws AppError InternalError when it does not open; the customer's key has been judged before. */
+  /** Throws AppError InternalError when it does not open; judge the customer's key first. */
   openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array;
   /**
-   * The same key for a copy: under the active master key, or under a customer's. Whatever is written anew goes through
-   * it: a rotation counts on it that only requests that began before it write anything under an older key
-   * (metadata/master-keys/rotate-keys.ts).
+   * The same key for a copy, wrapped by the active master key or by a customer's. All new versions use it: a rotation
+   * relies on it that only requests from before it write anything under an older key (metadata/master-keys/rotate-keys.ts).
    */
   renewKek(
     wrapped: WrappedKek,
     keys?: { from?: CustomerKey | undefined; to?: CustomerKey | undefined },
   ): WrappedKek;
-  /** A fresh data key for one blob: never for a second one (R24). */
+  /** A new data key for one blob, never used for a second one (R24). */
   newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
   /**
-   * The data key of a small append (metadata/blobs/grow-blob.ts): derived instead of drawn and wrapped, which takes a fifth of the
-   * time. HKDF-Expand (RFC 5869, 2.3) of the object's key, which is uniformly random, so that nothing is to be extracted
-   * (3.3); by the piece's id, which is never another one's (R24).
+   * The data key of a small append (metadata/blobs/grow-blob.ts), derived instead of drawn and wrapped, which takes a fifth
+   * of the time. HKDF-Expand (RFC 5869, 2.3) of the object's key and the piece's id: the key is uniformly random, so
+   * nothing is extracted (3.3), and an id is never used again (R24).
    */
   pieceKey(kek: Uint8Array, pieceId: BlobId): Uint8Array;
   /**
-   * Where the wrapped key is empty: of pieces the key that theirs are under (BlobUse), else the one of a piece. Throws AppError
-   * InternalError when it does not open.
+   * With an empty wrapped key: for a growing blob the key above those of its pieces (BlobUse), else the key of one piece.
+   * Throws AppError InternalError when it does not open.
    */
   openDataKey(kek: Uint8Array, use: SealedUse): Uint8Array;
-  /** The use of a blob whose data key is under `from`, with it under `to`. Errors of openDataKey. */
+  /** A use of a blob with its data key moved from key `from` to key `to`. Errors of openDataKey. */
   rewrapUse(use: BlobUse, keks: { from: Uint8Array; to: Uint8Array }): BlobUse;
   sealHeaders(kek: Uint8Array, headers: ObjectHeaders): Uint8Array;
   /** Throws AppError InternalError when they do not open. */
@@ -60,10 +59,10 @@ export interface ObjectKeys {
   ): ObjectHeaders;
 }
 
-/** Tells sealed headers from the wrapped data keys under the same key. */
+/** Distinguishes sealed headers from wrapped data keys under the same key. */
 const HEADERS_CONTEXT = 'holdfast object headers';
 const HEADERS_FORMAT = 1;
-/** HKDF-Expand counts its blocks: one has the size of a key. */
+/** HKDF-Expand numbers its blocks; one block has the size of a key. */
 const FIRST_BLOCK = Uint8Array.of(1);
 
 type SealedUse = Pick<BlobUse, 'blobId' | 'wrappedDataKey'> & Partial<Pick<BlobUse, 'storage'>>;
@@ -75,7 +74,7 @@ interface OpenedDataKey {
 }
 const NO_DATA_KEY: OpenedDataKey = { blobId: '', wrapped: EMPTY_BYTES, dataKey: EMPTY_BYTES };
 
-/** User metadata as pairs: as the names of a map, MessagePack readers alter some of them ("__proto__"). */
+/** User metadata as pairs: MessagePack readers change some names of maps ("__proto__"). */
 type PackedHeaders = Omit<ObjectHeaders, 'userMetadata'> & { userMetadata: [name: string, value: string][] };
 
 export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPort }): ObjectKeys {
@@ -87,11 +86,11 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
   }
 
   /**
-   * A request opens the same key more than once, and so do those that read ranges of an object one after the other. Whoever
-   * reads this memory has the master keys, too.
+   * A request opens the same key more than once, and so do readers of successive ranges. Whoever can read this memory has
+   * the master keys, too.
    */
   const opened = new BoundedMap<string, Uint8Array>(LIMITS.openedKeysMax);
-  /** The data key that was opened last by each of them: of a whole object that is no composition it is the only one. */
+  /** The last opened data key for each object key: a whole object has only one, unless it is composed. */
   const lastDataKeys = new WeakMap<Uint8Array, OpenedDataKey>();
 
   function openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array {
@@ -115,7 +114,7 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     if (last?.blobId === blobId && equalBytes(last.wrapped, wrapped)) return last.dataKey;
     const dataKey = openBytes({ key: keyObject(kek), context: dataKeyContext(blobId), sealed: wrapped });
     if (dataKey === undefined) return fail(`the data key of blob ${blobId} does not open`);
-    // What a customer's key leads to is not kept.
+    // Keys below a customer's key are not cached.
     if (last !== undefined) lastDataKeys.set(kek, { blobId, wrapped: Uint8Array.from(wrapped), dataKey });
     return dataKey;
   }
@@ -178,7 +177,7 @@ function unpackHeaders(bytes: Uint8Array): ObjectHeaders {
   return { ...headers, userMetadata };
 }
 
-/** To make one takes about as long as to use it (base/crypto/aead.ts), and a request uses its key more than once. */
+/** Making one takes as long as using it (base/crypto/aead.ts), and a request uses its key more than once. */
 const keyObjects = new WeakMap<Uint8Array, KeyObject>();
 
 function keyObject(kek: Uint8Array): KeyObject {
@@ -195,7 +194,7 @@ function pieceKey(kek: Uint8Array, pieceId: BlobId): Uint8Array {
   return hmac.update(`holdfast piece ${pieceId}`).update(FIRST_BLOCK).digest();
 }
 
-/** A wrapped data key fits its blob alone: rows cannot be mixed up unnoticed. */
+/** A wrapped data key fits its blob only: swapped rows are noticed. */
 function dataKeyContext(blobId: BlobId): string {
   return `holdfast data key ${blobId}`;
 }

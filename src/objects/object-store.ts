@@ -1,10 +1,10 @@
-// The data path as the gateway sees it: what it asks of src/objects. Types only; create-object-store.ts builds it.
-// Every call ends well or throws AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...)
-// having left nothing behind that a client could see.
+// The data path as the gateway sees it. Types only; create-object-store.ts builds it. Every call succeeds, or throws
+// AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...) and leaves nothing that a client could
+// see.
 import type { Readable } from 'node:stream';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type {
-  BucketClaim,
+  BelievedBucket,
   CommandName,
   CommandOf,
   OutcomeOf,
@@ -23,38 +23,38 @@ import type { Tenant } from '../types/tenant.ts';
 import type { ObjectHeaders, VersionRecord } from '../types/version.ts';
 import type { CustomerKey, KeyFit } from './customer-keys.ts';
 
-/** Where a bucket's shard is and what the request believes of the bucket. */
+/** The shard of a bucket, and what the request believes about the bucket. */
 export interface BucketTarget {
   homeShard: number;
-  claim: BucketClaim;
+  believed: BelievedBucket;
 }
 
 /**
- * Metadata calls as a request makes them: replies that are not `done` have become AppErrors, and a stale bucket has
- * been authorised anew and retried.
+ * Metadata calls of a request: replies that are not `done` become AppErrors; for an outdated bucket the request is
+ * authorised again and the call repeated.
  */
 export interface MetadataCalls {
   execute<N extends CommandName>(
-    target: { shard: number; bucket?: BucketClaim },
+    target: { shard: number; bucket?: BelievedBucket },
     name: N,
     command: CommandOf<N>,
   ): Promise<{ value: OutcomeOf<N>; timeMs: number }>;
   query<N extends QueryName>(
-    target: { shard: number; bucket?: BucketClaim },
+    target: { shard: number; bucket?: BelievedBucket },
     name: N,
     query: QueryOf<N>,
   ): Promise<{ value: ResultOf<N>; timeMs: number }>;
   readonly shardCount: number;
-  /** Whom the request counts against: what its bodies take is of this tenant's share. */
+  /** The tenant of the request: its bodies take memory from this tenant's share. */
   readonly tenant: Tenant;
 }
 
-/** A body and what the client said of it (gateway/s3/request/request-body.ts fits). */
+/** A body and what the client declared about it (gateway/s3/request/request-body.ts implements it). */
 export interface BodySource {
   readonly stream: AsyncIterable<Buffer>;
-  /** Undefined: as many as come. */
+  /** Undefined: unknown. */
   readonly sizeBytes: number | undefined;
-  /** Nothing of it has been sent, nor will be before the stream is read. */
+  /** The client waits for 100 Continue: it sends nothing before the stream is read. */
   readonly awaitsContinue: boolean;
   /** hex */
   readonly contentMd5?: string;
@@ -76,7 +76,7 @@ export interface Written {
   checksum?: Checksum;
 }
 
-/** What a copy was taken from: another version than `found` where that was replaced meanwhile. */
+/** The source of a copy: another version than `found` if that was replaced meanwhile. */
 export interface Copied {
   sourceVersionId: VersionId;
 }
@@ -95,15 +95,15 @@ export interface PutObject {
   signal: AbortSignal;
 }
 
-/** What a copy takes its data from. It is read again when it was replaced meanwhile. */
+/** The source of a copy. It is read again if it was replaced meanwhile. */
 export interface CopyFrom {
   bucket: BucketTarget;
   key: ObjectKey;
   versionId?: VersionId;
   found: FoundVersion;
-  /** Has been judged; that of a version that is read again is judged by `requireFit`. */
+  /** It fits the version; for a version that is read again `requireFit` decides. */
   customerKey?: CustomerKey | undefined;
-  /** Throws the answer where what is read again may not be copied. `found` has passed. */
+  /** Throws if a version that was read again may not be copied. `found` has passed. */
   requireFit?(version: VersionRecord): void;
 }
 
@@ -113,13 +113,13 @@ export interface CopyObject {
   bucket: BucketTarget;
   key: ObjectKey;
   owner: AccountId;
-  /** Absent: COPY the source's headers; else REPLACE. */
+  /** Absent: COPY the source's headers; else REPLACE them. */
   headers?: ObjectHeaders;
-  /** Absent: COPY the source's tags; else REPLACE, by none where it is empty. */
+  /** Absent: COPY the source's tags; else REPLACE them; empty: by none. */
   tags?: Tag[];
-  /** What the copy is stored under, whatever the source is. */
+  /** The key for the copy, whatever key the source has. */
   customerKey?: CustomerKey | undefined;
-  /** Another algorithm than the source's: computed by reading it. */
+  /** An algorithm other than the source's: computed by reading it. */
   checksumAlgorithm?: ChecksumAlgorithm;
   conditions?: WriteConditions;
   signal: AbortSignal;
@@ -132,13 +132,13 @@ export interface ComposeObject {
   bucket: BucketTarget;
   key: ObjectKey;
   owner: AccountId;
-  /** Absent: the first component's. Its other headers are the first component's in any case. */
+  /** Absent: the first component's. Other headers are always the first component's. */
   userMetadata?: ObjectHeaders['userMetadata'];
   /** Never empty. */
   tags?: Tag[];
   conditions?: WriteConditions;
   token?: IdempotencyToken | undefined;
-  /** Awaited before thousands of pieces are put together. Default: it goes on at once. */
+  /** Awaited before thousands of segments are put together. Default: no wait. */
   turn?(): Promise<void>;
 }
 
@@ -147,10 +147,10 @@ export interface AppendObject {
   bucket: BucketTarget;
   key: ObjectKey;
   body: BodySource;
-  /** Where it is to begin; absent: wherever the object ends. */
+  /** The expected end of the object; absent: any. */
   offsetBytes?: number | undefined;
   conditions?: WriteConditions;
-  /** The token of the request that has this body. */
+  /** The idempotency token for the request with this body. */
   tokenOf?(body: { md5: string; sizeBytes: number }): IdempotencyToken | undefined;
   signal: AbortSignal;
 }
@@ -159,7 +159,7 @@ export interface PartTarget {
   calls: MetadataCalls;
   bucket: BucketTarget;
   upload: UploadRecord;
-  /** The upload's; has been judged. */
+  /** The upload's; it fits. */
   customerKey?: CustomerKey | undefined;
   partNumber: number;
   signal: AbortSignal;
@@ -172,7 +172,7 @@ export interface WrittenPart {
   checksum?: Omit<Checksum, 'type'>;
 }
 
-/** A version ready to be read: its headers are open, and the first piece of the range is fetched and verified. */
+/** A version ready for reading: its headers are open, and the first bytes of the range are fetched and verified. */
 export type OpenObject =
   | { kind: 'bytes'; bytes: Buffer }
   | { kind: 'stream'; stream: Readable; sizeBytes: number };
@@ -183,23 +183,23 @@ export interface ByteRange {
 }
 
 export interface ObjectStore {
-  /** The pieces of a document, in the memory for bodies. Rejects as the stream does, or with SlowDown. */
+  /** The buffers of a document, counted in the memory for bodies. Rejects as the stream does, or with SlowDown. */
   collectBody<T>(
     body: Pick<BodySource, 'stream'> & { sizeBytes: number },
     tenant: Tenant,
-    use: (pieces: Buffer[]) => Promise<T>,
+    use: (buffers: Buffer[]) => Promise<T>,
   ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;
-  /** A link, any size (service 4.2). A source that goes away meanwhile is NoSuchKey. */
+  /** A link, of any size (service 4.2). A source that is deleted meanwhile is NoSuchKey. */
   copyObject(input: CopyObject): Promise<Written & Copied>;
-  /** Links to the data of the components (service 4.2); of any size, nothing is read. */
+  /** Links to the data of the components (service 4.2), of any size; nothing is read. */
   composeObject(input: ComposeObject): Promise<Written>;
-  /** The body behind the bytes of the object that is there when it is committed. `sizeBytes` is the new size. */
+  /** Appends the body to the object that is current at the commit. `sizeBytes` is the new size. */
   appendObject(input: AppendObject): Promise<Written>;
-  /** Resolves when no small pieces wait to be folded. */
-  foldingSettled(): Promise<void>;
-  /** No small pieces are folded any more; resolves when none are being folded. */
-  stopFolding(): Promise<void>;
+  /** Resolves when no small pieces wait for compaction. */
+  compactionIdle(): Promise<void>;
+  /** Ends compaction; resolves when the current one has ended. */
+  stopCompaction(): Promise<void>;
   createUpload(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;
@@ -213,18 +213,18 @@ export interface ObjectStore {
     checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
   }): Promise<UploadRecord>;
   putPart(input: PartTarget & { body: BodySource }): Promise<WrittenPart>;
-  /** A link; the range is of the source's bytes and has been checked against its size. */
+  /** A link; the range is of the source's bytes and fits its size. */
   copyPart(
     input: PartTarget & {
       source: CopyFrom;
       range?: ByteRange;
     },
   ): Promise<WrittenPart & Copied>;
-  /** Whether this key, or none, opens the version or upload: asked before anything else is done with a customer's key. */
+  /** Whether this key, or none, opens the version or upload. Call it before anything else is done with a customer's key. */
   judgeKey(sealed: Pick<VersionRecord, 'kek'>, customerKey: CustomerKey | undefined): KeyFit;
-  /** Unseals what the version keeps beside its bytes. */
+  /** Unseals the headers of the version. */
   headersOf(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>, customerKey?: CustomerKey): ObjectHeaders;
-  /** Resolves when the first bytes are verified; the caller consumes or destroys the stream. */
+  /** Resolves when the first bytes are verified; the caller reads or destroys the stream. */
   openObject(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;
@@ -234,7 +234,7 @@ export interface ObjectStore {
     range: ByteRange;
     signal: AbortSignal;
   }): Promise<OpenObject>;
-  /** Boundaries for partNumber: undefined beyond the last part. Part 1 of an object that is no multipart is the whole. */
+  /** The range of a part (partNumber): undefined beyond the last one. Part 1 of an object without parts is the whole. */
   partRange(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;

@@ -1,5 +1,5 @@
-// The checksum of a range of stored data. CRCs that chunks were stored with are combined, so that at most the two edge
-// chunks of a blob's run are read; for any other algorithm the range is read and digested.
+// The checksum of a range of stored data. Stored CRCs of chunks are combined, so that at most the two edge chunks of each
+// blob are read; for any other algorithm the range is read and digested.
 import { createHash } from 'node:crypto';
 import { must } from '../base/assert.ts';
 import { EMPTY_BYTES, toBase64 } from '../base/bytes/bytes.ts';
@@ -10,9 +10,9 @@ import type { BlobRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
 import { type BlobRun, type ChunkRun, chunkRuns, locateBlobRuns } from './locate-runs.ts';
 import type { MetadataCalls } from './object-store.ts';
-import { type BodyToRead, readPieces } from './read-body.ts';
+import { type BodyToRead, readPlaintext } from './read-body.ts';
 
-/** Whose range: everything of a body to be read but what ends the reading early. */
+/** What readPlaintext needs, without the options that end a read early. */
 export type RangeToDigest = Omit<BodyToRead, 'onEvicted' | 'tenant'>;
 
 /** base64. Throws as reading does. */
@@ -23,11 +23,11 @@ export async function checksumOfRange(
 ): Promise<string> {
   if (isCrc(algorithm)) return toBase64(await combinedCrc(path, body, algorithm));
   const hash = createHash(algorithm.toLowerCase());
-  for await (const piece of readPieces(path, neverEvicted(body))) hash.update(piece);
+  for await (const piece of readPlaintext(path, neverEvicted(body))) hash.update(piece);
   return hash.digest('base64');
 }
 
-/** A copy that stands still for memory's sake is told so when it next reads. */
+/** A copy that stands still while others wait for memory gets the error at its next read. */
 function neverEvicted(body: RangeToDigest): BodyToRead {
   return { ...body, tenant: body.calls.tenant, onEvicted() {} };
 }
@@ -40,11 +40,11 @@ async function combinedCrc(
   let whole = crcOf(algorithm, EMPTY_BYTES);
   let offsetBytes = body.range.offsetBytes;
   for await (const runs of locateBlobRuns(body.calls, body.manifest, body.range)) {
-    const kept = await keptCrcs(body.calls, runs, algorithm);
+    const stored = await storedCrcs(body.calls, runs, algorithm);
     for (const run of runs.flatMap(chunkRuns)) {
       const sizeBytes = run.toBytes - run.fromBytes;
       const crc =
-        keptCrc(run, kept) ??
+        storedCrc(run, stored) ??
         (await readCrc(path, { ...body, range: { offsetBytes, sizeBytes } }, algorithm));
       whole = crcCombine(algorithm, whole, crc, sizeBytes);
       offsetBytes += sizeBytes;
@@ -53,22 +53,22 @@ async function combinedCrc(
   return whole;
 }
 
-/** CRCs of chunks, end to end, by blob; absent where this algorithm was not kept. */
-async function keptCrcs(
+/** CRCs of chunks, in order, by blob; absent where this algorithm was not stored. */
+async function storedCrcs(
   calls: MetadataCalls,
   runs: readonly BlobRun[],
   algorithm: CrcAlgorithm,
 ): Promise<Map<BlobId, Uint8Array>> {
-  const kept = new Map<BlobId, Uint8Array>();
+  const stored = new Map<BlobId, Uint8Array>();
   const blobIds = [...new Set(runs.map(({ use }) => use.blobId))];
   for (const [shard, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
     const { value } = await calls.query({ shard }, 'get-blobs', { blobIds: ofHome });
     for (const [index, blob] of value.blobs.entries()) {
       const values = blob === null ? undefined : valuesOf(blob, algorithm);
-      if (values !== undefined) kept.set(must(ofHome[index], 'a blob each'), values);
+      if (values !== undefined) stored.set(must(ofHome[index], 'a blob each'), values);
     }
   }
-  return kept;
+  return stored;
 }
 
 function valuesOf(blob: BlobRecord, algorithm: CrcAlgorithm): Uint8Array | undefined {
@@ -76,10 +76,10 @@ function valuesOf(blob: BlobRecord, algorithm: CrcAlgorithm): Uint8Array | undef
   return blob.chunkCrcs?.algorithm === algorithm ? blob.chunkCrcs.values : undefined;
 }
 
-/** Of a run that is a whole chunk. */
-function keptCrc(run: ChunkRun, kept: ReadonlyMap<BlobId, Uint8Array>): Uint8Array | undefined {
+/** The stored CRC of a run that is a whole chunk. */
+function storedCrc(run: ChunkRun, stored: ReadonlyMap<BlobId, Uint8Array>): Uint8Array | undefined {
   const isWhole = run.fromBytes === 0 && run.toBytes === run.chunkBytes;
-  const values = isWhole ? kept.get(run.use.blobId) : undefined;
+  const values = isWhole ? stored.get(run.use.blobId) : undefined;
   if (values === undefined) return undefined;
   const widthBytes = values.length / Math.ceil(run.use.sizeBytes / run.use.chunkSizeBytes);
   return values.subarray(run.chunkIndex * widthBytes, (run.chunkIndex + 1) * widthBytes);
@@ -87,6 +87,6 @@ function keptCrc(run: ChunkRun, kept: ReadonlyMap<BlobId, Uint8Array>): Uint8Arr
 
 async function readCrc(path: DataPath, body: RangeToDigest, algorithm: CrcAlgorithm): Promise<Uint8Array> {
   const crc = createCrc(algorithm);
-  for await (const piece of readPieces(path, neverEvicted(body))) crc.update(piece);
+  for await (const piece of readPlaintext(path, neverEvicted(body))) crc.update(piece);
   return crc.digest();
 }

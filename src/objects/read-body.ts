@@ -1,7 +1,7 @@
-// The bytes of a version, piece by piece: located, fetched ahead of a reader that is fast enough to need it, checked,
-// unsealed. A piece that it gives is right; where it cannot, it throws, and never ends early as if whole (R33).
+// The bytes of a version, in order: located, fetched ahead for a reader that is fast enough, verified, unsealed. Each
+// returned buffer is correct; on damage the generator throws, and never ends early as if complete (R33).
 import { must } from '../base/assert.ts';
-import { openPiece } from '../base/crypto/seal.ts';
+import { openBlock } from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -14,38 +14,41 @@ import type { DataPath } from './data-path.ts';
 import { type ChunkRun, chunkRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ByteRange, MetadataCalls } from './object-store.ts';
 
-const PIECE = LIMITS.sealPieceBytes;
+const BLOCK_BYTES = LIMITS.sealBlockBytes;
 
 export interface BodyToRead {
-  /** Whose memory it takes. */
+  /** The tenant whose memory it takes. */
   tenant: Tenant;
   calls: MetadataCalls;
   kek: Uint8Array;
   manifest: Manifest;
   range: ByteRange;
-  /** Sealed bytes, when they came with the version. */
+  /** Sealed bytes, if they came with the version. */
   inlineBody?: Uint8Array;
-  /** Reads the version again: its manifest, where it still has these bytes (R33); they may have been folded meanwhile. */
+  /**
+   * Reads the version again and returns its manifest if it still has these bytes (R33); they may have been compacted
+   * meanwhile.
+   */
   reread(): Promise<Manifest | undefined>;
-  /** Whose bytes they are, for the log of the operator. */
+  /** The object's name, for the operator's log. */
   name?: { bucket: string; key: string; version: string };
-  /** The reader stands still while others wait for memory. */
+  /** Called when the reader stands still while others wait for memory. */
   onEvicted(error: AppError): void;
 }
 
 /**
- * Plaintext of the range in order, each piece in memory of its own, at most LIMITS.sealPieceBytes long. A reader that
- * stands still while others wait for memory keeps the piece that it was given; the rest of its chunk is fetched again.
+ * The plaintext of the range in order, in buffers of their own of at most LIMITS.sealBlockBytes. A reader that stands still
+ * while others wait for memory keeps the buffer that it has; the rest of its chunk is fetched again.
  */
-export async function* readPieces(path: DataPath, body: BodyToRead): AsyncGenerator<Buffer> {
+export async function* readPlaintext(path: DataPath, body: BodyToRead): AsyncGenerator<Buffer> {
   const reader = new ChunkReader(path, body);
   try {
     for (;;) {
       const fetched = await reader.next();
       if (fetched === undefined) return;
-      for await (const piece of openFetched(reader, fetched)) {
-        reader.give(piece);
-        yield piece;
+      for await (const buffer of openFetched(reader, fetched)) {
+        reader.give(buffer);
+        yield buffer;
         if (!reader.goOn(fetched)) break;
       }
       reader.release(fetched);
@@ -62,7 +65,7 @@ async function* openFetched(reader: ChunkReader, fetched: Fetched): AsyncGenerat
   else yield* openSingle(reader, fetched);
 }
 
-/** A chunk whose tags are wrong is fetched again. */
+/** A chunk whose tags do not fit is fetched again. */
 async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
   const [run] = fetched.runs;
   const [chunk] = fetched.bytes;
@@ -74,14 +77,11 @@ async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerato
   yield* reader.open({ run: rest, bytes: fetched.bytes[0] as Uint8Array }, { isLast: true });
 }
 
-/**
- * What is fetched at once: a run of one chunk, several of small bodies that lie in one shard, or one of a blob of pieces, with
- * the rows of these as bytes.
- */
+/** One fetch: a run of one chunk, several small bodies in one shard, or a run of a growing blob, with its rows as bytes. */
 interface Fetched {
   runs: readonly ChunkRun[];
   bytes: readonly Uint8Array[];
-  /** What it held was given back before all of it was read. */
+  /** Its memory was released before all of it was read. */
   isDropped: boolean;
 }
 
@@ -97,19 +97,19 @@ class ChunkReader {
   readonly #lease: BodyLease;
   #manifest: Manifest;
   #runs: AsyncGenerator<ChunkRun[]>;
-  /** Of the blob that is read now. */
+  /** Of the current blob. */
   #dataKey: { blobId: string; bytes: Uint8Array } | undefined;
-  /** In order; the first is wanted next. */
+  /** In order; the first is needed next. */
   readonly #ahead: Fetch[] = [];
-  /** How many may be under way: grows when the reader had to wait. Who reads slowly holds little. */
+  /** Fetches that may be under way. Grows when the reader had to wait, so a slow reader holds little. */
   #window = 1;
-  /** Of the range, not yet begun to be fetched. */
+  /** Bytes of the range for which no fetch has begun. */
   #leftBytes: number;
-  /** Of the range, given to the reader. */
+  /** Bytes of the range that the reader has. */
   #givenBytes = 0;
-  /** What is being read now. */
+  /** The fetch that is being read. */
   #current: Fetched | undefined;
-  /** Held for the piece that is on its way to the client, once it has begun. */
+  /** Memory for the buffer on its way to the client, once reading has begun. */
   readonly #toSendBytes: number;
   #hasBegun = false;
   #validatedAtMs: number;
@@ -118,7 +118,7 @@ class ChunkReader {
     this.#path = path;
     this.#body = body;
     this.#leftBytes = body.range.sizeBytes;
-    this.#toSendBytes = Math.min(body.range.sizeBytes, PIECE);
+    this.#toSendBytes = Math.min(body.range.sizeBytes, BLOCK_BYTES);
     this.#lease = path.budget.open({
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
@@ -133,7 +133,7 @@ class ChunkReader {
   async next(): Promise<Fetched | undefined> {
     await this.#revalidate();
     if (this.#ahead.length === 0) {
-      // Who has been given all waits for nobody to hear of the end.
+      // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
       const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
       const room = this.#lease.admit(this.#path.settings.chunkSizeBytes + toBeginBytes);
@@ -150,26 +150,26 @@ class ChunkReader {
     while (this.#ahead.length < this.#window && this.#leftBytes > 0 && this.#lease.hasRoom())
       await this.#begin();
     const bytes = await first.bytes;
-    // While the bytes were waited for, nobody was idle: it is still the first.
+    // Nothing was idle during the wait: it is still the first.
     this.#ahead.shift();
     this.#current = { runs: first.runs, bytes, isDropped: false };
     return this.#current;
   }
 
-  /** The reader is about to have a piece: what follows waits for its client. */
-  give(piece: Buffer): void {
-    this.#givenBytes += piece.length;
+  /** The reader gets a buffer; the fetches behind it wait for the client. */
+  give(buffer: Buffer): void {
+    this.#givenBytes += buffer.length;
     this.#lease.idle();
   }
 
-  /** The client has taken its piece. False when the rest of what was fetched has been given back meanwhile. */
+  /** The client has taken its buffer. False when the rest of the fetch was released meanwhile. */
   goOn(fetched: Fetched): boolean {
     this.#lease.busy();
     this.#lease.progress();
     return !fetched.isDropped;
   }
 
-  /** Gives back all but the piece that the client has yet to take; what follows it is located and fetched again. */
+  /** Releases everything but the buffer that the client has; the rest is located and fetched again. */
   #shrink(): void {
     const { calls, range } = this.#body;
     if (this.#current !== undefined) this.#drop(this.#current);
@@ -195,7 +195,7 @@ class ChunkReader {
     }
   }
 
-  /** Begins to fetch the next run, if there is one. */
+  /** Begins the next fetch, if there is one. */
   async #begin(): Promise<void> {
     const next = await this.#nextRun();
     if (next.done === true) {
@@ -206,10 +206,10 @@ class ChunkReader {
     this.#leftBytes -= runs.reduce((sum, run) => sum + run.toBytes - run.fromBytes, 0);
     this.#lease.hold(chunkBytesOf(runs));
     const fetch: Fetch = { runs, bytes: this.#fetch(runs), isDone: false };
-    const settle = () => {
+    const onEnd = () => {
       fetch.isDone = true;
     };
-    fetch.bytes.then(settle, settle);
+    fetch.bytes.then(onEnd, onEnd);
     this.#ahead.push(fetch);
   }
 
@@ -239,7 +239,7 @@ class ChunkReader {
     return Promise.all(runs.map((run, index) => value.bodies[index] ?? this.#fail(run, 'missing')));
   }
 
-  /** Of what the version has of them: others have come behind since. */
+  /** The rows that the version uses: others may have been appended since. */
   async #fetchPieces(run: ChunkRun): Promise<Uint8Array[]> {
     const { blobId, grown } = run.use;
     const { pieceCount } = must(grown, 'pieces tell how many they are');
@@ -250,12 +250,12 @@ class ChunkReader {
 
   async #fetchChunk(run: ChunkRun): Promise<Uint8Array> {
     const { blobId } = run.use;
-    // Each piece is proven by its tag before it is given on.
+    // Each seal block is verified by its tag before it is returned.
     const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, { isProven: true });
     return read.kind === 'found' ? read.bytes : this.#fail(run, read.kind);
   }
 
-  /** Again, of a chunk whose tags are wrong: a copy that is as it was stored, where there is one (R37). */
+  /** Fetches a chunk whose tags do not fit again: an intact copy, where there is one (R37). */
   async fetchSound(run: ChunkRun): Promise<Uint8Array> {
     const { blobId } = run.use;
     const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, { isProven: false });
@@ -263,8 +263,8 @@ class ChunkReader {
   }
 
   /**
-   * The pieces of a fetched chunk that the range covers, cut to it. A chunk of the store's is gone afterwards. Returns
-   * where a piece begins that its tag does not prove, unless this is the last try.
+   * The seal blocks of a fetched chunk within the range, cut to it. Uses up chunks of the store. Returns where a block
+   * begins that does not verify, unless this is the last try.
    */
   *open(
     fetched: { run: ChunkRun; bytes: Uint8Array },
@@ -280,19 +280,19 @@ class ChunkReader {
     }
   }
 
-  /** The plaintext of several small bodies, in memory of its own. */
+  /** The plaintext of several small bodies, in a buffer of its own. */
   openTogether({ runs, bytes }: Fetched): Buffer {
-    const pieces = runs.flatMap((run, index) => [
+    const bodies = runs.flatMap((run, index) => [
       ...this.open({ run, bytes: must(bytes[index], 'bytes of each run') }),
     ]);
-    return Buffer.concat(pieces);
+    return Buffer.concat(bodies);
   }
 
-  /** The plaintext of the range of a blob of pieces, in memory of its own. */
+  /** The plaintext of a range of a growing blob, in a buffer of its own. */
   openGrown({ use, fromBytes, toBytes }: ChunkRun, rows: readonly Uint8Array[]): Buffer {
     const pieces = this.#decodePieces(use.blobId, rows);
     const sizeBytes = pieces.reduce((sum, piece) => sum + piece.sizeBytes, 0);
-    // R23: in the place of one that was forgotten another one may have come.
+    // R23: another piece may have taken the place of a lost one.
     if (pieces.at(-1)?.pieceId !== use.grown?.lastPieceId || sizeBytes !== use.sizeBytes)
       throw this.#unsound(use.blobId, 'pieces-are-others');
     const key = this.#path.keys.openDataKey(this.#body.kek, use);
@@ -319,8 +319,14 @@ class ChunkReader {
 
   #openPieceRow({ pieceId, sizeBytes, wrappedDataKey, sealed }: PieceRecord, key: Uint8Array): Buffer {
     const dataKey = this.#path.keys.openDataKey(key, { blobId: pieceId, wrappedDataKey });
-    const position = { blobId: pieceId, chunkIndex: 0, isLastChunk: true, sizeBytes, pieceBytes: PIECE };
-    const plaintext = openPiece({ dataKey, position, chunk: sealed, piece: 0 });
+    const position = {
+      blobId: pieceId,
+      chunkIndex: 0,
+      isLastChunk: true,
+      sizeBytes,
+      blockBytes: BLOCK_BYTES,
+    };
+    const plaintext = openBlock({ dataKey, position, chunk: sealed, block: 0 });
     if (plaintext === undefined) throw this.#unsound(pieceId, 'piece-does-not-open');
     return plaintext;
   }
@@ -333,17 +339,17 @@ class ChunkReader {
   *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
     const { use, chunkIndex, chunkBytes, isLastChunk, fromBytes, toBytes } = run;
     const { blobId } = use;
-    const position = { blobId, chunkIndex, isLastChunk, sizeBytes: chunkBytes, pieceBytes: PIECE };
+    const position = { blobId, chunkIndex, isLastChunk, sizeBytes: chunkBytes, blockBytes: BLOCK_BYTES };
     if (this.#dataKey?.blobId !== blobId)
       this.#dataKey = { blobId, bytes: this.#path.keys.openDataKey(this.#body.kek, use) };
     const dataKey = this.#dataKey.bytes;
-    for (let piece = Math.floor(fromBytes / PIECE); piece * PIECE < toBytes; piece++) {
-      const plaintext = openPiece({ dataKey, position, chunk: bytes, piece });
+    for (let block = Math.floor(fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < toBytes; block++) {
+      const plaintext = openBlock({ dataKey, position, chunk: bytes, block });
       if (plaintext === undefined) {
-        this.#path.log.error({ blobId, chunkIndex, piece }, 'chunk-does-not-open');
-        return piece * PIECE;
+        this.#path.log.error({ blobId, chunkIndex, block }, 'chunk-does-not-open');
+        return block * BLOCK_BYTES;
       }
-      const startBytes = piece * PIECE;
+      const startBytes = block * BLOCK_BYTES;
       yield plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
     }
     return undefined;
@@ -360,14 +366,14 @@ class ChunkReader {
     const manifest = await this.#body.reread();
     if (manifest === undefined) throw new AppError('ServiceUnavailable', { cause: GONE });
     this.#validatedAtMs = nowMs;
-    // What was folded since is found in its new place; what is on its way already comes from the old one.
+    // Compacted data is found in its new place; fetches under way still read the old one.
     const { calls, range } = this.#body;
     const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
     this.#manifest = manifest;
     this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
   }
 
-  /** Why there are no bytes: the version has gone, which may happen, or data is lost, which is an alarm (R33, R37). */
+  /** The reason for missing bytes: the version is gone, which is normal, or data is lost, which is an alarm (R33, R37). */
   async #fail({ use, chunkIndex }: ChunkRun, kind: 'missing' | 'damaged'): Promise<never> {
     const { blobId } = use;
     if (kind === 'missing' && (await this.#isReplaced(blobId)))
@@ -379,7 +385,7 @@ class ChunkReader {
     });
   }
 
-  /** The version has gone, or the blob was folded into another one. */
+  /** The version is gone, or the blob was compacted into another one. */
   async #isReplaced(blobId: string): Promise<boolean> {
     const manifest = await this.#body.reread();
     if (manifest === undefined) return true;
@@ -392,7 +398,7 @@ class ChunkReader {
   }
 }
 
-/** Chunks of the store's are memory of their own; rows may be others' too. */
+/** Chunks of the store are buffers of their own; rows may be shared. */
 function freeChunks({ runs, bytes }: Fetched): void {
   if (runs[0]?.use.storage === 'chunks') for (const chunk of bytes) freeMemory(chunk);
 }
@@ -405,7 +411,7 @@ const GONE = new Error('the version was replaced while it was read');
 
 type BytesToFind = Pick<BodyToRead, 'calls' | 'manifest' | 'range'>;
 
-/** What to fetch, in order: chunks one by one, small bodies that lie behind each other together. */
+/** The fetches, in order: chunks one by one, adjacent small bodies together. */
 async function* runsToFetch({ calls, manifest, range }: BytesToFind): AsyncGenerator<ChunkRun[]> {
   for await (const located of locateBlobRuns(calls, manifest, range)) {
     let bodies: ChunkRun[] = [];
@@ -436,7 +442,7 @@ function chunkBytesOf(runs: readonly ChunkRun[]): number {
   return runs.reduce((sum, { chunkBytes }) => sum + chunkBytes, 0);
 }
 
-/** The plaintext of an inline body that came with its version: the shortest way, without waiting for anything. */
+/** The plaintext of an inline body that came with its version: the shortest path, without waiting. */
 export function openWholeInline(
   path: DataPath,
   body: Pick<BodyToRead, 'kek' | 'manifest' | 'range'> & { inlineBody: Uint8Array },
@@ -445,8 +451,8 @@ export function openWholeInline(
   const use = must(manifest.kind === 'direct' ? manifest.uses[0] : undefined, 'one inline blob');
   const dataKey = path.keys.openDataKey(body.kek, use);
   const { blobId, sizeBytes } = use;
-  const position = { blobId, chunkIndex: 0, isLastChunk: true, sizeBytes, pieceBytes: PIECE };
-  const plaintext = openPiece({ dataKey, position, chunk: body.inlineBody, piece: 0 });
+  const position = { blobId, chunkIndex: 0, isLastChunk: true, sizeBytes, blockBytes: BLOCK_BYTES };
+  const plaintext = openBlock({ dataKey, position, chunk: body.inlineBody, block: 0 });
   if (plaintext === undefined) {
     path.log.error({ blobId }, 'inline-body-does-not-open');
     throw new AppError('InternalError', { cause: new Error(`the inline body of ${blobId}`) });

@@ -19,7 +19,7 @@ import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';
 import type { ByteRange, MetadataCalls, OpenObject } from './object-store.ts';
 
-const PIECE = LIMITS.sealPieceBytes;
+const PIECE = LIMITS.sealBlockBytes;
 
 async function open(
   world: ObjectWorld,
@@ -70,7 +70,7 @@ test.each([
   expect(world.heldBytes()).toBe(0);
 });
 
-/** Parts that are ranges of one source, so that many of them cost little; gives what the object's bytes are. */
+/** Parts that are ranges of one source, so that many of them cost little; returns the expected bytes. */
 async function worldOfParts(partCount: number, options: WorldOptions = {}) {
   const world = await openObjectWorld(options);
   const source = randomBytes(LIMITS.partBytesMin + 1000);
@@ -115,7 +115,7 @@ test.each([
   await readsRight({ offsetBytes: boundary - 1_000_000, sizeBytes: 3_000_000 });
 });
 
-test.each([3, 300])('where each of %i parts lies', async (partCount) => {
+test.each([3, 300])('the position of each of %i parts', async (partCount) => {
   const { world, ranges, version } = await worldOfParts(partCount);
   const asked = { calls: world.calls, bucket: world.bucket(), version };
   let offsetBytes = 0;
@@ -127,7 +127,7 @@ test.each([3, 300])('where each of %i parts lies', async (partCount) => {
   expect(await world.store.partRange({ ...asked, partNumber: partCount + 1 })).toBeUndefined();
 });
 
-test('an object in one piece is its only part', async () => {
+test('an object without parts is its only part', async () => {
   const world = await openObjectWorld();
   await world.put('k', randomBytes(100));
   const { version } = await world.find('k');
@@ -139,7 +139,7 @@ test('an object in one piece is its only part', async () => {
   expect(await world.store.partRange({ ...asked, partNumber: 2 })).toBeUndefined();
 });
 
-/** A world whose chunks from the `fromIndex`th on are read by `instead`. */
+/** A world in which reads of chunks from the `fromIndex`th on go through `instead`. */
 async function worldWithBadChunks(
   fromIndex: number,
   instead: (read: ChunkRead, isProven?: boolean) => ChunkRead,
@@ -179,7 +179,7 @@ test.each<[string, (read: ChunkRead) => ChunkRead, string]>([
   expect(world.heldBytes()).toBe(0);
 });
 
-test('a later chunk that is bad ends the stream with an error, never early as if whole', async () => {
+test('a later chunk that is bad ends the stream with an error, never early as if complete', async () => {
   const world = await worldWithBadChunks(2, (read) => flipped(read));
   const body = randomBytes(4 * CHUNK_BYTES);
   await world.put('k', body);
@@ -195,7 +195,7 @@ test('a later chunk that is bad ends the stream with an error, never early as if
   expect(world.heldBytes()).toBe(0);
 });
 
-test.each([10, LIMITS.sealPieceBytes + 10])(
+test.each([10, LIMITS.sealBlockBytes + 10])(
   'a copy that is wrong at byte %i is read anew where another is right',
   async (at) => {
     const world = await worldWithBadChunks(0, (read, isProven) => (isProven ? flipped(read, at) : read));
@@ -228,7 +228,7 @@ test('an inline body that does not open is an error', async () => {
   expect(await codeOf(opened)).toBe('InternalError');
 });
 
-test('a manifest page that is lost is an alarm; one that went with its version is none', async () => {
+test('a lost manifest page is an alarm; one that was deleted with its version is not', async () => {
   let isLost = false;
   const { world } = await worldOfParts(70, {
     intercept: (metadata) => ({
@@ -251,7 +251,7 @@ test('a manifest page that is lost is an alarm; one that went with its version i
   expect(world.events).toHaveLength(1);
 });
 
-test('chunks that went with their version are no alarm', async () => {
+test('chunks that were deleted with their version are no alarm', async () => {
   let isGone = false;
   const world = await worldWithBadChunks(1, (read) => (isGone ? { kind: 'missing' } : read));
   await world.put('k', randomBytes(8 * CHUNK_BYTES));
@@ -263,7 +263,7 @@ test('chunks that went with their version are no alarm', async () => {
   expect(world.events).toEqual([]);
 });
 
-describe('a long reading looks whether its bytes stay', () => {
+describe('a long read checks whether its data stays', () => {
   const body = randomBytes(12 * CHUNK_BYTES);
   let world: ObjectWorld;
   let reading: Readable;
@@ -274,11 +274,11 @@ describe('a long reading looks whether its bytes stay', () => {
     world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
   });
 
-  test('of a version that is there they do', async () => {
+  test('data of an existing version stays', async () => {
     expect((await readAll(reading)).equals(body)).toBe(true);
   });
 
-  test('of one that was replaced they do until they are condemned', async () => {
+  test('data of a replaced version stays until it is marked for deletion', async () => {
     const another = (await open(world, 'k')).stream;
     world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
     await world.put('k', Buffer.from('another'));
@@ -303,22 +303,22 @@ describe('a long reading looks whether its bytes stay', () => {
     expect(await read.catch((error) => error.code)).toBe(outcome);
   });
 
-  test('of one that was renamed they do', async () => {
-    const { claim, homeShard: shard } = world.bucket();
+  test('data of a renamed object stays', async () => {
+    const { believed, homeShard: shard } = world.bucket();
     const move = { from: 'k' as ObjectKey, to: 'elsewhere' };
-    const command = { bucketId: claim.bucketId, move, overwrites: false };
-    const { value } = await world.calls.execute({ shard, bucket: claim }, 'move-key', command);
+    const command = { bucketId: believed.bucketId, move, overwrites: false };
+    const { value } = await world.calls.execute({ shard, bucket: believed }, 'move-key', command);
     expect(value).toMatchObject({ kind: 'moved-key', result: [expect.any(String)] });
     await world.metadata.condemn();
     expect((await readAll(reading)).equals(body)).toBe(true);
   });
 });
 
-test('readers that stand still hold little, and give it back when they go', async () => {
+test('stalled readers hold little, and release it when they are closed', async () => {
   const world = await openObjectWorld();
   await world.put('k', randomBytes(20 * CHUNK_BYTES));
   const still = await Promise.all(Array.from({ length: 20 }, async () => (await open(world, 'k')).stream));
-  expect(world.heldBytes()).toBeLessThanOrEqual(20 * (2 * CHUNK_BYTES + LIMITS.sealPieceBytes));
+  expect(world.heldBytes()).toBeLessThanOrEqual(20 * (2 * CHUNK_BYTES + LIMITS.sealBlockBytes));
   for (const stream of still) stream.destroy();
   await new Promise(setImmediate);
   expect(world.heldBytes()).toBe(0);
@@ -370,18 +370,18 @@ async function whilePassing<T>(
   }
 }
 
-test('readers that stand still give back all but a piece when others wait, and go on where they were', async () => {
+test('stalled readers release all but one buffer when others wait, and continue where they were', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 8 * CHUNK_BYTES });
   const body = randomBytes(6 * CHUNK_BYTES + 1000);
   await world.put('k', body);
   const still = await Promise.all(Array.from({ length: 5 }, async () => (await open(world, 'k')).stream));
   expect((await whilePassing(world, world.get('k'), 4000)).equals(body)).toBe(true);
-  expect(world.heldBytes()).toBeLessThan(5 * (CHUNK_BYTES + LIMITS.sealPieceBytes));
+  expect(world.heldBytes()).toBeLessThan(5 * (CHUNK_BYTES + LIMITS.sealBlockBytes));
   for (const stream of still) expect((await readAll(stream)).equals(body)).toBe(true);
   expect(world.heldBytes()).toBe(0);
 });
 
-test('readers that hold a piece and stand still end when others have no room without them', async () => {
+test('stalled readers that hold one buffer are evicted when others have no room without it', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 8 * CHUNK_BYTES });
   const body = randomBytes(6 * CHUNK_BYTES);
   await world.put('k', body);

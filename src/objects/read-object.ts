@@ -1,68 +1,71 @@
-// THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
-// connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
+// THE GET STORY: open the key, locate and fetch the first bytes, so that damage is an error status and not a cut
+// connection; then stream the rest behind them (read-body.ts), and check now and then that the version still exists.
 import { Readable } from 'node:stream';
 import { must } from '../base/assert.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import { homeShardOf } from '../types/names.ts';
-import { FOLD_READ, piecesOf, planFold } from '../types/plan-fold.ts';
+import { COMPACT_READ, piecesOf, planCompaction } from '../types/plan-compaction.ts';
 import { isLiveBlob } from '../types/records/rows.ts';
 import {
   dataLinkId,
   linksOf,
   type Manifest,
-  mayBeFolded,
+  mayBeCompacted,
   ownBody,
   type VersionRecord,
 } from '../types/version.ts';
+import type { PieceCompactor } from './compact-pieces.ts';
 import type { DataPath } from './data-path.ts';
-import type { FoldPieces } from './fold-pieces.ts';
 import { fetchPage } from './locate-runs.ts';
 import type { ByteRange, MetadataCalls, ObjectStore, OpenObject } from './object-store.ts';
-import { openWholeInline, readPieces } from './read-body.ts';
+import { openWholeInline, readPlaintext } from './read-body.ts';
 
 type OpenInput = Parameters<ObjectStore['openObject']>[0];
 
-/** Throws AppError InternalError or ServiceUnavailable when the first piece cannot be had. */
-export async function openObject(path: DataPath, folding: FoldPieces, input: OpenInput): Promise<OpenObject> {
+/** Throws AppError InternalError or ServiceUnavailable when the first bytes cannot be read. */
+export async function openObject(
+  path: DataPath,
+  compactor: PieceCompactor,
+  input: OpenInput,
+): Promise<OpenObject> {
   const { found, range } = input;
   if (range.sizeBytes === 0) return { kind: 'bytes', bytes: Buffer.alloc(0) };
   const kek = path.keys.openKek(found.version.kek, input.customerKey);
   const { manifest } = found.version;
-  if (found.inlineBody !== undefined && found.version.sizeBytes <= LIMITS.sealPieceBytes) {
+  if (found.inlineBody !== undefined && found.version.sizeBytes <= LIMITS.sealBlockBytes) {
     const bytes = openWholeInline(path, { kek, manifest, range, inlineBody: found.inlineBody });
     return { kind: 'bytes', bytes };
   }
-  scheduleFold(folding, input);
-  let stream: PieceStream | undefined;
-  const pieces = readPieces(path, {
+  scheduleCompaction(compactor, input);
+  let stream: BufferStream | undefined;
+  const pieces = readPlaintext(path, {
     tenant: input.calls.tenant,
     calls: input.calls,
     kek,
     manifest,
     range,
     ...(found.inlineBody && { inlineBody: found.inlineBody }),
-    name: { bucket: input.bucket.claim.name, key: input.key, version: found.version.versionId },
+    name: { bucket: input.bucket.believed.name, key: input.key, version: found.version.versionId },
     reread: () => rereadManifest(input),
     onEvicted: (error) => stream?.destroy(error),
   });
   const first = await pieces.next();
-  stream = new PieceStream(first.done === true ? [] : [first.value], pieces);
+  stream = new BufferStream(first.done === true ? [] : [first.value], pieces);
   return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }
 
-/** Who meets many small pieces sees to it that the next reader does not. */
-function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
+/** A reader of many small pieces schedules their compaction for the next reader. */
+function scheduleCompaction(compactor: PieceCompactor, { calls, bucket, key, found }: OpenInput): void {
   const body = found.isLatest ? ownBody(found.version.manifest) : undefined;
-  if (body === undefined || !mayBeFolded(found.version)) return;
-  if (planFold(piecesOf(body, found.version.appendCount), FOLD_READ) !== undefined)
-    folding.schedule({ calls, bucket, key, rule: FOLD_READ });
+  if (body === undefined || !mayBeCompacted(found.version)) return;
+  if (planCompaction(piecesOf(body, found.version.appendCount), COMPACT_READ) !== undefined)
+    compactor.schedule({ calls, bucket, key, rule: COMPACT_READ });
 }
 
 /**
- * The manifest by which the bytes of the version that was found may be read for another while (R33): of the version as it
- * is now, or, where it is not there any more, the one that was found, as long as its data is not condemned: it was renamed,
- * or others hold what it was made of.
+ * The manifest by which the bytes of `found` may be read further (R33): that of the version as it is now; or, if it is
+ * gone, the one of `found` while its data is not marked for deletion: it was renamed, or other objects share its data.
  */
 export async function rereadManifest(
   input: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
@@ -78,10 +81,10 @@ async function manifestNow({
   key,
   found,
 }: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>): Promise<Manifest | undefined> {
-  const { bucketId } = bucket.claim;
+  const { bucketId } = bucket.believed;
   const { versionId, manifest } = found.version;
   const query = { bucketId, key, versionId, includeBody: false };
-  const target = { shard: bucket.homeShard, bucket: bucket.claim };
+  const target = { shard: bucket.homeShard, bucket: bucket.believed };
   const value = await calls.query(target, 'get-version', query).then(
     (reply) => reply.value,
     (error) => {
@@ -95,7 +98,7 @@ async function manifestNow({
   return dataLinkId(version.manifest) === dataLinkId(manifest) ? version.manifest : undefined;
 }
 
-/** What is live now is not erased before LIMITS.readingGraceMs have passed (R31). */
+/** Live data is not erased for LIMITS.readingGraceMs (R31). */
 async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boolean> {
   const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
   for (const [shard, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
@@ -105,13 +108,13 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
   return true;
 }
 
-/** Pieces as a stream: some at once, then those of `rest`, each asked for when the consumer has room. */
-class PieceStream extends Readable {
+/** The first buffers and then those of `rest` as a stream, each fetched when the consumer has room. */
+class BufferStream extends Readable {
   readonly #ready: Buffer[];
   readonly #rest: AsyncGenerator<Buffer>;
 
   constructor(ready: Buffer[], rest: AsyncGenerator<Buffer>) {
-    // Nothing is asked for while the client has not taken what is there.
+    // Fetches nothing while the client has not taken what is there.
     super({ highWaterMark: 0 });
     this.#ready = ready;
     this.#rest = rest;
@@ -130,13 +133,13 @@ class PieceStream extends Readable {
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    // Not awaited: a fetch that is under way may take its time; what it holds is given back when it ends.
+    // Not awaited: a fetch under way may take its time, and releases its memory when it ends.
     this.#rest.return(undefined).catch(() => {});
     callback(error);
   }
 }
 
-/** Where a part lies (GET with partNumber): by the number that it was uploaded with. */
+/** The range of a part (GET with partNumber), by the number of its upload. */
 export async function partRange(
   input: Parameters<ObjectStore['partRange']>[0],
 ): ReturnType<ObjectStore['partRange']> {
@@ -147,10 +150,10 @@ export async function partRange(
     if (manifest.parts.length === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
     return partAt(manifest.parts, { partNumber, startBytes: 0 }, manifest.parts.length);
   }
-  // What was composed, or has grown since it was completed, is in no parts.
+  // An object that was composed, or has grown since its completion, has no parts.
   if (manifest.partCount === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
-  // Numbers ascend, so a part's number is greater than the count of parts before it: no later page can hold it. Where the
-  // numbers have no gaps, this page does; else it is searched for among those before it.
+  // Part numbers ascend, so a part's number is greater than the number of parts before it: no later page can hold it.
+  // Without gaps this page holds it; else it is searched for among the pages before.
   let low = 0;
   let high = manifest.pages.findLastIndex(({ partStart }) => partStart < partNumber);
   for (let page = high; low <= high; page = (low + high) >>> 1) {

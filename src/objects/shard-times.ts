@@ -1,4 +1,4 @@
-// Shard time as the shards last told it: ids are minted from it, never from this machine's clock (R24).
+// The last known time of each shard: ids are made from it, never from this machine's clock (R24).
 
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, Reply } from '../ports/metadata.ts';
@@ -6,25 +6,25 @@ import { LIMITS } from '../types/limits.ts';
 import type { MetadataCalls } from './object-store.ts';
 
 export interface ShardTimes {
-  /** At most LIMITS.shardTimeKeptMs old: it is asked for when no reply has told it lately. */
+  /** At most LIMITS.shardTimeKeptMs old: the shard is asked when no reply has carried its time lately. */
   timeMs(calls: MetadataCalls, shard: number): Promise<number>;
-  /** The same port, all of whose replies are learnt from: who has asked for a bucket need not ask for the time as well. */
+  /** The same port, which learns the time from all replies: a request that has read its bucket need not ask for the time. */
   learnFrom(metadata: MetadataPort): MetadataPort;
 }
 
 export function createShardTimes(clock: ClockPort): ShardTimes {
-  const times = new Map<number, { timeMs: number; heardAtMs: number }>();
+  const times = new Map<number, { timeMs: number; learntAtMs: number }>();
 
   async function learn<T>(shard: number, answer: Promise<Reply<T>>): Promise<Reply<T>> {
     const reply = await answer;
-    if ('timeMs' in reply) times.set(shard, { timeMs: reply.timeMs, heardAtMs: clock.monotonicMs() });
+    if ('timeMs' in reply) times.set(shard, { timeMs: reply.timeMs, learntAtMs: clock.monotonicMs() });
     return reply;
   }
 
   return {
     async timeMs(calls, shard) {
       const known = times.get(shard);
-      if (known !== undefined && clock.monotonicMs() - known.heardAtMs < LIMITS.shardTimeKeptMs)
+      if (known !== undefined && clock.monotonicMs() - known.learntAtMs < LIMITS.shardTimeKeptMs)
         return known.timeMs;
       const { timeMs } = await calls.query({ shard }, 'get-blobs', { blobIds: [] });
       return timeMs;

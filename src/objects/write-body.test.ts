@@ -7,7 +7,7 @@ import { crcOf } from '../base/crypto/crc.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 
-test('who hears that a write has failed does not wait for a disk that answers no drop', async () => {
+test('a failed write rejects without waiting for a disk that does not answer a drop', async () => {
   const answered = Promise.withResolvers<void>();
   const world = await openObjectWorld({
     interceptChunks: (chunks) => ({
@@ -27,14 +27,14 @@ test('who hears that a write has failed does not wait for a disk that answers no
   const put = codeOf(world.put('k', randomBytes(3 * CHUNK_BYTES))).then((found) => {
     code = found;
   });
-  // The codec works beside it.
+  // The codec works on other threads.
   while ((await world.chunkCount()) === 0) await settleAll();
   for (let turn = 0; turn < 50; turn++) await settleAll();
   expect(code).toBeUndefined();
   world.metadata.clock.advance(LIMITS.abandonWaitMaxMs);
   await put;
   expect(code).toBe('ServiceUnavailable');
-  // It goes on all the same.
+  // The drop continues.
   answered.resolve();
   await expect.poll(() => world.chunkCount()).toBe(0);
 });
@@ -55,10 +55,10 @@ test.each([
   const checksum = { algorithm: 'CRC64NVME' as const, value: toBase64(crcOf('CRC64NVME', body)) };
   const known = await world.put('known', body, { said: { checksum } });
   const chunkCount = await world.chunkCount();
-  // Pieces that end at chunks, and pieces that do not.
-  for (const pieceBytes of [64 * 1024, 60_000]) {
+  // Buffers that end at chunks, and buffers that do not.
+  for (const blockBytes of [64 * 1024, 60_000]) {
     const said = { sizeBytes: undefined, checksum };
-    const written = await world.put('unknown', body, { said, pieceBytes });
+    const written = await world.put('unknown', body, { said, blockBytes });
     expect(written).toMatchObject({ etag: known.etag, sizeBytes, checksum: known.checksum });
     expect((await world.get('unknown')).equals(body)).toBe(true);
     const range = { offsetBytes: sizeBytes >> 1, sizeBytes: sizeBytes - (sizeBytes >> 1) };
@@ -75,7 +75,7 @@ test.each([
   expect(world.heldBytes()).toBe(0);
 });
 
-test('bodies of unknown size in the middle of a chunk get on when they hold all memory', async () => {
+test('bodies of unknown size in mid-chunk make progress when they hold all memory', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
   const bodies = Array.from({ length: 12 }, () => randomBytes(2 * CHUNK_BYTES));
   await Promise.all(
@@ -85,7 +85,7 @@ test('bodies of unknown size in the middle of a chunk get on when they hold all 
     expect((await world.get(`k${index}`)).equals(body)).toBe(true);
 });
 
-test('a body of unknown size that fails leaves nothing', async () => {
+test('a failed body of unknown size leaves nothing', async () => {
   const world = await openObjectWorld();
   async function* cut() {
     yield randomBytes(2.5 * CHUNK_BYTES);

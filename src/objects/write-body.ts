@@ -1,8 +1,8 @@
-// Takes in the bytes of one body: splits, digests, seals, stores. What it gives back is not yet anyone's: a commit makes
-// a version or part of it (write-object.ts), or it is abandoned. Memory is bounded per body and over all of them.
-// It decides nothing about digests and headers, and never reads faster than it can store.
+// Takes in the bytes of one body: splits, digests, seals, stores. The result belongs to nobody yet: a commit makes a
+// version or part of it (write-object.ts), or it is abandoned. Memory is bounded per body and over all bodies. It does not
+// verify digests, and never reads faster than it can store.
 import { must } from '../base/assert.ts';
-import { PieceQueue } from '../base/async/piece-queue.ts';
+import { BufferQueue } from '../base/async/buffer-queue.ts';
 import { within } from '../base/async/within.ts';
 import { EMPTY_BYTES } from '../base/bytes/bytes.ts';
 import type { ChunkCrcs } from '../base/crypto/body-sealer.ts';
@@ -11,7 +11,7 @@ import { layPlaintext, sealedBytes } from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
 import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
-import type { BlobBirth } from '../ports/metadata-commands.ts';
+import type { NewBlob } from '../ports/metadata-commands.ts';
 import { gatherPlaces } from '../types/debts.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -19,46 +19,51 @@ import { type BlobId, type LinkId, makeBlobId, makeLinkId } from '../types/names
 import type { Tenant } from '../types/tenant.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
+import { BufferSource } from './buffer-source.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
-import { PieceSource } from './piece-source.ts';
 
-const PIECE = LIMITS.sealPieceBytes;
+const BLOCK_BYTES = LIMITS.sealBlockBytes;
 
 export interface BodyToWrite {
-  /** Whose memory it takes. */
+  /** The tenant whose memory it takes. */
   tenant: Tenant;
   stream: AsyncIterable<Buffer>;
-  /** Undefined: as many as come; the stream ends by an error where there are too many. */
+  /** Undefined: unknown; the stream fails when it is too long. */
   sizeBytes: number | undefined;
   wanted: WantedDigests;
-  /** The shard whose version or part it will be: the blob's home. */
+  /** The shard of the future version or part: the blob's home. */
   shard: number;
   /** That shard's time. */
   timeMs: number;
   kek: Uint8Array;
-  /** An append up to this size becomes a piece of a blob (metadata/blobs/grow-blob.ts): its key is derived. Default: none does. */
+  /**
+   * An append up to this size becomes a piece of a growing blob (metadata/blobs/grow-blob.ts), with a derived key. Default:
+   * none.
+   */
   grownPieceBytesMax?: number;
   signal: AbortSignal;
 }
 
 export interface WrittenBody extends BodyDigests {
   sizeBytes: number;
-  births: BlobBirth[];
+  births: NewBlob[];
   data: ManifestBody;
-  /** Drops what was stored, as well as it can: what it misses, the sweep finds (R32). Never when a commit may have used it. */
+  /**
+   * Drops what was stored, best effort; the sweep finds the rest (R32). Never call it when a commit may have used the data.
+   */
   abandon(): Promise<void>;
 }
 
 /**
- * Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage; nothing is left behind then, but on disks
+ * Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage. Nothing is left then, except on disks
  * that do not answer soon.
  */
 export async function writeBody(path: DataPath, body: BodyToWrite): Promise<WrittenBody> {
   const writer = new BodyWriter(path, body);
   try {
-    for await (const piece of writer.pieces()) {
-      const inFlight = writer.take(piece);
+    for await (const buffer of writer.buffers()) {
+      const inFlight = writer.take(buffer);
       if (inFlight !== undefined) await inFlight;
     }
     return await writer.finish();
@@ -73,15 +78,15 @@ export async function writeBody(path: DataPath, body: BodyToWrite): Promise<Writ
 class BodyWriter {
   readonly #path: DataPath;
   readonly #body: BodyToWrite;
-  readonly #source: PieceSource;
+  readonly #source: BufferSource;
   readonly #lease: BodyLease;
   readonly #blobId: BlobId;
   readonly #linkId: LinkId;
-  /** Made with the first chunk: of a body of unknown size nothing is known before. */
+  /** Made with the first chunk, when the kind of storage is known. */
   #sealing: { sealer: BodySealer; wrappedDataKey: Uint8Array } | undefined;
-  readonly #pieces = new PieceQueue();
+  readonly #buffers = new BufferQueue();
   readonly #crcs: ChunkCrcs[] = [];
-  /** By chunk: where it was put. */
+  /** By chunk: where it was stored. */
   readonly #places: (ChunkHolders | undefined)[] = [];
   readonly #inFlight = new Set<Promise<void>>();
   #receivedBytes = 0;
@@ -95,7 +100,7 @@ class BodyWriter {
   constructor(path: DataPath, body: BodyToWrite) {
     this.#path = path;
     this.#body = body;
-    this.#source = new PieceSource(body.stream);
+    this.#source = new BufferSource(body.stream);
     const { tenant, sizeBytes, shard, timeMs } = body;
     const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
@@ -108,7 +113,7 @@ class BodyWriter {
     this.#linkId = makeLinkId({ timeMs, random: path.random.bytes(10) });
   }
 
-  /** The body's size, or, where that is not known, what has come of it. */
+  /** The body's size, or the bytes so far where it is unknown. */
   get #sizeBytes(): number {
     return this.#body.sizeBytes ?? this.#receivedBytes;
   }
@@ -117,35 +122,37 @@ class BodyWriter {
     return this.#sizeBytes <= this.#path.settings.inlineBodyBytesMax;
   }
 
-  /** So much makes a chunk. Its seal says whether it is the last, which of a body of unknown size the next byte tells. */
+  /**
+   * Bytes that complete a chunk. The seal marks the last chunk, so with an unknown size one more byte is needed to know it.
+   */
   #fullBytes(): number {
     const { chunkSizeBytes } = this.#path.settings;
     return this.#body.sizeBytes === undefined ? chunkSizeBytes + 1 : chunkSizeBytes;
   }
 
-  /** When the first chunk is sealed, a body of unknown size is whole, or larger than whatever is decided by size. */
+  /** When the first chunk is sealed, a body of unknown size is complete, or too large for anything that depends on size. */
   #startSealing(): { sealer: BodySealer; wrappedDataKey: Uint8Array } {
     if (this.#sealing !== undefined) return this.#sealing;
     const { codecs, keys } = this.#path;
     const { kek, wanted, grownPieceBytesMax } = this.#body;
     const blobId = this.#blobId;
     const sizeBytes = this.#sizeBytes;
-    const isPiece = grownPieceBytesMax !== undefined && sizeBytes <= grownPieceBytesMax;
-    const { dataKey, wrapped } = isPiece
+    const isGrownPiece = grownPieceBytesMax !== undefined && sizeBytes <= grownPieceBytesMax;
+    const { dataKey, wrapped } = isGrownPiece
       ? { dataKey: keys.pieceKey(kek, blobId), wrapped: EMPTY_BYTES }
       : keys.newDataKey(kek, blobId);
     const isKnown = this.#body.sizeBytes !== undefined || this.#hasEnded;
     const forBytes = isKnown ? sizeBytes : LIMITS.putBytesMax;
-    const sealer = codecs.open({ blobId, dataKey, pieceBytes: PIECE, sizeBytes: forBytes, ...wanted });
+    const sealer = codecs.open({ blobId, dataKey, blockBytes: BLOCK_BYTES, sizeBytes: forBytes, ...wanted });
     this.#sealing = { sealer, wrappedDataKey: wrapped };
     return this.#sealing;
   }
 
-  /** The source's pieces, each asked for when there is room for it. */
-  async *pieces(): AsyncGenerator<Buffer> {
+  /** The source's buffers, each requested when there is room for it. */
+  async *buffers(): AsyncGenerator<Buffer> {
     try {
       for (;;) {
-        // What has come whole wants no more room, only to hear of its end: it is the way to give room back.
+        // All bytes have arrived: do not wait for memory to read the end, which releases memory.
         const { sizeBytes } = this.#body;
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit();
@@ -161,20 +168,20 @@ class BodyWriter {
     }
   }
 
-  /** Takes a piece over; to be awaited when it gives a promise: enough chunks are in flight. */
-  take(piece: Buffer): Promise<void> | undefined {
-    this.#receivedBytes += piece.length;
+  /** Takes over a buffer. Await the promise if there is one: enough chunks are in flight. */
+  take(buffer: Buffer): Promise<void> | undefined {
+    this.#receivedBytes += buffer.length;
     if (this.#receivedBytes > this.#sizeBytes) throw new AppError('IncompleteBody');
-    this.#lease.hold(piece.length);
-    this.#pieces.add(piece);
-    return this.#pieces.sizeBytes >= this.#fullBytes() && !this.#isInline
+    this.#lease.hold(buffer.length);
+    this.#buffers.add(buffer);
+    return this.#buffers.sizeBytes >= this.#fullBytes() && !this.#isInline
       ? this.#sealWholeChunks()
       : undefined;
   }
 
   async #sealWholeChunks(): Promise<void> {
     const { chunkSizeBytes } = this.#path.settings;
-    while (this.#pieces.sizeBytes >= this.#fullBytes()) {
+    while (this.#buffers.sizeBytes >= this.#fullBytes()) {
       const isLast = this.#sealedBytes + chunkSizeBytes === this.#body.sizeBytes;
       await this.#sealChunk(chunkSizeBytes, isLast);
     }
@@ -186,13 +193,13 @@ class BodyWriter {
     this.#hasEnded = true;
     if (sizeBytes === 0) return this.#result([]);
     if (this.#isInline) await this.#sealInline(sizeBytes);
-    else if (this.#pieces.sizeBytes > 0) await this.#sealChunk(this.#pieces.sizeBytes, true);
+    else if (this.#buffers.sizeBytes > 0) await this.#sealChunk(this.#buffers.sizeBytes, true);
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#result([this.#birth(this.#use())]);
+    return this.#result([this.#newBlob(this.#use())]);
   }
 
-  async #result(births: BlobBirth[]): Promise<WrittenBody> {
+  async #result(births: NewBlob[]): Promise<WrittenBody> {
     const sizeBytes = this.#sizeBytes;
     return {
       sizeBytes,
@@ -209,7 +216,7 @@ class BodyWriter {
     };
   }
 
-  /** Of the blob, when all of it has come. */
+  /** The use of the whole blob. */
   #use(): BlobUse {
     const sizeBytes = this.#sizeBytes;
     const layout: BlobLayout = this.#isInline
@@ -227,14 +234,14 @@ class BodyWriter {
     this.#inlineBody = sealed.bytes;
   }
 
-  /** Resolves when the next chunk may be begun. */
+  /** Resolves when the next chunk may begin. */
   async #sealChunk(sizeBytes: number, isLast: boolean): Promise<void> {
     while (this.#inFlight.size >= LIMITS.chunksInFlightPerBody) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
     const bytes = this.#chunkMemory(sizeBytes);
     const heldBytes = bytes.length;
     this.#layOut(bytes, sizeBytes);
-    // In the place of the pieces, which are in it now.
+    // Replaces the memory of the buffers that were copied into it.
     this.#lease.hold(heldBytes - sizeBytes);
     this.#lease.progress();
     this.#sealedBytes += sizeBytes;
@@ -247,10 +254,10 @@ class BodyWriter {
     this.#inFlight.add(stored);
   }
 
-  /** It is given away with the chunk, and comes back to the pool when the store has written it. */
+  /** It is handed on with the chunk, and returns to the pool when the store has written it. */
   #chunkMemory(sizeBytes: number): Uint8Array<ArrayBuffer> {
     const { buffers } = this.#path;
-    const neededBytes = sealedBytes({ sizeBytes, pieceBytes: PIECE });
+    const neededBytes = sealedBytes({ sizeBytes, blockBytes: BLOCK_BYTES });
     const buffer =
       neededBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(neededBytes).buffer;
     return new Uint8Array(buffer);
@@ -258,30 +265,30 @@ class BodyWriter {
 
   #layOut(chunk: Uint8Array, sizeBytes: number): void {
     let offsetBytes = 0;
-    for (const piece of this.#pieces.take(sizeBytes)) {
-      layPlaintext(chunk, piece, { offsetBytes, pieceBytes: PIECE });
-      offsetBytes += piece.length;
-      freeMemory(piece);
+    for (const buffer of this.#buffers.take(sizeBytes)) {
+      layPlaintext(chunk, buffer, { offsetBytes, blockBytes: BLOCK_BYTES });
+      offsetBytes += buffer.length;
+      freeMemory(buffer);
     }
   }
 
   async #store(index: number, chunk: Parameters<BodySealer['seal']>[0]): Promise<void> {
     const { bytes, crcs, sealedCrc32 } = await this.#startSealing().sealer.seal(chunk);
     this.#crcs[index] = crcs;
-    // After a failure nothing more is stored: it would only have to be dropped again.
+    // After a failure nothing more is stored, because it would be dropped again.
     if (this.#failure !== undefined) return;
     const blobId = this.#blobId;
     this.#places[index] = await this.#path.chunks.put({ blobId, index }, bytes, sealedCrc32);
   }
 
-  #birth(use: BlobUse): BlobBirth {
-    const birth: BlobBirth = { use, chunkCrc32: this.#chunkCrcs('CRC32') };
-    if (this.#inlineBody !== undefined) birth.body = this.#inlineBody;
+  #newBlob(use: BlobUse): NewBlob {
+    const newBlob: NewBlob = { use, chunkCrc32: this.#chunkCrcs('CRC32') };
+    if (this.#inlineBody !== undefined) newBlob.body = this.#inlineBody;
     const placed = gatherPlaces(this.#places);
-    if (placed !== undefined) birth.placed = placed;
+    if (placed !== undefined) newBlob.placed = placed;
     const algorithm = this.#body.wanted.crcs.find((wanted) => wanted !== 'CRC32');
-    if (algorithm !== undefined) birth.chunkCrcs = { algorithm, values: this.#chunkCrcs(algorithm) };
-    return birth;
+    if (algorithm !== undefined) newBlob.chunkCrcs = { algorithm, values: this.#chunkCrcs(algorithm) };
+    return newBlob;
   }
 
   #chunkCrcs(algorithm: CrcAlgorithm): Uint8Array {
@@ -306,7 +313,7 @@ class BodyWriter {
     const blobId = this.#blobId;
     const ids = Array.from({ length: this.#storedChunks }, (_, index) => ({ blobId, index }));
     if (ids.length === 0) return;
-    // It goes on by itself where a disk does not answer: who hears that the write has failed need not wait for that.
+    // Continues in the background if a disk does not answer: the caller need not wait for it.
     await within(this.#drop(ids), LIMITS.abandonWaitMaxMs, this.#path.clock);
   }
 
@@ -321,8 +328,8 @@ class BodyWriter {
 
   close(): void {
     this.#body.signal.removeEventListener('abort', this.#onAbort);
-    // What has come of a body that ends here is of no more use; many of them would wait for the collector together.
-    for (const piece of this.#pieces.takeAll()) freeMemory(piece);
+    // The buffers are freed at once: many of them would wait for the garbage collector together.
+    for (const buffer of this.#buffers.takeAll()) freeMemory(buffer);
     this.#sealing?.sealer.abandon();
     this.#lease.close();
   }

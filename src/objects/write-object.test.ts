@@ -18,7 +18,7 @@ import { LIMITS } from '../types/limits.ts';
 import { unpackOriginals } from '../types/originals.ts';
 import type { WriteConditions } from '../types/preconditions.ts';
 
-const PIECE = LIMITS.sealPieceBytes;
+const BLOCK_BYTES = LIMITS.sealBlockBytes;
 const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
 
 test.each([
@@ -27,9 +27,9 @@ test.each([
   INLINE_BYTES_MAX - 1,
   INLINE_BYTES_MAX,
   INLINE_BYTES_MAX + 1,
-  PIECE - 1,
-  PIECE,
-  PIECE + 1,
+  BLOCK_BYTES - 1,
+  BLOCK_BYTES,
+  BLOCK_BYTES + 1,
   CHUNK_BYTES - 1,
   CHUNK_BYTES,
   CHUNK_BYTES + 1,
@@ -53,10 +53,10 @@ test.each([
 
 test.each([1, 13, 1000, 2048, 65_537, 3 * CHUNK_BYTES])(
   'pieces of %i bytes make no difference',
-  async (pieceBytes) => {
+  async (blockBytes) => {
     const world = await openObjectWorld();
-    const body = randomBytes(pieceBytes < 100 ? 20_000 : 2 * CHUNK_BYTES + 777);
-    const written = await world.put('k', body, { pieceBytes });
+    const body = randomBytes(blockBytes < 100 ? 20_000 : 2 * CHUNK_BYTES + 777);
+    const written = await world.put('k', body, { blockBytes });
     expect(written.etag).toBe(md5(body));
     expect((await world.get('k')).equals(body)).toBe(true);
   },
@@ -73,7 +73,7 @@ test('nothing of a body or of user metadata is readable in what is stored', asyn
   for (const text of ['readable', 'plainly', 'colour']) expect(stored.includes(text)).toBe(false);
 });
 
-test('user metadata of any name is sealed and comes back', async () => {
+test('user metadata with any name is sealed and returned unchanged', async () => {
   const world = await openObjectWorld();
   const names = ['__proto__', 'constructor', 'length', '1'];
   const userMetadata: Record<string, string> = Object.create(null);
@@ -98,7 +98,7 @@ test('two versions of the same bytes have nothing in common', async () => {
   expect(Buffer.compare(rows[0]?.value ?? Buffer.alloc(0), rows[1]?.value ?? Buffer.alloc(0))).not.toBe(0);
 });
 
-test('keeps the checksum that the client sent, and CRCs of its chunks', async () => {
+test('stores the checksum that the client sent, and CRCs of its chunks', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(2 * CHUNK_BYTES + 100);
   const value = toBase64(crcOf('CRC64NVME', body));
@@ -164,7 +164,7 @@ test.each([500, 3 * CHUNK_BYTES])('a wrong digest of %i bytes leaves nothing', a
   expect(world.heldBytes()).toBe(0);
 });
 
-test('a source that fails, ends early or goes on too long leaves nothing', async () => {
+test('a source that fails, ends early or is too long leaves nothing', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(3 * CHUNK_BYTES);
   async function* failing() {
@@ -181,7 +181,7 @@ test('a source that fails, ends early or goes on too long leaves nothing', async
   expect(world.heldBytes()).toBe(0);
 });
 
-test('a client that goes away ends its body', async () => {
+test('a client that disconnects ends its body', async () => {
   const world = await openObjectWorld();
   const client = new AbortController();
   const body = randomBytes(3 * CHUNK_BYTES);
@@ -216,7 +216,7 @@ test('a refused commit leaves nothing', async () => {
   expect((await world.get('overtaken')).toString()).toBe('first');
 });
 
-test('conditions that fail already are refused before the body is asked for', async () => {
+test('conditions that fail already are refused before the body is requested', async () => {
   const world = await openObjectWorld();
   await world.put('k', Buffer.from('first'));
   // biome-ignore lint/correctness/useYield: nothing comes of it
@@ -231,7 +231,7 @@ test('conditions that fail already are refused before the body is asked for', as
   expect(await put('new', { ifMatch: '*' })).toBe('NoSuchKey');
 });
 
-/** Answers commits as `answer` says, if it says anything. */
+/** Answers commits with the result of `answer`, if there is one. */
 function answering(answer: (evaluate: () => Promise<Reply<unknown>>) => Promise<Reply<unknown>>) {
   return (metadata: MetadataPort): MetadataPort => ({
     shardCount: metadata.shardCount,
@@ -259,7 +259,7 @@ test.each([
   },
 );
 
-test('an answer that says that the blob is there already leaves its chunks alone', async () => {
+test('the answer that the blob exists already leaves its chunks alone', async () => {
   const twice = answering(async (evaluate) => {
     await evaluate();
     return evaluate();
@@ -270,7 +270,7 @@ test('an answer that says that the blob is there already leaves its chunks alone
   expect((await world.get('k')).equals(body)).toBe(true);
 });
 
-test('an unknown outcome keeps the data: the commit may have happened', async () => {
+test('an unknown outcome keeps the data, because the commit may have happened', async () => {
   const intercept = answering(async (evaluate) => {
     await evaluate();
     return { kind: 'unknown' };
@@ -281,7 +281,7 @@ test('an unknown outcome keeps the data: the commit may have happened', async ()
   expect((await world.get('k')).equals(body)).toBe(true);
 });
 
-test('a chunk that finds no room is InsufficientStorage, and its body goes', async () => {
+test("a chunk without room is InsufficientStorage, and the body's chunks are dropped", async () => {
   const full = async () => {
     throw new AppError('InsufficientStorage');
   };
@@ -301,7 +301,7 @@ test('a chunk that finds no room is InsufficientStorage, and its body goes', asy
   expect(world.heldBytes()).toBe(0);
 });
 
-test('an id that is too old for its shard is refused; what was stored goes', async () => {
+test('a blob id that is too old for its shard is refused, and the chunks are dropped', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(2 * CHUNK_BYTES);
   async function* slow() {
@@ -314,7 +314,7 @@ test('an id that is too old for its shard is refused; what was stored goes', asy
   expect(await world.chunkCount()).toBe(0);
 });
 
-test('many bodies that trickle hold what they have sent, and do not hold up a fast one', async () => {
+test('many trickling bodies hold only what they have sent, and do not delay a fast one', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 16 * 1024 * 1024 });
   const slowCount = 50;
   const sent = 10_000;
@@ -341,7 +341,7 @@ test('many bodies that trickle hold what they have sent, and do not hold up a fa
   expect(world.heldBytes()).toBe(0);
 });
 
-test('bodies that have come whole wait for no room, though they hold all there is', async () => {
+test('complete bodies do not wait for memory, even if they hold all of it', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 2 * CHUNK_BYTES });
   const body = randomBytes(CHUNK_BYTES - 1000);
   await Promise.all(Array.from({ length: 16 }, (_, at) => world.put(`k${at}`, body)));
@@ -376,7 +376,7 @@ test('parts are bodies under the upload’s key', async () => {
   const checksum = { algorithm: 'CRC32', value: toBase64(crcOf('CRC32', body)) };
   expect(part).toMatchObject({ etag: md5(body), sizeBytes: body.length, checksum });
   const completed = await world.metadata.execute('complete-upload', {
-    bucketId: bucket.claim.bucketId,
+    bucketId: bucket.believed.bucketId,
     key: upload.key,
     uploadId: upload.uploadId,
     parts: [{ partNumber: 1, etag: part.etag }],

@@ -1,6 +1,6 @@
-// THE PUT STORY: begin (what is bound to fail ends here), take the body in (split, digest, seal, store: write-body.ts),
-// check what the client said of it, commit; else abandon. Data first, the pointer to it last and in one entry, so that
-// no reader ever sees a part.
+// THE PUT STORY: refuse what must fail, take in the body (split, digest, seal, store: write-body.ts), verify what the
+// client declared, commit; else abandon. The data is written first and the pointer to it last, in one entry, so no reader
+// ever sees a part.
 
 import type { OutcomeOf } from '../ports/metadata.ts';
 import type { GrantRefusal } from '../ports/metadata-commands.ts';
@@ -10,7 +10,7 @@ import { packOriginals } from '../types/originals.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
 import type { UploadRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
-import { checksumOf, claimedAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
+import { checksumOf, declaredAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
 import { wasNotEvaluated } from './metadata-calls.ts';
 import type { BodySource, ObjectStore, PartTarget, PutObject, Written, WrittenPart } from './object-store.ts';
 import { type WrittenBody, writeBody } from './write-body.ts';
@@ -20,9 +20,9 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   const { calls, bucket, key, owner, headers, tags, body, conditions } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
-  const algorithm = claimedAlgorithm(body);
+  const algorithm = declaredAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
-  const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
+  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });
 
   const etag = md5Hex(written);
   const { sizeBytes } = written;
@@ -43,8 +43,8 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     ...(checksum && { checksum }),
   };
   const reply = await sendCommit(written, () =>
-    calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
-      ...{ bucketId: bucket.claim.bucketId, key, version },
+    calls.execute({ shard, bucket: bucket.believed }, 'commit-version', {
+      ...{ bucketId: bucket.believed.bucketId, key, version },
       data: { births: written.births, links: [] },
       ...(conditions && { conditions }),
     }),
@@ -58,16 +58,15 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
 }
 
 /**
- * What fails now is refused before its body is asked for. One that comes unasked is heard to its end: not every client
- * reads an answer before it has sent everything. Nothing is decided for conditions that hold, which may fail in the
- * commit yet (s3-behaviour 28).
+ * Refuses before the body is requested. A body that comes without 100 Continue is read to its end: not every client reads
+ * an answer before it has sent everything. Conditions that hold now are checked again by the commit (s3-behaviour 28).
  */
 async function refuseEarly(
   { calls, bucket, key }: PutObject,
   conditions: NonNullable<PutObject['conditions']>,
 ): Promise<void> {
-  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
-    ...{ bucketId: bucket.claim.bucketId, key, includeBody: false },
+  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.believed }, 'get-version', {
+    ...{ bucketId: bucket.believed.bucketId, key, includeBody: false },
   });
   const refusal = checkWriteConditions(value.kind === 'found' ? value.version : undefined, conditions);
   if (refusal !== undefined) throw refusedCommit(refusal, key);
@@ -80,9 +79,9 @@ export async function putPart(
 ): Promise<WrittenPart> {
   const { calls, bucket, upload, partNumber, body } = input;
   const shard = bucket.homeShard;
-  const algorithm = upload.checksum?.algorithm ?? claimedAlgorithm(body);
+  const algorithm = upload.checksum?.algorithm ?? declaredAlgorithm(body);
   const kek = path.keys.openKek(upload.kek, input.customerKey);
-  const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
+  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });
 
   const etag = md5Hex(written);
   const checksum = algorithm && { algorithm, value: checksumOf(written, algorithm) };
@@ -92,7 +91,7 @@ export async function putPart(
     ...(checksum && { checksum }),
   };
   const reply = await sendCommit(written, () =>
-    calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
+    calls.execute({ shard, bucket: bucket.believed }, 'commit-part', {
       ...{ bucketId, key, uploadId, part },
       data: { births: written.births, links: [] },
     }),
@@ -112,8 +111,8 @@ export async function createUpload(
 ): Promise<UploadRecord> {
   const { calls, bucket, key, owner, initiator, headers, tags, checksum } = input;
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
-  const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.claim }, 'create-upload', {
-    bucketId: bucket.claim.bucketId,
+  const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.believed }, 'create-upload', {
+    bucketId: bucket.believed.bucketId,
     upload: {
       key,
       owner,
@@ -127,7 +126,7 @@ export async function createUpload(
   return reply.value.upload;
 }
 
-/** Stores the body and checks its digests, or leaves nothing and throws. */
+/** Stores the body and verifies its digests, or leaves nothing and throws. */
 export async function takeIn(
   path: DataPath,
   input: Pick<PutObject, 'calls' | 'signal'>,
@@ -135,16 +134,16 @@ export async function takeIn(
     shard: number;
     kek: Uint8Array;
     body: BodySource;
-    kept: ChecksumAlgorithm | undefined;
+    storedAlgorithm: ChecksumAlgorithm | undefined;
     grownPieceBytesMax?: number;
   },
 ): Promise<WrittenBody> {
-  const { shard, kek, body, kept, grownPieceBytesMax } = options;
+  const { shard, kek, body, storedAlgorithm, grownPieceBytesMax } = options;
   const written = await writeBody(path, {
     tenant: input.calls.tenant,
     stream: body.stream,
     sizeBytes: body.sizeBytes,
-    wanted: wantedDigests(body, kept),
+    wanted: wantedDigests(body, storedAlgorithm),
     shard,
     timeMs: await path.times.timeMs(input.calls, shard),
     kek,
@@ -152,7 +151,7 @@ export async function takeIn(
     signal: input.signal,
   });
   try {
-    // Only now: a trailer's value is known when the stream has ended.
+    // After the stream: only now the trailer is known.
     verifyDigests(body, written);
     return written;
   } catch (error) {
@@ -162,8 +161,8 @@ export async function takeIn(
 }
 
 /**
- * From here on a lost answer may hide a commit: what was stored stays then, for the sweep to judge (R32). It goes at once
- * where no shard has evaluated anything.
+ * From here on a lost answer may hide a commit: then the stored data stays, and the sweep decides (R32). It is dropped at
+ * once if no shard has evaluated the command.
  */
 export async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>): Promise<T> {
   try {
@@ -174,14 +173,14 @@ export async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>
   }
 }
 
-/** `exists` is said of a blob that is there already: only the sweep, which asks for it, may then drop anything. */
+/** `exists` means that the blob is committed already: then only the sweep, which asks about it, may drop anything. */
 export async function abandonRefused(written: WrittenBody, refusal: { kind: string }): Promise<void> {
   if (refusal.kind !== 'exists') await written.abandon();
 }
 
 type CommitRefusal = Exclude<OutcomeOf<'commit-version'>, { kind: 'committed' }>;
 
-/** The error that a refused commit is answered with. */
+/** The error for a refused commit. */
 export function refusedCommit(refusal: CommitRefusal, key: string): AppError {
   switch (refusal.kind) {
     case 'precondition-failed':
@@ -204,7 +203,7 @@ export function refusedPart(
   return refusedData(refusal);
 }
 
-/** `late`: the request took longer than a blob id lives (R25). `exists`: what became of an earlier try is not known. */
+/** `late`: the request took longer than a blob id is valid (R25). `exists`: the outcome of an earlier try is unknown. */
 function refusedData(refusal: GrantRefusal): AppError {
   if (refusal.kind === 'late') return new AppError('RequestTimeout');
   return new AppError('ServiceUnavailable', { cause: new Error('data of the request is gone') });

@@ -6,13 +6,7 @@ import type { BlobId, BucketId, LinkId, ObjectKey } from '../types/names.ts';
 import type { ConditionRefusal, WriteConditions } from '../types/preconditions.ts';
 import type { ManifestBody, VersionRecord, WrappedKek } from '../types/version.ts';
 import type { IdempotencyToken } from './extension-calls.ts';
-import type {
-  BlobBirth,
-  CommittedVersion,
-  DataGrant,
-  GrantRefusal,
-  NewVersion,
-} from './metadata-commands.ts';
+import type { CommittedVersion, DataGrant, GrantRefusal, NewBlob, NewVersion } from './metadata-commands.ts';
 
 /** The version that a composition or an append made. */
 export type ComposedVersion = CommittedVersion &
@@ -28,7 +22,7 @@ export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: 
 export type TokenAnswer<Outcome> = { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' };
 
 /** So much is kept of earlier requests that nothing may be kept of this one: it is not done. */
-export interface TooMuchKept {
+export interface OutcomeStoreFull {
   kind: 'too-much-kept';
 }
 
@@ -37,13 +31,13 @@ export interface AppendedPiece {
   sizeBytes: number;
   /** hex */
   md5: string;
-  births: BlobBirth[];
+  births: NewBlob[];
   /** base64, by algorithm: as many as were computed. */
   crcs: Partial<Record<ChecksumAlgorithm, string>>;
 }
 
 /** A piece of a version that is to be folded: by its data, whatever link a version has to it. */
-export interface FoldedSegment {
+export interface CompactedSegment {
   blobId: BlobId;
   offsetBytes: number;
   sizeBytes: number;
@@ -68,7 +62,7 @@ export interface ComposeCommands {
       | GrantRefusal
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
-      | TooMuchKept
+      | OutcomeStoreFull
       | TokenAnswer<ComposedVersion>;
   };
   /** Extends what is the current version when it is evaluated, so that appends do not get into each other's way. */
@@ -105,7 +99,7 @@ export interface ComposeCommands {
       | GrantRefusal
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
-      | TooMuchKept
+      | OutcomeStoreFull
       | TokenAnswer<AppendedVersion>;
   };
   /**
@@ -118,9 +112,9 @@ export interface ComposeCommands {
       key: ObjectKey;
       /** The object's key as it was read: it wraps the data key of the new blob. */
       kek: WrappedKek;
-      run: FoldedSegment[];
+      run: CompactedSegment[];
       /** Its link is that of the first piece that it replaces. */
-      birth: BlobBirth;
+      birth: NewBlob;
     };
     outcome:
       | { kind: 'folded' }

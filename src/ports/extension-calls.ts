@@ -13,7 +13,7 @@ import type {
 } from '../types/records/job-record.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import type { Versioning } from '../types/versioning.ts';
-import type { ComposeCommands, ComposeQueries, TokenAnswer, TooMuchKept } from './compose-calls.ts';
+import type { ComposeCommands, ComposeQueries, OutcomeStoreFull, TokenAnswer } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -85,7 +85,7 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
       /** Under its token, in several entries. */
       | { kind: 'began-before'; jobId: JobId }
-      | TooMuchKept
+      | OutcomeStoreFull
       | { kind: 'token-reused' };
   };
   /** A job for MOVE of a prefix. Repeated under its token: the job that it began. */
@@ -103,7 +103,7 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'begun'; job: MovePrefixJob }
       | { kind: 'began-before'; jobId: JobId }
       | { kind: 'too-many-jobs' }
-      | TooMuchKept
+      | OutcomeStoreFull
       | { kind: 'token-reused' };
   };
   /**
@@ -123,7 +123,7 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'refused'; result: MoveRefusal; versioning: Versioning }
       | { kind: 'began-before'; jobId: JobId }
       | { kind: 'too-many-jobs' }
-      | TooMuchKept
+      | OutcomeStoreFull
       | { kind: 'token-reused' };
   };
   /**

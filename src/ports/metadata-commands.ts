@@ -37,7 +37,7 @@ import type { ExtensionCommands } from './extension-calls.ts';
 import type { ScanCommands } from './scan-calls.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
-export interface BlobBirth {
+export interface NewBlob {
   use: BlobUse;
   chunkCrc32?: Uint8Array;
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
@@ -57,7 +57,7 @@ export interface LinkGrant {
 
 /** How the data of a new version or part is accounted for. Every use of the manifest is in exactly one list. */
 export interface DataGrant {
-  births: BlobBirth[];
+  births: NewBlob[];
   links: LinkGrant[];
 }
 

@@ -18,7 +18,7 @@ import type { QueryTable } from './metadata-queries.ts';
 export const SYSTEM_SHARD = 0;
 
 /** What a gateway believes of a bucket (R45): the shard refuses when it is out of date. */
-export interface BucketClaim {
+export interface BelievedBucket {
   bucketId: BucketId;
   name: BucketName;
   cfgVersion: number;
@@ -34,7 +34,7 @@ export interface Envelope {
    */
   isRetry?: boolean;
   /** Set for everything that a client does to a bucket. */
-  bucket?: BucketClaim;
+  bucket?: BelievedBucket;
   /** Of a command: the client's request that it is made for, for events. */
   origin?: RequestOrigin;
 }

@@ -21,44 +21,47 @@ export const COMPOSITION_LIMITS = {
   grownPiecesMax: 64,
   grownBlobBytesMax: 64 * KiB,
   /** Small pieces that lie one behind the other, before they are folded into one. */
-  foldPiecesMin: 16,
-  foldPiecesMax: 256,
+  compactPiecesMin: 16,
+  compactPiecesMax: 256,
   /** A piece that is this large stays as it is. */
-  foldPieceBytesMax: 1 * MiB,
+  compactPieceBytesMax: 1 * MiB,
   /** Of what several pieces become. */
-  foldedBytesMax: 4 * MiB,
+  compactedBytesMax: 4 * MiB,
   /** Blobs that a folded one notes that its bytes came from, 24 bytes each in its row. */
-  foldedRangesMax: 1024,
+  compactedRangesMax: 1024,
   /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
-  foldGrowthMin: 4,
+  compactGrowthMin: 4,
   /** The same where somebody reads them. */
-  foldReadPiecesMin: 8,
-  foldReadGrowthMin: 2,
+  compactReadPiecesMin: 8,
+  compactReadGrowthMin: 2,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
-  foldsWaitingMax: 256,
+  compactionsWaitingMax: 256,
   /** Of an object whose fold has failed, and of all once so many have failed one after the other. */
-  foldRestMs: 60_000,
-  foldFailuresInARowMax: 3,
+  compactionPauseMs: 60_000,
+  compactionFailuresInARowMax: 3,
   /** Objects that rest, of one gateway. */
-  foldsRestingMax: 1024,
+  compactionsPausedMax: 1024,
   /** Of bodies that lie with their metadata: asked for in one call. */
   bodiesPerCallBytesMax: 256 * KiB,
   bodiesPerCallMax: 256,
 } as const;
 
 assert(
-  COMPOSITION_LIMITS.foldGrowthMin < COMPOSITION_LIMITS.foldPiecesMin &&
-    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.foldPiecesMax,
+  COMPOSITION_LIMITS.compactGrowthMin < COMPOSITION_LIMITS.compactPiecesMin &&
+    COMPOSITION_LIMITS.compactPiecesMin <= COMPOSITION_LIMITS.compactPiecesMax,
   'pieces of one size are folded',
 );
 assert(
   COMPOSITION_LIMITS.grownPieceBytesMax < COMPOSITION_LIMITS.grownBlobBytesMax &&
     COMPOSITION_LIMITS.grownBlobBytesMax <= COMPOSITION_LIMITS.bodiesPerCallBytesMax &&
-    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.grownPiecesMax,
+    COMPOSITION_LIMITS.compactPiecesMin <= COMPOSITION_LIMITS.grownPiecesMax,
   'a blob of pieces takes several, is read by one call, and is worth folding when it is full',
 );
 assert(
-  COMPOSITION_LIMITS.foldPiecesMax <= COMPOSITION_LIMITS.foldedRangesMax,
+  COMPOSITION_LIMITS.compactPiecesMax <= COMPOSITION_LIMITS.compactedRangesMax,
   'what was folded notes each piece that it was made of',
 );
-assert(COMPOSITION_LIMITS.foldPieceBytesMax < COMPOSITION_LIMITS.foldedBytesMax, 'two pieces can be folded');
+assert(
+  COMPOSITION_LIMITS.compactPieceBytesMax < COMPOSITION_LIMITS.compactedBytesMax,
+  'two pieces can be folded',
+);

@@ -81,7 +81,7 @@ assert(
   LIMITS.bodyIdleMs < LIMITS.bodyStalledMs,
   'what can be fetched again goes before the body that it is of',
 );
-assert(LIMITS.sealPieceBytes <= LIMITS.bodyShareBytesMin, 'all bodies at work may hold a piece each');
+assert(LIMITS.sealBlockBytes <= LIMITS.bodyShareBytesMin, 'all bodies at work may hold a piece each');
 assert(
   LIMITS.addressShareWeight < LIMITS.accountShareWeight,
   'one address does not take all that its account may have',
@@ -208,7 +208,7 @@ assert(
   'a gateway that cannot be waited for stops in time (I14)',
 );
 assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
-assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
+assert(LIMITS.chunkBytesMax % LIMITS.sealBlockBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(
   LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax,
@@ -233,7 +233,7 @@ assert(
   LIMITS.composeOriginalsMax * (8 * LIMITS.keyBytesMax) <= LIMITS.composeBodyBytesMax,
   'a request for the largest composition fits',
 );
-assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes, 'bodies of one call are one piece');
+assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealBlockBytes, 'bodies of one call are one piece');
 assert(
   LIMITS.refusedBodyDrainBytesMax >= 2 * LIMITS.completeBodyBytesMax,
   'who sends a document that is too long by little reads why: a connection that is closed on a sender may lose the answer',

@@ -196,13 +196,13 @@ export function isComposed({ appendCount }: Pick<VersionRecord, 'appendCount'>):
  * Whether its small pieces may be folded: they came by appends. A composition's are other objects' data, which it was made
  * not to copy: who composes and reads a byte would have the store write all of it again.
  */
-export function mayBeFolded({ appendCount = 0 }: Pick<VersionRecord, 'appendCount'>): boolean {
+export function mayBeCompacted({ appendCount = 0 }: Pick<VersionRecord, 'appendCount'>): boolean {
   return appendCount > 0;
 }
 
 /**
  * A link that no other version ever has, so it tells which data a version stands for; null when it has none. Appends in its
- * place carry it over, and so does folding, whatever blob it leads to then (fold-version.ts): who has read the version's first
+ * place carry it over, and so does folding, whatever blob it leads to then (compact-version.ts): who has read the version's first
  * bytes knows it by this link, however it has grown.
  */
 export function dataLinkId(manifest: Manifest): LinkId | null {

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { toHex } from '../../src/base/bytes/bytes.ts';
 import { crcOf } from '../../src/base/crypto/crc.ts';
-import { layPlaintext, openPiece, pieceCount, sealedBytes } from '../../src/base/crypto/seal.ts';
+import { blockCount, layPlaintext, openBlock, sealedBytes } from '../../src/base/crypto/seal.ts';
 import { inlineCodecPool } from '../../src/platform/codec/inline-codec-pool.ts';
 import { createCodecPool } from '../../src/platform/codec/piscina-codec-pool.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
@@ -11,7 +11,7 @@ import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
 const threads = createCodecPool({ workers: 1 });
 afterAll(() => threads.close());
 
-const PIECE = 16 * 1024;
+const BLOCK_BYTES = 16 * 1024;
 const CHUNK = 80 * 1024;
 const blobId = '00112233445566778899aabbccddeeff';
 const dataKey = randomBytes(32);
@@ -20,8 +20,8 @@ function cut(body: Uint8Array) {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < body.length; at += CHUNK) parts.push(body.subarray(at, at + CHUNK));
   return parts.map((plaintext, index) => {
-    const bytes = new Uint8Array(sealedBytes({ sizeBytes: plaintext.length, pieceBytes: PIECE }));
-    layPlaintext(bytes, plaintext, { offsetBytes: 0, pieceBytes: PIECE });
+    const bytes = new Uint8Array(sealedBytes({ sizeBytes: plaintext.length, blockBytes: BLOCK_BYTES }));
+    layPlaintext(bytes, plaintext, { offsetBytes: 0, blockBytes: BLOCK_BYTES });
     return { bytes, sizeBytes: plaintext.length, isLast: index === parts.length - 1 };
   });
 }
@@ -30,7 +30,7 @@ function open(pool: CodecPoolPort, sizeBytes: number) {
   return pool.open({
     blobId,
     dataKey,
-    pieceBytes: PIECE,
+    blockBytes: BLOCK_BYTES,
     hashes: ['MD5', 'SHA256'],
     crcs: ['CRC32', 'CRC64NVME'],
     sizeBytes,
@@ -41,35 +41,38 @@ describe.each([
   ['inline', inlineCodecPool],
   ['piscina', threads],
 ])('%s', (_name, pool) => {
-  test.each([1, PIECE, CHUNK, 3 * CHUNK - 1, 5 * CHUNK + 7])('seals and digests %i bytes', async (size) => {
-    const body = randomBytes(size);
-    const chunks = cut(body);
-    const sealer = open(pool, size);
-    const sizes = chunks.map(({ sizeBytes }) => sizeBytes);
-    const sealed = await Promise.all(chunks.map((chunk) => sealer.seal(chunk)));
-    const hashes = await sealer.finish();
-    sealer.abandon();
-    expect(toHex(hashes.MD5 ?? new Uint8Array())).toBe(createHash('md5').update(body).digest('hex'));
-    expect(toHex(hashes.SHA256 ?? new Uint8Array())).toBe(createHash('sha256').update(body).digest('hex'));
-    const opened: Uint8Array[] = [];
-    for (const [chunkIndex, { bytes, crcs }] of sealed.entries()) {
-      const sizeBytes = sizes[chunkIndex] ?? 0;
-      const isLastChunk = chunkIndex === sealed.length - 1;
-      const position = { blobId, chunkIndex, isLastChunk, sizeBytes, pieceBytes: PIECE };
-      const plain = body.subarray(chunkIndex * CHUNK, chunkIndex * CHUNK + sizeBytes);
-      expect(toHex(crcs.CRC32 ?? new Uint8Array())).toBe(toHex(crcOf('CRC32', plain)));
-      expect(toHex(crcs.CRC64NVME ?? new Uint8Array())).toBe(toHex(crcOf('CRC64NVME', plain)));
-      for (let piece = 0; piece < pieceCount(position); piece++)
-        opened.push(openPiece({ dataKey, position, chunk: bytes, piece }) ?? Buffer.from('not opened'));
-    }
-    expect(Buffer.concat(opened).equals(body)).toBe(true);
-  });
+  test.each([1, BLOCK_BYTES, CHUNK, 3 * CHUNK - 1, 5 * CHUNK + 7])(
+    'seals and digests %i bytes',
+    async (size) => {
+      const body = randomBytes(size);
+      const chunks = cut(body);
+      const sealer = open(pool, size);
+      const sizes = chunks.map(({ sizeBytes }) => sizeBytes);
+      const sealed = await Promise.all(chunks.map((chunk) => sealer.seal(chunk)));
+      const hashes = await sealer.finish();
+      sealer.abandon();
+      expect(toHex(hashes.MD5 ?? new Uint8Array())).toBe(createHash('md5').update(body).digest('hex'));
+      expect(toHex(hashes.SHA256 ?? new Uint8Array())).toBe(createHash('sha256').update(body).digest('hex'));
+      const opened: Uint8Array[] = [];
+      for (const [chunkIndex, { bytes, crcs }] of sealed.entries()) {
+        const sizeBytes = sizes[chunkIndex] ?? 0;
+        const isLastChunk = chunkIndex === sealed.length - 1;
+        const position = { blobId, chunkIndex, isLastChunk, sizeBytes, blockBytes: BLOCK_BYTES };
+        const plain = body.subarray(chunkIndex * CHUNK, chunkIndex * CHUNK + sizeBytes);
+        expect(toHex(crcs.CRC32 ?? new Uint8Array())).toBe(toHex(crcOf('CRC32', plain)));
+        expect(toHex(crcs.CRC64NVME ?? new Uint8Array())).toBe(toHex(crcOf('CRC64NVME', plain)));
+        for (let block = 0; block < blockCount(position); block++)
+          opened.push(openBlock({ dataKey, position, chunk: bytes, block }) ?? Buffer.from('not opened'));
+      }
+      expect(Buffer.concat(opened).equals(body)).toBe(true);
+    },
+  );
 
   test('gives back an ArrayBuffer of the size that it was given', async () => {
     const [chunk] = cut(randomBytes(CHUNK));
     if (chunk === undefined) throw new Error('one chunk');
     const { bytes } = await open(pool, CHUNK).seal({ ...chunk, bytes: new Uint8Array(chunk.bytes) });
-    expect(bytes.buffer.byteLength).toBe(sealedBytes({ sizeBytes: CHUNK, pieceBytes: PIECE }));
+    expect(bytes.buffer.byteLength).toBe(sealedBytes({ sizeBytes: CHUNK, blockBytes: BLOCK_BYTES }));
   });
 
   test('bodies that wait do not hold up others, and may be abandoned at any time', async () => {

@@ -108,7 +108,7 @@ async function perform(
 ): Promise<void> {
   const { calls, store, metadata } = world;
   const bucket = world.bucket();
-  const { bucketId } = bucket.claim;
+  const { bucketId } = bucket.believed;
   const name = 'key' in step ? (step.key as ObjectKey) : ('' as ObjectKey);
   const { signal } = new AbortController();
   const sourceAt = async (from: string, versionId?: string): Promise<CopyFrom> => {
@@ -176,7 +176,7 @@ async function performPrefix(
   step: Step & { kind: 'move-prefix' },
   { model, token }: { model: Model; token: IdempotencyToken | undefined },
 ): Promise<void> {
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   const { from, to, overwrites } = step;
   const command = { bucketId, from, to, overwrites, ...(token && { token }) };
   const begun = await metadata.execute('begin-move', command);
@@ -201,7 +201,7 @@ async function readIds({
   metadata,
   ...world
 }: FsckWorld): Promise<Map<string, { id: string; isMarker: boolean }[]>> {
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   const { versions } = await metadata.query('list-versions', { bucketId, prefix: '', max: 1000 });
   const listed = versions.map(({ key: name, versionId, summary }) => ({
     name,
@@ -274,7 +274,7 @@ async function runUntilAtRest(world: FsckWorld, advance: (ms: number) => void): 
 
 async function expectUsage(world: FsckWorld, model: Model): Promise<void> {
   const objects = [...model.values()].flat().flatMap(({ bytes }) => bytes ?? []);
-  const usage = await world.metadata.query('count-usage', { bucketId: world.bucket().claim.bucketId });
+  const usage = await world.metadata.query('count-usage', { bucketId: world.bucket().believed.bucketId });
   const sizeBytes = objects.reduce((sum, { length }) => sum + length, 0);
   expect(usage).toMatchObject({ objectCount: objects.length, sizeBytes });
 }
@@ -310,10 +310,10 @@ async function check(steps: readonly Step[], first: Versioning): Promise<void> {
     if (found === undefined) throw new Error(`${JSON.stringify(step)} led to something else`);
     model = found;
     if (step.kind === 'set') {
-      const { bucketId } = lives.world.bucket().claim;
+      const { bucketId } = lives.world.bucket().believed;
       const { bucket } = await lives.world.metadata.query('get-bucket', { bucketId });
       versioning = bucket?.versioning ?? versioning;
-      lives.world.bucket().claim.cfgVersion = bucket?.cfgVersion ?? 0;
+      lives.world.bucket().believed.cfgVersion = bucket?.cfgVersion ?? 0;
     }
     await expectUsage(lives.world, model);
   }

@@ -113,7 +113,7 @@ class Model {
   }
 
   async #delete(bucket: BucketTarget, key: string): Promise<void> {
-    const { bucketId } = bucket.claim;
+    const { bucketId } = bucket.believed;
     const items = [{ key: key as ObjectKey }];
     await this.#world.metadata.execute(
       'delete-versions',
@@ -133,7 +133,7 @@ class Model {
         expect(got.equals(expected), `${idOf(bucket, key)} ${when}`).toBe(true);
       }
     }
-    await this.#world.store.foldingSettled();
+    await this.#world.store.compactionIdle();
     for (const { homeShard } of this.#buckets) await this.#world.metadata.condemn(homeShard);
     expect((await this.#world.fsck()).findings, when).toEqual([]);
   }
@@ -141,8 +141,8 @@ class Model {
   /** Every version of every key. */
   async deleteAll(): Promise<void> {
     const { metadata } = this.#world;
-    for (const { claim, homeShard } of this.#buckets) {
-      const { bucketId } = claim;
+    for (const { believed, homeShard } of this.#buckets) {
+      const { bucketId } = believed;
       const asked = { bucketId, prefix: '', max: 1000 };
       const { versions } = await metadata.query('list-versions', asked, homeShard);
       const items = versions.map(({ key, versionId }) => ({ key, versionId }));
@@ -152,8 +152,8 @@ class Model {
   }
 }
 
-function idOf({ claim }: BucketTarget, key: string): string {
-  return `${claim.name}/${key}`;
+function idOf({ believed }: BucketTarget, key: string): string {
+  return `${believed.name}/${key}`;
 }
 
 function unlessAbsent(error: unknown): undefined {
@@ -166,7 +166,7 @@ test.each([1, 2, 3])('seed %i', { timeout: 60_000 }, async (seed) => {
   const buckets: BucketTarget[] = [];
   for (const [shard, versioning] of VERSIONING.entries()) {
     const bucket = world.bucket(shard);
-    const { bucketId } = bucket.claim;
+    const { bucketId } = bucket.believed;
     if (versioning === undefined) buckets.push(bucket);
     else {
       const outcome = await world.metadata.execute(
@@ -176,7 +176,7 @@ test.each([1, 2, 3])('seed %i', { timeout: 60_000 }, async (seed) => {
       );
       if (outcome.kind !== 'changed') throw new Error(outcome.kind);
       const { cfgVersion } = outcome.bucket;
-      buckets.push({ ...bucket, claim: { ...bucket.claim, cfgVersion } });
+      buckets.push({ ...bucket, believed: { ...bucket.believed, cfgVersion } });
     }
   }
   const model = new Model(world, buckets, seed);

@@ -54,9 +54,9 @@ test('nothing is found, whatever was composed, appended, folded, copied and dele
   await sound('appended');
   await world.copy('paged', 'copied', { bucket: world.bucket(2) });
   await append(world, 'paged', 20);
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   await sound('folded');
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   await remove(world, bucketId, ['paged', 'pages', 'chunked', 'inline']);
   for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
   await sound('deleted');

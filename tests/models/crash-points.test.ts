@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);
 
 async function remove(world: FsckWorld, key: string, shard = 0): Promise<void> {
-  const { bucketId } = world.bucket(shard).claim;
+  const { bucketId } = world.bucket(shard).believed;
   const items = [{ key: key as ObjectKey }];
   await world.metadata.execute('delete-versions', { bucketId, owner: OWNER, items }, shard);
 }
@@ -44,8 +44,8 @@ async function passBucket(world: FsckWorld): Promise<void> {
   const { metadata } = world;
   const name = PASSING;
   const { bucketId, homeShard } = await makeBucket(world);
-  const claim = { bucketId, name, cfgVersion: 1 };
-  const part = await beginUpload(world, 'left', { bucket: { homeShard, claim } });
+  const believed = { bucketId, name, cfgVersion: 1 };
+  const part = await beginUpload(world, 'left', { bucket: { homeShard, believed } });
   await putPart(world, part(1), 'l');
   await metadata.execute('delete-bucket', { bucketId }, homeShard);
   await metadata.execute('forget-name', { name, bucketId, owner: OWNER });
@@ -90,7 +90,7 @@ async function renameAndDelete({ metadata, ...world }: FsckWorld): Promise<void>
 async function forceDelete(world: FsckWorld): Promise<void> {
   const { bucketId, homeShard } = await makeBucket(world);
   const { execute, query } = world.metadata;
-  const bucket = { homeShard, claim: { bucketId, name: PASSING, cfgVersion: 1 } };
+  const bucket = { homeShard, believed: { bucketId, name: PASSING, cfgVersion: 1 } };
   await world.put('own', chunks(1, 'o'), { bucket });
   await world.put('small', Buffer.alloc(10, 's'), { bucket });
   await world.copy('chunked', 'copy', { bucket });
@@ -142,7 +142,7 @@ const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] 
       await world.store.copyPart({ ...part(1), source, range: { offsetBytes: 5, sizeBytes: CHUNK_BYTES } });
       await putPart(world, part(2), 'd');
       const { key, uploadId } = part(1).upload;
-      await world.metadata.execute('abort-upload', { bucketId: bucket.claim.bucketId, key, uploadId }, 1);
+      await world.metadata.execute('abort-upload', { bucketId: bucket.believed.bucketId, key, uploadId }, 1);
     },
   ],
   [

@@ -46,7 +46,7 @@ async function compose(
 
 /** Drives the prefix's MOVE as a gateway does that has others to serve: in small steps. */
 async function movePrefix(world: FsckWorld, { from, to }: { from: string; to: string }): Promise<void> {
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   const { metadata } = world;
   const begun = await metadata.execute('begin-move', { bucketId, from, to, overwrites: false, token });
   if (begun.kind !== 'begun' && begun.kind !== 'began-before') throw new Error(begun.kind);
@@ -62,7 +62,7 @@ async function movePrefix(world: FsckWorld, { from, to }: { from: string; to: st
 
 /** One key in an entry for its latest version, and one for each of the others. */
 async function moveInSteps(world: FsckWorld, { from, to }: { from: string; to: string }): Promise<void> {
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   const { metadata } = world;
   const move = { from: from as ObjectKey, to };
   const asked = { bucketId, move, overwrites: true, token, driver: DRIVER };
@@ -78,15 +78,15 @@ async function moveInSteps(world: FsckWorld, { from, to }: { from: string; to: s
 
 /** The world's first bucket, from here on. */
 async function keepVersions({ metadata, ...world }: FsckWorld): Promise<void> {
-  const { claim } = world.bucket();
-  const { bucketId } = claim;
+  const { believed } = world.bucket();
+  const { bucketId } = believed;
   await metadata.execute('set-bucket-config', {
     bucketId,
     kind: 'versioning',
     document: { status: 'enabled' },
   });
   const { bucket } = await metadata.query('get-bucket', { bucketId });
-  claim.cfgVersion = bucket?.cfgVersion ?? 0;
+  believed.cfgVersion = bucket?.cfgVersion ?? 0;
 }
 
 async function putVersions(world: FsckWorld, key: string, bodies: readonly Buffer[]): Promise<void> {
@@ -97,7 +97,7 @@ async function putVersions(world: FsckWorld, key: string, bodies: readonly Buffe
 const sizeOf = async (world: FsckWorld, key: string, bucket = world.bucket()) =>
   (await world.find(key, { bucket })).version.sizeBytes;
 
-const PIECES = LIMITS.foldPiecesMin;
+const PIECES = LIMITS.compactPiecesMin;
 /** Of a blob of its own. */
 const PIECE_BYTES = INLINE_BYTES_MAX + 1;
 
@@ -177,7 +177,7 @@ const OPERATIONS: Record<string, Operation> = {
       await append(world, 'log', small('2', PIECE_BYTES), { tokenOf });
       // Where the append was answered and not folded any more, its readers see to it.
       await world.get('log');
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
     },
     async expectDone(world) {
       expect(await sizeOf(world, 'log')).toBe(PIECES * PIECE_BYTES);
@@ -187,29 +187,30 @@ const OPERATIONS: Record<string, Operation> = {
   'folding of pieces, behind a read': {
     async setUp(world) {
       await world.put('log', small('0', PIECE_BYTES));
-      for (let count = 1; count < LIMITS.foldReadPiecesMin; count++)
+      for (let count = 1; count < LIMITS.compactReadPiecesMin; count++)
         await append(world, 'log', small('1', PIECE_BYTES));
     },
     async run(world) {
       await world.get('log');
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
     },
     async expectDone(world) {
-      expect(await sizeOf(world, 'log')).toBe(LIMITS.foldReadPiecesMin * PIECE_BYTES);
+      expect(await sizeOf(world, 'log')).toBe(LIMITS.compactReadPiecesMin * PIECE_BYTES);
       expect(await segmentsOf(world, 'log')).toHaveLength(1);
     },
   },
   'folding of a blob of pieces, behind a read': {
     async setUp(world) {
       await world.put('log', small('0'));
-      for (let count = 0; count < LIMITS.foldReadPiecesMin; count++) await append(world, 'log', small('1'));
+      for (let count = 0; count < LIMITS.compactReadPiecesMin; count++)
+        await append(world, 'log', small('1'));
     },
     async run(world) {
       await world.get('log');
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
     },
     async expectDone(world) {
-      expect(await sizeOf(world, 'log')).toBe((LIMITS.foldReadPiecesMin + 1) * 100);
+      expect(await sizeOf(world, 'log')).toBe((LIMITS.compactReadPiecesMin + 1) * 100);
       const { manifest } = (await world.find('log')).version;
       expect(growingUse(manifest)).toBeUndefined();
     },
@@ -221,7 +222,7 @@ const OPERATIONS: Record<string, Operation> = {
     },
     run: (world) => moveInSteps(world, { from: 'from', to: 'to' }),
     async expectDone(world) {
-      const { bucketId } = world.bucket().claim;
+      const { bucketId } = world.bucket().believed;
       const page = { bucketId, prefix: '', max: 10 };
       const { versions } = await world.metadata.query('list-versions', page);
       expect(versions.map(({ key }) => key)).toEqual(Array.from({ length: 6 }, () => 'to'));
@@ -235,7 +236,7 @@ const OPERATIONS: Record<string, Operation> = {
       await putVersions(world, 'to', [small('e')]);
     },
     run(world) {
-      const { bucketId } = world.bucket().claim;
+      const { bucketId } = world.bucket().believed;
       const move = { from: 'from' as ObjectKey, to: 'to' };
       return world.metadata.execute('move-key', { bucketId, move, overwrites: true, token });
     },
@@ -253,7 +254,7 @@ const OPERATIONS: Record<string, Operation> = {
     run: (world) => movePrefix(world, { from: 'a/', to: 'a/b/' }),
     async expectDone(world) {
       expect(await sizeOf(world, 'a/b/b/b/3')).toBe(CHUNK_BYTES - 5);
-      const { bucketId } = world.bucket().claim;
+      const { bucketId } = world.bucket().believed;
       const { jobs } = await world.metadata.query('list-jobs', { limit: 10 });
       const moved = jobs.filter((job) => job.kind === 'move-prefix' && job.bucketId === bucketId);
       // Once, whoever drove it; several steps, or there would be little to cut.
@@ -269,7 +270,7 @@ async function stateOf(world: FsckWorld, known: ReadonlySet<string>): Promise<un
   const state: unknown[] = [];
   for (const shard of SHARDS) {
     const bucket = world.bucket(shard);
-    const { bucketId } = bucket.claim;
+    const { bucketId } = bucket.believed;
     const query = { bucketId, prefix: '', max: 1000 };
     const { versions } = await world.metadata.query('list-versions', query, shard);
     for (const { key, versionId, isLatest, summary } of versions) {
@@ -301,7 +302,7 @@ async function digestOf(
 async function idsOf(world: FsckWorld): Promise<Set<string>> {
   const ids = new Set<string>();
   for (const shard of SHARDS) {
-    const { bucketId } = world.bucket(shard).claim;
+    const { bucketId } = world.bucket(shard).believed;
     const query = { bucketId, prefix: '', max: 1000 };
     const { versions } = await world.metadata.query('list-versions', query, shard);
     for (const { versionId } of versions) ids.add(versionId);

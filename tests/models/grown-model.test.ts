@@ -111,7 +111,7 @@ test.each([1, 2, 3, 4, 5, 6])('objects that grow from each other (%i)', async (s
   const world = await openFsckWorld({ isEmpty: true });
   const model = new Model(world, seed);
   for (let step = 0; step < STEPS; step++) await model.step();
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   await model.condemn();
   await model.compareAll();
   const { findings } = await world.fsck({ readData: true });

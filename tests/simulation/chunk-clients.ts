@@ -61,7 +61,7 @@ export class ChunkClients {
       case 'create':
         return this.#put(gateway, shard, operation);
       case 'remove': {
-        const bucket = chunkBucketOf(shard).claim;
+        const bucket = chunkBucketOf(shard).believed;
         const { bucketId } = bucket;
         const items = [{ key: operation.key as ObjectKey }];
         const command = { bucketId, owner: CHUNK_OWNER, items };
@@ -179,9 +179,9 @@ export class ChunkClients {
     const calls = gateway.calls();
     const key = text as ObjectKey;
     const bucket = chunkBucketOf(shard);
-    const { bucketId } = bucket.claim;
+    const { bucketId } = bucket.believed;
     const query = { bucketId, key, includeBody: true };
-    const { value: found } = await calls.query({ shard, bucket: bucket.claim }, 'get-version', query);
+    const { value: found } = await calls.query({ shard, bucket: bucket.believed }, 'get-version', query);
     if (found.kind !== 'found') return { kind: 'value', value: null };
     const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
     const store = this.#storeOf(gateway, { isLate: false });
@@ -209,8 +209,8 @@ export class ChunkClients {
 
 export function chunkBucketOf(shard: number): BucketTarget {
   const bucketId = `c${String(shard).padStart(15, '0')}` as BucketId;
-  const claim = { bucketId, name: `chunks-${shard}` as BucketName, cfgVersion: 1 };
-  return { homeShard: shard, claim };
+  const believed = { bucketId, name: `chunks-${shard}` as BucketName, cfgVersion: 1 };
+  return { homeShard: shard, believed };
 }
 
 /** With a pause before its end. */

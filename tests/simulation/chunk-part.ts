@@ -168,7 +168,7 @@ export class ChunkPart implements Part {
     for (const site of this.#sites) site.startSoon(this.#chance.between(0, 50));
     while (this.#board.map === undefined) await scheduler.sleep(10, 'disks are placed');
     for (let shard = 0; shard < this.#world.shardCount; shard++) {
-      const { bucketId, name } = chunkBucketOf(shard).claim;
+      const { bucketId, name } = chunkBucketOf(shard).believed;
       const command = { bucketId, name, owner: CHUNK_OWNER };
       for (let isDone = false; !isDone; ) {
         const gateway = await this.#pool.pick();

@@ -34,7 +34,7 @@ export class LinkBodies {
   }
 
   /** Pieces are about to become one blob. */
-  folded({ run, birth }: CommandOf<'fold-version'>): void {
+  compacted({ run, birth }: CommandOf<'fold-version'>): void {
     this.#valueOf.set(birth.use.blobId, joinPieces(run.map((segment) => this.#ofSegment(segment))));
   }
 

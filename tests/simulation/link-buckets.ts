@@ -2,7 +2,7 @@
 // doing so, and perhaps begin again, while clients are at work.
 
 import type { BucketTarget } from '../../src/objects/object-store.ts';
-import type { BucketClaim } from '../../src/ports/metadata.ts';
+import type { BelievedBucket } from '../../src/ports/metadata.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import type { BucketRecord } from '../../src/types/records/rows.ts';
@@ -46,7 +46,7 @@ export class LinkBuckets {
   readonly #pool: GatewayPool;
   readonly #buckets: readonly LinkBucket[];
   /** As gateways know them: a request that knows an older one is told so (R45). */
-  readonly #claims: BucketClaim[];
+  readonly #claims: BelievedBucket[];
 
   constructor(world: PartWorld, chance: Chance) {
     this.#world = world;
@@ -70,16 +70,16 @@ export class LinkBuckets {
   }
 
   target(shard: number): BucketTarget {
-    const claim = this.#claims[shard];
-    if (claim === undefined) throw new Error(`no bucket of shard ${shard}`);
-    return { homeShard: shard, claim };
+    const believed = this.#claims[shard];
+    if (believed === undefined) throw new Error(`no bucket of shard ${shard}`);
+    return { homeShard: shard, believed };
   }
 
   /** A request has asked with settings that are not the bucket's any more: the shard's row says what they are now. */
-  reauthorise(claim: BucketClaim, row: BucketRecord | null): BucketClaim {
+  reauthorise(believed: BelievedBucket, row: BucketRecord | null): BelievedBucket {
     if (row === null) throw new AppError('NoSuchBucket');
     this.#counts.add(BRANCHES.stale);
-    return { ...claim, cfgVersion: row.cfgVersion };
+    return { ...believed, cfgVersion: row.cfgVersion };
   }
 
   /** In a world without faults. */
@@ -121,7 +121,7 @@ export class LinkBuckets {
       });
       if (reply.kind !== 'done' || reply.value.kind !== 'changed') return false;
       const { cfgVersion } = reply.value.bucket;
-      this.#claims[shard] = { ...this.target(shard).claim, cfgVersion };
+      this.#claims[shard] = { ...this.target(shard).believed, cfgVersion };
       return true;
     });
   }

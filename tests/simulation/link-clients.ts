@@ -35,8 +35,8 @@ const APPENDED_MAX_BYTES = 40;
 const NAMED_SHARE = 0.4;
 const VERSIONS_MAX = 1000;
 const BRANCHES = {
-  folded: 'links: pieces folded',
-  foldedVersion: 'links: pieces folded where versions are kept',
+  compacted: 'links: pieces folded',
+  compactedVersion: 'links: pieces folded where versions are kept',
   older: 'links: data of an older version used',
 };
 
@@ -200,10 +200,10 @@ export class LinkClients {
     const { bucketId, uploadId } = upload;
     const command = { bucketId, key, uploadId };
     if (end === 'abort')
-      await calls.execute({ shard: to.shard, bucket: bucket.claim }, 'abort-upload', command);
+      await calls.execute({ shard: to.shard, bucket: bucket.believed }, 'abort-upload', command);
     if (end !== 'complete') return;
     const parts = [{ partNumber: 1, etag }];
-    const { value } = await calls.execute({ shard: to.shard, bucket: bucket.claim }, 'complete-upload', {
+    const { value } = await calls.execute({ shard: to.shard, bucket: bucket.believed }, 'complete-upload', {
       ...command,
       parts,
     });
@@ -218,15 +218,15 @@ export class LinkClients {
   ): Promise<void> {
     const { calls, bucket } = this.#target(gateway, { shard, key }, watch);
     const items = [{ key: key as ObjectKey, ...(versionId && { versionId }) }];
-    const command = { bucketId: bucket.claim.bucketId, owner: LINK_OWNER, items };
-    await calls.execute({ shard, bucket: bucket.claim }, 'delete-versions', command);
+    const command = { bucketId: bucket.believed.bucketId, owner: LINK_OWNER, items };
+    await calls.execute({ shard, bucket: bucket.believed }, 'delete-versions', command);
   }
 
   /** All versions of a key, newest first. */
   async list(gateway: ProductGateway, { shard, key }: LinkPlace): Promise<ListedVersion[]> {
-    const { claim } = this.#buckets.target(shard);
-    const query = { bucketId: claim.bucketId, prefix: key, max: VERSIONS_MAX };
-    const { value } = await this.#calls(gateway).query({ shard, bucket: claim }, 'list-versions', query);
+    const { believed } = this.#buckets.target(shard);
+    const query = { bucketId: believed.bucketId, prefix: key, max: VERSIONS_MAX };
+    const { value } = await this.#calls(gateway).query({ shard, bucket: believed }, 'list-versions', query);
     return value.versions.filter((version) => version.key === key);
   }
 
@@ -249,10 +249,10 @@ export class LinkClients {
   }
 
   async #look(gateway: ProductGateway, { shard, key }: LinkPlace, versionId: VersionId | undefined) {
-    const { claim } = this.#buckets.target(shard);
-    const query = { bucketId: claim.bucketId, key: key as ObjectKey, includeBody: true };
+    const { believed } = this.#buckets.target(shard);
+    const query = { bucketId: believed.bucketId, key: key as ObjectKey, includeBody: true };
     const named = { ...query, ...(versionId && { versionId }) };
-    return (await this.#calls(gateway).query({ shard, bucket: claim }, 'get-version', named)).value;
+    return (await this.#calls(gateway).query({ shard, bucket: believed }, 'get-version', named)).value;
   }
 
   /** The latest version, or one. `after`: what has many pieces is folded behind it. */
@@ -288,12 +288,12 @@ export class LinkClients {
     const bucket = this.#buckets.target(shard);
     const keepsVersions = this.#buckets.keepsVersions(shard);
     const { counts } = this.#ground;
-    const onFolded = () => {
-      counts.add(BRANCHES.folded);
-      if (keepsVersions) counts.add(BRANCHES.foldedVersion);
+    const onCompacted = () => {
+      counts.add(BRANCHES.compacted);
+      if (keepsVersions) counts.add(BRANCHES.compactedVersion);
     };
     const calls = watchCalls(this.#calls(gateway), {
-      ...{ bodies: this.#bodies, watch, value, keepsVersions, onFolded },
+      ...{ bodies: this.#bodies, watch, value, keepsVersions, onCompacted },
     });
     return { calls, bucket, key: key as ObjectKey, owner: LINK_OWNER, signal: never() };
   }

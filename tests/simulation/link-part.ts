@@ -24,7 +24,7 @@ import { LinkSession, SESSION_BRANCHES } from './link-session.ts';
 import type { Part, PartWorld } from './part.ts';
 import type { OpenChunks } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
-import { SupersededFolds } from './superseded-folds.ts';
+import { SupersededCompactions } from './superseded-compactions.ts';
 
 const CLIENT_COUNT = 5;
 const OPERATIONS_OF_CLIENT = 10;
@@ -59,7 +59,7 @@ export class LinkPart implements Part {
   readonly #session: LinkSession;
   readonly #joins: LinkJoins;
   readonly #rows = new LinkRows();
-  readonly #folds = new SupersededFolds();
+  readonly #compactions = new SupersededCompactions();
   /** Entries of all shards that it has looked at. */
   #seenCount = 0;
   readonly #history: BucketRecord[] = [];
@@ -118,13 +118,13 @@ export class LinkPart implements Part {
     if (committedCount === this.#seenCount) return;
     this.#seenCount = committedCount;
     this.#rows.follow(Array.from({ length: shardCount }, (_, shard) => this.#world.history(shard)));
-    this.#checkFolds();
+    this.#checkCompactions();
     this.#joins.check();
   }
 
-  #checkFolds(): void {
+  #checkCompactions(): void {
     for (let shard = 0; shard < this.#world.shardCount; shard++)
-      for (const { key, pieces } of this.#folds.follow(this.#world.history(shard)))
+      for (const { key, pieces } of this.#compactions.follow(this.#world.history(shard)))
         throw new SimulationFailure(
           `I16: a superseded version of ${shard}/${key} is folded, and newer ones keep ${pieces.join(', ')}`,
         );

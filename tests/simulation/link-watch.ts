@@ -32,12 +32,12 @@ export interface Watching {
   value: string | undefined;
   /** The bucket does. */
   keepsVersions: boolean;
-  onFolded(): void;
+  onCompacted(): void;
 }
 
 export function watchCalls(
   calls: MetadataCalls,
-  { bodies, watch, value, keepsVersions, onFolded }: Watching,
+  { bodies, watch, value, keepsVersions, onCompacted }: Watching,
 ): MetadataCalls {
   let partValue: string | undefined;
   /** The change that a command is. */
@@ -78,7 +78,7 @@ export function watchCalls(
         return { kind: 'begin-rename', key: move.from, to: move.to, overwrites };
       }
       case 'fold-version':
-        bodies.folded(command as CommandOf<'fold-version'>);
+        bodies.compacted(command as CommandOf<'fold-version'>);
         return undefined;
       default:
         return undefined;
@@ -90,7 +90,7 @@ export function watchCalls(
       const change = changeOf(name, command);
       const became = change && watch.onChange(change);
       const reply = await calls.execute(target, name, command);
-      if (name === 'fold-version' && reply.value.kind === 'folded') onFolded();
+      if (name === 'fold-version' && reply.value.kind === 'folded') onCompacted();
       const told = became && outcomeOf(reply.value as Replied);
       if (told !== undefined) became?.(told);
       await watch.after(name, command, target.shard);

@@ -2,7 +2,7 @@
 // under conditions, read and listed. The value of a key is the body of its object, and its ETag as well.
 import { fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
-import type { BucketClaim, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
+import type { BelievedBucket, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
 import {
   type AccountId,
   type BucketId,
@@ -23,7 +23,7 @@ const ETAG_DIGITS = 32;
 
 const bucketIdOf = (shard: number) => `b${String(shard).padStart(15, '0')}` as BucketId;
 const bucketNameOf = (shard: number) => `bucket-${shard}` as BucketName;
-const claimOf = (shard: number): BucketClaim => ({
+const claimOf = (shard: number): BelievedBucket => ({
   bucketId: bucketIdOf(shard),
   name: bucketNameOf(shard),
   cfgVersion: 1,

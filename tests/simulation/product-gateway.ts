@@ -174,7 +174,7 @@ export function openObjects(
   },
 ): ObjectStore {
   const { clock, random } = process;
-  const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 1024 });
+  const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, pooledBytesMax: 1024 });
   parts.onReleased((buffer) => buffers.give(buffer));
   return createObjectStore({
     ...{ chunks: parts.chunks ?? NO_CHUNKS, codecs: inlineCodecPool, keyring, clock, random, buffers, times },

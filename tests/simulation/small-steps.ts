@@ -11,9 +11,9 @@ type Changed =
   | 'jobStallTimeoutMs'
   | 'jobHoldMs'
   | 'jobStalledMs'
-  | 'foldPiecesMin'
-  | 'foldGrowthMin'
-  | 'foldReadPiecesMin'
+  | 'compactPiecesMin'
+  | 'compactGrowthMin'
+  | 'compactReadPiecesMin'
   | 'grownPieceBytesMax'
   | 'grownPiecesMax';
 const limits = LIMITS as { -readonly [Name in Changed]: number };
@@ -27,9 +27,9 @@ limits.moveStepVersionsBesideOthersMax = 1;
 limits.jobStallTimeoutMs = 1500;
 limits.jobHoldMs = 500;
 limits.jobStalledMs = 2000;
-limits.foldPiecesMin = 3;
-limits.foldGrowthMin = 2;
-limits.foldReadPiecesMin = 3;
+limits.compactPiecesMin = 3;
+limits.compactGrowthMin = 2;
+limits.compactReadPiecesMin = 3;
 // Some of what clients append is larger, and has a blob of its own (link-clients.ts).
 limits.grownPieceBytesMax = 32;
 limits.grownPiecesMax = 3;

@@ -40,12 +40,12 @@ export const segmentsOf = async (world: ObjectWorld, key: string) =>
 
 /** The world's bucket, which keeps versions from now on. */
 export async function versioned(world: ObjectWorld): Promise<BucketTarget> {
-  const { bucketId } = world.bucket().claim;
+  const { bucketId } = world.bucket().believed;
   await world.metadata.execute('set-bucket-config', {
     bucketId,
     kind: 'versioning',
     document: { status: 'enabled' },
   });
   const row = await world.metadata.query('get-bucket', { bucketId });
-  return { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion: row.bucket?.cfgVersion ?? 0 } };
+  return { homeShard: 0, believed: { ...world.bucket().believed, cfgVersion: row.bucket?.cfgVersion ?? 0 } };
 }

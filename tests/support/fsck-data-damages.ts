@@ -14,8 +14,8 @@ import {
   TABLES,
 } from '../../src/metadata/schema/keyspace.ts';
 import { pieceRow } from '../../src/metadata/versions/piece-rows.ts';
+import { packRanges } from '../../src/types/compacted-from.ts';
 import { wholeRange } from '../../src/types/debts.ts';
-import { packRanges } from '../../src/types/folded-from.ts';
 import type { BlobId } from '../../src/types/names.ts';
 import { encodePiece } from '../../src/types/records/piece-record.ts';
 import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/types/records/rows.ts';

@@ -15,7 +15,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
     'a job under way that nobody finds',
     { 'index-missing': 1, 'counter-wrong': 1 },
     async (world) => {
-      const { bucketId, name } = world.bucket(1).claim;
+      const { bucketId, name } = world.bucket(1).believed;
       const jobId = 'a'.repeat(28) as JobId;
       await world.plant(jobRow(jobId), jobCodec.encode(jobOf(bucketId, jobId)), 1);
       return [['index-missing', { shard: 1, bucket: name, table: 'jobs', note: jobId }]];
@@ -25,7 +25,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
     'a job found under way that has ended, one that is not there, and one that is said to be of another account',
     { 'index-stray': 3, 'counter-wrong': 2 },
     async (world) => {
-      const { bucketId } = world.bucket(1).claim;
+      const { bucketId } = world.bucket(1).believed;
       const [ended, unknown, other] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
         JobId,
         JobId,
@@ -43,7 +43,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
     'a token without its time, and the time of another',
     { 'index-missing': 1, 'index-stray': 1 },
     async (world) => {
-      const { bucketId, name } = world.bucket(1).claim;
+      const { bucketId, name } = world.bucket(1).believed;
       const record = tokenCodec.encode({ digest: 'd', keptAtMs: 1, outcome: null });
       await world.plant(tokenRow(bucketId, 't'), record, 1);
       await world.plant(tokenTimeRow(2, bucketId, 't'), PRESENT, 1);
@@ -57,7 +57,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
     'an ended job that is not listed, one that is listed by another time, and one that a token leads to',
     { 'index-missing': 1, 'index-stray': 3, 'counter-wrong': 1 },
     async (world) => {
-      const { bucketId, name } = world.bucket(1).claim;
+      const { bucketId, name } = world.bucket(1).believed;
       const [unlisted, late, tokened] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
         JobId,
         JobId,
@@ -84,7 +84,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
     'a token and a job that count for more than the counters have',
     { 'counter-wrong': 3 },
     async (world) => {
-      const { bucketId } = world.bucket(1).claim;
+      const { bucketId } = world.bucket(1).believed;
       const jobId = 'a'.repeat(28) as JobId;
       const job = { ...jobOf(bucketId, jobId), endedAtMs: 1, keptBytes: 600 } as JobRecord;
       await world.plant(jobRow(jobId), jobCodec.encode(job), 1);

@@ -44,14 +44,14 @@ import { OWNER } from './metadata-shards.ts';
 
 /** The name's row of the bucket in this shard, with changes. */
 async function nameOf(world: FsckWorld, shard: number, changes: Partial<NameRecord> = {}) {
-  const { name } = world.bucket(shard).claim;
+  const { name } = world.bucket(shard).believed;
   const { record } = await world.metadata.query('find-name', { name });
   return nameCodec.encode({ ...must(record, 'a name'), ...changes });
 }
 
 /** The row of the bucket in shard 2, with changes. */
 async function changeBucket(world: FsckWorld, changes: Partial<BucketRecord>): Promise<BucketRecord> {
-  const { bucketId } = world.bucket(2).claim;
+  const { bucketId } = world.bucket(2).believed;
   const { bucket } = await world.metadata.query('get-bucket', { bucketId }, 2);
   const changed = { ...must(bucket, 'a bucket'), ...changes };
   await world.plant(bucketRow(bucketId), bucketCodec.encode(changed), 2);
@@ -63,7 +63,7 @@ async function plantKeyMove(
   world: FsckWorld,
   ended: { endedAtMs?: number } = {},
 ): Promise<Pick<MovePrefixJob, 'jobId'> & { from: ObjectKey; to: ObjectKey }> {
-  const { bucketId } = world.bucket(2).claim;
+  const { bucketId } = world.bucket(2).believed;
   const jobId = '04'.repeat(14) as JobId;
   const keys = { from: 'a' as ObjectKey, to: 'b' as ObjectKey };
   const isOver = ended.endedAtMs !== undefined;
@@ -173,7 +173,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'the objects of a bucket miscounted',
     { 'counter-wrong': 1 },
     async (world) => {
-      const { bucketId, name } = world.bucket(2).claim;
+      const { bucketId, name } = world.bucket(2).believed;
       const key = utf8(`bucket/${bucketId}/objects`);
       await world.plant({ table: ENGINE_TABLES.counters, key }, null, 2);
       return [['counter-wrong', { shard: 2, bucket: name, note: '0 objects, is 5' }]];
@@ -274,7 +274,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     { 'index-stray': 1 },
     async (world) => {
       const { uploadId: upload } = world;
-      await world.plant(uploadRow(world.bucket().claim.bucketId, 'upload' as ObjectKey, upload), null);
+      await world.plant(uploadRow(world.bucket().believed.bucketId, 'upload' as ObjectKey, upload), null);
       return [['index-stray', { shard: 0, upload, table: 'uploadTimes' }]];
     },
   ],
@@ -282,7 +282,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a name gone',
     { 'name-missing': 1, 'index-stray': 1, 'counter-wrong': 1 },
     async (world) => {
-      const { name, bucketId } = world.bucket(2).claim;
+      const { name, bucketId } = world.bucket(2).believed;
       await world.plant(nameRow(name), null);
       return [['name-missing', { shard: 2, bucket: name, note: bucketId }]];
     },
@@ -291,7 +291,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a bucket gone',
     { 'bucket-missing': 5, 'name-stray': 1, 'counter-wrong': 3 },
     async (world) => {
-      const { name, bucketId } = world.bucket(2).claim;
+      const { name, bucketId } = world.bucket(2).believed;
       await world.plant(bucketRow(bucketId), null, 2);
       return [
         ['bucket-missing', { shard: 2, bucket: bucketId, key: 'chunked' }],
@@ -303,7 +303,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a rename whose other name is gone',
     { 'rename-broken': 1, 'queue-missing': 1 },
     async (world) => {
-      const { name } = world.bucket(1).claim;
+      const { name } = world.bucket(1).believed;
       const change = { other: 'b' as BucketName, nameEpoch: 1, itemId: 'f'.repeat(28) as OutboxId };
       await world.plant(nameRow(name), await nameOf(world, 1, { state: 'leaving', change }));
       return [
@@ -316,7 +316,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a name that leaves, and nobody knows for which',
     { 'rename-broken': 1 },
     async (world) => {
-      const { name } = world.bucket(1).claim;
+      const { name } = world.bucket(1).believed;
       await world.plant(nameRow(name), await nameOf(world, 1, { state: 'leaving' }));
       return [['rename-broken', { shard: 0, bucket: name, note: 'leaving' }]];
     },
@@ -325,7 +325,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a message of a rename that is over',
     { 'queue-stray': 1 },
     async (world) => {
-      const { name, bucketId } = world.bucket(1).claim;
+      const { name, bucketId } = world.bucket(1).believed;
       const to = 'other' as BucketName;
       const item = { kind: 'rename-bucket', homeShard: 1, bucketId, from: name, to, nameEpoch: 1 } as const;
       await world.plant(outboxRow('0'.repeat(28) as OutboxId), outboxCodec.encode(item));
@@ -347,7 +347,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a name that its owner sees before it is there',
     { 'index-stray': 1, 'name-missing': 1, 'rename-broken': 1, 'queue-missing': 1, 'counter-wrong': 1 },
     async (world) => {
-      const { name } = world.bucket(1).claim;
+      const { name } = world.bucket(1).believed;
       const change = { other: name, nameEpoch: 1, itemId: 'f'.repeat(28) as OutboxId };
       const entering = 'entering' as BucketName;
       const record = await nameOf(world, 1, { state: 'entering', change });
@@ -360,7 +360,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a bucket that its owner does not see',
     { 'index-missing': 1 },
     async (world) => {
-      const { name } = world.bucket(1).claim;
+      const { name } = world.bucket(1).believed;
       await world.plant(accountBucketRow(OWNER, name), null);
       return [['index-missing', { shard: 0, bucket: name }]];
     },
@@ -388,7 +388,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'an event gone from between two others, and one that is more than there were',
     { 'queue-missing': 1, 'queue-stray': 1 },
     async (world) => {
-      const { bucketId, name: bucket } = world.bucket(2).claim;
+      const { bucketId, name: bucket } = world.bucket(2).believed;
       const type = 's3:ObjectCreated:Put';
       for (const seq of [0, 2, 3]) {
         const key = `${seq}` as ObjectKey;

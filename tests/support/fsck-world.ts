@@ -107,7 +107,7 @@ export async function openFsckWorld(options: FsckWorldOptions = {}): Promise<Fsc
     async seen(key, shard = 0) {
       const bucket = world.bucket(shard);
       const { version } = await world.find(key, { bucket });
-      const { bucketId, name } = bucket.claim;
+      const { bucketId, name } = bucket.believed;
       const uses = version.manifest.kind === 'direct' ? version.manifest.uses : [];
       const place = { shard, bucket: name, key, version: version.versionId };
       return { version, bucketId, key: key as ObjectKey, use: uses[0] as BlobUse, place };
@@ -142,7 +142,7 @@ async function nameBuckets({ metadata, bucket, rows, plant }: FsckWorld): Promis
   const account = accountCodec.decode(must((await rows('accounts'))[0], 'an account').value);
   await plant(accountRow(OWNER), accountCodec.encode({ ...account, bucketCount: 3 }));
   for (const shard of [0, 1, 2]) {
-    const { bucketId, name } = bucket(shard).claim;
+    const { bucketId, name } = bucket(shard).believed;
     const place = { bucketId, homeShard: shard, owner: OWNER };
     const record = nameCodec.encode({ ...place, state: 'active', createdAtMs: 0 });
     await plant(nameRow(name), record);
@@ -152,7 +152,7 @@ async function nameBuckets({ metadata, bucket, rows, plant }: FsckWorld): Promis
 
 async function store(world: FsckWorld): Promise<void> {
   const { metadata, bucket, put, copy } = world;
-  const versions = bucket(1).claim.bucketId;
+  const versions = bucket(1).believed.bucketId;
   const row = must((await world.rows('buckets', 1))[0], 'a bucket').value;
   // Beneath the shard, because that leaves the claims of the world's buckets as they are.
   const enabled = bucketCodec.encode({ ...bucketCodec.decode(row), versioning: 'enabled' });
@@ -179,7 +179,7 @@ async function store(world: FsckWorld): Promise<void> {
   await put('gone', Buffer.alloc(CHUNK_BYTES, 'g'));
   const owner = OWNER;
   const items = [{ key: 'gone' as ObjectKey }];
-  await metadata.execute('delete-versions', { bucketId: bucket().claim.bucketId, owner, items });
+  await metadata.execute('delete-versions', { bucketId: bucket().believed.bucketId, owner, items });
   await put('marked', Buffer.alloc(10, 'm'), { bucket: bucket(1) });
   const marked = [{ key: 'marked' as ObjectKey }];
   await metadata.execute('delete-versions', { bucketId: versions, owner, items: marked }, 1);

@@ -179,8 +179,8 @@ function keyOf({ dice, wildness, world }: Making, row: MatchRow): string {
 
 function queryOf({ dice, wildness, world }: Making, row: MatchRow): string {
   const names = [...(row.match.query ?? [])];
-  for (const claim of row.claims ?? [])
-    if (claim !== '*' && dice.chance(0.05 + wildness * 0.3)) names.push(claim);
+  for (const name of row.claims ?? [])
+    if (name !== '*' && dice.chance(0.05 + wildness * 0.3)) names.push(name);
   while (dice.chance(0.05 + wildness * 0.5)) names.push(dice.pick(PARAMETER_NAMES));
   if (names.length > 0 && dice.chance(0.05)) names.push(dice.pick(names));
   const pairs = names.map((name) => {

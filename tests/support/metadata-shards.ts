@@ -14,7 +14,7 @@ import type {
   QueryOf,
   ResultOf,
 } from '../../src/ports/metadata.ts';
-import type { BlobBirth, DataGrant, NewVersion } from '../../src/ports/metadata-commands.ts';
+import type { DataGrant, NewBlob, NewVersion } from '../../src/ports/metadata-commands.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import {
   type AccountId,
@@ -142,7 +142,7 @@ export async function openMetadata(
         chunkSizeBytes: 1024 * 1024,
         wrappedDataKey: Uint8Array.of(7),
       };
-      const birth: BlobBirth = { use, ...(storage === 'inline' && { body: new Uint8Array(sizeBytes) }) };
+      const birth: NewBlob = { use, ...(storage === 'inline' && { body: new Uint8Array(sizeBytes) }) };
       return dataOf([use], { births: [birth], links: [] });
     },
     newLinkId: () => makeLinkId({ timeMs: clock.wallMs(), random: chance.bytes(10) }),

@@ -4,7 +4,7 @@ import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/eng
 import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
 import { createMemoryKv, type MemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
-import type { BucketClaim, Reply } from '../../src/ports/metadata.ts';
+import type { BelievedBucket, Reply } from '../../src/ports/metadata.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from './simulated.ts';
 
@@ -56,8 +56,8 @@ export async function openNoteShards(options: NoteShardsOptions = {}): Promise<N
   };
 }
 
-export function claim(bucketId: string, name: string, cfgVersion: number): { bucket: BucketClaim } {
-  return { bucket: { bucketId, name, cfgVersion } as BucketClaim };
+export function believed(bucketId: string, name: string, cfgVersion: number): { bucket: BelievedBucket } {
+  return { bucket: { bucketId, name, cfgVersion } as BelievedBucket };
 }
 
 /** Lets everything run that waits for neither time nor commits. */

@@ -34,7 +34,7 @@ export async function completeUpload(
   return world.metadata.execute(
     'complete-upload',
     {
-      bucketId: bucket.claim.bucketId,
+      bucketId: bucket.believed.bucketId,
       key: upload.key,
       uploadId: upload.uploadId,
       parts: parts.map(({ etag, checksum }, at) => ({

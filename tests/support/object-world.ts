@@ -82,7 +82,7 @@ export interface ObjectWorld {
 export interface PutOptions extends Partial<Omit<PutObject, 'body'>> {
   said?: Partial<BodySource>;
   /** Sizes of the pieces that the body comes in. */
-  pieceBytes?: number;
+  blockBytes?: number;
 }
 
 export interface WorldOptions {
@@ -101,12 +101,12 @@ export interface WorldOptions {
 
 export function sourceOf(
   body: Buffer,
-  options: { pieceBytes?: number; said?: Partial<BodySource> } = {},
+  options: { blockBytes?: number; said?: Partial<BodySource> } = {},
 ): BodySource {
-  const { pieceBytes = 64 * 1024, said } = options;
+  const { blockBytes = 64 * 1024, said } = options;
   async function* pieces() {
-    for (let at = 0; at < body.length; at += pieceBytes)
-      yield Buffer.from(body.subarray(at, at + pieceBytes));
+    for (let at = 0; at < body.length; at += blockBytes)
+      yield Buffer.from(body.subarray(at, at + blockBytes));
   }
   return {
     stream: pieces(),
@@ -181,7 +181,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       random,
       log,
       telemetry,
-      buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
+      buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, pooledBytesMax: 8 * MiB }),
       settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
       bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
       times,
@@ -195,7 +195,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     const bucketId = `b00000000000000${shard}` as BucketId;
     const created = await metadata.execute('create-bucket', { bucketId, name, owner: OWNER }, shard);
     if (created.kind !== 'created') throw new Error(created.kind);
-    buckets.push({ homeShard: shard, claim: { bucketId, name, cfgVersion: created.bucket.cfgVersion } });
+    buckets.push({ homeShard: shard, believed: { bucketId, name, cfgVersion: created.bucket.cfgVersion } });
   }
 
   const world: ObjectWorld = {
@@ -214,8 +214,8 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       if (bucket === undefined) throw new Error(`no shard ${shard}`);
       return bucket;
     },
-    put(key, body, { said, pieceBytes, ...input } = {}) {
-      const source = { ...(said && { said }), ...(pieceBytes !== undefined && { pieceBytes }) };
+    put(key, body, { said, blockBytes, ...input } = {}) {
+      const source = { ...(said && { said }), ...(blockBytes !== undefined && { blockBytes }) };
       return store.putObject({
         calls,
         bucket: world.bucket(),
@@ -228,18 +228,22 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       });
     },
     async find(key, { bucket = world.bucket(), versionId } = {}) {
-      const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
-        bucketId: bucket.claim.bucketId,
-        key: key as ObjectKey,
-        includeBody: true,
-        ...(versionId && { versionId }),
-      });
+      const { value } = await calls.query(
+        { shard: bucket.homeShard, bucket: bucket.believed },
+        'get-version',
+        {
+          bucketId: bucket.believed.bucketId,
+          key: key as ObjectKey,
+          includeBody: true,
+          ...(versionId && { versionId }),
+        },
+      );
       if (value.kind !== 'found') throw new Error(value.kind);
       return value;
     },
     async remove(key, { bucket = world.bucket() } = {}) {
       const items = [{ key: key as ObjectKey }];
-      const command = { bucketId: bucket.claim.bucketId, owner: OWNER, items };
+      const command = { bucketId: bucket.believed.bucketId, owner: OWNER, items };
       await metadata.execute('delete-versions', command, bucket.homeShard);
     },
     async get(key, { bucket = world.bucket(), range, customerKey } = {}) {

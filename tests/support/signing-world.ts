@@ -11,7 +11,7 @@ import { parseTarget } from '../../src/gateway/s3/request/target.ts';
 import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { AccountId } from '../../src/types/names.ts';
-import { settleReply } from '../../src/types/settle-reply.ts';
+import { requireDone } from '../../src/types/require-done.ts';
 import { type MetadataShards, openMetadata } from './metadata-shards.ts';
 import { type Credentials, presign, type SigningOptions, signHeaders } from './s3-client.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
@@ -57,7 +57,7 @@ export async function openSigningWorld(nowMs = DAY_MS): Promise<SigningWorld> {
   const metadata: MetadataShards = {
     ...shards,
     // As in the embedded form: all that changes identities passes by the feed.
-    execute: async (name, command, shard = 0) => settleReply(await port.execute({ shard }, name, command)),
+    execute: async (name, command, shard = 0) => requireDone(await port.execute({ shard }, name, command)),
   };
   await metadata.execute('create-account', {
     account: {

@@ -11,7 +11,7 @@ export interface SealerOptions {
   blobId: string;
   /** 32 bytes, of this blob alone. */
   dataKey: Uint8Array;
-  pieceBytes: number;
+  blockBytes: number;
   /** Over the whole body. */
   hashes: readonly HashAlgorithm[];
   /** Per chunk; those of the whole are combined from them. */
@@ -40,7 +40,7 @@ export interface SyncBodySealer {
 }
 
 export function createBodySealer(options: SealerOptions): SyncBodySealer {
-  const { blobId, dataKey, pieceBytes } = options;
+  const { blobId, dataKey, blockBytes } = options;
   const hashes = options.hashes.map((algorithm): [HashAlgorithm, Hash] => [
     algorithm,
     createHash(algorithm.toLowerCase()),
@@ -54,7 +54,7 @@ export function createBodySealer(options: SealerOptions): SyncBodySealer {
       const crcs = options.crcs.map((algorithm) => ({ algorithm, crc: createCrc(algorithm) }));
       const sealedCrc32 = sealChunk({
         dataKey,
-        position: { blobId, chunkIndex: chunkIndex++, isLastChunk: isLast, sizeBytes, pieceBytes },
+        position: { blobId, chunkIndex: chunkIndex++, isLastChunk: isLast, sizeBytes, blockBytes },
         chunk: bytes,
         onPlaintext(part) {
           for (const [, hash] of hashes) hash.update(part);

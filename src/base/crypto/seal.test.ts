@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { must } from '../assert.ts';
 import { openBytes, sealBytes } from './aead.ts';
-import { type ChunkPosition, layPlaintext, openPiece, pieceCount, sealChunk, sealedBytes } from './seal.ts';
+import { blockCount, type ChunkPosition, layPlaintext, openBlock, sealChunk, sealedBytes } from './seal.ts';
 
-const PIECE = 1024;
+const BLOCK_BYTES = 1024;
 const dataKey = randomBytes(32);
 
 function positionOf(sizeBytes: number): ChunkPosition {
-  return { blobId: 'ab'.repeat(16), chunkIndex: 3, isLastChunk: true, sizeBytes, pieceBytes: PIECE };
+  return { blobId: 'ab'.repeat(16), chunkIndex: 3, isLastChunk: true, sizeBytes, blockBytes: BLOCK_BYTES };
 }
 
 function seal(plaintext: Uint8Array, position: ChunkPosition): Uint8Array {
   const chunk = new Uint8Array(sealedBytes(position));
-  layPlaintext(chunk, plaintext, { offsetBytes: 0, pieceBytes: PIECE });
+  layPlaintext(chunk, plaintext, { offsetBytes: 0, blockBytes: BLOCK_BYTES });
   const seen: Buffer[] = [];
   sealChunk({ dataKey, position, chunk, onPlaintext: (part) => seen.push(Buffer.from(part)) });
   expect(Buffer.concat(seen).equals(plaintext)).toBe(true);
@@ -21,34 +21,39 @@ function seal(plaintext: Uint8Array, position: ChunkPosition): Uint8Array {
 }
 
 function open(chunk: Uint8Array, position: ChunkPosition, key: Uint8Array = dataKey): Buffer | undefined {
-  const pieces: Buffer[] = [];
-  for (let piece = 0; piece < pieceCount(position); piece++) {
-    const plaintext = openPiece({ dataKey: key, position, chunk, piece });
+  const blocks: Buffer[] = [];
+  for (let block = 0; block < blockCount(position); block++) {
+    const plaintext = openBlock({ dataKey: key, position, chunk, block });
     if (plaintext === undefined) return undefined;
-    pieces.push(plaintext);
+    blocks.push(plaintext);
   }
-  return Buffer.concat(pieces);
+  return Buffer.concat(blocks);
 }
 
 describe('chunks', () => {
-  test.each([1, PIECE - 1, PIECE, PIECE + 1, 4 * PIECE, 4 * PIECE + 1, 200_000])(
-    'of %i bytes open to what was sealed',
-    (sizeBytes) => {
-      const plaintext = randomBytes(sizeBytes);
-      const position = positionOf(sizeBytes);
-      const chunk = seal(plaintext, position);
-      expect(chunk.length).toBe(sizeBytes + 16 * Math.ceil(sizeBytes / PIECE));
-      expect(open(chunk, position)?.equals(plaintext)).toBe(true);
-    },
-  );
+  test.each([
+    1,
+    BLOCK_BYTES - 1,
+    BLOCK_BYTES,
+    BLOCK_BYTES + 1,
+    4 * BLOCK_BYTES,
+    4 * BLOCK_BYTES + 1,
+    200_000,
+  ])('of %i bytes open to what was sealed', (sizeBytes) => {
+    const plaintext = randomBytes(sizeBytes);
+    const position = positionOf(sizeBytes);
+    const chunk = seal(plaintext, position);
+    expect(chunk.length).toBe(sizeBytes + 16 * Math.ceil(sizeBytes / BLOCK_BYTES));
+    expect(open(chunk, position)?.equals(plaintext)).toBe(true);
+  });
 
   test('plaintext may be laid out in parts of any size', () => {
     const plaintext = randomBytes(5000);
     const whole = new Uint8Array(sealedBytes(positionOf(5000)));
-    layPlaintext(whole, plaintext, { offsetBytes: 0, pieceBytes: PIECE });
+    layPlaintext(whole, plaintext, { offsetBytes: 0, blockBytes: BLOCK_BYTES });
     const inParts = new Uint8Array(whole.length);
     for (let at = 0; at < plaintext.length; at += 700)
-      layPlaintext(inParts, plaintext.subarray(at, at + 700), { offsetBytes: at, pieceBytes: PIECE });
+      layPlaintext(inParts, plaintext.subarray(at, at + 700), { offsetBytes: at, blockBytes: BLOCK_BYTES });
     expect(Buffer.compare(whole, inParts)).toBe(0);
   });
 
@@ -72,14 +77,14 @@ describe('chunks', () => {
     const position = positionOf(2500);
     const chunk = seal(randomBytes(2500), position);
     const notLast = { ...position, isLastChunk: false };
-    const opened = [0, 1, 2].map((piece) => openPiece({ dataKey, position: notLast, chunk, piece }));
-    expect(opened.map((piece) => piece !== undefined)).toEqual([true, true, false]);
+    const opened = [0, 1, 2].map((block) => openBlock({ dataKey, position: notLast, chunk, block }));
+    expect(opened.map((block) => block !== undefined)).toEqual([true, true, false]);
   });
 
   test('pieces do not open at another place', () => {
-    const position = positionOf(2 * PIECE);
-    const chunk = seal(randomBytes(2 * PIECE), position);
-    const swapped = Buffer.concat([chunk.subarray(PIECE + 16), chunk.subarray(0, PIECE + 16)]);
+    const position = positionOf(2 * BLOCK_BYTES);
+    const chunk = seal(randomBytes(2 * BLOCK_BYTES), position);
+    const swapped = Buffer.concat([chunk.subarray(BLOCK_BYTES + 16), chunk.subarray(0, BLOCK_BYTES + 16)]);
     expect(open(swapped, position)).toBeUndefined();
   });
 

@@ -18,28 +18,28 @@ export interface ChunkPosition {
   /** Plaintext bytes of the chunk. */
   sizeBytes: number;
   /** Plaintext bytes per piece; the last one may be shorter. */
-  pieceBytes: number;
+  blockBytes: number;
 }
 
 /** Ciphers work in steps that stay in the processor's cache, together with whatever else reads the plaintext. */
 const STEP_BYTES = 64 * 1024;
 
-export function pieceCount(position: Pick<ChunkPosition, 'sizeBytes' | 'pieceBytes'>): number {
-  return Math.ceil(position.sizeBytes / position.pieceBytes);
+export function blockCount(position: Pick<ChunkPosition, 'sizeBytes' | 'blockBytes'>): number {
+  return Math.ceil(position.sizeBytes / position.blockBytes);
 }
 
 /** Bytes of a chunk once sealed. */
-export function sealedBytes(position: Pick<ChunkPosition, 'sizeBytes' | 'pieceBytes'>): number {
-  return position.sizeBytes + pieceCount(position) * TAG_BYTES;
+export function sealedBytes(position: Pick<ChunkPosition, 'sizeBytes' | 'blockBytes'>): number {
+  return position.sizeBytes + blockCount(position) * TAG_BYTES;
 }
 
 /** Where a piece begins in the sealed chunk, and its plaintext size. */
-function pieceSpan(position: ChunkPosition, piece: number): { offsetBytes: number; sizeBytes: number } {
-  const { pieceBytes } = position;
-  assert(piece >= 0 && piece < pieceCount(position), 'a piece of the chunk');
+function blockSpan(position: ChunkPosition, block: number): { offsetBytes: number; sizeBytes: number } {
+  const { blockBytes } = position;
+  assert(block >= 0 && block < blockCount(position), 'a piece of the chunk');
   return {
-    offsetBytes: piece * (pieceBytes + TAG_BYTES),
-    sizeBytes: Math.min(pieceBytes, position.sizeBytes - piece * pieceBytes),
+    offsetBytes: block * (blockBytes + TAG_BYTES),
+    sizeBytes: Math.min(blockBytes, position.sizeBytes - block * blockBytes),
   };
 }
 
@@ -47,15 +47,15 @@ function pieceSpan(position: ChunkPosition, piece: number): { offsetBytes: numbe
 export function layPlaintext(
   chunk: Uint8Array,
   plaintext: Uint8Array,
-  at: { offsetBytes: number; pieceBytes: number },
+  at: { offsetBytes: number; blockBytes: number },
 ): void {
   let { offsetBytes } = at;
   let copiedBytes = 0;
   while (copiedBytes < plaintext.length) {
-    const piece = Math.floor(offsetBytes / at.pieceBytes);
-    const roomBytes = (piece + 1) * at.pieceBytes - offsetBytes;
+    const block = Math.floor(offsetBytes / at.blockBytes);
+    const roomBytes = (block + 1) * at.blockBytes - offsetBytes;
     const part = plaintext.subarray(copiedBytes, copiedBytes + roomBytes);
-    chunk.set(part, offsetBytes + piece * TAG_BYTES);
+    chunk.set(part, offsetBytes + block * TAG_BYTES);
     copiedBytes += part.length;
     offsetBytes += part.length;
   }
@@ -75,10 +75,10 @@ export function sealChunk(options: {
   assert(chunk.length === sealedBytes(position), 'a chunk has room for its tags');
   const key = createSecretKey(dataKey);
   let checksum = 0;
-  for (let piece = 0; piece < pieceCount(position); piece++) {
-    const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
-    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(position, piece));
-    cipher.setAAD(associatedData(position, piece));
+  for (let block = 0; block < blockCount(position); block++) {
+    const { offsetBytes, sizeBytes } = blockSpan(position, block);
+    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(position, block));
+    cipher.setAAD(associatedData(position, block));
     const endBytes = offsetBytes + sizeBytes;
     for (let at = offsetBytes; at < endBytes; at += STEP_BYTES) {
       const part = chunk.subarray(at, Math.min(at + STEP_BYTES, endBytes));
@@ -97,21 +97,21 @@ export function sealChunk(options: {
 }
 
 /** The plaintext of one piece, in fresh memory; undefined when key, position or bytes are not those of the sealing. */
-export function openPiece(options: {
+export function openBlock(options: {
   dataKey: Uint8Array;
   position: ChunkPosition;
   chunk: Uint8Array;
-  piece: number;
+  block: number;
 }): Buffer | undefined {
-  const { dataKey, position, chunk, piece } = options;
+  const { dataKey, position, chunk, block } = options;
   if (chunk.length !== sealedBytes(position)) return undefined;
-  const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
+  const { offsetBytes, sizeBytes } = blockSpan(position, block);
   const endBytes = offsetBytes + sizeBytes;
   const key = createSecretKey(dataKey);
-  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(position, piece), {
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(position, block), {
     authTagLength: TAG_BYTES,
   });
-  decipher.setAAD(associatedData(position, piece));
+  decipher.setAAD(associatedData(position, block));
   decipher.setAuthTag(chunk.subarray(endBytes, endBytes + TAG_BYTES));
   const plaintext = decipher.update(chunk.subarray(offsetBytes, endBytes));
   try {
@@ -122,19 +122,19 @@ export function openPiece(options: {
   return plaintext;
 }
 
-function nonceOf(position: ChunkPosition, piece: number): Uint8Array {
+function nonceOf(position: ChunkPosition, block: number): Uint8Array {
   const nonce = Buffer.alloc(12);
   nonce.writeUInt32BE(position.chunkIndex, 0);
-  nonce.writeUInt32BE(piece, 4);
+  nonce.writeUInt32BE(block, 4);
   return nonce;
 }
 
 /** blob id 16 | chunk 4 | piece 4 | last 1 */
-function associatedData(position: ChunkPosition, piece: number): Uint8Array {
+function associatedData(position: ChunkPosition, block: number): Uint8Array {
   const bytes = Buffer.alloc(25);
   bytes.write(position.blobId, 'hex');
   bytes.writeUInt32BE(position.chunkIndex, 16);
-  bytes.writeUInt32BE(piece, 20);
-  bytes[24] = position.isLastChunk && piece === pieceCount(position) - 1 ? 1 : 0;
+  bytes.writeUInt32BE(block, 20);
+  bytes[24] = position.isLastChunk && block === blockCount(position) - 1 ? 1 : 0;
   return bytes;
 }

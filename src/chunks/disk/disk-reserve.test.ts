@@ -69,7 +69,7 @@ test.each([
 });
 
 test('a disk is full as soon as it refuses a whole chunk, above its reserve', async () => {
-  const largestBytes = sealedBytes({ sizeBytes: LIMITS.chunkBytesMax, pieceBytes: LIMITS.sealPieceBytes });
+  const largestBytes = sealedBytes({ sizeBytes: LIMITS.chunkBytesMax, blockBytes: LIMITS.sealBlockBytes });
   const totalBytes = 1000 * GiB;
   const { fullBelowBytes } = chunkRoomLimitsOf({ totalBytes });
   for (const [freeBytes, takes] of [

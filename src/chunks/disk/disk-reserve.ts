@@ -15,7 +15,7 @@ const ROOM_PER_BYTE = 2;
 const WARN_EVERY_MS = 60_000;
 const LARGEST_CHUNK_BYTES = sealedBytes({
   sizeBytes: LIMITS.chunkBytesMax,
-  pieceBytes: LIMITS.sealPieceBytes,
+  blockBytes: LIMITS.sealBlockBytes,
 });
 
 export function createDiskReserve(deps: {

@@ -10,7 +10,7 @@ import type { KeyringPort } from '../../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
-import { settleReply } from '../../types/settle-reply.ts';
+import { requireDone } from '../../types/require-done.ts';
 import type { WrappedKek } from '../../types/version.ts';
 import type { CredentialScope } from './signature-claim.ts';
 
@@ -68,7 +68,7 @@ export function createIdentities(deps: {
       const cached = identities.get(accessKey);
       if (cached !== undefined && feed.isCurrent()) return cached;
       const tellingsBefore = tellings;
-      const found = settleReply(
+      const found = requireDone(
         await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }),
       );
       if (found.kind === 'unknown') {
@@ -89,7 +89,7 @@ export function createIdentities(deps: {
       const cached = accounts.get(accountId);
       if (cached !== undefined && feed.isCurrent()) return cached;
       const tellingsBefore = tellings;
-      const { account } = settleReply(
+      const { account } = requireDone(
         await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
       );
       if (account === null) accounts.delete(accountId);

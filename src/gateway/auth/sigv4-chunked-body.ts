@@ -1,8 +1,9 @@
 // Takes the aws-chunked framing off a body as it flows: chunk headers, their signatures, the trailer. Data is passed on
 // as slices of what arrived, small chunks together, before its signature is known to be right: who consumes it must not
 // keep anything of a stream that ends in an error.
+
+import { BufferQueue } from '../../base/async/buffer-queue.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
-import { PieceQueue } from '../../base/async/piece-queue.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ChunkSignatures } from './chunk-signatures.ts';
@@ -34,11 +35,11 @@ const CR = 0x0d;
 /** The stream throws IncompleteBody, SignatureDoesNotMatch, MalformedTrailerError, InvalidChunkSizeError. */
 export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
   const { signatures } = options;
-  const cursor = new PieceCursor(options.read);
+  const cursor = new BufferCursor(options.read);
   let trailer: string | undefined;
 
   async function* decode(): AsyncGenerator<Buffer, void> {
-    const ready = new PieceQueue();
+    const ready = new BufferQueue();
     let leftBytes = options.sizeBytes;
     let tinyChunks = 0;
     for (let count = 1; ; count++) {
@@ -54,10 +55,10 @@ export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
         throw tooManyChunks();
       signatures?.startChunk();
       for (let chunkLeft = header.sizeBytes; chunkLeft > 0; ) {
-        const piece = await cursor.take(chunkLeft);
-        chunkLeft -= piece.length;
-        signatures?.update(piece);
-        ready.add(piece);
+        const buffer = await cursor.take(chunkLeft);
+        chunkLeft -= buffer.length;
+        signatures?.update(buffer);
+        ready.add(buffer);
         if (cursor.isSpent) yield* ready.takeAll();
       }
       if (header.sizeBytes > 0) await cursor.lineEnd();
@@ -84,7 +85,7 @@ function parseChunkHeader(line: string, isSigned: boolean): { sizeBytes: number;
 }
 
 /** Name and value of each line up to the empty one. Some clients end these lines with a bare line feed. */
-async function readTrailerLines(cursor: PieceCursor): Promise<[name: string, value: string][]> {
+async function readTrailerLines(cursor: BufferCursor): Promise<[name: string, value: string][]> {
   const lines: [string, string][] = [];
   for (let leftBytes: number = LIMITS.trailerBytesMax; ; ) {
     // A body may end with its last chunk where no trailer is announced.
@@ -133,9 +134,9 @@ function malformedTrailer(): AppError {
 }
 
 /** A position in the pieces of a body. Slices share the memory of the pieces. */
-class PieceCursor {
+class BufferCursor {
   readonly #read: () => Promise<Buffer | undefined>;
-  #piece: Buffer = Buffer.alloc(0);
+  #buffer: Buffer = Buffer.alloc(0);
   #at = 0;
 
   constructor(read: () => Promise<Buffer | undefined>) {
@@ -144,26 +145,26 @@ class PieceCursor {
 
   /** All that has arrived is taken: the next call may wait for the client. */
   get isSpent(): boolean {
-    return this.#at === this.#piece.length;
+    return this.#at === this.#buffer.length;
   }
 
   /** What has arrived, up to `bytesMax` of it; waits for at least one byte. */
   async take(bytesMax: number): Promise<Buffer> {
-    if (this.#at === this.#piece.length) await this.#next();
-    const piece = this.#piece.subarray(this.#at, this.#at + bytesMax);
-    this.#at += piece.length;
-    return piece;
+    if (this.#at === this.#buffer.length) await this.#next();
+    const buffer = this.#buffer.subarray(this.#at, this.#at + bytesMax);
+    this.#at += buffer.length;
+    return buffer;
   }
 
   /** The text up to the next CR LF, which it passes. */
   async line(bytesMax: number, options = { mayEndInLineFeed: false }): Promise<string> {
     let text = '';
     for (;;) {
-      if (this.#at === this.#piece.length) await this.#next();
-      const end = this.#piece.indexOf(LF, this.#at);
-      const stop = end === -1 ? this.#piece.length : end;
+      if (this.#at === this.#buffer.length) await this.#next();
+      const end = this.#buffer.indexOf(LF, this.#at);
+      const stop = end === -1 ? this.#buffer.length : end;
       if (text.length + stop - this.#at > bytesMax) throw incompleteBody();
-      text += this.#piece.toString('latin1', this.#at, stop);
+      text += this.#buffer.toString('latin1', this.#at, stop);
       this.#at = end === -1 ? stop : stop + 1;
       if (end === -1) continue;
       if (text.endsWith('\r')) return text.slice(0, -1);
@@ -175,17 +176,17 @@ class PieceCursor {
   /** Passes the CR LF behind a chunk. */
   async lineEnd(): Promise<void> {
     for (const expected of [CR, LF]) {
-      if (this.#at === this.#piece.length) await this.#next();
-      if (this.#piece[this.#at] !== expected) throw incompleteBody();
+      if (this.#at === this.#buffer.length) await this.#next();
+      if (this.#buffer[this.#at] !== expected) throw incompleteBody();
       this.#at += 1;
     }
   }
 
   async isAtEnd(): Promise<boolean> {
-    while (this.#at === this.#piece.length) {
-      const piece = await this.#read();
-      if (piece === undefined) return true;
-      this.#piece = piece;
+    while (this.#at === this.#buffer.length) {
+      const buffer = await this.#read();
+      if (buffer === undefined) return true;
+      this.#buffer = buffer;
       this.#at = 0;
     }
     return false;

@@ -2,8 +2,8 @@
 // connection must live on for the answer; it asks for the body (100 Continue) only when somebody reads; and it knows
 // since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { BufferQueue } from '../../base/async/buffer-queue.ts';
 import type { FairShare, SharePath } from '../../base/async/fair-share.ts';
-import { PieceQueue } from '../../base/async/piece-queue.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -58,7 +58,7 @@ export class BodyIntake {
   readonly #tenant: () => Tenant;
   #path: SharePath = [];
   /** What has arrived and waits for its reader. */
-  readonly #queue = new PieceQueue();
+  readonly #queue = new BufferQueue();
   /** Of the queue, as the tenant's share knows it. */
   #countedBytes = 0;
   #readBytes = 0;
@@ -101,13 +101,13 @@ export class BodyIntake {
       }
       await this.#wait();
     }
-    const piece = this.#queue.shift() as Buffer;
+    const buffer = this.#queue.shift() as Buffer;
     this.#count();
-    this.#readBytes += piece.length;
+    this.#readBytes += buffer.length;
     // The end of a body of known size need not be waited for.
     if (this.#readBytes === this.declaredBytes) this.isAtEnd = true;
     this.#goOn();
-    return piece;
+    return buffer;
   }
 
   /**
@@ -117,9 +117,9 @@ export class BodyIntake {
   async discard(bytesMax: number): Promise<boolean> {
     try {
       for (let leftBytes = bytesMax; leftBytes >= 0; ) {
-        const piece = await this.read();
-        if (piece === undefined) return true;
-        leftBytes -= piece.length;
+        const buffer = await this.read();
+        if (buffer === undefined) return true;
+        leftBytes -= buffer.length;
         if (this.#isGathered) return false;
       }
     } catch (error) {
@@ -144,7 +144,7 @@ export class BodyIntake {
     // What was taken is given back to the same tenant, whoever has signed meanwhile.
     this.#path = sharePathOf(this.#tenant());
     const request = this.#request;
-    request.on('data', this.#onPiece);
+    request.on('data', this.#onBuffer);
     request.on('end', () => {
       this.#hasEnded = true;
       this.#wake?.();
@@ -164,17 +164,17 @@ export class BodyIntake {
     });
   }
 
-  readonly #onPiece = (piece: Buffer): void => {
+  readonly #onBuffer = (buffer: Buffer): void => {
     if (this.#response.closed) return;
-    this.#take(piece);
-    if (this.#isGathered) this.#judgeFraming(piece.length);
+    this.#take(buffer);
+    if (this.#isGathered) this.#judgeFraming(buffer.length);
     if (this.#isFull()) this.#request.pause();
   };
 
-  #take(piece: Buffer): void {
-    this.#queue.add(piece);
+  #take(buffer: Buffer): void {
+    this.#queue.add(buffer);
     this.#count();
-    this.receivedBytes += piece.length;
+    this.receivedBytes += buffer.length;
     this.lastByteAtMs = this.#clock.monotonicMs();
     this.#wake?.();
   }

@@ -134,14 +134,14 @@ async function readWhole(
     if (!isDone.signal.aborted) body.fail(new AppError('RequestTimeout'));
   });
   try {
-    const pieces: Buffer[] = [];
+    const buffers: Buffer[] = [];
     let sizeBytes = 0;
     for (;;) {
-      const piece = await body.read();
-      if (piece === undefined) return Buffer.concat(pieces);
-      sizeBytes += piece.length;
+      const buffer = await body.read();
+      if (buffer === undefined) return Buffer.concat(buffers);
+      sizeBytes += buffer.length;
       if (sizeBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
-      pieces.push(piece);
+      buffers.push(buffer);
     }
   } finally {
     isDone.abort();

@@ -46,7 +46,7 @@ async function neighbour(world: FsckWorld): Promise<BucketTarget> {
   const [bucketId, name] = ['b0000000000000ff' as BucketId, 'neighbour' as BucketName];
   const created = await world.metadata.execute('create-bucket', { bucketId, name, owner: OWNER });
   if (created.kind !== 'created') throw new Error(created.kind);
-  return { homeShard: 0, claim: { bucketId, name, cfgVersion: created.bucket.cfgVersion } };
+  return { homeShard: 0, believed: { bucketId, name, cfgVersion: created.bucket.cfgVersion } };
 }
 
 /** An object of more parts than a version has in its row; all of them are the same bytes, of the first shard. */

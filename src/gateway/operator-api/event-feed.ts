@@ -8,7 +8,7 @@ import type { EventConsumer } from '../../types/events.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { parseBucketName } from '../../types/names.ts';
 import type { EventRecord } from '../../types/records/event-record.ts';
-import { settleReply } from '../../types/settle-reply.ts';
+import { requireDone } from '../../types/require-done.ts';
 import { lookUpBucket } from '../s3/buckets/bucket-cache.ts';
 import type { ResolvedBucket } from '../s3/context.ts';
 
@@ -113,7 +113,7 @@ export async function takeEvents(metadata: MetadataPort, cursor: string): Promis
   for (const [shard, upTo] of parseCursor(cursor, metadata.shardCount)) {
     for (let isAll = false; !isAll; ) {
       const command = { consumer: FEED, upTo };
-      const outcome = settleReply(await metadata.execute({ shard }, 'take-events', command));
+      const outcome = requireDone(await metadata.execute({ shard }, 'take-events', command));
       isAll = outcome.kind === 'other-history' || outcome.isAll;
     }
   }
@@ -144,7 +144,7 @@ export async function setBucketEvents(
     kind: 'events',
     document: consumers.length === 0 ? null : { consumers },
   });
-  if (settleReply(reply).kind === 'no-such-bucket') throw noSuchBucket();
+  if (requireDone(reply).kind === 'no-such-bucket') throw noSuchBucket();
   return { bucket: record.name, isRecorded };
 }
 

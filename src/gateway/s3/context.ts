@@ -3,7 +3,7 @@
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
-import type { BucketClaim } from '../../ports/metadata.ts';
+import type { BelievedBucket } from '../../ports/metadata.ts';
 import type { ConfigsOfBucket } from '../../types/bucket-config.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
@@ -17,7 +17,7 @@ export interface ResolvedBucket {
   configs: ConfigsOfBucket;
   homeShard: number;
   /** What commands and queries carry (R45). */
-  claim: BucketClaim;
+  believed: BelievedBucket;
 }
 
 export interface OperationContext {

@@ -21,7 +21,7 @@ function bucketOf(versioning: BucketRecord['versioning'], owner = OWNER): Resolv
   const record: BucketRecord = {
     ...{ bucketId, name, nameEpoch: 1, owner, state: 'open', createdAtMs: 0, cfgVersion: 1, versioning },
   };
-  return { record, configs: {}, homeShard: 0, claim: { bucketId, name, cfgVersion: 1 } };
+  return { record, configs: {}, homeShard: 0, believed: { bucketId, name, cfgVersion: 1 } };
 }
 
 /** Where no versions are kept it needs a right that only accounts have; and so it does for each key that the document names. */
@@ -37,9 +37,9 @@ const row = defineOperation({
   documentAccess: (_input, keys) =>
     keys.map((key): AccessPair => ['s3:GetObject', `arn:aws:s3:::bucket/${key}`]),
   async run(context) {
-    const { claim, homeShard } = context.bucket();
-    const target = { shard: homeShard, bucket: claim };
-    await context.metadata.query(target, 'get-bucket', { bucketId: claim.bucketId });
+    const { believed, homeShard } = context.bucket();
+    const target = { shard: homeShard, bucket: believed };
+    await context.metadata.query(target, 'get-bucket', { bucketId: believed.bucketId });
     askedCount++;
     return { status: 200 };
   },
@@ -60,7 +60,7 @@ beforeEach(() => {
 
 const metadata: Pick<MetadataPort, 'query'> = {
   async query({ bucket }) {
-    const isStale = present !== undefined && bucket !== present.claim;
+    const isStale = present !== undefined && bucket !== present.believed;
     if (isStale) return { kind: 'stale-bucket', bucket: present?.record ?? null, timeMs: 0 } as never;
     return { kind: 'done', value: {}, timeMs: 0 } as never;
   },

@@ -1,7 +1,7 @@
 // What a request does when a shard says that its bucket has changed (R45): the row is read anew, and the request judged
 // by it again before it goes on.
 
-import type { BucketClaim } from '../../ports/metadata.ts';
+import type { BelievedBucket } from '../../ports/metadata.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { ResolvedBucket } from './context.ts';
@@ -22,12 +22,12 @@ export class BucketReplaced extends AppError {
 /** The claim to go on with. NoSuchBucket, BucketReplaced, and what `judge` throws where the request may not. */
 export async function reauthorise(
   buckets: BucketCache,
-  stale: BucketClaim,
+  stale: BelievedBucket,
   judge: (bucket: ResolvedBucket) => Promise<void>,
-): Promise<BucketClaim> {
+): Promise<BelievedBucket> {
   const bucket = await buckets.read(stale.name);
   if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: stale.name } });
   if (bucket.record.bucketId !== stale.bucketId) throw new BucketReplaced(bucket);
   await judge(bucket);
-  return bucket.claim;
+  return bucket.believed;
 }

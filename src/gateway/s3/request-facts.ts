@@ -4,7 +4,7 @@ import type { RequestFacts } from '../../policy/authorize.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
-import { settleReply } from '../../types/settle-reply.ts';
+import { requireDone } from '../../types/require-done.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResolvedBucket } from './context.ts';
@@ -46,8 +46,8 @@ export async function readTags(
   const prefix = `${bucketArn(bucket.record.name)}/`;
   if (!resource.startsWith(prefix)) return [];
   const key = resource.slice(prefix.length) as ObjectKey;
-  const { bucketId } = bucket.claim;
+  const { bucketId } = bucket.believed;
   const query = { bucketId, key, includeBody: false, ...(versionId && { versionId }) };
-  const found = settleReply(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
+  const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
   return found.kind === 'found' ? (found.version.tags ?? []) : [];
 }

@@ -3,7 +3,7 @@ import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
-import { TooMuchKept } from '../../types/too-much-kept.ts';
+import { OutcomeStoreFull } from '../../types/outcome-store-full.ts';
 import { type AnswerBody, sendAnswer } from '../http/answer.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
@@ -30,7 +30,7 @@ export function settleError({ record, log }: Pick<Reply, 'record' | 'log'>, erro
     const { requestId, operation } = record;
     log.error({ requestId, operation, err: appError.cause ?? appError }, 'request-failed');
   }
-  if (appError instanceof TooMuchKept) record.shedFor = 'kept';
+  if (appError instanceof OutcomeStoreFull) record.shedFor = 'kept';
   return appError;
 }
 

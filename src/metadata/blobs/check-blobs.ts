@@ -1,7 +1,7 @@
 // Blobs, links and claims as fsck sees them, and the queues by which they go. Who uses a link is not in its row: that is
 // compared by whoever asks, from the facts.
 import { toHex } from '../../base/bytes/bytes.ts';
-import { unpackRanges } from '../../types/folded-from.ts';
+import { unpackRanges } from '../../types/compacted-from.ts';
 import { type BlobId, homeShardOf, type LinkId } from '../../types/names.ts';
 import { blobCodec, foreignCodec, linkCodec, manifestPageCodec } from '../../types/records/rows.ts';
 import { layoutOf } from '../../types/version.ts';

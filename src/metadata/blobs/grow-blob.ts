@@ -3,7 +3,7 @@
 // A piece that is there is never written again: who uses a blob of pieces uses its beginning, whatever comes behind it.
 import { assert, must } from '../../base/assert.ts';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
-import type { BlobBirth, GrantRefusal } from '../../ports/metadata-commands.ts';
+import type { GrantRefusal, NewBlob } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';
@@ -24,7 +24,7 @@ import type { RowChange } from './debts.ts';
 import { admitGrant, findBlob, isBornAlready, isLateBirth, lookAtGrant, ownLinkPut } from './links.ts';
 
 export interface PieceToLay {
-  births: readonly BlobBirth[];
+  births: readonly NewBlob[];
   sizeBytes: number;
 }
 
@@ -99,21 +99,21 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
 }
 
 /** As far as has been looked at: where it is to begin one now, it has been. */
-function hasBegunBlob({ use }: BlobBirth, view: View): boolean {
+function hasBegunBlob({ use }: NewBlob, view: View): boolean {
   return view.has(blobRow(use.blobId)) && view.row(blobRow(use.blobId)) !== undefined;
 }
 
 /** As far as its row tells: whether the object ends where it ends is known by the object alone. */
-function mayTake(blob: Readonly<BlobRecord> | undefined, birth: BlobBirth): boolean {
+function mayTake(blob: Readonly<BlobRecord> | undefined, birth: NewBlob): boolean {
   return blob !== undefined && isLiveBlob(blob) && !blob.isClosed && hasRoom(blob, birth);
 }
 
-function hasRoom({ sizeBytes, grown }: Pick<BlobUse, 'sizeBytes' | 'grown'>, { use }: BlobBirth): boolean {
+function hasRoom({ sizeBytes, grown }: Pick<BlobUse, 'sizeBytes' | 'grown'>, { use }: NewBlob): boolean {
   const { pieceCount } = must(grown, 'pieces tell how many they are');
   return pieceCount < LIMITS.grownPiecesMax && sizeBytes + use.sizeBytes <= LIMITS.grownBlobBytesMax;
 }
 
-function isSmall({ use }: BlobBirth): boolean {
+function isSmall({ use }: NewBlob): boolean {
   return use.storage === 'inline' && use.sizeBytes <= LIMITS.grownPieceBytesMax;
 }
 
@@ -123,7 +123,7 @@ function bodyOf(uses: BlobUse[]): ManifestBody {
 
 /** The blob's id is that of its first piece. */
 function beginBlob(
-  birth: BlobBirth,
+  birth: NewBlob,
   { carried, sizeBytes, bucketId, view, context }: LayingOptions,
 ): LaidPiece | { kind: 'ends-with-other' } {
   const { use } = birth;
@@ -152,7 +152,7 @@ function beginBlob(
 }
 
 /** Undefined: it has grown by others already, or must not grow any more. */
-function growLast(last: BlobUse, birth: BlobBirth, { carried, view }: LayingOptions): LaidPiece | undefined {
+function growLast(last: BlobUse, birth: NewBlob, { carried, view }: LayingOptions): LaidPiece | undefined {
   const blob = findBlob(view, last.blobId);
   if (blob === undefined || !isLiveBlob(blob) || blob.isClosed || !endsWith(last, blob)) return undefined;
   const { pieceCount } = must(last.grown, 'pieces tell how many they are');
@@ -179,7 +179,7 @@ function endsWith(use: BlobUse, blob: BlobRecord): boolean {
   return isLaidWithin(layoutOf(use), blob) && use.grown?.pieceCount === blob.grown?.pieceCount;
 }
 
-function piecePut(at: { blobId: BlobId; index: number }, { use, body }: BlobBirth): RowPut {
+function piecePut(at: { blobId: BlobId; index: number }, { use, body }: NewBlob): RowPut {
   const { blobId: pieceId, sizeBytes, wrappedDataKey } = use;
   const sealed = must(body, 'an inline blob brings its body');
   return put(pieceRow(at.blobId, at.index), encodePiece({ pieceId, sizeBytes, wrappedDataKey, sealed }));

@@ -3,7 +3,7 @@
 import { assert } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
-import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../../ports/metadata-commands.ts';
+import type { DataGrant, GrantRefusal, LinkGrant, NewBlob } from '../../ports/metadata-commands.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../../ports/state-machine.ts';
 import { debtOfBirth } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -122,7 +122,7 @@ export function linkText({ blobId, linkId }: LinkName): string {
 }
 
 /** R25 */
-export function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boolean {
+export function isLateBirth({ use }: NewBlob, { nowMs, shard }: DecideContext): boolean {
   assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
   const ageMs = nowMs - idTimeMs(use.blobId);
   return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;
@@ -151,7 +151,7 @@ export function isLive(blobId: BlobId, view: View): boolean {
   return isLiveBlob(findBlob(view, blobId));
 }
 
-function birthPuts(birth: BlobBirth, options: AdmitOptions): RowPut[] {
+function birthPuts(birth: NewBlob, options: AdmitOptions): RowPut[] {
   const { foldedFrom, context } = options;
   const { use, body, chunkCrc32, chunkCrcs } = birth;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
@@ -172,7 +172,7 @@ function birthPuts(birth: BlobBirth, options: AdmitOptions): RowPut[] {
 }
 
 /** R36: what its chunks owe, by the placement map of those that wrote them. */
-function birthDebt({ use, placed }: BlobBirth, view: View, context: DecideContext): RowChange {
+function birthDebt({ use, placed }: NewBlob, view: View, context: DecideContext): RowChange {
   if (placed === undefined) return NO_CHANGE;
   const auditedFrom = findAudit(view)?.mapVersion ?? 0;
   const debt = debtOfBirth(placed, { auditedFrom, chunkCount: chunkCount(use) });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { noteMachine } from '../../../tests/scenarios/note-machine.ts';
-import { claim, isPending, openNoteShards, settle } from '../../../tests/support/note-shards.ts';
+import { believed, isPending, openNoteShards, settle } from '../../../tests/support/note-shards.ts';
 import { createSeededRandom } from '../../../tests/support/simulated.ts';
 import { createLoopbackMetadata } from '../../platform/memory/loopback-metadata.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
@@ -182,28 +182,28 @@ describe('bucket guard (R45)', () => {
     const { execute, query } = await openNoteShards();
     await execute('set-bucket', open);
     const read = { bucketId: 'b', key: 'x' };
-    expect(await execute('write-note', note('x'), claim('b', 'red', 1))).toMatchObject(
+    expect(await execute('write-note', note('x'), believed('b', 'red', 1))).toMatchObject(
       done({ kind: 'written' }),
     );
-    expect(await query('read-note', read, claim('b', 'red', 1))).toMatchObject(done({ text: 'text' }));
+    expect(await query('read-note', read, believed('b', 'red', 1))).toMatchObject(done({ text: 'text' }));
     await execute('set-bucket', { ...open, name: 'blue', cfgVersion: 2 });
     const stale = { kind: 'stale-bucket', bucket: { name: 'blue', isOpen: true, cfgVersion: 2 } };
-    expect(await execute('write-note', note('x'), claim('b', 'red', 1))).toMatchObject(stale);
-    expect(await query('read-note', read, claim('b', 'red', 1))).toMatchObject(stale);
-    expect(await query('read-note', read, claim('b', 'blue', 2))).toMatchObject(done({ text: 'text' }));
+    expect(await execute('write-note', note('x'), believed('b', 'red', 1))).toMatchObject(stale);
+    expect(await query('read-note', read, believed('b', 'red', 1))).toMatchObject(stale);
+    expect(await query('read-note', read, believed('b', 'blue', 2))).toMatchObject(done({ text: 'text' }));
     const unknown = { kind: 'stale-bucket', bucket: null };
-    expect(await query('read-note', read, claim('other', 'red', 1))).toMatchObject(unknown);
+    expect(await query('read-note', read, believed('other', 'red', 1))).toMatchObject(unknown);
   });
 
   test('a command sees a change that is appended; a query sees only what is committed', async () => {
     const { kv, execute, query } = await openNoteShards();
     await execute('set-bucket', open);
-    const list = ['list-notes', { bucketId: 'b', limit: 1 }, claim('b', 'red', 1)] as const;
+    const list = ['list-notes', { bucketId: 'b', limit: 1 }, believed('b', 'red', 1)] as const;
     await query(...list);
     kv.holdCommits();
     const renamed = execute('set-bucket', { ...open, name: 'blue' });
     await settle();
-    const refused = execute('write-note', note('x'), claim('b', 'red', 1));
+    const refused = execute('write-note', note('x'), believed('b', 'red', 1));
     expect(await query(...list)).toMatchObject({ kind: 'done' });
     expect(await isPending(refused)).toBe(true);
     kv.releaseCommits();

@@ -9,7 +9,7 @@ import { type Checksum, isCrc } from '../../types/checksums.ts';
 import { joinChecksums } from '../../types/join-checksums.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { composedETag, joinOriginals, packOriginals } from '../../types/originals.ts';
-import { piecesOf, planFold } from '../../types/plan-fold.ts';
+import { piecesOf, planCompaction } from '../../types/plan-compaction.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
 import {
   growingUse,
@@ -158,7 +158,7 @@ function outcomeOf(
   written: { kind: 'committed' } & Pick<AppendedVersion, 'versionId' | 'versioning' | 'modifiedAtMs'>,
   { etag, sizeBytes, checksum, appendCount, manifest }: NewVersion,
 ): AppendedVersion {
-  const mayFold = planFold(piecesOf(ownBody(manifest), appendCount)) !== undefined;
+  const mayFold = planCompaction(piecesOf(ownBody(manifest), appendCount)) !== undefined;
   const growingId = growingUse(manifest)?.blobId;
   return {
     ...written,

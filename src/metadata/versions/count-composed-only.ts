@@ -6,7 +6,7 @@ import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { coveredBytes, unpackRanges } from '../../types/folded-from.ts';
+import { coveredBytes, unpackRanges } from '../../types/compacted-from.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';
 import {

@@ -1,6 +1,6 @@
 // What appending and folding make of a manifest. Pages are never written again: what changes is in the version's own row.
 import { must } from '../../base/assert.ts';
-import type { FoldedSegment } from '../../ports/compose-calls.ts';
+import type { CompactedSegment } from '../../ports/compose-calls.ts';
 import {
   type BlobUse,
   type Manifest,
@@ -47,15 +47,15 @@ function joinBodies(before: ManifestBody, behind: ManifestBody): ManifestBody {
  */
 export function replaceRun(
   manifest: Manifest,
-  run: readonly FoldedSegment[],
-  folded: BlobUse,
+  run: readonly CompactedSegment[],
+  compacted: BlobUse,
 ): { manifest: Manifest; use: BlobUse } | undefined {
   const body = ownBody(manifest);
   const from = body && findRun(body, run);
   if (body === undefined || from === undefined) return undefined;
   const { uses, segments } = body;
   const first = must(segments[from], 'a run begins with a segment');
-  const use = { ...folded, linkId: must(uses[first.use], 'a segment names a use of its manifest').linkId };
+  const use = { ...compacted, linkId: must(uses[first.use], 'a segment names a use of its manifest').linkId };
   const whole: Segment = { use: uses.length, offsetBytes: 0, sizeBytes: use.sizeBytes };
   const replaced = withoutUnused({
     uses: [...uses, use],
@@ -65,7 +65,7 @@ export function replaceRun(
 }
 
 /** Where it begins. */
-function findRun({ uses, segments }: ManifestBody, run: readonly FoldedSegment[]): number | undefined {
+function findRun({ uses, segments }: ManifestBody, run: readonly CompactedSegment[]): number | undefined {
   const stands = (from: number) =>
     run.every((piece, index) => {
       const segment = segments[from + index];

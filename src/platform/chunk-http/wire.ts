@@ -51,7 +51,7 @@ export function isRefusalCode(text: string): text is RefusalCode {
 /** The largest chunk as it is stored. */
 export const CHUNK_BODY_BYTES_MAX = sealedBytes({
   sizeBytes: LIMITS.chunkBytesMax,
-  pieceBytes: LIMITS.sealPieceBytes,
+  blockBytes: LIMITS.sealBlockBytes,
 });
 
 /** By home shards alone (R38, R39); their map is in the header. */

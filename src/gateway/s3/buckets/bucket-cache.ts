@@ -5,7 +5,7 @@ import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
 import { type BucketName, parseBucketName } from '../../../types/names.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
-import { settleReply } from '../../../types/settle-reply.ts';
+import { requireDone } from '../../../types/require-done.ts';
 import type { ResolvedBucket } from '../context.ts';
 
 export interface BucketCache {
@@ -47,11 +47,11 @@ export async function lookUpBucket(
   metadata: MetadataPort,
   name: BucketName,
 ): Promise<ResolvedBucket | undefined> {
-  const { record } = settleReply(await metadata.query({ shard: SYSTEM_SHARD }, 'find-name', { name }));
+  const { record } = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'find-name', { name }));
   // R41: a name that is still being created is absent for readers.
   if (record === null || record.state === 'creating') return undefined;
   const { bucketId, homeShard } = record;
-  const { bucket, configs } = settleReply(
+  const { bucket, configs } = requireDone(
     await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId }),
   );
   // R43: the home alone knows which name the bucket bears.
@@ -66,5 +66,5 @@ function isServed(bucket: BucketRecord): boolean {
 
 function resolved(record: BucketRecord, configs: ConfigsOfBucket, homeShard: number): ResolvedBucket {
   const { bucketId, name, cfgVersion } = record;
-  return { record, configs, homeShard, claim: { bucketId, name, cfgVersion } };
+  return { record, configs, homeShard, believed: { bucketId, name, cfgVersion } };
 }

@@ -16,9 +16,9 @@ export const deleteBucket = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:DeleteBucket', resource]],
   async run(context) {
-    const { homeShard, claim } = context.bucket();
-    const { bucketId, name } = claim;
-    const target = { shard: homeShard, bucket: claim };
+    const { homeShard, believed } = context.bucket();
+    const { bucketId, name } = believed;
+    const target = { shard: homeShard, bucket: believed };
     const { value } = await context.metadata.execute(target, 'delete-bucket', { bucketId });
     const fields = { BucketName: name };
     if (value.kind === 'not-empty') throw new AppError('BucketNotEmpty', { fields });

@@ -18,12 +18,12 @@ export async function presentConfigs(context: OperationContext): Promise<Configs
 async function readPresent(
   context: OperationContext,
 ): Promise<{ bucket: BucketRecord; configs: ConfigsOfBucket }> {
-  const { homeShard, claim } = context.bucket();
-  const { bucketId } = claim;
-  const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-bucket', {
+  const { homeShard, believed } = context.bucket();
+  const { bucketId } = believed;
+  const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'get-bucket', {
     bucketId,
   });
   const { bucket, configs } = value;
-  if (bucket === null) throw new AppError('NoSuchBucket', { fields: { BucketName: claim.name } });
+  if (bucket === null) throw new AppError('NoSuchBucket', { fields: { BucketName: believed.name } });
   return { bucket, configs };
 }

@@ -35,18 +35,18 @@ export const putBucketVersioning = defineOperation({
       const isEnabled = (versioning ?? (await presentBucket(context)).versioning) === 'enabled';
       throw new AppError(isEnabled ? 'AccessDenied' : 'IllegalVersioningConfigurationException');
     }
-    const { homeShard, claim } = context.bucket();
+    const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.execute(
-      { shard: homeShard, bucket: claim },
+      { shard: homeShard, bucket: believed },
       'set-bucket-config',
       {
-        bucketId: claim.bucketId,
+        bucketId: believed.bucketId,
         kind: 'versioning',
         document: { ...(versioning && { status: versioning }), ...(mfaDelete && { mfaDelete }) },
       },
     );
     if (value.kind === 'no-such-bucket') {
-      throw new AppError('NoSuchBucket', { fields: { BucketName: claim.name } });
+      throw new AppError('NoSuchBucket', { fields: { BucketName: believed.name } });
     }
     return { status: 200 };
   },

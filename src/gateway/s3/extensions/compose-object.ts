@@ -2,7 +2,7 @@
 // objects/compose-object.ts.
 
 import { must } from '../../../base/assert.ts';
-import { composedAnswer } from '../../../objects/composed-answer.ts';
+import { composedAnswer } from '../../../objects/composition-rules.ts';
 import type { CopyFrom, Written } from '../../../objects/object-store.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import type { ComposedVersion } from '../../../ports/compose-calls.ts';
@@ -103,9 +103,9 @@ function answer({ record }: OperationContext, written: Written): OperationResult
  * target that is one of them has. IdempotencyParameterMismatch.
  */
 async function findKept(context: OperationContext, token: IdempotencyToken): Promise<Written | undefined> {
-  const { claim, homeShard } = context.bucket();
-  const target = { shard: homeShard, bucket: claim };
-  const { bucketId } = claim;
+  const { believed, homeShard } = context.bucket();
+  const target = { shard: homeShard, bucket: believed };
+  const { bucketId } = believed;
   const { value } = await context.metadata.query(target, 'get-kept-outcome', { bucketId, token });
   if (value.kind === 'none') return undefined;
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');

@@ -28,7 +28,7 @@ export const forceDeleteBucket = defineOperation({
   ],
   async run(context) {
     const job = await closeBucket(context);
-    const { name } = context.bucket().claim;
+    const { name } = context.bucket().believed;
     const outcome = await driveClosing(callsOf(context), job);
     context.forgetBucket(name);
     if (outcome.kind === 'reopened') throw mayNotGo(name);
@@ -50,14 +50,14 @@ async function closeBucket(context: OperationContext): Promise<EmptyBucketJob> {
     throw aborted(context);
   }
   await lookWhileOpen(context);
-  const { bucketId } = context.bucket().claim;
+  const { bucketId } = context.bucket().believed;
   const { value } = await context.metadata.execute(targetOf(context), 'close-bucket', { bucketId });
   if (value.kind === 'closing') return value.job;
   throw aborted(context);
 }
 
 async function lookWhileOpen(context: OperationContext): Promise<void> {
-  const { bucketId, name } = context.bucket().claim;
+  const { bucketId, name } = context.bucket().believed;
   for (let after: string | undefined, isWhole = false; !isWhole; ) {
     context.signal().throwIfAborted();
     const query = { bucketId, ...(after !== undefined && { after }), limit: LOOK_ROWS_MAX };
@@ -77,7 +77,7 @@ function callsOf(context: OperationContext): ClosingCalls {
 }
 
 const homeOf = (context: OperationContext) => ({ shard: context.bucket().homeShard });
-const targetOf = (context: OperationContext) => ({ ...homeOf(context), bucket: context.bucket().claim });
+const targetOf = (context: OperationContext) => ({ ...homeOf(context), bucket: context.bucket().believed });
 
 function mayNotGo(name: BucketName): AppError {
   const message = 'The bucket has versions that may not be deleted now. Nothing was deleted.';
@@ -86,5 +86,5 @@ function mayNotGo(name: BucketName): AppError {
 
 /** Renamed, deleted or changed by a request beside this one. */
 function aborted(context: OperationContext): AppError {
-  return new AppError('OperationAborted', { fields: { BucketName: context.bucket().claim.name } });
+  return new AppError('OperationAborted', { fields: { BucketName: context.bucket().believed.name } });
 }

@@ -6,7 +6,7 @@ import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
 import { AppError } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
-import { TooMuchKept } from '../../../types/too-much-kept.ts';
+import { OutcomeStoreFull } from '../../../types/outcome-store-full.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
@@ -84,14 +84,14 @@ function parse(request: OperationRequest) {
 
 async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {
   const { from, to, overwrites, isQuiet, conditions, token } = input;
-  const { homeShard, claim } = context.bucket();
-  const { bucketId } = claim;
+  const { homeShard, believed } = context.bucket();
+  const { bucketId } = believed;
   const command = { bucketId, move: { from, to, ...conditions }, overwrites, ...(token && { token }) };
   const { value } = await context.metadata
-    .execute({ shard: homeShard, bucket: claim }, 'move-key', command)
+    .execute({ shard: homeShard, bucket: believed }, 'move-key', command)
     .catch(async (error: unknown) => ({ value: await findBegun(context, token, error) }));
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
-  if (value.kind === 'too-much-kept') throw new TooMuchKept();
+  if (value.kind === 'too-much-kept') throw new OutcomeStoreFull();
   if (value.kind === 'began-before') return repeatLargeKey(context, input, value.jobId);
   const { versioning } = value;
   let { result } = value;
@@ -121,10 +121,10 @@ async function findBegun(
   error: unknown,
 ): Promise<{ kind: 'began-before'; jobId: JobId } | { kind: 'token-reused' }> {
   if (token === undefined || !(error instanceof AppError) || error.code !== 'OperationAborted') throw error;
-  const { homeShard, claim } = context.bucket();
-  const query = { bucketId: claim.bucketId, token };
+  const { homeShard, believed } = context.bucket();
+  const query = { bucketId: believed.bucketId, token };
   const { value } = await context.metadata.query(
-    { shard: homeShard, bucket: claim },
+    { shard: homeShard, bucket: believed },
     'get-kept-outcome',
     query,
   );

@@ -166,7 +166,7 @@ async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
   const { homeShard = 0, bucketId = '' as BucketId } = found.record ?? {};
   const context = {
     requestId,
-    bucket: () => ({ homeShard, claim: { bucketId, name: bucket, cfgVersion: 1 } }),
+    bucket: () => ({ homeShard, believed: { bucketId, name: bucket, cfgVersion: 1 } }),
     metadata: {
       execute(...call: Parameters<typeof shards.execute>) {
         asked.push(['execute', call[1], requestId]);

@@ -13,8 +13,8 @@ import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { MoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
+import { OutcomeStoreFull } from '../../../types/outcome-store-full.ts';
 import type { MovePrefixJob } from '../../../types/records/job-record.ts';
-import { TooMuchKept } from '../../../types/too-much-kept.ts';
 import type { OperationContext } from '../context.ts';
 import type { OperationResult } from '../operation.ts';
 import {
@@ -43,18 +43,18 @@ export interface PrefixMove {
 /** IdempotencyParameterMismatch; SlowDown while the shard has as many jobs as it may, or keeps as much of earlier ones. */
 export async function movePrefix(context: OperationContext, move: PrefixMove): Promise<OperationResult> {
   const { from, to, overwrites, token } = move;
-  const { homeShard, claim } = context.bucket();
-  const { bucketId } = claim;
+  const { homeShard, believed } = context.bucket();
+  const { bucketId } = believed;
   const driver = context.requestId;
   const command = { bucketId, from, to, overwrites, driver, ...(token && { token }) };
   const { value } = await context.metadata.execute(
-    { shard: homeShard, bucket: claim },
+    { shard: homeShard, bucket: believed },
     'begin-move',
     command,
   );
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
-  if (value.kind === 'too-much-kept') throw new TooMuchKept();
+  if (value.kind === 'too-much-kept') throw new OutcomeStoreFull();
   // It was authorised by the bucket as it is now, and goes by its id: a new name or new rights do not reach it (R45).
   const answer =
     value.kind === 'begun'
@@ -72,15 +72,15 @@ export async function moveLargeKey(
   move: Omit<PrefixMove, 'isKey'> & { conditions: Omit<KeyMove, 'from' | 'to'> },
 ): Promise<OperationResult | { refusal: MoveRefusal }> {
   const { conditions, overwrites, token } = move;
-  const { homeShard, claim } = context.bucket();
-  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'begin-key-move', {
-    ...{ bucketId: claim.bucketId, overwrites, driver: context.requestId },
+  const { homeShard, believed } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'begin-key-move', {
+    ...{ bucketId: believed.bucketId, overwrites, driver: context.requestId },
     move: { from: move.from as ObjectKey, to: move.to, ...conditions },
     ...(token && { token }),
   });
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
-  if (value.kind === 'too-much-kept') throw new TooMuchKept();
+  if (value.kind === 'too-much-kept') throw new OutcomeStoreFull();
   if (value.kind === 'refused') return { refusal: value.result };
   if (value.kind === 'began-before') return repeatLargeKey(context, move, value.jobId);
   const { job, result, versioning } = value;

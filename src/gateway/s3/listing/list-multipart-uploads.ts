@@ -31,13 +31,13 @@ export const listMultipartUploads = defineOperation({
   },
   access: ({ resource }) => [['s3:ListBucketMultipartUploads', resource]],
   async run(context, input) {
-    const { homeShard, claim } = context.bucket();
+    const { homeShard, believed } = context.bucket();
     const { prefix, delimiter, keyMarker, uploadIdMarker, max, writeName } = input;
     const { value: page } = await context.metadata.query(
-      { shard: homeShard, bucket: claim },
+      { shard: homeShard, bucket: believed },
       'list-uploads',
       {
-        bucketId: claim.bucketId,
+        bucketId: believed.bucketId,
         prefix,
         max,
         ...(delimiter !== undefined && { delimiter }),

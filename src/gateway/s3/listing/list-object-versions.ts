@@ -18,13 +18,13 @@ export const listObjectVersions = defineOperation({
   parse: (request) => ({ ...parseList(request), ...parseMarkers(request.query) }),
   access: ({ resource }) => [['s3:ListBucketVersions', resource]],
   async run(context, input) {
-    const { homeShard, claim } = context.bucket();
+    const { homeShard, believed } = context.bucket();
     const { prefix, delimiter, keyMarker, versionIdMarker, maxKeys, writeName } = input;
     const { value: page } = await context.metadata.query(
-      { shard: homeShard, bucket: claim },
+      { shard: homeShard, bucket: believed },
       'list-versions',
       {
-        bucketId: claim.bucketId,
+        bucketId: believed.bucketId,
         prefix,
         max: maxKeys,
         ...(delimiter !== undefined && { delimiter }),

@@ -50,10 +50,10 @@ export async function queryPage(
   input: ListInput,
   after: string | undefined,
 ): Promise<ListObjectsPage> {
-  const { homeShard, claim } = context.bucket();
+  const { homeShard, believed } = context.bucket();
   const { prefix, delimiter, maxKeys } = input;
-  const reply = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-objects', {
-    bucketId: claim.bucketId,
+  const reply = await context.metadata.query({ shard: homeShard, bucket: believed }, 'list-objects', {
+    bucketId: believed.bucketId,
     prefix,
     max: maxKeys,
     ...(delimiter !== undefined && { delimiter }),

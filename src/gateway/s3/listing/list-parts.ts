@@ -32,9 +32,9 @@ export const listParts = defineOperation({
   },
   access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
   async run(context, { bucket, key, uploadId, max, after, customerKey }) {
-    const { homeShard, claim } = context.bucket();
-    const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-parts', {
-      bucketId: claim.bucketId,
+    const { homeShard, believed } = context.bucket();
+    const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'list-parts', {
+      bucketId: believed.bucketId,
       key,
       uploadId,
       after,

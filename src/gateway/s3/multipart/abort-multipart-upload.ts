@@ -16,9 +16,9 @@ export const abortMultipartUpload = defineOperation({
   }),
   access: ({ resource }) => [['s3:AbortMultipartUpload', resource]],
   async run(context, { key, uploadId }) {
-    const { homeShard, claim } = context.bucket();
-    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'abort-upload', {
-      bucketId: claim.bucketId,
+    const { homeShard, believed } = context.bucket();
+    const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'abort-upload', {
+      bucketId: believed.bucketId,
       key,
       uploadId,
     });

@@ -97,16 +97,20 @@ function parseExpected(headers: OperationRequest['headers']): CompleteHead['expe
 
 async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
   const { bucket, key, uploadId, parts, expected, conditions } = input;
-  const { homeShard, claim } = context.bucket();
+  const { homeShard, believed } = context.bucket();
   if (input.checksumType !== undefined || input.customerKey !== undefined) await requireSaid(context, input);
-  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'complete-upload', {
-    bucketId: claim.bucketId,
-    key,
-    uploadId,
-    parts,
-    expected,
-    ...(conditions && { conditions }),
-  });
+  const { value } = await context.metadata.execute(
+    { shard: homeShard, bucket: believed },
+    'complete-upload',
+    {
+      bucketId: believed.bucketId,
+      key,
+      uploadId,
+      parts,
+      expected,
+      ...(conditions && { conditions }),
+    },
+  );
   if (value.kind !== 'committed') throw refusalOf(value, input);
   const text = s3Document(
     'CompleteMultipartUploadResult',

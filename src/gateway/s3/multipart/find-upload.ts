@@ -33,9 +33,9 @@ async function askForUpload(
   context: OperationContext,
   address: UploadAddress,
 ): Promise<ResultOf<'get-upload'>> {
-  const { homeShard, claim } = context.bucket();
-  const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-upload', {
-    bucketId: claim.bucketId,
+  const { homeShard, believed } = context.bucket();
+  const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'get-upload', {
+    bucketId: believed.bucketId,
     ...address,
   });
   return value;

@@ -29,12 +29,16 @@ export const deleteObject = defineOperation({
     [item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion', resource],
   ],
   async run(context, { item }) {
-    const { homeShard, claim } = context.bucket();
-    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
-      bucketId: claim.bucketId,
-      owner: context.account().accountId,
-      items: [item],
-    });
+    const { homeShard, believed } = context.bucket();
+    const { value } = await context.metadata.execute(
+      { shard: homeShard, bucket: believed },
+      'delete-versions',
+      {
+        bucketId: believed.bucketId,
+        owner: context.account().accountId,
+        items: [item],
+      },
+    );
     const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));
     return {
       status: 204,

@@ -96,12 +96,16 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
 
 /** The results of as many as one commit takes. */
 async function commitFirst(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
-  const { homeShard, claim } = context.bucket();
-  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
-    bucketId: claim.bucketId,
-    owner: context.account().accountId,
-    items,
-  });
+  const { homeShard, believed } = context.bucket();
+  const { value } = await context.metadata.execute(
+    { shard: homeShard, bucket: believed },
+    'delete-versions',
+    {
+      bucketId: believed.bucketId,
+      owner: context.account().accountId,
+      items,
+    },
+  );
   assert(value.items.length > 0, 'a commit takes one item at least');
   return value.items.map((outcome) => {
     try {

@@ -36,9 +36,9 @@ export async function queryVersion(
   query: VersionAddress & { includeBody: boolean },
 ): Promise<ResultOf<'get-version'>> {
   const { key, versionId, includeBody } = query;
-  const { bucketId } = bucket.claim;
+  const { bucketId } = bucket.believed;
   const reply = await context.metadata.query(
-    { shard: bucket.homeShard, bucket: bucket.claim },
+    { shard: bucket.homeShard, bucket: bucket.believed },
     'get-version',
     versionId === undefined ? { bucketId, key, includeBody } : { bucketId, key, versionId, includeBody },
   );
@@ -103,13 +103,13 @@ export async function findComponents(
 ): Promise<FoundVersion[]> {
   const found: FoundVersion[] = [];
   while (found.length < addresses.length) {
-    const { claim, homeShard } = context.bucket();
+    const { believed, homeShard } = context.bucket();
     const wanted = addresses
       .slice(found.length)
       .map(({ key, versionId }) => ({ key, ...(versionId !== undefined && { versionId }) }));
-    const target = { shard: homeShard, bucket: claim };
+    const target = { shard: homeShard, bucket: believed };
     const { value } = await context.metadata.query(target, 'get-versions', {
-      ...{ bucketId: claim.bucketId, wanted },
+      ...{ bucketId: believed.bucketId, wanted },
     });
     assert(value.found.length > 0, 'a shard tells of one version at least');
     for (const result of value.found) {

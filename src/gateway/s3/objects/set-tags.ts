@@ -9,9 +9,9 @@ export async function setTags(
   context: OperationContext,
   { key, versionId, tags }: VersionAddress & { tags: Tag[] | null },
 ): Promise<AnswerHeaders> {
-  const { homeShard, claim } = context.bucket();
-  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'set-tags', {
-    bucketId: claim.bucketId,
+  const { homeShard, believed } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'set-tags', {
+    bucketId: believed.bucketId,
     key,
     ...(versionId !== undefined && { versionId }),
     tags,

@@ -47,7 +47,7 @@ export function openBody(
   const awaitsContinue = intake.awaitsContinue;
   if (form.kind === 'plain') {
     const sizeBytes = plainSize(exchange, headers, options.mayBeAbsent);
-    const stream = { [Symbol.asyncIterator]: () => pieces(() => intake.read()) };
+    const stream = { [Symbol.asyncIterator]: () => buffers(() => intake.read()) };
     const body = { ...digests, stream, sizeBytes, awaitsContinue, trailerChecksum: () => undefined };
     return form.sha256 === undefined ? body : { ...body, contentSha256: form.sha256 };
   }
@@ -66,8 +66,8 @@ export function openBody(
   return { ...digests, stream: chunked.stream, sizeBytes, awaitsContinue, trailerChecksum: chunked.trailer };
 }
 
-async function* pieces(read: () => Promise<Buffer | undefined>): AsyncGenerator<Buffer, void> {
-  for (let piece = await read(); piece !== undefined; piece = await read()) yield piece;
+async function* buffers(read: () => Promise<Buffer | undefined>): AsyncGenerator<Buffer, void> {
+  for (let buffer = await read(); buffer !== undefined; buffer = await read()) yield buffer;
 }
 
 /** Undefined: the end of the chunks tells. */

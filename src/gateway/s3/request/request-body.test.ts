@@ -13,7 +13,7 @@ test('an announced size beyond the limit is EntityTooLarge before a byte is read
 
 test('a body of unknown size up to the limit passes', async () => {
   const body = randomBytes(100_000);
-  const bound = boundBody(body.length, sourceOf(body, { pieceBytes: 999, said: { sizeBytes: undefined } }));
+  const bound = boundBody(body.length, sourceOf(body, { blockBytes: 999, said: { sizeBytes: undefined } }));
   expect((await readAll(bound.stream)).equals(body)).toBe(true);
 });
 

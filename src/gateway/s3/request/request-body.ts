@@ -35,10 +35,10 @@ export function boundBody(bytesMax: number, body: RequestBody): RequestBody {
 
 async function* boundStream(bytesMax: number, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let sizeBytes = 0;
-  for await (const piece of stream) {
-    sizeBytes += piece.length;
+  for await (const buffer of stream) {
+    sizeBytes += buffer.length;
     if (sizeBytes > bytesMax) throw tooLarge(sizeBytes, bytesMax);
-    yield piece;
+    yield buffer;
   }
 }
 

@@ -25,9 +25,9 @@ export async function readDocument<T>(
   if (sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  return await objects.collectBody({ stream, sizeBytes }, tenant, async (pieces) => {
-    const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    pieces.length = 0;
+  return await objects.collectBody({ stream, sizeBytes }, tenant, async (buffers) => {
+    const document = buffers.length === 1 ? (buffers[0] as Buffer) : Buffer.concat(buffers);
+    buffers.length = 0;
     checkDigests(body, document);
     return await understand(document);
   });

@@ -10,7 +10,7 @@ export const NO_ANSWER = {
 } as const;
 
 /** Of a question that was not about a bucket. Throws SlowDown, InsufficientStorage, ServiceUnavailable. */
-export function settleReply<T>(
+export function requireDone<T>(
   reply: { kind: 'done'; value: T } | { kind: 'stale-bucket' } | { kind: keyof typeof NO_ANSWER },
 ): T {
   if (reply.kind === 'done') return reply.value;

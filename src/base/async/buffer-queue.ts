@@ -5,7 +5,7 @@
 const SMALL_BYTES = 2048;
 const STAGING_BYTES = 16 * 1024;
 
-export class PieceQueue {
+export class BufferQueue {
   readonly #pieces: Buffer[] = [];
   #sizeBytes = 0;
   /** Memory for small pieces, filled from the front. */

@@ -5,21 +5,21 @@ import { LIMITS } from './limits.ts';
 import type { ManifestBody } from './version.ts';
 
 /** Pieces `from` to `to`, the latter not included. */
-export interface FoldRun {
+export interface CompactionRun {
   from: number;
   to: number;
 }
 
 /** How many pieces are many, and by how much what is folded is larger than each of them. */
-export interface FoldRule {
+export interface CompactionRule {
   piecesMin: number;
   growthMin: number;
   /** Also of a blob of pieces to which more may come. */
-  foldsGrowing: boolean;
+  includesGrowing: boolean;
 }
 
 /** A piece as a fold sees it: bytes of one blob, which may be one of several pieces. */
-export interface FoldPiece {
+export interface CompactionPiece {
   sizeBytes: number;
   /** Of a blob of pieces. */
   pieceCount?: number;
@@ -31,7 +31,7 @@ export interface FoldPiece {
  * Of an object that was appended to so often. A composition's own pieces are other objects' data, which it was made not to
  * copy: so many as there were appends, and one more for what a PUT began with, are taken for what came by them, at the most.
  */
-export function piecesOf(body: ManifestBody | undefined, appendCount = 0): FoldPiece[] {
+export function piecesOf(body: ManifestBody | undefined, appendCount = 0): CompactionPiece[] {
   if (body === undefined) return [];
   const first = body.segments.length - appendCount - 1;
   return body.segments.map(({ use, sizeBytes }, index) => {
@@ -45,23 +45,26 @@ export function piecesOf(body: ManifestBody | undefined, appendCount = 0): FoldP
 }
 
 /** Behind an append: nobody may ever read what it is for. */
-export const FOLD_APPENDED: FoldRule = {
-  piecesMin: LIMITS.foldPiecesMin,
-  growthMin: LIMITS.foldGrowthMin,
-  foldsGrowing: false,
+export const COMPACT_APPENDED: CompactionRule = {
+  piecesMin: LIMITS.compactPiecesMin,
+  growthMin: LIMITS.compactGrowthMin,
+  includesGrowing: false,
 };
 /** Behind a read: it may be read again. */
-export const FOLD_READ: FoldRule = {
-  piecesMin: LIMITS.foldReadPiecesMin,
-  growthMin: LIMITS.foldReadGrowthMin,
-  foldsGrowing: true,
+export const COMPACT_READ: CompactionRule = {
+  piecesMin: LIMITS.compactReadPiecesMin,
+  growthMin: LIMITS.compactReadGrowthMin,
+  includesGrowing: true,
 };
 
 const TIER_FACTOR = 16;
 
 /** The first run of neighbours that is worth folding, or one blob of pieces, of all in order; undefined: none. */
-export function planFold(pieces: readonly FoldPiece[], rule: FoldRule = FOLD_APPENDED): FoldRun | undefined {
-  const growingAt = rule.foldsGrowing ? undefined : growingIndex(pieces);
+export function planCompaction(
+  pieces: readonly CompactionPiece[],
+  rule: CompactionRule = COMPACT_APPENDED,
+): CompactionRun | undefined {
+  const growingAt = rule.includesGrowing ? undefined : growingIndex(pieces);
   const many = pieces.findIndex(
     ({ pieceCount = 0, isKept = false }, index) =>
       pieceCount >= rule.piecesMin && index !== growingAt && !isKept,
@@ -73,17 +76,17 @@ export function planFold(pieces: readonly FoldPiece[], rule: FoldRule = FOLD_APP
     index === growingAt || isKept ? Number.POSITIVE_INFINITY : sizeBytes,
   );
   for (let tierBytes = TIER_FACTOR ** 2; ; tierBytes *= TIER_FACTOR) {
-    const belowBytes = Math.min(tierBytes, LIMITS.foldPieceBytesMax);
+    const belowBytes = Math.min(tierBytes, LIMITS.compactPieceBytesMax);
     for (const run of runsBelow(sizes, belowBytes, rule)) {
       const fitting = cutToFit(sizes, run, rule);
       if (fitting !== undefined) return fitting;
     }
-    if (belowBytes === LIMITS.foldPieceBytesMax) return undefined;
+    if (belowBytes === LIMITS.compactPieceBytesMax) return undefined;
   }
 }
 
 /** Of the one that the next append may come into. */
-function growingIndex(pieces: readonly FoldPiece[]): number | undefined {
+function growingIndex(pieces: readonly CompactionPiece[]): number | undefined {
   const { pieceCount = LIMITS.grownPiecesMax } = pieces.at(-1) ?? {};
   return pieceCount < LIMITS.grownPiecesMax ? pieces.length - 1 : undefined;
 }
@@ -92,8 +95,8 @@ function growingIndex(pieces: readonly FoldPiece[]): number | undefined {
 function* runsBelow(
   sizes: readonly number[],
   belowBytes: number,
-  { piecesMin }: FoldRule,
-): Generator<FoldRun> {
+  { piecesMin }: CompactionRule,
+): Generator<CompactionRun> {
   let from = 0;
   for (let at = 0; at <= sizes.length; at++) {
     const size = sizes[at];
@@ -106,15 +109,15 @@ function* runsBelow(
 /** As much of the run's beginning as one fold takes; undefined where it would not grow by enough, or is too short. */
 function cutToFit(
   sizes: readonly number[],
-  { from, to }: FoldRun,
-  { piecesMin, growthMin }: FoldRule,
-): FoldRun | undefined {
+  { from, to }: CompactionRun,
+  { piecesMin, growthMin }: CompactionRule,
+): CompactionRun | undefined {
   let totalBytes = 0;
   let largestBytes = 0;
   let end = from;
-  while (end < to && end - from < LIMITS.foldPiecesMax) {
+  while (end < to && end - from < LIMITS.compactPiecesMax) {
     const size = sizes[end] ?? 0;
-    if (totalBytes + size > LIMITS.foldedBytesMax) break;
+    if (totalBytes + size > LIMITS.compactedBytesMax) break;
     totalBytes += size;
     largestBytes = Math.max(largestBytes, size);
     end++;

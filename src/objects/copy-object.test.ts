@@ -38,7 +38,7 @@ test.each([
   expect((await world.get('copy', { bucket: third })).equals(body)).toBe(true);
 });
 
-test('a copy outlives its source, and data goes when the last of them goes', async () => {
+test('a copy outlives its source, and the data is erased when the last of them is deleted', async () => {
   const world = await openObjectWorld();
   const { metadata } = world;
   const body = randomBytes(2 * CHUNK_BYTES);
@@ -76,7 +76,7 @@ test('an object of many parts is copied by one link', async () => {
   expect((await world.get('copy', { bucket, range })).equals(await world.get('k', { range }))).toBe(true);
 });
 
-test('an object of many parts is copied from a customer’s key to another and back, and keeps its pages', async () => {
+test('an object of many parts is copied from one customer’s key to another and back, and keeps its pages', async () => {
   const world = await openObjectWorld();
   await world.put('source', randomBytes(LIMITS.partBytesMin + 100));
   const ranges = Array.from({ length: 70 }, (_, at) => ({ offsetBytes: at, sizeBytes: LIMITS.partBytesMin }));
@@ -112,7 +112,7 @@ test('an object of many parts is copied from a customer’s key to another and b
   expect(await world.chunkCount()).toBe(chunksBefore);
 });
 
-test('a part of a copy is of a bounded number of pieces: a larger range is refused, a smaller one taken', async () => {
+test('a copied part has a bounded number of segments: a larger range is refused, a smaller one copied', async () => {
   const world = await openObjectWorld();
   await world.put('source', randomBytes(LIMITS.partBytesMin));
   const piece = { offsetBytes: 0, sizeBytes: LIMITS.partBytesMin };
@@ -160,7 +160,7 @@ test('a copy keeps the checksum of its source, or gets one of another algorithm'
   );
 });
 
-/** Runs `before` once, ahead of the first command of this name that makes a copy. */
+/** Runs `before` once, ahead of the first command of this name that commits a copy. */
 function ahead(name: string, before: () => Promise<void>) {
   let isDone = false;
   const makesCopy = (command: object) => 'blobIds' in command || ('key' in command && command.key === 'copy');
@@ -196,7 +196,7 @@ test.each([
   expect((await world.get('copy', { bucket })).equals(second)).toBe(true);
 });
 
-test('a source that goes away is NoSuchKey, and nothing is copied', async () => {
+test('a source that is deleted meanwhile is NoSuchKey, and nothing is copied', async () => {
   const world = await openObjectWorld({
     intercept: ahead('claim-links', async () => {
       await world.remove('k');

@@ -1,4 +1,4 @@
-// The folding of small pieces that appends leave behind, over the whole data path.
+// Compaction of the small pieces of appended objects, through the whole data path.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
@@ -12,22 +12,22 @@ import { linksOf, ownBody } from '../types/version.ts';
 
 const KiB = 1024;
 
-/** Each piece has a blob of its own here, as larger ones have: small ones are in grown-pieces.test.ts. */
+/** Each piece has a blob of its own here, like larger ones; small ones are in grown-pieces.test.ts. */
 const limits = LIMITS as { grownPieceBytesMax: number };
 const { grownPieceBytesMax } = LIMITS;
 beforeAll(() => void Object.assign(limits, { grownPieceBytesMax: 0 }));
 afterAll(() => void Object.assign(limits, { grownPieceBytesMax }));
 
-describe('folding', () => {
-  test('small pieces become few; bytes, ETag, version and times stay; what they were goes', async () => {
+describe('compaction', () => {
+  test('makes few pieces of many; bytes, ETag, version and times stay; the old data is erased', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(100));
     const expected = await appendMany(world, 'k', 70, 300);
     const before = (await world.find('k')).version;
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect((await segmentsOf(world, 'k')).length).toBeLessThan(32);
     expect((await world.get('k')).equals(expected)).toBe(true);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'k'), 'who reads it folds more').toHaveLength(1);
     const { version } = await world.find('k');
     const { manifest, ...rest } = version;
@@ -42,12 +42,12 @@ describe('folding', () => {
     expect((await world.get('k')).equals(expected), 'of what is left').toBe(true);
   });
 
-  test('into chunks, where they are large; the object that they lie behind is not written again', async () => {
+  test('writes large pieces into chunks, and leaves the object before them alone', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(2 * 1024 * KiB));
     const chunksBefore = await world.chunkCount();
     const expected = await appendMany(world, 'k', 20, INLINE_BYTES_MAX);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await world.chunkCount()).toBe(chunksBefore + 1);
     const segments = await segmentsOf(world, 'k');
     expect(segments.map(({ sizeBytes }) => sizeBytes)).toEqual([
@@ -58,7 +58,7 @@ describe('folding', () => {
     expect((await world.get('k')).equals(expected)).toBe(true);
   });
 
-  test('in the tail of an object with pages', async () => {
+  test('compacts the tail of an object with pages', async () => {
     const world = await openObjectWorld();
     await world.put('source', randomBytes(LIMITS.partBytesMin));
     const range = { offsetBytes: 0, sizeBytes: LIMITS.partBytesMin };
@@ -66,13 +66,13 @@ describe('folding', () => {
     const offsetBytes = 65 * LIMITS.partBytesMin;
     const pieces = Array.from({ length: 20 }, () => randomBytes(100));
     for (const piece of pieces) await append(world, 'k', piece);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'k')).toHaveLength(5);
     const got = await world.get('k', { range: { offsetBytes, sizeBytes: 2000 } });
     expect(got.equals(Buffer.concat(pieces))).toBe(true);
   });
 
-  test('in versions: the older ones keep what they had', async () => {
+  test('compacts versions; older ones keep their pieces', async () => {
     const world = await openObjectWorld();
     const bucket = await versioned(world);
     await world.put('k', Buffer.from('0'), { bucket });
@@ -83,7 +83,7 @@ describe('folding', () => {
       const { versionId, sizeBytes } = await append(world, 'k', pieces[at] as Buffer, { bucket });
       ids.push({ id: versionId, size: sizeBytes });
     }
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     await world.metadata.condemn();
     const whole = Buffer.concat(pieces);
     for (const { id, size } of ids.filter((_one, at) => at % 5 === 0)) {
@@ -97,7 +97,7 @@ describe('folding', () => {
     }
   });
 
-  test('a fold that fails between the blob and its commit leaves the object, and garbage for the sweep', async () => {
+  test('that fails before its commit leaves the object unchanged, and garbage for the sweep', async () => {
     let fails = true;
     const intercept = (metadata: MetadataPort): MetadataPort => ({
       shardCount: metadata.shardCount,
@@ -110,24 +110,24 @@ describe('folding', () => {
     const world = await openObjectWorld({ intercept });
     await world.put('k', randomBytes(10));
     const expected = await appendMany(world, 'k', 16, INLINE_BYTES_MAX);
-    await world.store.foldingSettled();
-    expect(world.events).toContain('pieces-not-folded');
+    await world.store.compactionIdle();
+    expect(world.events).toContain('pieces-not-compacted');
     expect(await segmentsOf(world, 'k')).toHaveLength(17);
     expect((await world.get('k')).equals(expected)).toBe(true);
     const garbage = await world.chunkCount();
     expect(garbage).toBe(1);
     fails = false;
     await world.get('k');
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await world.chunkCount(), 'it rests after a failure').toBe(1);
-    world.metadata.clock.advance(LIMITS.foldRestMs);
+    world.metadata.clock.advance(LIMITS.compactionPauseMs);
     expect((await world.get('k')).equals(expected), 'a read sees to it, too').toBe(true);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'k')).toHaveLength(1);
     expect((await world.get('k')).equals(expected)).toBe(true);
   });
 
-  test('one that cannot be folded keeps no other one from it; several in a row let all rest', async () => {
+  test('of other objects continues when one fails; several failures in a row pause all', async () => {
     let failing: readonly string[] = ['bad'];
     const tried: string[] = [];
     const intercept = (metadata: MetadataPort): MetadataPort => ({
@@ -146,12 +146,12 @@ describe('folding', () => {
     const grow = async (key: string) => {
       await world.put(key, randomBytes(10));
       await appendMany(world, key, 15, 10);
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
     };
     await grow('bad');
     await append(world, 'bad', randomBytes(10));
     await grow('good');
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(tried, 'the bad one rests').toEqual(['bad', 'good']);
     expect(await segmentsOf(world, 'good')).toHaveLength(1);
 
@@ -159,26 +159,26 @@ describe('folding', () => {
     for (const key of failing) await grow(key);
     await grow('later');
     expect(tried.slice(2), 'all rest').toEqual(['a', 'b', 'c']);
-    // One that still fails is not enough for all to rest again.
+    // A single failure does not pause all.
     failing = ['bad'];
     for (let minute = 0; minute < 3; minute++) {
-      world.metadata.clock.advance(LIMITS.foldRestMs);
+      world.metadata.clock.advance(LIMITS.compactionPauseMs);
       await append(world, 'bad', randomBytes(10));
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
       await append(world, minute === 0 ? 'later' : 'a', randomBytes(10));
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
     }
     expect(await segmentsOf(world, 'later')).toHaveLength(1);
-    world.metadata.clock.advance(LIMITS.foldRestMs);
+    world.metadata.clock.advance(LIMITS.compactionPauseMs);
     failing = [];
     for (const key of ['bad']) {
       await append(world, key, randomBytes(10));
-      await world.store.foldingSettled();
+      await world.store.compactionIdle();
       expect(await segmentsOf(world, key), key).toHaveLength(1);
     }
   });
 
-  test('a reader goes on behind a fold: it looks for the pieces in their new place', async () => {
+  test('moves a reader on: it finds the bytes in their new place', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(10));
     const expected = await appendMany(world, 'k', 15, INLINE_BYTES_MAX);
@@ -194,9 +194,9 @@ describe('folding', () => {
     if (opened.kind !== 'stream') throw new Error(opened.kind);
     const reader = opened.stream[Symbol.asyncIterator]();
     const got = [(await reader.next()).value as Buffer];
-    // Folded, and what was folded erased, while the reader stands still.
+    // The pieces are compacted and erased while the reader stands still.
     await append(world, 'k', randomBytes(1));
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect((await segmentsOf(world, 'k')).length).toBeLessThan(
       ownBody(found.version.manifest)?.segments.length ?? 0,
     );
@@ -205,33 +205,33 @@ describe('folding', () => {
     expect(Buffer.concat(got).equals(Buffer.concat([expected, large]))).toBe(true);
   });
 
-  test('in a bucket that is deleted meanwhile it ends', async () => {
-    let foldCount = 0;
+  test('ends in a bucket that is deleted meanwhile', async () => {
+    let compactionCount = 0;
     const intercept = (metadata: MetadataPort): MetadataPort => ({
       shardCount: metadata.shardCount,
       query: (envelope, name, query) => metadata.query(envelope, name, query),
       execute: async (envelope, name, command) => {
         if (name !== 'fold-version') return metadata.execute(envelope, name, command);
-        if (++foldCount > 10) throw new Error('it goes on and on');
-        await metadata.execute(envelope, 'close-bucket', { bucketId: world.bucket().claim.bucketId });
+        if (++compactionCount > 10) throw new Error('it goes on and on');
+        await metadata.execute(envelope, 'close-bucket', { bucketId: world.bucket().believed.bucketId });
         return metadata.execute(envelope, name, command);
       },
     });
     const world = await openObjectWorld({ intercept });
     await world.put('k', randomBytes(10));
     await appendMany(world, 'k', 15, 10);
-    await world.store.foldingSettled();
-    expect(foldCount).toBe(1);
+    await world.store.compactionIdle();
+    expect(compactionCount).toBe(1);
   });
 
-  test('what was not appended to stays as it was written: a composition, what came in the place of another object', async () => {
+  test('leaves objects alone that were not appended to: compositions, and objects that replaced an appended one', async () => {
     let replacement: string | undefined;
     const intercept = (metadata: MetadataPort): MetadataPort => ({
       shardCount: metadata.shardCount,
       execute: (envelope, name, command) => metadata.execute(envelope, name, command),
       query: async (envelope, name, query) => {
-        const isOfFold = name === 'get-version' && envelope.bucket === undefined;
-        const from = isOfFold ? replacement : undefined;
+        const isOfCompaction = name === 'get-version' && envelope.bucket === undefined;
+        const from = isOfCompaction ? replacement : undefined;
         if (from !== undefined) {
           replacement = undefined;
           await world.copy(from, 'k');
@@ -250,28 +250,28 @@ describe('folding', () => {
       components: Array.from({ length: 20 }, () => component),
     });
     await world.get('many');
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'many'), 'what is composed is not copied for who reads it').toHaveLength(
       20,
     );
     await append(world, 'many', randomBytes(1));
     await world.get('many');
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'many'), 'nor for who appends a byte to it').toHaveLength(21);
     await uploadCopies(world, { from: 'many', to: 'parts', ranges: [{ offsetBytes: 0, sizeBytes: 200 }] });
     await world.put('k', randomBytes(10));
     replacement = 'parts';
     await appendMany(world, 'k', 15, 10);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect([replacement, (await segmentsOf(world, 'k')).length]).toEqual([undefined, 20]);
   });
 
-  test('stopped, it begins nothing more', async () => {
+  test('starts nothing more after it was stopped', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(10));
-    await world.store.stopFolding();
+    await world.store.stopCompaction();
     await appendMany(world, 'k', 20, 10);
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     expect(await segmentsOf(world, 'k')).toHaveLength(21);
   });
 });

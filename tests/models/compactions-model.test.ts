@@ -22,7 +22,7 @@ const BURST_MAX = 70;
 /** Some come into a blob of several pieces, others have one of their own. */
 const SIZES = [10, 700, INLINE_BYTES_MAX + 1];
 /** How often a byte is written again at most, of as few and as small pieces: tier by tier, and now and then for a reader. */
-const FOLDS_MAX = 2;
+const COMPACTIONS_MAX = 2;
 /** Of the versions that appends make so many are kept in mind, to be read in the end. */
 const SAMPLED = 7;
 /** Each looks at so many links that have ended. */
@@ -55,7 +55,7 @@ class Model {
   }
 
   async setVersioning(versioning: 'enabled' | 'suspended'): Promise<void> {
-    const { bucketId } = this.#bucket.claim;
+    const { bucketId } = this.#bucket.believed;
     const outcome = await this.#world.metadata.execute('set-bucket-config', {
       bucketId,
       kind: 'versioning',
@@ -63,7 +63,7 @@ class Model {
     });
     if (outcome.kind !== 'changed') throw new Error(outcome.kind);
     const { cfgVersion } = outcome.bucket;
-    this.#bucket = { ...this.#bucket, claim: { ...this.#bucket.claim, cfgVersion } };
+    this.#bucket = { ...this.#bucket, believed: { ...this.#bucket.believed, cfgVersion } };
   }
 
   async step(): Promise<void> {
@@ -151,7 +151,7 @@ class Model {
 
   /** One of the older versions, where there are some. */
   async #deleteOne(key: string): Promise<void> {
-    const { bucketId } = this.#bucket.claim;
+    const { bucketId } = this.#bucket.believed;
     const { versions } = await this.#world.metadata.query('list-versions', {
       ...{ bucketId, prefix: key, max: 1000 },
     });
@@ -200,13 +200,13 @@ test.each(CASES)('$versioning, seed $seed', { timeout: 60_000 }, async ({ versio
     await model.step();
   }
   await model.compareAll();
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   for (let round = 0; round < CONDEMN_ROUNDS; round++) await world.metadata.condemn();
   const { sizeBytes } = await dataAtRest(world.metadata);
   const { currentBytes, everBytes } = model.sizes();
   // Of a blob of pieces a copy may have the beginning alone.
   const spareBytes = KEYS.length * LIMITS.grownBlobBytesMax;
-  if (isVersioned) expect(sizeBytes).toBeLessThan((1 + FOLDS_MAX) * everBytes);
+  if (isVersioned) expect(sizeBytes).toBeLessThan((1 + COMPACTIONS_MAX) * everBytes);
   else expect(sizeBytes).toBeLessThanOrEqual(currentBytes + spareBytes);
   await model.compareAll();
   expect((await world.fsck()).findings).toEqual([]);

@@ -2,14 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { LIMITS } from './limits.ts';
 import type { BlobId, LinkId } from './names.ts';
-import { FOLD_READ, type FoldPiece, type FoldRule, piecesOf, planFold } from './plan-fold.ts';
+import {
+  COMPACT_READ,
+  type CompactionPiece,
+  type CompactionRule,
+  piecesOf,
+  planCompaction,
+} from './plan-compaction.ts';
 import type { ManifestBody } from './version.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const times = (count: number, size: number) => Array.from({ length: count }, () => size);
-const plan = (sizes: readonly number[], rule?: FoldRule) =>
-  planFold(
+const plan = (sizes: readonly number[], rule?: CompactionRule) =>
+  planCompaction(
     sizes.map((sizeBytes) => ({ sizeBytes })),
     rule,
   );
@@ -31,9 +37,9 @@ test('the smallest pieces go first, wherever they lie', () => {
 });
 
 test('what is folded is bounded, in bytes and in pieces', () => {
-  expect(plan(times(1000, 10))).toEqual({ from: 0, to: LIMITS.foldPiecesMax });
+  expect(plan(times(1000, 10))).toEqual({ from: 0, to: LIMITS.compactPiecesMax });
   const run = plan(times(16, 900 * KiB));
-  expect(run && (run.to - run.from) * 900 * KiB).toBeLessThanOrEqual(LIMITS.foldedBytesMax);
+  expect(run && (run.to - run.from) * 900 * KiB).toBeLessThanOrEqual(LIMITS.compactedBytesMax);
 });
 
 test('a piece is not written again for some bytes that came behind it', () => {
@@ -47,9 +53,9 @@ function appendAll(sizes: readonly number[]): { pieces: number[]; most: number; 
   for (const size of sizes) {
     pieces.push(size);
     for (let run = plan(pieces); run !== undefined; run = plan(pieces)) {
-      const folded = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
-      writtenBytes += folded;
-      pieces.splice(run.from, run.to - run.from, folded);
+      const compacted = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
+      writtenBytes += compacted;
+      pieces.splice(run.from, run.to - run.from, compacted);
     }
     most = Math.max(most, pieces.length);
   }
@@ -73,42 +79,42 @@ describe('as an object is appended to', () => {
       const total = sizes.reduce((sum, one) => sum + one, 0);
       expect(pieces.reduce((sum, one) => sum + one, 0)).toBe(total);
       // Each time it comes into a piece of four times the size at least, and from 1 MiB on it stays.
-      expect(writtenBytes / total).toBeLessThanOrEqual(Math.log2(MiB) / Math.log2(LIMITS.foldGrowthMin));
+      expect(writtenBytes / total).toBeLessThanOrEqual(Math.log2(MiB) / Math.log2(LIMITS.compactGrowthMin));
     }
   });
 });
 
 test('where it is read, fewer pieces are many, and it may grow by less', () => {
-  expect(plan(times(7, KiB), FOLD_READ)).toBeUndefined();
-  expect(plan(times(8, KiB), FOLD_READ)).toEqual({ from: 0, to: 8 });
+  expect(plan(times(7, KiB), COMPACT_READ)).toBeUndefined();
+  expect(plan(times(8, KiB), COMPACT_READ)).toEqual({ from: 0, to: 8 });
   const { pieces } = appendAll(times(1024, KiB));
-  for (let run = plan(pieces, FOLD_READ); run !== undefined; run = plan(pieces, FOLD_READ)) {
-    const folded = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
-    pieces.splice(run.from, run.to - run.from, folded);
+  for (let run = plan(pieces, COMPACT_READ); run !== undefined; run = plan(pieces, COMPACT_READ)) {
+    const compacted = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
+    pieces.splice(run.from, run.to - run.from, compacted);
   }
   expect(pieces).toEqual([1024 * KiB]);
 });
 
 describe('a blob of pieces', () => {
-  const grown = (pieceCount: number): FoldPiece => ({ sizeBytes: pieceCount * KiB, pieceCount });
+  const grown = (pieceCount: number): CompactionPiece => ({ sizeBytes: pieceCount * KiB, pieceCount });
   const FULL = LIMITS.grownPiecesMax;
 
   test('that may grow is left alone until it is full, and parts nothing from its neighbours', () => {
-    expect(planFold([grown(FULL - 1)])).toBeUndefined();
-    expect(planFold([{ sizeBytes: KiB }, grown(FULL)])).toEqual({ from: 1, to: 2 });
+    expect(planCompaction([grown(FULL - 1)])).toBeUndefined();
+    expect(planCompaction([{ sizeBytes: KiB }, grown(FULL)])).toEqual({ from: 1, to: 2 });
     const others = Array.from({ length: 15 }, () => ({ sizeBytes: KiB }));
-    expect(planFold([...others, grown(3)])).toBeUndefined();
-    expect(planFold([...others, grown(3), { sizeBytes: KiB }])).toEqual({ from: 0, to: 17 });
+    expect(planCompaction([...others, grown(3)])).toBeUndefined();
+    expect(planCompaction([...others, grown(3), { sizeBytes: KiB }])).toEqual({ from: 0, to: 17 });
   });
 
   test('that something lies behind is folded by itself where it has many', () => {
-    expect(planFold([grown(16), { sizeBytes: MiB }])).toEqual({ from: 0, to: 1 });
-    expect(planFold([grown(15), { sizeBytes: MiB }])).toBeUndefined();
+    expect(planCompaction([grown(16), { sizeBytes: MiB }])).toEqual({ from: 0, to: 1 });
+    expect(planCompaction([grown(15), { sizeBytes: MiB }])).toBeUndefined();
   });
 
   test('that is read is folded, though it may grow', () => {
-    expect(planFold([grown(8)], FOLD_READ)).toEqual({ from: 0, to: 1 });
-    expect(planFold([grown(7)], FOLD_READ)).toBeUndefined();
+    expect(planCompaction([grown(8)], COMPACT_READ)).toEqual({ from: 0, to: 1 });
+    expect(planCompaction([grown(7)], COMPACT_READ)).toBeUndefined();
   });
 });
 
@@ -121,7 +127,7 @@ test('what was there before the appends stays, but for one piece that a PUT bega
     segments: sizes.map((sizeBytes, use) => ({ use, offsetBytes: 0, sizeBytes })),
   });
   const planOf = (sizes: readonly number[], appendCount?: number) =>
-    planFold(piecesOf(body(sizes), appendCount));
+    planCompaction(piecesOf(body(sizes), appendCount));
   const composed = times(32, KiB);
   expect(planOf(composed)).toBeUndefined();
   expect(planOf([...composed, KiB], 1)).toBeUndefined();

@@ -1,9 +1,9 @@
-// What compositions and appends have in common: whose key may be there, and what became of the command.
+// Shared by compositions and appends: which key is allowed, and the errors of a refused command.
 
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
 import { AppError } from '../types/errors.ts';
-import { TooMuchKept } from '../types/too-much-kept.ts';
+import { OutcomeStoreFull } from '../types/outcome-store-full.ts';
 import type { VersionRecord } from '../types/version.ts';
 import type { Written } from './object-store.ts';
 import { refusedCommit } from './write-object.ts';
@@ -20,9 +20,9 @@ export function composedAnswer(version: ComposedVersion): Written {
 
 type Refusal = Exclude<OutcomeOf<'compose-version'>, { kind: 'committed' } | { kind: 'repeated' }>;
 
-/** The error that a refused composition or append is answered with. */
+/** The error for a refused composition or append. */
 export function refusedComposition(refusal: Refusal, key: string): AppError {
   if (refusal.kind === 'token-reused') return new AppError('IdempotencyParameterMismatch');
-  if (refusal.kind === 'too-much-kept') return new TooMuchKept();
+  if (refusal.kind === 'too-much-kept') return new OutcomeStoreFull();
   return refusedCommit(refusal, key);
 }

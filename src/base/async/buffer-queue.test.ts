@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { PieceQueue } from './piece-queue.ts';
+import { BufferQueue } from './buffer-queue.ts';
 
 test('a body that comes byte by byte is kept in few pieces', () => {
-  const queue = new PieceQueue();
+  const queue = new BufferQueue();
   for (let at = 0; at < 100_000; at++) queue.add(Buffer.from([at % 256]));
   const pieces = queue.takeAll();
   expect(pieces.length).toBeLessThan(10);
@@ -20,7 +20,7 @@ test('whatever is added and taken in between, bytes come out once and in their o
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const queue = new PieceQueue();
+      const queue = new BufferQueue();
       const added: Buffer[] = [];
       const taken: Buffer[] = [];
       for (const next of steps) {
@@ -44,7 +44,7 @@ test('gives back what was added, however it came and however it is taken', () =>
   const size = fc.oneof(fc.nat(30), fc.nat(3000), fc.constant(2048), fc.constant(0));
   fc.assert(
     fc.property(fc.array(size, { maxLength: 60 }), fc.array(fc.nat(20_000)), (sizes, takes) => {
-      const pieces = new PieceQueue();
+      const pieces = new BufferQueue();
       const added: Buffer[] = [];
       const taken: Uint8Array[] = [];
       const takeAt = [...takes];
@@ -66,14 +66,14 @@ test('gives back what was added, however it came and however it is taken', () =>
 });
 
 test('a body of one piece is not copied', () => {
-  const pieces = new PieceQueue();
+  const pieces = new BufferQueue();
   const piece = Buffer.from('small');
   pieces.add(piece);
   expect(pieces.take(5)[0]?.buffer).toBe(piece.buffer);
 });
 
 test('bytes that trickle are held in few buffers', () => {
-  const pieces = new PieceQueue();
+  const pieces = new BufferQueue();
   for (let count = 0; count < 100_000; count++) {
     pieces.add(Buffer.of(count));
     if (count % 1000 === 0) pieces.add(Buffer.alloc(4096));

@@ -13,7 +13,7 @@ import {
 import { NO_ORIGINALS } from '../../src/types/originals.ts';
 import { encodeVersion } from '../../src/types/records/version-record.ts';
 import { ShardHistory } from './shard-history.ts';
-import { SupersededFolds } from './superseded-folds.ts';
+import { SupersededCompactions } from './superseded-compactions.ts';
 
 const SHARD = 0;
 const BUCKET = '00000000000000aa' as BucketId;
@@ -21,13 +21,13 @@ const [KEY, OTHER] = ['k', 'l'] as [ObjectKey, ObjectKey];
 const linkId = makeLinkId({ timeMs: 1000, random: new Uint8Array(10).fill(1) });
 const blobOf = (index: number) =>
   makeBlobId({ timeMs: 1000, homeShard: SHARD, random: new Uint8Array(8).fill(index) });
-const [ONE, TWO, THREE, FOLDED] = [blobOf(1), blobOf(2), blobOf(3), blobOf(4)];
+const [ONE, TWO, THREE, COMPACTED] = [blobOf(1), blobOf(2), blobOf(3), blobOf(4)];
 
 let history: ShardHistory;
-let folds: SupersededFolds;
+let compactions: SupersededCompactions;
 beforeEach(() => {
   history = new ShardHistory(SHARD);
-  folds = new SupersededFolds();
+  compactions = new SupersededCompactions();
 });
 
 function commit(...puts: [address: RowAddress, value: Uint8Array][]) {
@@ -37,7 +37,7 @@ function commit(...puts: [address: RowAddress, value: Uint8Array][]) {
   }));
   const entry = { seq, epoch: 1, timeMs: 1000, requestId: undefined, digest: String(seq), rows };
   history.apply('node', entry, { atMs: 0, trueWallMs: undefined });
-  return folds.follow(history);
+  return compactions.follow(history);
 }
 
 function version(order: number, blobs: readonly ReturnType<typeof blobOf>[]): Uint8Array {
@@ -60,22 +60,22 @@ const found = [{ shard: SHARD, key: KEY, pieces: [ONE, TWO] }];
 
 test('pieces become one below a version that has them still', () => {
   commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
-  expect(commit([older(1), version(1, [FOLDED])])).toEqual(found);
+  expect(commit([older(1), version(1, [COMPACTED])])).toEqual(found);
 });
 
 test('between others, the one above and not the one below counts', () => {
   commit([older(1), version(1, [ONE, TWO])], [older(2), version(2, [ONE, TWO])]);
-  expect(commit([latest, version(3, [THREE])], [older(2), version(2, [FOLDED])])).toEqual([]);
-  expect(commit([older(1), version(1, [FOLDED])])).toEqual([]);
+  expect(commit([latest, version(3, [THREE])], [older(2), version(2, [COMPACTED])])).toEqual([]);
+  expect(commit([older(1), version(1, [COMPACTED])])).toEqual([]);
 });
 
 test('folded in the latest version, or in all at once', () => {
   commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
-  expect(commit([older(1), version(1, [FOLDED])], [latest, version(2, [FOLDED, THREE])])).toEqual([]);
+  expect(commit([older(1), version(1, [COMPACTED])], [latest, version(2, [COMPACTED, THREE])])).toEqual([]);
   expect(commit([latest, version(2, [ONE])])).toEqual([]);
 });
 
 test('other versions that have the pieces are none of its key', () => {
   commit([older(1), version(1, [ONE, TWO])], [older(2, OTHER), version(2, [ONE, TWO])]);
-  expect(commit([older(1), version(1, [FOLDED])])).toEqual([]);
+  expect(commit([older(1), version(1, [COMPACTED])])).toEqual([]);
 });

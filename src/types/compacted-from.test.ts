@@ -1,11 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { coveredBytes, type FoldedRange, foldedRanges, packRanges, unpackRanges } from './folded-from.ts';
+import {
+  type CompactedRange,
+  compactedRanges,
+  coveredBytes,
+  packRanges,
+  unpackRanges,
+} from './compacted-from.ts';
 import { LIMITS } from './limits.ts';
 import type { BlobId } from './names.ts';
 
 const blob = (text: string) => text.repeat(32) as BlobId;
 const [A, B, C] = [blob('a'), blob('b'), blob('c')];
-const range = (blobId: BlobId, offsetBytes: number, sizeBytes: number): FoldedRange => ({
+const range = (blobId: BlobId, offsetBytes: number, sizeBytes: number): CompactedRange => ({
   ...{ blobId, offsetBytes, sizeBytes },
 });
 const whole = { offsetBytes: 0, livesOn: true, foldedFrom: undefined };
@@ -17,7 +23,7 @@ describe('what a folded blob was read from', () => {
       { ...whole, blobId: B, sizeBytes: 20, livesOn: false },
       { ...whole, blobId: C, sizeBytes: 30 },
     ];
-    expect(foldedRanges(sources)).toEqual([range(A, 0, 10), range(C, 30, 30)]);
+    expect(compactedRanges(sources)).toEqual([range(A, 0, 10), range(C, 30, 30)]);
   });
 
   test('with what these were folded from, as far as it is in the segment', () => {
@@ -27,7 +33,7 @@ describe('what a folded blob was read from', () => {
       { blobId: blob('2'), offsetBytes: 5, sizeBytes: 15, livesOn: false, foldedFrom },
       { blobId: blob('3'), offsetBytes: 0, sizeBytes: 30, livesOn: true, foldedFrom },
     ];
-    expect(foldedRanges(sources)).toEqual([
+    expect(compactedRanges(sources)).toEqual([
       range(blob('1'), 0, 100),
       ...[range(A, 100, 5), range(B, 105, 10)],
       ...[range(blob('3'), 115, 30), range(A, 115, 10), range(B, 125, 10), range(C, 135, 10)],
@@ -35,14 +41,16 @@ describe('what a folded blob was read from', () => {
   });
 
   test('is bounded: of too many tiers the sources alone are noted', () => {
-    const many = packRanges(Array.from({ length: LIMITS.foldedRangesMax }, () => range(A, 0, 10)));
+    const many = packRanges(Array.from({ length: LIMITS.compactedRangesMax }, () => range(A, 0, 10)));
     const source = { ...whole, sizeBytes: 10, foldedFrom: many };
-    expect(foldedRanges([{ ...source, blobId: B, livesOn: false }])).toHaveLength(LIMITS.foldedRangesMax);
+    expect(compactedRanges([{ ...source, blobId: B, livesOn: false }])).toHaveLength(
+      LIMITS.compactedRangesMax,
+    );
     const sources = [
       { ...source, blobId: B },
       { ...source, blobId: C },
     ];
-    expect(foldedRanges(sources)).toEqual([range(B, 0, 10), range(C, 10, 10)]);
+    expect(compactedRanges(sources)).toEqual([range(B, 0, 10), range(C, 10, 10)]);
   });
 
   test('goes into a row and comes out of it; a row that is cut off is broken', () => {

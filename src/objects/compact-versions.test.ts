@@ -1,4 +1,5 @@
-// Folding where each append makes another version: as much is folded as where the object is replaced, however the two meet.
+// Compaction where each append makes another version: as much is compacted as without versions, however appends and
+// compactions interleave.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, versioned } from '../../tests/support/appends.ts';
@@ -18,34 +19,37 @@ import type { BucketTarget } from './object-store.ts';
 
 const KiB = 1024;
 const FIRST_BYTES = 10;
-/** More than lies with its metadata here, so that each has a blob of its own. */
+/** Larger than an inline body here, so that each has a blob of its own. */
 const PIECE_BYTES = 5000;
 
 interface Grown {
   world: ObjectWorld;
   bucket: BucketTarget;
-  /** What the folds were answered, and the sizes of those that were done. */
+  /** The outcomes of compactions, and the sizes of those that were done. */
   answers: string[];
-  foldedBytes: number[];
+  compactedBytes: number[];
 }
 
-/** A world whose bucket keeps versions, or does not, with an object in it. `beforeFold`: what comes between its read and its commit. */
+/**
+ * A world with an object in a bucket with or without versions. `beforeCompaction`: runs between the read and the commit of a
+ * compaction.
+ */
 async function grow(
   keeps: boolean,
-  beforeFold?: (grown: Grown) => Promise<void>,
+  beforeCompaction?: (grown: Grown) => Promise<void>,
   keyring = createKeyring(),
 ): Promise<Grown> {
-  const [answers, foldedBytes]: [string[], number[]] = [[], []];
+  const [answers, compactedBytes]: [string[], number[]] = [[], []];
   const intercept = (metadata: MetadataPort): MetadataPort => ({
     shardCount: metadata.shardCount,
     query: (envelope, name, query) => metadata.query(envelope, name, query),
     execute: async (envelope, name, command) => {
       if (name !== 'fold-version') return metadata.execute(envelope, name, command);
-      await beforeFold?.(grown);
+      await beforeCompaction?.(grown);
       const reply = await metadata.execute(envelope, name, command);
       const { kind } = reply.kind === 'done' ? (reply.value as { kind: string }) : reply;
       answers.push(kind);
-      if (kind === 'folded') foldedBytes.push((command as CommandOf<'fold-version'>).birth.use.sizeBytes);
+      if (kind === 'folded') compactedBytes.push((command as CommandOf<'fold-version'>).birth.use.sizeBytes);
       return reply;
     },
   });
@@ -55,7 +59,7 @@ async function grow(
   };
   const world = await openObjectWorld({ intercept, stores });
   const bucket = keeps ? await versioned(world) : world.bucket();
-  const grown: Grown = { world, bucket, answers, foldedBytes };
+  const grown: Grown = { world, bucket, answers, compactedBytes };
   await world.put('k', randomBytes(FIRST_BYTES), { bucket });
   return grown;
 }
@@ -67,7 +71,7 @@ async function appendMany({ world, bucket }: Grown, count: number, sizeBytes: nu
     pieces.push(piece);
     await append(world, 'k', piece, { bucket });
   }
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   return Buffer.concat(pieces);
 }
 
@@ -84,7 +88,7 @@ async function toldBytes({ metadata }: ObjectWorld): Promise<number> {
 const segmentCount = async ({ world, bucket }: Grown) =>
   must(ownBody((await world.find('k', { bucket })).version.manifest), 'it has bytes').segments.length;
 
-describe('appends one right behind the other', () => {
+describe('appends in quick succession', () => {
   test.each([
     ['into blobs of several pieces', 512, KiB],
     ['each with a blob of its own', 200, PIECE_BYTES],
@@ -92,63 +96,63 @@ describe('appends one right behind the other', () => {
     const [replaced, kept] = [await grow(false), await grow(true)];
     for (const grown of [replaced, kept]) await appendMany(grown, count, sizeBytes);
     expect(new Set(kept.answers)).toEqual(new Set(['folded']));
-    expect(kept.foldedBytes.length).toBeLessThanOrEqual(replaced.foldedBytes.length + 1);
-    expect(sum(kept.foldedBytes)).toBeLessThan(1.2 * sum(replaced.foldedBytes));
-    expect(await segmentCount(kept)).toBeLessThan(2 * LIMITS.foldPiecesMin);
-    // What lives only because it was appended, each byte once; the first ones where they are no object of their own any more.
+    expect(kept.compactedBytes.length).toBeLessThanOrEqual(replaced.compactedBytes.length + 1);
+    expect(sum(kept.compactedBytes)).toBeLessThan(1.2 * sum(replaced.compactedBytes));
+    expect(await segmentCount(kept)).toBeLessThan(2 * LIMITS.compactPiecesMin);
+    // Blobs that live only because of appends, each byte once; the first ones where no object begins with them any more.
     for (let round = 0; round < 10; round++)
       for (const { world } of [replaced, kept]) await world.metadata.condemn();
     expect(await toldBytes(replaced.world)).toBe(FIRST_BYTES + count * sizeBytes);
     expect(await toldBytes(kept.world)).toBe(count * sizeBytes);
   });
 
-  test('what is kept is what was appended, once as it came and once for each time that it was folded', async () => {
+  test('stored bytes are the appended ones, once as they came and once for each compaction', async () => {
     const grown = await grow(true);
     const [count, sizeBytes] = [300, PIECE_BYTES];
     await appendMany(grown, count, sizeBytes);
     for (let round = 0; round < 10; round++) await grown.world.metadata.condemn();
     const atRest = await dataAtRest(grown.world.metadata);
     const appendedBytes = FIRST_BYTES + count * sizeBytes;
-    // Whose last version had them alone, before it was folded, go.
-    expect(atRest.sizeBytes).toBeLessThanOrEqual(appendedBytes + sum(grown.foldedBytes));
+    // Blobs that only the last version had before its compaction are erased.
+    expect(atRest.sizeBytes).toBeLessThanOrEqual(appendedBytes + sum(grown.compactedBytes));
     expect(atRest.sizeBytes).toBeLessThan(2.5 * appendedBytes);
-    expect(atRest.blobCount).toBeLessThan(1 + count + count / (LIMITS.foldPiecesMin - 1));
+    expect(atRest.blobCount).toBeLessThan(1 + count + count / (LIMITS.compactPiecesMin - 1));
   });
 });
 
-test('each fold meets a version that came behind the one that it has read: none is in vain, and all bytes are there', async () => {
+test('each compaction meets a version newer than the one that it has read: none is in vain, and all bytes are there', async () => {
   const late: Buffer[] = [];
   const grown = await grow(true, async ({ world, bucket, answers }) => {
-    // The last ones fold what is left, in peace.
+    // The last ones compact the rest undisturbed.
     if (answers.length > 20) return;
     const piece = randomBytes(PIECE_BYTES);
     await append(world, 'k', piece, { bucket });
     late.push(piece);
   });
-  const { world, bucket, answers, foldedBytes } = grown;
+  const { world, bucket, answers, compactedBytes } = grown;
   const first = await world.get('k', { bucket });
   const pieces = [first];
   for (let at = 0; at < 40; at++) {
     const piece = randomBytes(PIECE_BYTES);
     await append(world, 'k', piece, { bucket });
-    await world.store.foldingSettled();
+    await world.store.compactionIdle();
     pieces.push(piece, ...late.splice(0));
   }
   expect(answers.length).toBeGreaterThan(1);
   expect(new Set(answers)).toEqual(new Set(['folded']));
   const whole = Buffer.concat(pieces);
-  expect(sum(foldedBytes), 'each byte once').toBeLessThanOrEqual(whole.length);
-  expect(await segmentCount(grown)).toBeLessThan(2 * LIMITS.foldPiecesMin);
+  expect(sum(compactedBytes), 'each byte once').toBeLessThanOrEqual(whole.length);
+  expect(await segmentCount(grown)).toBeLessThan(2 * LIMITS.compactPiecesMin);
   expect((await world.get('k', { bucket })).equals(whole)).toBe(true);
 });
 
-test('ETag, id, checksum, times and number of appends of a version stay what they were answered', async () => {
+test('a version keeps the ETag, id, checksum, times and number of appends that its append was answered', async () => {
   const grown = await grow(true);
   const { world, bucket } = grown;
-  await appendMany(grown, LIMITS.foldPiecesMin - 2, PIECE_BYTES);
+  await appendMany(grown, LIMITS.compactPiecesMin - 2, PIECE_BYTES);
   const answer = await append(world, 'k', randomBytes(PIECE_BYTES), { bucket });
   const before = (await world.find('k', { bucket })).version;
-  await world.store.foldingSettled();
+  await world.store.compactionIdle();
   const { version } = await world.find('k', { bucket });
   expect(grown.answers).toEqual(['folded']);
   expect(version.manifest).not.toEqual(before.manifest);
@@ -156,7 +160,7 @@ test('ETag, id, checksum, times and number of appends of a version stay what the
   expect(answer).toMatchObject({ versionId: version.versionId, etag: version.etag });
 });
 
-test('the key of the object is wrapped anew meanwhile: what was read is left, and who came in between sees to it', async () => {
+test('a compaction during a rewrap of the object’s key is dropped, and the writer in between schedules the rest', async () => {
   const keyring = createKeyring();
   let isRotated = false;
   const grown = await grow(
@@ -171,9 +175,9 @@ test('the key of the object is wrapped anew meanwhile: what was read is left, an
   );
   const { world, bucket, answers } = grown;
   const first = await world.get('k', { bucket });
-  const pieces = await appendMany(grown, LIMITS.foldPiecesMin, PIECE_BYTES);
+  const pieces = await appendMany(grown, LIMITS.compactPiecesMin, PIECE_BYTES);
   expect(answers).toEqual(['changed', 'folded']);
-  expect(await world.chunkCount(), 'what was written for nothing is gone').toBe(LIMITS.foldPiecesMin + 1);
+  expect(await world.chunkCount(), 'what was written for nothing is gone').toBe(LIMITS.compactPiecesMin + 1);
   const whole = Buffer.concat([first, pieces]);
   expect(
     (await world.get('k', { bucket, range: { offsetBytes: 0, sizeBytes: whole.length } })).equals(whole),

@@ -6,7 +6,7 @@ const MESSAGE =
   'As much is kept of earlier requests with idempotency tokens and of renames of prefixes as may be. Nothing was done.';
 
 /** By its class metrics tell it from what is refused for other reasons. */
-export class TooMuchKept extends AppError {
+export class OutcomeStoreFull extends AppError {
   constructor() {
     super('SlowDown', { message: MESSAGE });
   }

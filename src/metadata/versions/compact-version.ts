@@ -5,12 +5,12 @@
 // its blob would stay for as long as that version does.
 
 import { assert } from '../../base/assert.ts';
-import type { FoldedSegment } from '../../ports/compose-calls.ts';
+import type { CompactedSegment } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
-import { type FoldedSource, foldedRanges, packRanges } from '../../types/folded-from.ts';
+import { type CompactedSource, compactedRanges, packRanges } from '../../types/compacted-from.ts';
 import { homeShardOf } from '../../types/names.ts';
-import { isSameKek, linksOf, mayBeFolded, type VersionRecord } from '../../types/version.ts';
+import { isSameKek, linksOf, mayBeCompacted, type VersionRecord } from '../../types/version.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import {
   admitGrant,
@@ -30,7 +30,7 @@ import { refuse } from './write-version.ts';
 
 type Command = CommandOf<'fold-version'>;
 
-export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
+export const compactVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
   locks: (command) => [
     shared(LOCK.bucket(command.bucketId)),
     exclusive(LOCK.key(command.bucketId, command.key)),
@@ -58,7 +58,7 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
     const runBytes = run.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     assert(runBytes === birth.use.sizeBytes, 'what is folded keeps its size');
     const born = { births: [{ ...birth, use }], links: [] };
-    const ranges = foldedRanges(run.map((segment) => sourceOf(segment, view, context)));
+    const ranges = compactedRanges(run.map((segment) => sourceOf(segment, view, context)));
     const foldedFrom = ranges.length > 0 ? packRanges(ranges) : undefined;
     const grants = { grant: born, names: [use], composedIn: bucketId, foldedFrom };
     const admitted = admitGrant({ ...grants, view, context });
@@ -78,14 +78,16 @@ function grantOf({ birth }: Command) {
 
 /** Another one may have come in its place, of the same data even: what was composed, and not appended to, stays as it is. */
 function sameObject(version: VersionRecord | undefined, { kek }: Command): VersionRecord | undefined {
-  return version !== undefined && isSameKek(version.kek, kek) && mayBeFolded(version) ? version : undefined;
+  return version !== undefined && isSameKek(version.kek, kek) && mayBeCompacted(version)
+    ? version
+    : undefined;
 }
 
 /**
  * What becomes of its blob: it lives on where it was ever shared, as in each version that an append made. Blobs are not locked
  * for that: with a link that is begun at this moment its bytes are counted twice, and no worse.
  */
-function sourceOf(segment: FoldedSegment, view: View, { shard }: DecideContext): FoldedSource {
+function sourceOf(segment: CompactedSegment, view: View, { shard }: DecideContext): CompactedSource {
   const { blobId, offsetBytes, sizeBytes } = segment;
   const blob = findBlob(view, blobId);
   // Of another home only that is known which this shard holds of it.

@@ -1,7 +1,7 @@
 // THE COPY STORY: a copy is links to the data of its source, so its cost does not depend on size. Claim the data at its
-// homes, commit the version or part; data that went meanwhile sends us back to read the source again (R27).
-// Headers are sealed by the object's key, which the copy keeps, also where a customer's key comes or goes: only its
-// wrapping changes then. A part alone gets its data keys under another one.
+// homes, commit the version or part; if data is gone meanwhile, read the source again (R27). Headers are sealed by the
+// object's key, which the copy keeps; only the wrapping of that key changes, also when a customer's key comes or goes. Only
+// a part gets its data keys wrapped by another key.
 import { createHash } from 'node:crypto';
 import type { CommandOf } from '../ports/metadata.ts';
 import type { NewVersion } from '../ports/metadata-commands.ts';
@@ -32,8 +32,8 @@ type CopyPart = Parameters<ObjectStore['copyPart']>[0];
 type Source = CopyFrom;
 
 /**
- * Throws AppError NoSuchKey when the source goes away meanwhile; EncryptionNotAllowed for a customer's key on a copy of what
- * was composed or appended to.
+ * Throws AppError NoSuchKey when the source is deleted meanwhile; EncryptionNotAllowed for a customer's key on a copy of a
+ * composed or appended object.
  */
 export async function copyObject(path: DataPath, input: CopyObject): Promise<Written & Copied> {
   let { source } = input;
@@ -57,10 +57,10 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
   throw new AppError('ServiceUnavailable');
 }
 
-/** The source under the target's name: its data, and its headers unless they are replaced. */
+/** The source as the target's version: its data, and its headers unless the request replaces them. */
 async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
   const { version } = source.found;
-  // No composition comes under a customer's key, by a copy either (service 4.2, compose rule 5).
+  // A composed object cannot be under a customer's key, not even by a copy (service 4.2, compose rule 5).
   if (isComposed(version) && input.customerKey !== undefined) throw new AppError('EncryptionNotAllowed');
   const { sizeBytes, etag, originals, appendCount, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, tags = version.tags, checksumAlgorithm, owner } = input;
@@ -90,15 +90,15 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
   const { calls, bucket, key, conditions } = input;
   const shard = bucket.homeShard;
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
-  // Of parts that saw one blob at different times (metadata/uploads/join-parts.ts).
+  // Parts may have taken one blob at different times (metadata/uploads/join-parts.ts).
   const seen = await requireBeginnings(calls, ownBody(version.manifest)?.uses ?? []);
   if (seen === 'gone') return { kind: 'gone' as const };
   const manifest = relinkManifest(version.manifest, linkId);
   const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
   const claimed = await claimLinks({ calls, shard, linkId, blobIds });
   if (claimed.kind === 'gone') return claimed;
-  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
-    bucketId: bucket.claim.bucketId,
+  const reply = await calls.execute({ shard, bucket: bucket.believed }, 'commit-version', {
+    bucketId: bucket.believed.bucketId,
     key,
     version: { ...version, manifest },
     data: { births: [], links: claimed.links },
@@ -108,9 +108,9 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
   return reply.value;
 }
 
-/** The current version copied onto its own key keeps its links: there is no moment without them (R26). */
+/** A copy of the current version onto its own key keeps its links, so the data is linked all the time (R26). */
 function isOntoItself({ bucket, key, conditions }: CopyObject, source: Source): boolean {
-  const isSameKey = source.bucket.claim.bucketId === bucket.claim.bucketId && source.key === key;
+  const isSameKey = source.bucket.believed.bucketId === bucket.believed.bucketId && source.key === key;
   return isSameKey && source.found.isLatest && conditions === undefined;
 }
 
@@ -120,7 +120,7 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
   const { versionId, order, manifest } = source.found.version;
   const { owner, kek, sealedHeaders, checksum } = version;
   const command: CommandOf<'recommit-version'> = {
-    bucketId: bucket.claim.bucketId,
+    bucketId: bucket.believed.bucketId,
     key,
     expected: { versionId, order, dataLinkId: dataLinkId(manifest) },
     version: {
@@ -132,18 +132,18 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
     ...(tags && { tags }),
     linkId: newLinkId(path, await path.times.timeMs(calls, shard)),
   };
-  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'recommit-version', command);
+  const reply = await calls.execute({ shard, bucket: bucket.believed }, 'recommit-version', command);
   return reply.value;
 }
 
-/** The source as it is now: what was read has been replaced or deleted. */
+/** The current source: the one that was read has been replaced or deleted. */
 export async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Promise<Source> {
   const { bucket, key, versionId } = source;
   const { value } = await input.calls.query(
-    { shard: bucket.homeShard, bucket: bucket.claim },
+    { shard: bucket.homeShard, bucket: bucket.believed },
     'get-version',
     {
-      bucketId: bucket.claim.bucketId,
+      bucketId: bucket.believed.bucketId,
       key,
       ...(versionId && { versionId }),
       includeBody: false,
@@ -154,7 +154,7 @@ export async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source
   return { ...source, found: value };
 }
 
-/** A part that is a range of another object. */
+/** Writes a part that is a range of another object. */
 export async function copyPart(path: DataPath, input: CopyPart): Promise<WrittenPart & Copied> {
   const { calls, bucket, upload, partNumber } = input;
   const shard = bucket.homeShard;
@@ -183,7 +183,7 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
         ...relinked,
         ...(checksum && { checksum }),
       };
-      const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
+      const reply = await calls.execute({ shard, bucket: bucket.believed }, 'commit-part', {
         bucketId: upload.bucketId,
         key: upload.key,
         uploadId: upload.uploadId,
@@ -230,7 +230,7 @@ async function dataOfRange(
   return data;
 }
 
-/** A part is one row, and a Complete one entry: what they hold has a bound. */
+/** A part is one row and a Complete one entry, so their size is bounded. */
 function tooManySegments(): AppError {
   return new AppError('InvalidRequest', {
     message: `The range of the copy source consists of more than ${LIMITS.partSegmentsMax} pieces that were stored one by one. Copy it in smaller ranges.`,

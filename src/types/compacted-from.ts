@@ -7,14 +7,14 @@ import { LIMITS } from './limits.ts';
 import type { BlobId } from './names.ts';
 
 /** A range of a folded blob, and the blob that has these bytes, too. */
-export interface FoldedRange {
+export interface CompactedRange {
   blobId: BlobId;
   offsetBytes: number;
   sizeBytes: number;
 }
 
 /** One of the segments that become a blob, in order. */
-export interface FoldedSource {
+export interface CompactedSource {
   blobId: BlobId;
   /** What of it is folded. */
   offsetBytes: number;
@@ -29,18 +29,20 @@ export interface FoldedSource {
  * Of blobs of all tiers, because those between may go before the first ones do. Where these are too many, which only
  * compositions of what was folded make, of the sources themselves: then bytes may be counted twice, and no worse.
  */
-export function foldedRanges(sources: readonly FoldedSource[]): FoldedRange[] {
-  return rangesOf(sources, LIMITS.foldedRangesMax) ?? must(rangesOf(sources.map(withoutTiers)), 'no bound');
+export function compactedRanges(sources: readonly CompactedSource[]): CompactedRange[] {
+  return (
+    rangesOf(sources, LIMITS.compactedRangesMax) ?? must(rangesOf(sources.map(withoutTiers)), 'no bound')
+  );
 }
 
-const withoutTiers = (source: FoldedSource): FoldedSource => ({ ...source, foldedFrom: undefined });
+const withoutTiers = (source: CompactedSource): CompactedSource => ({ ...source, foldedFrom: undefined });
 
 /** undefined: more than so many. */
 function rangesOf(
-  sources: readonly FoldedSource[],
+  sources: readonly CompactedSource[],
   countMax = Number.POSITIVE_INFINITY,
-): FoldedRange[] | undefined {
-  const ranges: FoldedRange[] = [];
+): CompactedRange[] | undefined {
+  const ranges: CompactedRange[] = [];
   let atBytes = 0;
   for (const source of sources) {
     if (ranges.length > countMax) return undefined;
@@ -59,7 +61,7 @@ function rangesOf(
 }
 
 /** How many bytes are in at least one of the ranges. */
-export function coveredBytes(ranges: readonly FoldedRange[]): number {
+export function coveredBytes(ranges: readonly CompactedRange[]): number {
   let [sumBytes, endBytes] = [0, 0];
   for (const { offsetBytes, sizeBytes } of ranges.toSorted((a, b) => a.offsetBytes - b.offsetBytes)) {
     const end = offsetBytes + sizeBytes;
@@ -74,7 +76,7 @@ const ID_BYTES = 16;
 const RANGE_BYTES = ID_BYTES + 4 + 4;
 
 /** As a blob's row has them: one behind the other. */
-export function packRanges(ranges: readonly FoldedRange[]): Uint8Array {
+export function packRanges(ranges: readonly CompactedRange[]): Uint8Array {
   const buffer = Buffer.allocUnsafe(ranges.length * RANGE_BYTES);
   const writer = new ByteWriter(buffer);
   for (const { blobId, offsetBytes, sizeBytes } of ranges) {
@@ -87,7 +89,7 @@ export function packRanges(ranges: readonly FoldedRange[]): Uint8Array {
 }
 
 /** Throws BrokenInvariant or RangeError where it is cut off. */
-export function unpackRanges(packed: Uint8Array | undefined): FoldedRange[] {
+export function unpackRanges(packed: Uint8Array | undefined): CompactedRange[] {
   if (packed === undefined) return [];
   const reader = new ByteReader(packed);
   const count = Math.ceil(packed.length / RANGE_BYTES);

@@ -10,7 +10,7 @@ import {
   type NewData,
   openMetadata,
 } from '../../../tests/support/metadata-shards.ts';
-import type { FoldedSegment } from '../../ports/compose-calls.ts';
+import type { CompactedSegment } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';
 import { type BlobUse, dataLinkId, linksOf, type VersionRecord } from '../../types/version.ts';
@@ -55,9 +55,9 @@ async function appendMany(count: number): Promise<BlobId[]> {
 }
 
 /** A fold of these pieces of a version, as who has read it would have it. */
-function foldOf({ manifest }: VersionRecord, from: number, to: number): Command {
+function compactionOf({ manifest }: VersionRecord, from: number, to: number): Command {
   if (manifest.kind !== 'direct') throw new Error(manifest.kind);
-  const run: FoldedSegment[] = manifest.segments.slice(from, to).map(({ use, offsetBytes, sizeBytes }) => {
+  const run: CompactedSegment[] = manifest.segments.slice(from, to).map(({ use, offsetBytes, sizeBytes }) => {
     const { blobId, grown } = manifest.uses[use] as BlobUse;
     return { blobId, offsetBytes, sizeBytes, ...(grown && { lastPieceId: grown.lastPieceId }) };
   });
@@ -67,7 +67,8 @@ function foldOf({ manifest }: VersionRecord, from: number, to: number): Command 
   return { bucketId: BUCKET, key, kek, run, birth };
 }
 
-const fold = (command: Command): Promise<OutcomeOf<'fold-version'>> => world.execute('fold-version', command);
+const compaction = (command: Command): Promise<OutcomeOf<'fold-version'>> =>
+  world.execute('fold-version', command);
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
   world.execute('set-bucket-config', {
     bucketId: BUCKET,
@@ -87,7 +88,7 @@ describe('unversioned', () => {
       expect(await append(data)).toMatchObject({ mayFold });
     }
     const before = await find();
-    expect(await fold(foldOf(before, 1, 17))).toEqual({ kind: 'folded' });
+    expect(await compaction(compactionOf(before, 1, 17))).toEqual({ kind: 'folded' });
     const after = await find();
     const { manifest: _before, ...restBefore } = before;
     const { manifest, ...rest } = after;
@@ -105,7 +106,7 @@ describe('unversioned', () => {
     const read = await find();
     const late = world.newData({ sizeBytes: 3 });
     await append(late);
-    expect(await fold(foldOf(read, 1, 17))).toEqual({ kind: 'folded' });
+    expect(await compaction(compactionOf(read, 1, 17))).toEqual({ kind: 'folded' });
     const after = await find();
     expect(after.sizeBytes).toBe(read.sizeBytes + 3);
     expect(linkedBy(after)).toHaveLength(3);
@@ -114,32 +115,32 @@ describe('unversioned', () => {
 
   test('a run that is not there any more is left', async () => {
     await appendMany(16);
-    const command = foldOf(await find(), 1, 17);
-    await fold(foldOf(await find(), 1, 9));
-    expect(await fold(command)).toEqual({ kind: 'changed' });
+    const command = compactionOf(await find(), 1, 17);
+    await compaction(compactionOf(await find(), 1, 9));
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
     await world.put('log');
-    expect(await fold(command)).toEqual({ kind: 'changed' });
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
     await world.remove('log');
-    expect(await fold(command)).toEqual({ kind: 'changed' });
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
     await world.execute('delete-bucket', { bucketId: BUCKET });
-    expect(await fold(command)).toEqual({ kind: 'changed' });
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
   });
 
   test('a blob of as many bytes that ends with another piece, as that of a forgotten history, is left (R23)', async () => {
     await world.put('log', { data: world.newData({ sizeBytes: MiB }) });
     await append(world.newData({ storage: 'inline' }));
-    const command = foldOf(await find(), 1, 2);
+    const command = compactionOf(await find(), 1, 2);
     const [piece] = command.run;
     if (piece?.lastPieceId === undefined) throw new Error('a blob of pieces');
     const forgotten = { ...piece, lastPieceId: `${piece.lastPieceId.slice(0, -2)}ff` as BlobId };
-    expect(await fold({ ...command, run: [forgotten] })).toEqual({ kind: 'changed' });
-    expect(await fold(command)).toEqual({ kind: 'folded' });
+    expect(await compaction({ ...command, run: [forgotten] })).toEqual({ kind: 'changed' });
+    expect(await compaction(command)).toEqual({ kind: 'folded' });
   });
 
   test('readers go on knowing it by its first link, also where its beginning was folded', async () => {
     await appendMany(16);
     const before = await find();
-    expect(await fold(foldOf(before, 0, 17))).toEqual({ kind: 'folded' });
+    expect(await compaction(compactionOf(before, 0, 17))).toEqual({ kind: 'folded' });
     const after = await find();
     expect(linksOf(after.manifest)).toHaveLength(1);
     expect(dataLinkId(after.manifest)).toBe(dataLinkId(before.manifest));
@@ -164,10 +165,10 @@ describe('unversioned', () => {
       });
     };
     await copy(0);
-    expect(await fold(foldOf(read, 1, 17))).toEqual({ kind: 'changed' });
+    expect(await compaction(compactionOf(read, 1, 17))).toEqual({ kind: 'changed' });
     await copy(16);
     const before = await find();
-    expect(await fold(foldOf(read, 1, 17))).toEqual({ kind: 'folded' });
+    expect(await compaction(compactionOf(read, 1, 17))).toEqual({ kind: 'folded' });
     const after = await find();
     expect(new Set(linksOf(after.manifest).map(({ linkId }) => linkId))).toEqual(
       new Set(linksOf(before.manifest).map(({ linkId }) => linkId)),
@@ -191,16 +192,16 @@ describe('where versions are kept', () => {
   test('the one that is current is folded, under links of its own; the one that was read keeps its pieces', async () => {
     const { read, pieces, late } = await superseded();
     const before = await find();
-    expect(await fold(foldOf(read, 1, 17))).toEqual({ kind: 'folded' });
+    expect(await compaction(compactionOf(read, 1, 17))).toEqual({ kind: 'folded' });
     expect(await find(read.versionId)).toEqual(read);
     const after = await find();
     const { manifest: manifestBefore, ...restBefore } = before;
     const { manifest, ...rest } = after;
     expect(rest).toEqual(restBefore);
-    const [base, folded, behind] = linksOf(manifest);
+    const [base, compacted, behind] = linksOf(manifest);
     expect([linksOf(manifest).length, behind?.blobId]).toEqual([3, late]);
     expect(dataLinkId(manifest)).toBe(dataLinkId(manifestBefore));
-    expect(folded?.linkId, 'of the piece that it replaces').toBe(linksOf(manifestBefore)[1]?.linkId);
+    expect(compacted?.linkId, 'of the piece that it replaces').toBe(linksOf(manifestBefore)[1]?.linkId);
 
     // The links of the older versions alone keep the pieces, and that of the newer one what was folded.
     await world.condemn();
@@ -213,20 +214,20 @@ describe('where versions are kept', () => {
     ]);
     await world.remove('log', after.versionId);
     await world.condemn();
-    const [baseId, foldedId] = [base?.blobId as BlobId, folded?.blobId as BlobId];
-    expect(await world.stateOf(baseId, foldedId, late)).toEqual(['live', 'condemned', 'condemned']);
+    const [baseId, compactedId] = [base?.blobId as BlobId, compacted?.blobId as BlobId];
+    expect(await world.stateOf(baseId, compactedId, late)).toEqual(['live', 'condemned', 'condemned']);
   });
 
   test('what is appended from then on has what was folded, and no run is folded twice', async () => {
     const { read } = await superseded();
-    const command = foldOf(read, 1, 17);
-    await fold(command);
+    const command = compactionOf(read, 1, 17);
+    await compaction(command);
     const [again] = world.newData({ sizeBytes: 160 }).grant.births;
     if (again === undefined) throw new Error('a birth');
-    expect(await fold({ ...command, birth: again }), 'by another gateway').toEqual({ kind: 'changed' });
-    expect(await fold(command), 'sent again').toEqual({ kind: 'exists' });
+    expect(await compaction({ ...command, birth: again }), 'by another gateway').toEqual({ kind: 'changed' });
+    expect(await compaction(command), 'sent again').toEqual({ kind: 'exists' });
     await append(world.newData());
-    expect(await fold({ ...command, birth: again })).toEqual({ kind: 'changed' });
+    expect(await compaction({ ...command, birth: again })).toEqual({ kind: 'changed' });
     const { manifest } = await find();
     expect(linksOf(manifest)).toHaveLength(4);
     expect(new Set(linksOf(manifest).map(({ linkId }) => linkId)).size, 'links of its own').toBe(2);
@@ -234,41 +235,41 @@ describe('where versions are kept', () => {
 
   test('its key wrapped anew: it is left, and so is what else came in its place', async () => {
     const { read } = await superseded();
-    const command = foldOf(read, 1, 17);
+    const command = compactionOf(read, 1, 17);
     await append(world.newData(), { ...kek, keyId: 'k2', wrapped: Uint8Array.of(9) });
-    expect(await fold(command)).toEqual({ kind: 'changed' });
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
     await world.remove('log', (await find()).versionId);
     await world.remove('log');
-    expect(await fold(command), 'a delete marker').toEqual({ kind: 'changed' });
+    expect(await compaction(command), 'a delete marker').toEqual({ kind: 'changed' });
     await world.put('log');
-    expect(await fold(command), 'another object').toEqual({ kind: 'changed' });
+    expect(await compaction(command), 'another object').toEqual({ kind: 'changed' });
   });
 
   test('moved away: nothing is folded at the old key; under the new one the versions have their pieces', async () => {
     const { read } = await superseded();
-    const command = foldOf(read, 1, 17);
+    const command = compactionOf(read, 1, 17);
     const move = { from: key, to: 'there' as ObjectKey };
     await world.execute('move-key', { bucketId: BUCKET, move, overwrites: false });
-    expect(await fold(command)).toEqual({ kind: 'changed' });
-    expect(await fold({ ...command, key: move.to })).toEqual({ kind: 'folded' });
+    expect(await compaction(command)).toEqual({ kind: 'changed' });
+    expect(await compaction({ ...command, key: move.to })).toEqual({ kind: 'folded' });
   });
 
   test('suspended: the null version that came above, and then in its own place', async () => {
     const { read, pieces } = await superseded();
     await setVersioning('suspended');
-    const command = foldOf(read, 1, 9);
+    const command = compactionOf(read, 1, 9);
     await append(world.newData());
     expect((await find()).versionId).toBe('null');
-    expect(await fold(command)).toEqual({ kind: 'folded' });
-    const folded = linkedBy(await find())[1] as BlobId;
-    const next = foldOf(await find(read.versionId), 9, 17);
+    expect(await compaction(command)).toEqual({ kind: 'folded' });
+    const compacted = linkedBy(await find())[1] as BlobId;
+    const next = compactionOf(await find(read.versionId), 9, 17);
     await append(world.newData());
-    expect(await fold(next)).toEqual({ kind: 'folded' });
+    expect(await compaction(next)).toEqual({ kind: 'folded' });
     const after = await find();
     expect(linkedBy(after)).toHaveLength(6);
-    expect(linkedBy(after)[1], 'carried over').toBe(folded);
+    expect(linkedBy(after)[1], 'carried over').toBe(compacted);
     await world.condemn();
-    expect(await world.stateOf(...pieces, folded)).toEqual(all(17, 'live'));
+    expect(await world.stateOf(...pieces, compacted)).toEqual(all(17, 'live'));
     expect(await find(read.versionId)).toEqual(read);
   });
 });
@@ -289,7 +290,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
   test('where no version is kept: with the blob that was folded', async () => {
     await world.createBucket();
     await appendMany(16);
-    await fold(foldOf(await find(), 1, 17));
+    await compaction(compactionOf(await find(), 1, 17));
     await world.condemn();
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
   });
@@ -297,7 +298,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
   test('while older versions have the pieces: with these, and with what was folded for what they have not', async () => {
     await world.createBucket('enabled');
     await appendMany(16);
-    await fold(foldOf(await find(), 1, 17));
+    await compaction(compactionOf(await find(), 1, 17));
     await append(world.newData({ sizeBytes: 3 }));
     await world.condemn();
     // The first bytes are those of an object of its own still; the last piece nobody but the fold has.
@@ -313,9 +314,9 @@ describe('what compositions alone keep is told once, however it was folded', () 
   test('folded again: whichever of the tiers go first', async () => {
     await world.createBucket('enabled');
     await appendMany(8);
-    await fold(foldOf(await find(), 1, 5));
+    await compaction(compactionOf(await find(), 1, 5));
     await append(world.newData({ sizeBytes: 3 }));
-    await fold(foldOf(await find(), 1, 7));
+    await compaction(compactionOf(await find(), 1, 7));
     await append(world.newData({ sizeBytes: 5 }));
     await world.condemn();
     const allBytes = 80 + 3 + 5;
@@ -337,7 +338,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
     const data = { sizeBytes: read.sizeBytes, uses, grant: { births: [], links: [] }, manifest };
     const copied = copyOf(data, world.newLinkId());
     await world.put('copy', { data: copied, version: { appendCount: 16 } });
-    await fold(foldOf(await find(), 1, 17));
+    await compaction(compactionOf(await find(), 1, 17));
     await world.condemn();
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 17 }]);
     await world.remove('copy');

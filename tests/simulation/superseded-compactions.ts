@@ -13,7 +13,7 @@ import { rowName, type ShardHistory } from './shard-history.ts';
 type Position = ReturnType<typeof positionOf>;
 type StoredVersion = { own: Uint8Array; value: Uint8Array };
 
-export interface SupersededFold {
+export interface SupersededCompaction {
   shard: number;
   key: string;
   /** What was folded, and stays in a newer version. */
@@ -22,17 +22,17 @@ export interface SupersededFold {
 
 const blobsOf = (value: Uint8Array) => linksOf(decodeVersion(value).manifest).map(({ blobId }) => blobId);
 
-export class SupersededFolds {
+export class SupersededCompactions {
   readonly #seenSeq = new Map<number, number>();
   readonly #versions = new Map<string, StoredVersion>();
 
   /** Those that a shard has committed since the last time. */
-  follow(history: ShardHistory): SupersededFold[] {
+  follow(history: ShardHistory): SupersededCompaction[] {
     const { shard, lastSeq } = history;
-    const found: SupersededFold[] = [];
+    const found: SupersededCompaction[] = [];
     for (let seq = (this.#seenSeq.get(shard) ?? 0) + 1; seq <= lastSeq; seq++) {
-      const folded = (history.entry(seq)?.rows ?? []).flatMap((row) => this.#apply(row) ?? []);
-      for (const { position, pieces } of folded)
+      const compacted = (history.entry(seq)?.rows ?? []).flatMap((row) => this.#apply(row) ?? []);
+      for (const { position, pieces } of compacted)
         if (this.#isAbove(position, pieces)) found.push({ shard, key: position.key, pieces });
     }
     this.#seenSeq.set(shard, lastSeq);

@@ -1,18 +1,18 @@
-// The pieces of a body, asked for one at a time, for who has to stop waiting when memory is taken back or the client is gone.
+// The buffers of a stream one at a time, with waits that can be ended: when memory is taken back or the client is gone.
 
-export class PieceSource {
+export class BufferSource {
   readonly #iterator: AsyncIterator<Buffer>;
   #failure: Error | undefined;
-  /** Ends the wait for the next piece. */
+  /** Ends the wait for the next buffer. */
   #interrupt: ((error: Error) => void) | undefined;
 
   constructor(stream: AsyncIterable<Buffer>) {
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
-  /** Rejects as the stream does, and as {@link fail} says. */
+  /** Rejects as the stream does, and with the error of {@link fail}. */
   next(): Promise<IteratorResult<Buffer>> {
-    // A promise of its own for each piece: one that lives as long as the body would keep something of each of them.
+    // A promise for each buffer: one that lives as long as the body would retain something of each.
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure);
       this.#interrupt = reject;
@@ -20,7 +20,7 @@ export class PieceSource {
     });
   }
 
-  /** Whoever waits for the next piece, now or later, waits no more; the first error counts. */
+  /** Ends the present wait and all later ones; the first error counts. */
   fail(error: Error): void {
     this.#failure ??= error;
     this.#interrupt?.(this.#failure);
