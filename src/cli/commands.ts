@@ -42,19 +42,19 @@ function addComposedCommand(program: Command, context: CliContext): void {
 
 function addEventsCommand(program: Command, context: CliContext): void {
   const load = () => import('./events-command.ts');
-  const events = withConnection(
-    program.command('events').description('what happens to objects, in buckets whose events are recorded'),
-  )
-    .option('--bucket <name>', 'of this bucket alone')
+  const description = 'what happens to objects, in buckets whose events are recorded';
+  const events = program.command('events').description(description);
+  const command = (usage: string, help: string, options = {}) =>
+    withConnection(events.command(usage, options).description(help));
+  command('list', 'what has happened; meant where none of these is named', { isDefault: true })
+    .option('--bucket <name>', 'in this bucket alone')
     .option('--follow', 'go on with what happens from now on')
     .option('--take', 'have the server forget what was printed')
-    .enablePositionalOptions()
     .action(async (options) => {
       const stopped = new AbortController();
       process.once('SIGINT', () => stopped.abort());
       await (await load()).showEvents(context, { ...options, signal: stopped.signal });
     });
-  const command = (usage: string, help: string) => withConnection(events.command(usage).description(help));
   command('on <bucket>', 'record events of a bucket from now on').action(async (bucket, options) =>
     (await load()).bucketEvents(context, bucket, { ...options, isRecorded: true }),
   );

@@ -1,7 +1,9 @@
 // Events of buckets over HTTP: each operation that changes objects leaves exactly its events, in order, with the request that
 // asked for them; `holdfast events` shows them, and the operator API has them for programs.
 import { createHash } from 'node:crypto';
+import { Command } from 'commander';
 import { describe, expect } from 'vitest';
+import { addClientCommands } from '../../src/cli/commands.ts';
 import { bucketEvents, type EventsOptions, showEvents } from '../../src/cli/events-command.ts';
 import { createOperatorClient } from '../../src/cli/operator-client.ts';
 import { completeUpload } from '../support/multipart.ts';
@@ -219,6 +221,23 @@ describe('holdfast events', () => {
     expect(await show({ take: true })).toHaveLength(1);
     expect(await show()).toEqual([]);
     await expect(show({ take: true, bucket })).rejects.toThrow('--take is for events of all buckets');
+  });
+
+  test('is called by name, and lists where it is not told what to do', async () => {
+    const bucket = await api.makeBucket();
+    const run = async (...words: string[]) => {
+      const program = new Command().exitOverride();
+      addClientCommands(program, { ...context, newToken: () => '', writeFile: async () => {} });
+      const { dataDir } = connection();
+      await program.parseAsync(['events', ...words, '--data-dir', dataDir], { from: 'user' });
+      return taken();
+    };
+    expect(await run('on', bucket)).toBe(`events of ${bucket} are recorded`);
+    await api.put(bucket, 'a', 'x');
+    expect(JSON.parse(await run('show', bucket, '--json'))).toEqual({ bucket, isRecorded: true });
+    expect(JSON.parse(await run('--bucket', bucket, '--json'))).toMatchObject({ bucket, key: 'a' });
+    expect(await run('list', '--bucket', bucket)).toContain(`${bucket}/a`);
+    expect(await run('off', bucket)).toBe(`events of ${bucket} are not recorded`);
   });
 
   test('says that there is no such bucket', async () => {
