@@ -8,7 +8,7 @@ import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation, type QueryParameters } from '../operation.ts';
 import { invalidArgument, isUploadId, parseCount, parseEncodingType } from '../request/arguments.ts';
 import { s3Document } from '../request/vendor.ts';
-import { commonPrefixesXml, identityXml, nameWriter, type WriteName } from '../xml/list-xml.ts';
+import { commonPrefixesXml, identityXml, nameWriter, type WriteName, writeInTurns } from '../xml/list-xml.ts';
 
 export const listMultipartUploads = defineOperation({
   name: 'ListMultipartUploads',
@@ -55,7 +55,7 @@ export const listMultipartUploads = defineOperation({
         `<Prefix>${writeName(prefix)}</Prefix>${input.isUrlEncoded ? '<EncodingType>url</EncodingType>' : ''}` +
         `<MaxUploads>${max}</MaxUploads><IsTruncated>${page.isTruncated}</IsTruncated>` +
         (await uploadsXml(context, page.uploads, writeName)) +
-        commonPrefixesXml(page.commonPrefixes, writeName),
+        (await commonPrefixesXml(context, page.commonPrefixes, writeName)),
     );
     return { status: 200, body: { kind: 'xml', text } };
   },
@@ -84,15 +84,13 @@ async function uploadsXml(
   for (const accountId of uploads.flatMap((upload) => [upload.initiator, upload.owner])) {
     if (!identities.has(accountId)) identities.set(accountId, await identityXml(context, accountId));
   }
-  let xml = '';
-  for (const { key, uploadId, initiator, owner, initiatedAtMs, checksum } of uploads) {
-    xml +=
+  return writeInTurns(context, uploads, ({ key, uploadId, initiator, owner, initiatedAtMs, checksum }) => {
+    let xml =
       `<Upload><Key>${writeName(key)}</Key><UploadId>${uploadId}</UploadId><Initiator>${identities.get(initiator)}</Initiator>` +
       `<Owner>${identities.get(owner)}</Owner><StorageClass>STANDARD</StorageClass><Initiated>${isoSeconds(initiatedAtMs)}</Initiated>`;
     if (checksum !== undefined) {
       xml += `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`;
     }
-    xml += '</Upload>';
-  }
-  return xml;
+    return `${xml}</Upload>`;
+  });
 }

@@ -3,10 +3,11 @@
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import type { ListedVersion } from '../../../ports/metadata-queries.ts';
 import type { AccountId, VersionId } from '../../../types/names.ts';
+import type { OperationContext } from '../context.ts';
 import { defineOperation, type QueryParameters } from '../operation.ts';
 import { invalidArgument, isVersionId } from '../request/arguments.ts';
 import { s3Document } from '../request/vendor.ts';
-import { commonPrefixesXml, ownersXml, summaryXml, type WriteName } from '../xml/list-xml.ts';
+import { commonPrefixesXml, ownersXml, summaryXml, type WriteName, writeInTurns } from '../xml/list-xml.ts';
 import { echoXml, parseList } from './list-objects-page.ts';
 
 export const listObjectVersions = defineOperation({
@@ -44,8 +45,8 @@ export const listObjectVersions = defineOperation({
           ? ''
           : `<NextVersionIdMarker>${nextVersionIdMarker}</NextVersionIdMarker>`) +
         `<MaxKeys>${maxKeys}</MaxKeys>${echoXml(input)}<IsTruncated>${page.isTruncated}</IsTruncated>` +
-        versionsXml(page.versions, { writeName, owners }) +
-        commonPrefixesXml(page.commonPrefixes, writeName),
+        (await versionsXml(context, page.versions, { writeName, owners })) +
+        (await commonPrefixesXml(context, page.commonPrefixes, writeName)),
     );
     return { status: 200, body: { kind: 'xml', text } };
   },
@@ -68,16 +69,15 @@ function parseMarkers(query: QueryParameters): { keyMarker: string; versionIdMar
 }
 
 function versionsXml(
+  context: OperationContext,
   versions: readonly ListedVersion[],
   { writeName, owners }: { writeName: WriteName; owners: ReadonlyMap<AccountId, string> },
-): string {
-  let xml = '';
-  for (const { key, versionId, isLatest, summary } of versions) {
+): Promise<string> {
+  return writeInTurns(context, versions, ({ key, versionId, isLatest, summary }) => {
     const names = `<Key>${writeName(key)}</Key><VersionId>${versionId}</VersionId><IsLatest>${isLatest}</IsLatest>`;
     const owner = owners.get(summary.owner) ?? '';
-    xml += summary.isDeleteMarker
+    return summary.isDeleteMarker
       ? `<DeleteMarker>${names}<LastModified>${isoSeconds(summary.modifiedAtMs)}</LastModified>${owner}</DeleteMarker>`
       : `<Version>${names}${summaryXml(summary)}${owner}<StorageClass>STANDARD</StorageClass></Version>`;
-  }
-  return xml;
+  });
 }

@@ -40,8 +40,8 @@ export const listObjectsV2 = defineOperation({
       `<Name>${input.bucketName}</Name><Prefix>${writeName(input.prefix)}</Prefix>${tokenXml}${nextXml}${startXml}` +
         `<KeyCount>${page.objects.length + page.commonPrefixes.length}</KeyCount><MaxKeys>${input.maxKeys}</MaxKeys>` +
         `${echoXml(input)}<IsTruncated>${page.isTruncated}</IsTruncated>` +
-        contentsXml(page.objects, owners === undefined ? { writeName } : { writeName, owners }) +
-        commonPrefixesXml(page.commonPrefixes, writeName),
+        (await contentsXml(context, page.objects, { writeName, ...(owners && { owners }) })) +
+        (await commonPrefixesXml(context, page.commonPrefixes, writeName)),
     );
     return { status: 200, body: { kind: 'xml', text } };
   },

@@ -33,8 +33,8 @@ export const listObjects = defineOperation({
       `<Name>${input.bucketName}</Name><Prefix>${writeName(input.prefix)}</Prefix><Marker>${writeName(marker)}</Marker>` +
         (hasNextMarker ? `<NextMarker>${writeName(page.nextAfter ?? '')}</NextMarker>` : '') +
         `<MaxKeys>${input.maxKeys}</MaxKeys>${echoXml(input)}<IsTruncated>${page.isTruncated}</IsTruncated>` +
-        contentsXml(page.objects, { writeName, owners }) +
-        commonPrefixesXml(page.commonPrefixes, writeName),
+        (await contentsXml(context, page.objects, { writeName, owners })) +
+        (await commonPrefixesXml(context, page.commonPrefixes, writeName)),
     );
     return { status: 200, body: { kind: 'xml', text } };
   },

@@ -11,6 +11,7 @@ import {
 } from './list-xml.ts';
 
 const owner = '000000000001' as AccountId;
+const AT_ONCE = { turn: async () => {} };
 
 test.each([
   ['dir/file.txt', 'dir/file.txt'],
@@ -24,7 +25,7 @@ test.each([
   expect(decodeURIComponent(encoded)).toBe(name);
 });
 
-test('an entry with all that it can hold', () => {
+test('an entry with all that it can hold', async () => {
   const summary = {
     order: 1,
     isDeleteMarker: false,
@@ -35,7 +36,8 @@ test('an entry with all that it can hold', () => {
     checksum: { algorithm: 'CRC32', type: 'FULL_OBJECT' },
   } as const;
   const owners = new Map([[owner, '<Owner><ID>1</ID><DisplayName>me</DisplayName></Owner>']]);
-  expect(contentsXml([{ key: 'a&b' as ObjectKey, summary }], { writeName: nameWriter(false), owners })).toBe(
+  const objects = [{ key: 'a&b' as ObjectKey, summary }];
+  expect(await contentsXml(AT_ONCE, objects, { writeName: nameWriter(false), owners })).toBe(
     '<Contents><Key>a&amp;b</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>' +
       '<ETag>&quot;5d41402abc4b2a76b9719d911017c592&quot;</ETag>' +
       '<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType>' +
@@ -44,11 +46,22 @@ test('an entry with all that it can hold', () => {
   );
 });
 
-test('common prefixes are written as names are', () => {
-  expect(commonPrefixesXml(['a b/'], nameWriter(true))).toBe(
+test('common prefixes are written as names are', async () => {
+  expect(await commonPrefixesXml(AT_ONCE, ['a b/'], nameWriter(true))).toBe(
     '<CommonPrefixes><Prefix>a%20b/</Prefix></CommonPrefixes>',
   );
-  expect(commonPrefixesXml([], nameWriter(true))).toBe('');
+  expect(await commonPrefixesXml(AT_ONCE, [], nameWriter(true))).toBe('');
+});
+
+test('a page of long names is written in several turns', async () => {
+  const keys = Array.from({ length: 1000 }, (_, at) => `${'é'.repeat(500)}${at}`);
+  let turnCount = 0;
+  const turn = async () => {
+    turnCount++;
+  };
+  const xml = await commonPrefixesXml({ turn }, keys, nameWriter(true));
+  expect(xml.length).toBeGreaterThan(3_000_000);
+  expect(turnCount).toBe(Math.floor(xml.length / (256 * 1024)));
 });
 
 test('a token gives back what it was made of', () => {

@@ -28,19 +28,40 @@ export function percentEncode(name: string): string {
   return ASCII.test(name) ? percentEncodePath(name) : percentEncodePath(textToBytes(name));
 }
 
-/** `<Contents>` of each object. `owners`: from ownersXml, where the listing shows owners. */
-export function contentsXml(
-  objects: readonly ListedObject[],
-  options: { writeName: WriteName; owners?: ReadonlyMap<AccountId, string> },
-): string {
-  const { writeName, owners } = options;
+/** So much is written in one turn: some ms where every character of a name is written as another. */
+const TURN_CHARACTERS = 256 * 1024;
+
+/** What `write` makes of each item, one after the other, in turns of the caller's: names may be long. */
+export async function writeInTurns<T>(
+  context: Pick<OperationContext, 'turn'>,
+  items: readonly T[],
+  write: (item: T) => string,
+): Promise<string> {
   let xml = '';
-  for (const { key, summary } of objects) {
-    xml += `<Contents><Key>${writeName(key)}</Key>${summaryXml(summary)}`;
-    if (owners !== undefined) xml += owners.get(summary.owner) ?? '';
-    xml += '<StorageClass>STANDARD</StorageClass></Contents>';
+  let turnCharacters = 0;
+  for (const item of items) {
+    if (turnCharacters >= TURN_CHARACTERS) {
+      await context.turn();
+      turnCharacters = 0;
+    }
+    const text = write(item);
+    xml += text;
+    turnCharacters += text.length;
   }
   return xml;
+}
+
+/** `<Contents>` of each object. `owners`: from ownersXml, where the listing shows owners. */
+export function contentsXml(
+  context: Pick<OperationContext, 'turn'>,
+  objects: readonly ListedObject[],
+  options: { writeName: WriteName; owners?: ReadonlyMap<AccountId, string> },
+): Promise<string> {
+  const { writeName, owners } = options;
+  return writeInTurns(context, objects, ({ key, summary }) => {
+    const ownerXml = owners?.get(summary.owner) ?? '';
+    return `<Contents><Key>${writeName(key)}</Key>${summaryXml(summary)}${ownerXml}<StorageClass>STANDARD</StorageClass></Contents>`;
+  });
 }
 
 /** What a listing says of an object beside its names and owner. */
@@ -52,11 +73,16 @@ export function summaryXml({ modifiedAtMs, etag, sizeBytes, checksum }: VersionS
   return `${xml}<Size>${sizeBytes}</Size>`;
 }
 
-export function commonPrefixesXml(prefixes: readonly string[], writeName: WriteName): string {
-  let xml = '';
-  for (const prefix of prefixes)
-    xml += `<CommonPrefixes><Prefix>${writeName(prefix)}</Prefix></CommonPrefixes>`;
-  return xml;
+export function commonPrefixesXml(
+  context: Pick<OperationContext, 'turn'>,
+  prefixes: readonly string[],
+  writeName: WriteName,
+): Promise<string> {
+  return writeInTurns(
+    context,
+    prefixes,
+    (prefix) => `<CommonPrefixes><Prefix>${writeName(prefix)}</Prefix></CommonPrefixes>`,
+  );
 }
 
 /** `<ID>` and `<DisplayName>` of an account. */
