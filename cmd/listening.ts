@@ -45,8 +45,8 @@ export async function openListenerTls(config: Config, folder: string): Promise<T
 
 /** Whether a self-signed certificate rests on what this machine calls itself, which clients may not know it by. */
 export function guessesNames({ tls, listen, domain }: Config): boolean {
-  const isTold = tls.names.length > 0 || domain.length > 0;
-  return tls.mode === 'self-signed' && isEveryAddress(listen.host) && !isTold;
+  const isConfigured = tls.names.length > 0 || domain.length > 0;
+  return tls.mode === 'self-signed' && isEveryAddress(listen.host) && !isConfigured;
 }
 
 function isEveryAddress(host: string): boolean {
@@ -105,6 +105,6 @@ function cannotListen({ host, port }: { host: string; port: number }, error: unk
 }
 
 /** Writes down for the command line tool where the server is. */
-export async function tellAddress(folder: string, endpoint: string): Promise<void> {
+export async function writeEndpointFile(folder: string, endpoint: string): Promise<void> {
   await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
 }

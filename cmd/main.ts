@@ -170,7 +170,7 @@ function flagsByKey(options: Readonly<Record<string, string | true>>): Record<st
 }
 
 /** What we refuse, what a file or a socket refuses, and what a server answers: no fault of ours that needs a stack. */
-function isSaidByMessage(error: unknown): error is Error {
+function hasClearMessage(error: unknown): error is Error {
   return (
     error instanceof Refusal ||
     error instanceof AppError ||
@@ -186,7 +186,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await buildProgram().parseAsync();
 } catch (error) {
-  if (!isSaidByMessage(error)) throw error;
+  if (!hasClearMessage(error)) throw error;
   for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${line}\n`);
   process.exit(error instanceof Refusal ? error.exitCode : 1);
 }

@@ -34,7 +34,7 @@ export async function runServer(config: Config): Promise<number> {
   });
   try {
     server = await startEmbedded({ config, log });
-    tellStart(config, log, server);
+    logStart(config, log, server);
     const end = await Promise.race([stopWish.promise, server.failed]);
     const hasFailed = end instanceof Error;
     if (hasFailed) log.error({ err: end }, 'store-failed');
@@ -49,7 +49,7 @@ export async function runServer(config: Config): Promise<number> {
   }
 }
 
-function tellStart(config: Config, log: JsonLog, server: EmbeddedServer): void {
+function logStart(config: Config, log: JsonLog, server: EmbeddedServer): void {
   const { endpoint, folder, isFirstStart, root, shardCount, fingerprint } = server;
   const version = readVersion();
   // performance.now() counts from the start of this process.

@@ -16,7 +16,7 @@ import {
   guessesNames,
   openListenerTls,
   startListening,
-  tellAddress,
+  writeEndpointFile,
 } from './listening.ts';
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
@@ -87,7 +87,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     return gateway.drain(config.drainTimeoutMs);
   });
   endpoint = endpointOf(config, port);
-  await tellAddress(folder, endpoint);
+  await writeEndpointFile(folder, endpoint);
   state.isReady = true;
   return {
     ...{ endpoint, folder, root, isFirstStart },

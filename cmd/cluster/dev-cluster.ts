@@ -16,7 +16,7 @@ import { makeFolder } from '../../src/platform/disk/make-folder.ts';
 import { type EtcdProcess, type EtcdTls, startEtcd } from '../../src/platform/etcd/etcd-process.ts';
 import { bringEtcd } from '../../src/platform/etcd/etcd-program.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
-import { refuseTaken, tellAddress } from '../listening.ts';
+import { refuseTaken, writeEndpointFile } from '../listening.ts';
 import { onSignals } from '../signals.ts';
 import { endLeftEtcd, makeEtcdCertificates, noteEtcd } from './dev-etcd.ts';
 import { initCluster } from './init.ts';
@@ -115,8 +115,8 @@ export class DevCluster {
     for (const part of this.#parts) this.#spawn(part);
     await this.#untilReady();
     // For `holdfast account` and the like, with --data-dir of the keys. No gateway does: they share that folder.
-    await tellAddress(this.#keys, must(this.endpoints[0], 'a gateway'));
-    await this.#tell();
+    await writeEndpointFile(this.#keys, must(this.endpoints[0], 'a gateway'));
+    await this.#printStatus();
   }
 
   async stop(): Promise<void> {
@@ -366,7 +366,7 @@ export class DevCluster {
     return path;
   }
 
-  async #tell(): Promise<void> {
+  async #printStatus(): Promise<void> {
     const { accessKey } = await this.credentials();
     this.#print(`endpoints: ${this.endpoints.join(' ')}`);
     this.#print(`access key: ${accessKey}`);

@@ -1,7 +1,7 @@
 // The role metadata at rest (R23): opens no replica, and tells what its rows say, so that the registry can be rebuilt from
 // nodes on many machines. It needs nothing of etcd, and is found there. Wiring only.
 
-import { addressToTell, connect, securityOf } from '../../src/admin/join-cluster.ts';
+import { advertisedAddress, connect, securityOf } from '../../src/admin/join-cluster.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from '../../src/admin/metadata-folder.ts';
 import { openNodeFolder, readDatabaseId } from '../../src/admin/node-folder.ts';
 import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
@@ -42,7 +42,7 @@ export async function startAtRest(processContext: ProcessContext): Promise<Runni
     peers: createPeerServer({ log, telemetry }),
   });
   closing.defer(() => server.close());
-  const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
+  const address = advertisedAddress(config, hostPortText({ ...config.node.listen, port: server.port }));
   const coordinator = connect(processContext, `metadata ${nodeId}`);
   closing.defer(() => coordinator.close());
   const stopping = new AbortController();

@@ -1,7 +1,7 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
 import { setImmediate } from 'node:timers/promises';
-import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
+import { advertisedAddress, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import { refuseRemovedNode } from '../../src/admin/members/refuse-removed.ts';
 import {
   keepPlacement,
@@ -22,8 +22,8 @@ import {
   measureReplicas,
   measureRoom,
   measureSilentDisks,
+  report,
   SHARD_METRICS,
-  tell,
 } from '../../src/admin/status/metrics.ts';
 import { createFairTurns } from '../../src/base/async/fair-turns.ts';
 import { Corruption } from '../../src/base/corruption.ts';
@@ -91,7 +91,7 @@ export async function startMetadata(processContext: ProcessContext): Promise<Run
     log,
   });
   const { placementMap } = joined.coordinator;
-  const kept = await keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
+  const storedPlacement = await keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...processContext,
@@ -106,9 +106,9 @@ export async function startMetadata(processContext: ProcessContext): Promise<Run
   // First: it may lead some shards while it still asks for others.
   closing.defer(() => metadataNode.stop());
   await metadataNode.start();
-  const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
+  const address = advertisedAddress(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
-  await startWork(processContext, { joined, metadataNode, nodeId, kept });
+  await startWork(processContext, { joined, metadataNode, nodeId, storedPlacement });
   return {
     ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
     isReady: () => isMetadataReady(metadataNode.status()),
@@ -211,7 +211,7 @@ async function startWork(
     metadataNode: MetadataNode;
     nodeId: string;
     /** The placement map that the node knew last. */
-    kept: PlacementDocument | undefined;
+    storedPlacement: PlacementDocument | undefined;
   },
 ): Promise<void> {
   const { clock, random, log, telemetry, closing } = processContext;
@@ -228,7 +228,7 @@ async function startWork(
     joined.stopping,
   );
   const { chunks, placement, directory } = await openChunks(processContext, joined);
-  if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
+  if (parts.storedPlacement !== undefined) placement.learn(placementOf(parts.storedPlacement));
   telemetry.gauge('holdfast_cluster_shards', shardCount);
   measurePlacement(telemetry, () => placement.current());
   measureAudits(telemetry, { node: metadataNode, placement: () => placement.current() });
@@ -246,7 +246,7 @@ async function startWork(
     leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
-    onLook: (seen) => tell(telemetry, SHARD_METRICS, seen),
+    onLook: (seen) => report(telemetry, SHARD_METRICS, seen),
   });
   void placer.run(joined.stopping);
   startDiskPlacer(processContext, {
@@ -272,7 +272,7 @@ function startDiskPlacer(
     members: () => joined.members(),
     announcedVersion: () => placement.announcedVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
-    onLook: (seen) => tell(telemetry, DISK_METRICS, seen && readDiskStates(seen.map, seen.members)),
+    onLook: (seen) => report(telemetry, DISK_METRICS, seen && readDiskStates(seen.map, seen.members)),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

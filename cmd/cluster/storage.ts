@@ -1,6 +1,6 @@
 // The role storage: the chunks of its disks, served to the cluster. Wiring only.
 import { join, resolve } from 'node:path';
-import { addressToTell, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
+import { advertisedAddress, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import { openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
 import { chunkCredentials, watchPlacement } from '../../src/admin/open-chunks.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../../src/admin/open-databases.ts';
@@ -66,7 +66,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
     members: {
       async announce({ address, disks, unserved }) {
         joined.announce(
-          addressToTell(config, address),
+          advertisedAddress(config, address),
           disks.map(({ id, ...disk }) => ({ diskId: id, ...disk })),
           unserved,
         );

@@ -10,7 +10,7 @@ function connecting(flags: Record<string, string>, env: Record<string, string> =
   return () => connect({ config, clock: systemClock, log }, 'test').close();
 }
 
-test('what belongs together to reach etcd is asked for together', () => {
+test('refuses incomplete certificates for etcd', () => {
   expect(connecting({})).not.toThrow();
   expect(connecting({ join: '' })).toThrow('--join must name the etcd servers');
   expect(connecting({ 'etcd.ca': 'absent.pem' })).toThrow('cannot read absent.pem');
@@ -22,7 +22,7 @@ test('what belongs together to reach etcd is asked for together', () => {
   ).not.toThrow();
 });
 
-test('a node without certificates or secret is told what it needs', () => {
+test('tells a node without certificates or secret what it needs', () => {
   const securityFor = (flags: Record<string, string>) => () => securityOf(loadConfig({ flags, env: {} }));
   expect(securityFor({})).toThrow('a node needs certificates');
   expect(securityFor({ 'cluster.ca': 'ca.pem' })).toThrow('belong together');

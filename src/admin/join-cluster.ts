@@ -1,5 +1,5 @@
-// What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
-// belongs to it, and makes itself and the others known. Wiring only.
+// The first steps of every process of a cluster: it connects to the coordinator, reads the cluster's identity, proves that
+// it belongs to it, and announces itself. Wiring only.
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { Refusal } from '../base/refusal.ts';
@@ -19,7 +19,7 @@ import type { Logger } from '../ports/telemetry.ts';
 import { keepCluster, type NodeFile } from './node-folder.ts';
 import type { ProcessContext } from './process-context.ts';
 
-/** What this program writes to the disks of a cluster. */
+/** The format that this program writes to the disks of a cluster. */
 export const CLUSTER_FORMAT = 1;
 const ASK_AGAIN_MS = 1000;
 
@@ -34,10 +34,10 @@ export interface JoinedCluster {
   /** The last list of members; empty before the first. */
   members(): readonly Member[];
   addressOf(node: NodeId): string | undefined;
-  onMembers(tell: (members: readonly Member[]) => void): void;
+  onMembers(listener: (members: readonly Member[]) => void): void;
   /** What fails together with this process. */
   readonly zone: string;
-  /** Puts this process into the list, in place of what it said before, until it leaves or ends. */
+  /** Puts this process into the list of members, in place of its earlier entry, until it leaves or ends. */
   announce(address: string, disks?: Member['disks'], unserved?: Member['unserved']): void;
   leave(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export async function joinCluster(
   const listeners: ((members: readonly Member[]) => void)[] = [];
   coordinator.members.watch((list) => {
     members = list;
-    for (const tell of listeners) tell(list);
+    for (const listener of listeners) listener(list);
   }, stopping.signal);
   const zone = config.node.zone ?? self.nodeId;
   let announced = new AbortController();
@@ -83,12 +83,12 @@ export async function joinCluster(
     streams: { self: { clusterId: identity.clusterId, nodeId: self.nodeId }, credentials, clock, random },
     members: () => members,
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
-    onMembers(tell) {
-      listeners.push(tell);
-      if (members.length > 0) tell(members);
+    onMembers(listener) {
+      listeners.push(listener);
+      if (members.length > 0) listener(members);
     },
     announce(address, disks = [], unserved = []) {
-      // A gateway's id is new with each start.
+      // A gateway has a new id after each start.
       const instance = self.role === 'gateway' && { instance: `${hostname()} ${address}` };
       const own = { address, zone, disks, ...instance, ...(unserved.length > 0 && { unserved }) };
       const member: Member = { ...self, ...own, version: readVersion() };
@@ -100,7 +100,7 @@ export async function joinCluster(
   };
 }
 
-/** "Every address" is none that others could be told. */
+/** "Every address" is not an address that others could use. */
 function refuseAnyAddress({ node }: Config): void {
   const { host } = node.listen;
   if (node.advertise === undefined && (host === '0.0.0.0' || host === '::')) {
@@ -110,7 +110,7 @@ function refuseAnyAddress({ node }: Config): void {
   }
 }
 
-/** A client of the coordinator alone: for commands. */
+/** A client of the coordinator only: for commands. */
 export function connect(
   { config, clock, log }: Pick<ProcessContext, 'config' | 'clock'> & { log: Logger },
   holder: string,
@@ -124,12 +124,12 @@ export function connect(
   return createEtcdCoordinator({ endpoints, ...security }, { clock, log, holder });
 }
 
-/** Where others reach this node: `own`, unless it is told otherwise. */
-export function addressToTell({ node }: Config, own: string): string {
+/** The address at which others reach this node: `own`, unless one is configured. */
+export function advertisedAddress({ node }: Config, own: string): string {
   return node.advertise === undefined ? own : hostPortText(node.advertise);
 }
 
-/** The coordinator is away. */
+/** The coordinator does not answer. */
 export class NoAnswer extends Refusal {}
 
 /** For commands: what the coordinator answers, or {@link NoAnswer}. */
@@ -142,7 +142,7 @@ export async function answer<T>(asked: Promise<T>): Promise<T> {
   }
 }
 
-/** How etcd is reached: its own certificates and users have nothing to do with the cluster's. */
+/** How to connect to etcd: its certificates and users are not those of the cluster. */
 function etcdSecurityOf({ etcd }: Config): Pick<EtcdAddress, 'tls' | 'user'> {
   const { ca, cert, key, user, password } = etcd;
   if ((cert === undefined) !== (key === undefined))
@@ -165,7 +165,7 @@ function readPemFile(path: string): Buffer {
   }
 }
 
-/** As the other files, but refused when others can read it. */
+/** Like the other files, but refused when others can read it. */
 function readKeyFile(path: string): Buffer {
   try {
     return Buffer.from(readSecretFileSync(path));

@@ -42,21 +42,21 @@ test('a database is the same replica each time it is opened', async () => {
   expect(logged).toEqual([]);
 });
 
-test('one that was found unreadable is put aside with its witness, whole, and another replica begins', async () => {
+test('a database that was found unreadable is quarantined with its witness, and a new replica begins', async () => {
   const replicaId = await open();
   await writeFile(join(folder, 'witness'), 'of the old one');
   await markUnreadable(folder, new Error('block checksum mismatch'));
   await close();
   const next = await open();
   expect(next).not.toBe(replicaId);
-  expect(logged).toEqual(['database-put-aside']);
+  expect(logged).toEqual(['database-quarantined']);
   expect(await readFile(join(folder, 'witness.unreadable'), 'utf8')).toBe('of the old one');
   await close();
   expect(await open()).toBe(next);
   expect((await readdir(folder)).sort()).toEqual(['metadata', 'metadata.unreadable', 'witness.unreadable']);
 });
 
-test('so is one that does not open; and a second one is not put beside it', async () => {
+test('so is one that does not open; a second one is not quarantined beside it', async () => {
   const replicaId = await open();
   await close();
   const spoil = async () => {
@@ -69,6 +69,6 @@ test('so is one that does not open; and a second one is not put beside it', asyn
   await close();
   await spoil();
   await expect(open()).rejects.toThrow(/cannot be read, and .*metadata\.unreadable is there/);
-  // Nothing of either is touched.
+  // Neither is touched.
   await expect(open()).rejects.toThrow(/replace the disk/);
 });

@@ -1,5 +1,5 @@
-// The database and the witness in the folder of a metadata node, and what they and its files say of the cluster: for the
-// role, and for commands that read the folder of a node that does not run. Wiring only.
+// The database and the witness in the folder of a metadata node, and what they and its other files record about the
+// cluster: for the role, and for commands that read the folder of a stopped node. Wiring only.
 import { access, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Corruption } from '../base/corruption.ts';
@@ -28,12 +28,12 @@ const COLUMNS = {
   [LOG_COLUMN]: { reads: 'sync', content: 'ciphertext', cacheBytes: 0, isPrefixFree: true },
 } as const;
 
-/** The last placement map that the node has heard of: etcd may lose it (R23). */
+/** The newest placement map that the node knows: etcd may lose it (R23). */
 const PLACEMENT_FILE = 'placement.json';
 
-/** Says that the database is to be put aside at the next start. */
+/** Marks the database for quarantine at the next start. */
 const MARK_FILE = 'unreadable.json';
-const ASIDE = '.unreadable';
+const QUARANTINE_SUFFIX = '.unreadable';
 
 type DatabaseWatch = Pick<RocksdbKvOptions, 'onGroup' | 'hangs'>;
 
@@ -58,7 +58,7 @@ export interface OwnDatabase {
 }
 
 /**
- * The database of a node that runs. One that cannot be read is put aside, and an empty one takes its place: it is another
+ * The database of a running node. An unreadable one is quarantined, and an empty one takes its place: it is another
  * replica, with a witness of its own (R1, R17).
  */
 export async function openOwnDatabase(
@@ -70,13 +70,13 @@ export async function openOwnDatabase(
     if (!(opened instanceof Error)) return opened;
     await markUnreadable(folder, opened);
   }
-  log.error({ folder, databases: [METADATA_FOLDER, WITNESS] }, 'database-put-aside');
-  await putAside(folder, [METADATA_FOLDER, WITNESS]);
+  log.error({ folder, databases: [METADATA_FOLDER, WITNESS] }, 'database-quarantined');
+  await quarantineFiles(folder, [METADATA_FOLDER, WITNESS]);
   const kv = await openMetadataKv(folder, options);
   return { kv, replicaId: await databaseId(kv, random) };
 }
 
-/** The error: it cannot be read, or not who it is. */
+/** The error if the database cannot be read, or has another identity. */
 async function tryOpen(
   folder: string,
   { random, ...options }: { random: RandomPort } & DatabaseWatch,
@@ -94,23 +94,23 @@ async function tryOpen(
 }
 
 /**
- * Keeps a copy of each map that is heard of, if it is newer than the one kept, which is returned: etcd may have been set
- * back. One that cannot be written is no reason to stop.
+ * Stores each newer map, and returns the one that was stored before: etcd may have been set back. A failure to write it is
+ * only logged.
  */
 export async function keepPlacement(
   folder: string,
   { placementMap, log, stopping }: { placementMap: PlacementMapPort; log: Logger; stopping: AbortSignal },
 ): Promise<PlacementDocument | undefined> {
-  const kept = await readPlacement(folder);
+  const stored = await readPlacement(folder);
   let writing: Promise<void> = Promise.resolve();
-  let version = kept?.version ?? 0;
+  let version = stored?.version ?? 0;
   placementMap.watch(({ document }) => {
     if (document.version <= version) return;
     version = document.version;
     const write = () => writeDurableFile(join(folder, PLACEMENT_FILE), `${JSON.stringify(document)}\n`);
     writing = writing.then(write).catch((error: unknown) => log.warn({ err: error }, 'placement-not-kept'));
   }, stopping);
-  return kept ?? undefined;
+  return stored ?? undefined;
 }
 
 export interface RecordSources {
@@ -141,7 +141,7 @@ async function readPlacement(folder: string): Promise<PlacementDocument | null> 
   }
 }
 
-/** Of a node that does not run. Throws {@link Refusal} when one does, or the folder is none of a metadata node. */
+/** Of a stopped node. Throws {@link Refusal} when it runs, or the folder is not that of a metadata node. */
 export async function readFolderRecords(path: string): Promise<NodeRecords> {
   const stored = await readNodeFile(path);
   if (stored?.role !== 'metadata') throw new Refusal(`${path} is not the folder of a metadata node`);
@@ -169,7 +169,7 @@ export async function readFolderRecords(path: string): Promise<NodeRecords> {
 // by the others; who must be replaced in the voters they decide. A second one is not put aside beside the first: a disk that
 // loses bytes again is to be replaced.
 
-/** The process is to end after this: what it has open is to be put aside. */
+/** The process must end after this, so that the open database can be quarantined. */
 export async function markUnreadable(folder: string, error: Error): Promise<void> {
   const mark = { at: new Date().toISOString(), why: error.message };
   await writeDurableFile(join(folder, MARK_FILE), `${JSON.stringify(mark)}\n`);
@@ -180,13 +180,13 @@ export async function isMarkedUnreadable(folder: string): Promise<boolean> {
 }
 
 /**
- * Moves what `names` say, each to a name of its own beside it; done when it resolves, and done to its end at the next start
- * when it was cut short. Nothing may have them open. Throws {@link Refusal} when earlier ones are still there.
+ * Renames each of `names`; done when it resolves, and completed by the next start if it was interrupted. Nothing may have
+ * them open. Throws {@link Refusal} while earlier ones are still there.
  */
-export async function putAside(folder: string, names: readonly string[]): Promise<void> {
+export async function quarantineFiles(folder: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const from = join(folder, name);
-    const to = `${from}${ASIDE}`;
+    const to = `${from}${QUARANTINE_SUFFIX}`;
     if (!(await isThere(from))) continue;
     if (await isThere(to))
       throw new Refusal(

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-test("a disk may be empty, one that has served, broken, or a storage node's own folder, and nobody else's", async () => {
+test('a disk folder may be empty, used, broken or of a storage node, and of no other role', async () => {
   await refuseStrangeDisk(folder);
   await refuseStrangeDisk(join(folder, 'absent'));
   await writeFormatFile(folder, 4);

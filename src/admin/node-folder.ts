@@ -1,4 +1,4 @@
-// The data folder of a metadata or storage node: who it is, locked against a second process. Wiring only.
+// The data folder of a metadata or storage node: its identity, and the lock against a second process. Wiring only.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,7 +21,7 @@ const DATABASE_ID_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('database')])
 export interface NodeFile {
   nodeId: NodeId;
   role: MemberRole;
-  /** What it has joined, kept because etcd may lose it (R23); absent before the first time. */
+  /** The cluster that it has joined, stored because etcd may lose it (R23); absent before the first time. */
   cluster?: ClusterIdentity;
 }
 
@@ -45,7 +45,7 @@ export async function openNodeFolder(
   return { ...stored, folder };
 }
 
-/** Throws {@link Refusal} for a cluster's folder: a single node has nothing to do there. */
+/** Throws {@link Refusal} for a folder of a cluster: a single node must not use it. */
 export async function refuseNodeFolder(folder: string): Promise<void> {
   const node = await readNodeFile(folder);
   if (node !== undefined)
@@ -55,11 +55,11 @@ export async function refuseNodeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Throws {@link Refusal} for the folder of a metadata node or of a single node: chunks do not belong there. What was a
- * storage node's may go on as a disk of another one, for a disk knows itself who it is.
+ * Throws {@link Refusal} for the folder of a metadata node or of a single node, where chunks do not belong. A disk of
+ * another storage node is accepted: a disk has its own identity.
  */
 export async function refuseStrangeDisk(disk: string): Promise<void> {
-  // A disk that is broken is no reason to refuse the others.
+  // A broken disk does not affect the others.
   const textOf = (name: string) => readFile(join(disk, name), 'utf8').catch(() => undefined);
   const [node, format] = await Promise.all([textOf(NODE_FILE), textOf(FORMAT_FILE)]);
   if (node !== undefined ? roleIn(node) === 'metadata' : format !== undefined)
@@ -76,7 +76,7 @@ function roleIn(text: string): unknown {
   }
 }
 
-/** Keeps what the cluster is. Throws {@link Refusal} when the folder belongs to another one. */
+/** Stores the cluster's identity. Throws {@link Refusal} when the folder belongs to another cluster. */
 export async function keepCluster(
   { folder, nodeId, role, cluster: known }: NodeFile & { folder: string },
   cluster: ClusterIdentity,
@@ -111,7 +111,7 @@ export function databaseIdRow(replicaId: ReplicaId): KvPut {
   return { column: 'rows', key: DATABASE_ID_KEY, value: Uint8Array.from(Buffer.from(replicaId, 'hex')) };
 }
 
-/** R1: made with the database and lying in it, so that another database is another replica. */
+/** R1: made with the database and stored in it, so that another database is another replica. */
 export async function databaseId(kv: KvPort, random: RandomPort): Promise<ReplicaId> {
   const stored = await readDatabaseId(kv);
   if (stored !== undefined) return stored;

@@ -37,11 +37,11 @@ export async function openChunks(
   return { chunks, placement, directory };
 }
 
-/** The newest map that is known here; one without disks until the first has been made. */
+/** The newest map that is known here; an empty one before the first map. */
 export function watchPlacement(joined: JoinedCluster): KnownPlacement {
   const { placementMap } = joined.coordinator;
   const placement = createKnownPlacement(NO_PLACEMENT, () => {
-    // Told by a node, before the watch has told: looked up at once.
+    // A node announced a version that the watch has not reported: read the map at once.
     placementMap.read().then(
       (stored) => stored && placement.learn(placementOf(stored.document)),
       () => {},

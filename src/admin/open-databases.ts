@@ -1,5 +1,5 @@
-// The two databases of the embedded form, each with a committer thread of its own: metadata and chunks do not wait for
-// one another's syncs. Wiring only.
+// The two databases of the embedded form, each with a committer thread: metadata and chunks do not wait for each other's
+// syncs. Wiring only.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from '../base/refusal.ts';
@@ -51,7 +51,7 @@ export async function openDatabases(options: {
   folder: string;
   telemetry: TelemetryPort;
   closing: AsyncDisposableStack;
-  /** A database has failed for good (R20). */
+  /** Called when a database has failed for good (R20). */
   onFatal(error: Error): void;
   /** Takes back the memory of chunks that are written. */
   onReleased(buffer: ArrayBuffer): void;
@@ -59,7 +59,7 @@ export async function openDatabases(options: {
   const { folder, telemetry, closing, onFatal, onReleased } = options;
   const measure = (store: string) => (group: CommitGroup) => {
     telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, { store });
-    // The disk's answer: a group that is not synced ends in memory.
+    // Only a synced group measures the disk: others end in memory.
     if (group.isSynced)
       telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
     telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
@@ -86,7 +86,7 @@ export async function openDatabases(options: {
     onGroup: measure('chunks'),
     onReleased,
   });
-  // What has been opened beside a failure must be there to be closed.
+  // A database that was opened beside a failed one must be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
   return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
 }

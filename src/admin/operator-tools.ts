@@ -1,5 +1,4 @@
-// What commands about a cluster in trouble have at hand: etcd, the metadata nodes that answer, and folders of nodes that do
-// not run.
+// The means of commands for a cluster in trouble: etcd, the metadata nodes that answer, and folders of stopped nodes.
 
 import { toHex } from '../base/bytes/bytes.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -23,13 +22,13 @@ const ANSWER_MAX_MS = 10_000;
 
 export interface OperatorTools {
   readonly coordination: Coordination;
-  /** As etcd has it. */
+  /** As in etcd. */
   readonly identity: ClusterIdentity | undefined;
   readonly members: readonly Member[];
   readonly calls: ShardCallPort;
 }
 
-/** Nothing is said by the parts: the command does that. */
+/** The parts log nothing: the command prints instead. */
 export const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
@@ -51,7 +50,7 @@ export async function withOperatorTools<T>(
   return await use({ coordination, identity, members, calls });
 }
 
-/** Calls to `members`, until `closing` ends. `onDown`: why one is not reached. */
+/** Calls to `members`, until `closing` ends. `onDown`: called with the reason why one cannot be reached. */
 export async function openCalls(
   closing: AsyncDisposableStack,
   {
@@ -95,7 +94,7 @@ export async function askNode(
   return calls.call(nodeId, call, AbortSignal.timeout(withinMs)).catch(() => undefined);
 }
 
-/** What all metadata nodes that answer, and these folders, say. A node that is in a folder is not asked as well. */
+/** The records of all metadata nodes that answer, and of these folders. A node with a folder here is not asked. */
 export async function collectRecords(
   { members, calls }: OperatorTools,
   folders: readonly string[],

@@ -1,4 +1,4 @@
-// What every part of a server is given when it is wired.
+// What every part of a server gets when it is wired.
 
 import type { Config } from '../config/schema.ts';
 import type { LoopWatch } from '../platform/telemetry/loop-watch.ts';
@@ -12,9 +12,9 @@ export interface ProcessContext {
   telemetry: PromTelemetry;
   clock: ClockPort;
   random: RandomPort;
-  /** How late the event loop of this process has been. */
+  /** The delay of this process's event loop. */
   loop: LoopWatch;
-  /** Takes over what closes the parts; they close in the reverse order of their opening. */
+  /** Closes the parts, in the reverse order of their opening. */
   closing: AsyncDisposableStack;
 }
 
@@ -24,7 +24,7 @@ export interface RunningRole {
   readonly address: string;
   readonly nodeId: string;
   readonly clusterId: string;
-  /** Resolves with the error when a store has failed for good (R20): the process is to end. */
+  /** Resolves with the error when a store has failed for good (R20): the process must end. */
   readonly failed: Promise<Error>;
   /** Whether it can do its work now. */
   isReady(): boolean;

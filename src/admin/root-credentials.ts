@@ -1,5 +1,5 @@
-// The root account's credentials: made at the first start, kept in the data folder, never changed by a later one.
-// The account itself lives in the system shard; this file is what the operator, and `holdfast` itself, sign with.
+// The root account's credentials: made at the first start, stored in the data folder, and not changed by later starts. The
+// account itself is in the system shard; the operator and `holdfast` sign with this file.
 import { join } from 'node:path';
 import { checkAccountFields } from '../accounts/account-rules.ts';
 import { mintKeyPair } from '../accounts/mint-keys.ts';
@@ -36,8 +36,8 @@ export function checkGivenCredentials({ accessKey, secretKey }: GivenCredentials
 }
 
 /**
- * For a gateway of a cluster, whose others know the same: the stored credentials, or the given ones where none are stored.
- * Throws {@link Refusal} when there are neither: what one gateway made up no other would know.
+ * For a gateway of a cluster: the stored credentials, else the given ones. Throws {@link Refusal} when there are neither:
+ * credentials made by one gateway would be unknown to the others.
  */
 export async function readRootCredentials(options: {
   folder: string;
@@ -56,8 +56,8 @@ export async function readRootCredentials(options: {
 }
 
 /**
- * The stored credentials; else those given; else new ones, made up only where the root account is yet to be made (`isNew`).
- * Only there are they stored. Given ones that differ from the stored are refused.
+ * The stored credentials; else the given ones; else new ones, made and stored only if the root account does not exist yet
+ * (`isNew`). Given ones that differ from the stored ones are refused.
  */
 export async function openRootCredentials(options: {
   folder: string;
@@ -78,14 +78,14 @@ export async function openRootCredentials(options: {
       );
     }
     const made = isGiven ? { accessKey, secretKey } : mintKeyPair(random);
-    // Given beside data they may be wrong: once in the file, the right ones would be refused.
+    // Credentials given for existing data may be wrong: once stored, the right ones would be refused.
     if (isNew) await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
     return made;
   }
   return agreed(path, stored, given);
 }
 
-/** The root account has other access keys by now: the server serves, and the command line has none to sign with. */
+/** The root account has other keys by now: the server works, but the command line cannot sign. */
 export function warnOfRootKey(log: Logger, folder: string): void {
   log.warn({ file: join(folder, CREDENTIALS_FILE) }, 'root-credentials-outdated');
 }

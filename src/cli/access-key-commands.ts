@@ -56,10 +56,12 @@ async function makeKey(context: FileCliContext, path: string, options: KeyOption
     ['secret key', secretKey],
   ];
   context.print(formatAnswer(options, { accessKey, secretKey, state, createdAt }, () => formatTable(rows)));
-  const say = (line: string) => {
+  const printNote = (line: string) => {
     if (options.json !== true) context.print(line);
   };
-  say('\nThe secret key is not shown again. The other key goes on working until it is disabled or deleted.');
+  printNote(
+    '\nThe secret key is not shown again. The other key goes on working until it is disabled or deleted.',
+  );
   if (!isRoot) return;
   const { file, isInEnvironment } = await findRootCredentials(context, options);
   if (file !== undefined) {
@@ -69,8 +71,10 @@ async function makeKey(context: FileCliContext, path: string, options: KeyOption
         `${file} cannot be written: ${error.message}\nThe new key works; write it there before you delete the other one.`,
       );
     });
-    say(`They stand in ${file} now. Copy it to every other place that has it: to each gateway of a cluster.`);
+    printNote(
+      `They stand in ${file} now. Copy it to every other place that has it: to each gateway of a cluster.`,
+    );
   }
   if (file === undefined || isInEnvironment)
-    say('Set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to these, wherever they are set.');
+    printNote('Set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to these, wherever they are set.');
 }

@@ -8,7 +8,7 @@ import type { OperatorClient } from './operator-client.ts';
 /** The first looks come sooner: little is compared at once. */
 const POLL_MIN_MS = 100;
 const POLL_MAX_MS = 2000;
-const TELL_EVERY_MS = 5000;
+const PRINT_EVERY_MS = 5000;
 
 /** Exit codes, as fsck programs have them. */
 export const CLEAN = 0;
@@ -63,14 +63,14 @@ async function follow(
 ): Promise<Report> {
   const { id } = (await client.call('POST', '/fsck', { readData, fullSpeed })) as { id: number };
   const findings: Finding[] = [];
-  let toldAtMs = context.nowMs();
+  let printedAtMs = context.nowMs();
   for (;;) {
     const report = (await client.call('GET', `/fsck/${id}/${findings.length}`)) as Report;
     findings.push(...report.findings);
     if (report.state !== 'running' && report.findings.length === 0) return { ...report, findings };
     if (report.findings.length > 0) continue;
-    if (!json && context.nowMs() - toldAtMs >= TELL_EVERY_MS) {
-      toldAtMs = context.nowMs();
+    if (!json && context.nowMs() - printedAtMs >= PRINT_EVERY_MS) {
+      printedAtMs = context.nowMs();
       context.print(describeProgress(report));
     }
     if (signal?.aborted === true) await client.call('DELETE', `/fsck/${id}`);

@@ -38,11 +38,11 @@ export async function rotateKeys(
 ): Promise<void> {
   const client = await connect(context, options);
   let keys = (await client.call('POST', '/keys/rotate')) as Keys;
-  let said = '';
+  let printed = '';
   while (options.wait === true && keys.olderKeyIds.length > 0) {
     const line = describeKeys(keys);
-    if (options.json !== true && line !== said) context.print(line);
-    said = line;
+    if (options.json !== true && line !== printed) context.print(line);
+    printed = line;
     await context.sleep(POLL_MS);
     keys = (await client.call('GET', '/keys')) as Keys;
   }

@@ -92,7 +92,7 @@ test.each([
     [130, null],
     'goes on',
   ],
-])('Ctrl-C %s, and leaves the terminal as it was', async (_, listener, ended, said) => {
+])('Ctrl-C %s, and leaves the terminal as it was', async (_, listener, ended, printed) => {
   const file = JSON.stringify(join(import.meta.dirname, 'progress.ts'));
   // Written at once, as to a terminal.
   const program = `import { writeSync } from 'node:fs';
@@ -111,5 +111,5 @@ test.each([
   });
   expect(await once(child, 'close')).toEqual(ended);
   expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf(HIDE_CURSOR));
-  expect(shown.endsWith(said)).toBe(true);
+  expect(shown.endsWith(printed)).toBe(true);
 });

@@ -7,7 +7,7 @@ import type { Job, JobReport } from './jobs-command.ts';
 import { type RemoveBucketOptions, removeBucket } from './remove-bucket-command.ts';
 
 /** What a server says: to the deletion, and to each look at the jobs, of which the last is repeated. `hang`: nothing. */
-interface CopyAnswer {
+interface Output {
   deleted?: number | 'hang';
   looks?: (Partial<JobReport> | number | 'hang')[];
 }
@@ -31,7 +31,7 @@ const done = job({ state: 'done', doneCount: 3000 });
 
 /** What is printed, and what the server was asked. */
 async function remove(
-  said: CopyAnswer,
+  said: Output,
   options: RemoveBucketOptions = {},
   onAsked: (asked: string) => void = () => {},
 ) {
@@ -101,14 +101,14 @@ test('--force waits until all is freed, by the job of this very bucket', async (
 test.each([
   ['', []],
   [', whatever an earlier bucket of that name had', [earlier]],
-])('an empty bucket leaves nothing to be freed, which is told at once%s', async (_, jobs) => {
+])('an empty bucket leaves nothing to be freed, which is hint at once%s', async (_, jobs) => {
   const { printed, asked } = await remove({ looks: [{ jobs }] }, force);
   expect(printed).toBe('vault is gone; versions freed: 0');
   expect(asked).toEqual([DELETE, LOOK]);
 });
 
 test('for machines', async () => {
-  const json = async (said: CopyAnswer, options: RemoveBucketOptions) =>
+  const json = async (said: Output, options: RemoveBucketOptions) =>
     JSON.parse((await remove(said, { ...force, json: true, ...options })).printed);
   expect(await json({ looks: [{ jobs: [done] }] }, {})).toEqual({
     ...{ bucket: 'vault', isFreed: true, versionCount: 3000 },
@@ -127,9 +127,9 @@ test('--no-wait ends once the bucket is gone', async () => {
 test.each([
   [403, "its data is freed in the background, which the operator's keys alone can watch"],
   [404, 'its data is freed in the background; how far it is cannot be seen now'],
-])('who is told %i of jobs is told plainly that the bucket is gone, at once', async (status, told) => {
+])('who is hint %i of jobs is hint plainly that the bucket is gone, at once', async (status, hint) => {
   const { printed, asked } = await remove({ looks: [status] }, force);
-  expect(printed).toBe(`vault is gone; ${told}`);
+  expect(printed).toBe(`vault is gone; ${hint}`);
   expect(asked).toEqual([DELETE, LOOK]);
 });
 
@@ -149,13 +149,13 @@ test.each([
   ['GET', { looks: ['hang'] }, 'vault is gone, and its data goes on being freed; `holdfast jobs` tells'],
 ] as const)(
   'Ctrl-C ends the waiting for the answer to a %s, and nothing else',
-  async (method, said, told) => {
+  async (method, said, hint) => {
     const stop = new AbortController();
     const stopAt = (what: string) => void (what.startsWith(method) && stop.abort());
-    const removing = remove(said as unknown as CopyAnswer, { ...force, signal: stop.signal }, stopAt);
+    const removing = remove(said as unknown as Output, { ...force, signal: stop.signal }, stopAt);
     const error = (await removing.catch((reason: unknown) => reason)) as Refusal;
     expect(error).toBeInstanceOf(Refusal);
-    expect(error.message).toContain(`interrupted: ${told}`);
+    expect(error.message).toContain(`interrupted: ${hint}`);
     expect(error.exitCode).toBe(130);
   },
 );

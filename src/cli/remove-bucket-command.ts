@@ -45,10 +45,10 @@ async function watch(
   { bucket, sentAtMs }: { bucket: string; sentAtMs: number },
   { signal, ...options }: RemoveBucketOptions,
 ): Promise<Emptying> {
-  const told = `${bucket} is gone, and its data goes on being freed; \`holdfast jobs\` tells the operator how far`;
+  const hint = `${bucket} is gone, and its data goes on being freed; \`holdfast jobs\` tells the operator how far`;
   return watchEmptying(context, await connectWatcher(context, options), {
     ...{ bucket, sentAtMs },
-    wait: (work) => unlessStopped(work, signal, told),
+    wait: (work) => unlessStopped(work, signal, hint),
   });
 }
 
@@ -61,10 +61,10 @@ function describe(emptying: Emptying | undefined): string {
   return `${background}; how far it is cannot be seen now`;
 }
 
-/** As `work`; a Refusal that says `told` once nobody wants to wait. */
-async function unlessStopped<T>(work: Promise<T>, signal: AbortSignal | undefined, told: string): Promise<T> {
+/** As `work`; a Refusal that says `hint` once nobody wants to wait. */
+async function unlessStopped<T>(work: Promise<T>, signal: AbortSignal | undefined, hint: string): Promise<T> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(new Refusal(`interrupted: ${told}`, INTERRUPTED));
+  const stop = () => reject(new Refusal(`interrupted: ${hint}`, INTERRUPTED));
   signal?.addEventListener('abort', stop);
   if (signal?.aborted) stop();
   try {

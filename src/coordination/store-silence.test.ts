@@ -7,7 +7,7 @@ import { measureSilence } from './store-silence.ts';
 function setUp() {
   const clock = createManualClock(1e12);
   let isAway = false;
-  let tell: Parameters<CoordinationStore['watch']>[0]['onChange'] = () => {};
+  let report: Parameters<CoordinationStore['watch']>[0]['onChange'] = () => {};
   const answer = async () => {
     if (isAway) throw new Error('no answer');
   };
@@ -22,11 +22,11 @@ function setUp() {
     keepLease: () => answer().then(() => true),
     revokeLease: answer,
     async watch({ onChange }) {
-      tell = onChange;
+      report = onChange;
     },
   };
   const change = { key: 'k', row: undefined, revision: 2 };
-  return { clock, away, ...measureSilence(store, clock), tellChange: () => tell(change), change };
+  return { clock, away, ...measureSilence(store, clock), reportChange: () => report(change), change };
 }
 
 test('an answer ends the silence, a failure does not', async () => {
@@ -52,12 +52,12 @@ test('an answer ends the silence, a failure does not', async () => {
 });
 
 test('a change from a watch counts as an answer, and is passed on', async () => {
-  const { clock, store, silentMs, tellChange, change } = setUp();
+  const { clock, store, silentMs, reportChange, change } = setUp();
   const told: unknown[] = [];
   const { signal } = new AbortController();
   await store.watch({ prefix: 'k', fromRevision: 1, onChange: (one) => void told.push(one), signal });
   clock.advance(5000);
   expect(silentMs()).toBe(5000);
-  tellChange();
+  reportChange();
   expect([silentMs(), told]).toEqual([0, [change]]);
 });

@@ -20,7 +20,7 @@ interface Body {
 export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerator<BlobFact> {
   const bodies = readBodies(run, shard);
   const missing = createBatch<BlobId>((some) => lookAtMissing(run, shard, some));
-  const strays = createBatch<BlobId>((some) => lookAtStrays(run, shard, some));
+  const orphans = createBatch<BlobId>((some) => inspectOrphans(run, shard, some));
   const unlinked = createBatch<BlobId>((some) => run.checkUnlinked(shard, some));
   const pieces = comparePieces(run, shard);
   const take = async (): Promise<Body | undefined> => (await bodies.next()).value ?? undefined;
@@ -39,7 +39,7 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
         await pieces.add(fact);
         continue;
       }
-      for (; body !== undefined && body.blobId < blobId; body = await take()) await strays.add(body.blobId);
+      for (; body !== undefined && body.blobId < blobId; body = await take()) await orphans.add(body.blobId);
       if (body?.blobId !== blobId) {
         await missing.add(blobId);
         continue;
@@ -51,8 +51,8 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
       body = await take();
     }
   }
-  for (; body !== undefined; body = await take()) await strays.add(body.blobId);
-  for (const batch of [missing, strays, unlinked, pieces]) await batch.end();
+  for (; body !== undefined; body = await take()) await orphans.add(body.blobId);
+  for (const batch of [missing, orphans, unlinked, pieces]) await batch.end();
 }
 
 async function* readBodies(run: FsckRun, shard: number): AsyncGenerator<Body> {
@@ -78,12 +78,12 @@ async function lookAtMissing(run: FsckRun, shard: number, blobIds: BlobId[]): Pr
   }
 }
 
-async function lookAtStrays(run: FsckRun, shard: number, blobIds: BlobId[]): Promise<void> {
+async function inspectOrphans(run: FsckRun, shard: number, blobIds: BlobId[]): Promise<void> {
   const { blobs } = await run.ask(shard, 'get-blobs', { blobIds });
   const unknown = blobIds.filter((_, at) => (blobs[at] ?? null) === null);
   if (unknown.length === 0) return;
   const { bodies } = await run.ask(shard, 'get-bodies', { blobIds: unknown });
   for (const [at, blob] of unknown.entries()) {
-    if ((bodies[at] ?? null) !== null) run.found('body-stray', { shard, blob });
+    if ((bodies[at] ?? null) !== null) run.found('body-orphaned', { shard, blob });
   }
 }

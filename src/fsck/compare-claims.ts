@@ -24,16 +24,16 @@ export async function compareClaims(run: FsckRun, home: number, claims: readonly
   const confirmed = claims.filter(({ state }) => state === 'confirmed');
   for (const [shard, ofShard] of Map.groupBy(confirmed, (claim) => claim.shard)) {
     const { held } = await run.ask(shard, 'resolve-claims', { claims: ofShard.map(nameOf) });
-    let strays = ofShard.filter((_, at) => held[at] !== true);
-    if (strays.length === 0) continue;
+    let orphans = ofShard.filter((_, at) => held[at] !== true);
+    if (orphans.length === 0) continue;
     const released = await findInOutbox(run, shard, ({ record }) =>
       record.kind === 'release-link' ? `${record.blobId} ${record.linkId}` : undefined,
     );
-    strays = strays.filter(({ blobId, linkId }) => !released.has(`${blobId} ${linkId}`));
-    const { links } = await run.ask(home, 'get-links', { links: strays.map(nameOf) });
-    for (const [at, { blobId, linkId }] of strays.entries()) {
+    orphans = orphans.filter(({ blobId, linkId }) => !released.has(`${blobId} ${linkId}`));
+    const { links } = await run.ask(home, 'get-links', { links: orphans.map(nameOf) });
+    for (const [at, { blobId, linkId }] of orphans.entries()) {
       if (links[at] === null) continue;
-      run.found('claim-stray', {
+      run.found('claim-orphaned', {
         shard: home,
         blob: blobId,
         link: linkId,

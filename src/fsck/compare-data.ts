@@ -21,13 +21,13 @@ interface StoredChunk {
 
 /** All shards' blobs, their bodies, and all chunks. */
 export async function compareData(run: FsckRun): Promise<void> {
-  const strays = createBatch<StoredChunk>((some) => lookAtStrays(run, some));
+  const orphans = createBatch<StoredChunk>((some) => inspectOrphans(run, some));
   const missing = createBatch<ChunkId>((some) => lookAtMissing(run, some));
   const stored = readChunks(run);
   const take = async (): Promise<StoredChunk | undefined> => (await stored.next()).value ?? undefined;
   let chunk = await take();
   for await (const { blobId, blob } of mergeBlobs(run)) {
-    for (; chunk !== undefined && chunk.id.blobId < blobId; chunk = await take()) await strays.add(chunk);
+    for (; chunk !== undefined && chunk.id.blobId < blobId; chunk = await take()) await orphans.add(chunk);
     // Of what is condemned some chunks may have gone already (R31).
     const isGoing = blob.condemnedAtMs !== undefined;
     const count = chunkCount(blob);
@@ -36,14 +36,14 @@ export async function compareData(run: FsckRun): Promise<void> {
       const { index } = chunk.id;
       for (; !isGoing && expected < Math.min(index, count); expected++)
         await missing.add({ blobId, index: expected });
-      if (index >= count) await strays.add(chunk);
+      if (index >= count) await orphans.add(chunk);
       else if (!isGoing) await lookAtChunk(run, chunk, blob);
       expected = index + 1;
     }
     for (; !isGoing && expected < count; expected++) await missing.add({ blobId, index: expected });
   }
-  for (; chunk !== undefined; chunk = await take()) await strays.add(chunk);
-  await strays.end();
+  for (; chunk !== undefined; chunk = await take()) await orphans.add(chunk);
+  await orphans.end();
   await missing.end();
   await compareTotals(run);
 }
@@ -115,11 +115,11 @@ async function lookAtMissing(run: FsckRun, ids: readonly ChunkId[]): Promise<voi
 }
 
 /** Of a blob that its home does not know, or behind the blob's end. A young one may belong to a request under way. */
-async function lookAtStrays(run: FsckRun, chunks: readonly StoredChunk[]): Promise<void> {
+async function inspectOrphans(run: FsckRun, chunks: readonly StoredChunk[]): Promise<void> {
   const { clock, chunks: store } = run.deps;
   for (const [home, some] of Map.groupBy(chunks, ({ id }) => homeShardOf(id.blobId))) {
     if (home >= run.deps.metadata.shardCount) {
-      for (const { id } of some) run.found('chunk-stray', { ...placeOf(id), note: `no shard ${home}` });
+      for (const { id } of some) run.found('chunk-orphaned', { ...placeOf(id), note: `no shard ${home}` });
       continue;
     }
     const blobIds = [...new Set(some.map(({ id }) => id.blobId))];
@@ -130,10 +130,10 @@ async function lookAtStrays(run: FsckRun, chunks: readonly StoredChunk[]): Promi
       if (blob != null && id.index < chunkCount(blob)) continue;
       const mintedAtMs = idTimeMs(id.blobId);
       const isOld =
-        timeMs - mintedAtMs > LIMITS.strayAfterMs && clock.wallMs() - receivedAtMs > LIMITS.strayAfterMs;
+        timeMs - mintedAtMs > LIMITS.orphanAfterMs && clock.wallMs() - receivedAtMs > LIMITS.orphanAfterMs;
       const read = await run.paced(() => store.get(id));
       if (read.kind === 'missing') continue;
-      if (isOld || blob != null) run.found('chunk-stray', placeOf(id));
+      if (isOld || blob != null) run.found('chunk-orphaned', placeOf(id));
       else run.addPending({ kind: 'unlinked-chunk', count: 1, oldestAtMs: mintedAtMs });
     }
   }

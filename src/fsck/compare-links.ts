@@ -43,7 +43,7 @@ export async function compareLinks(
     }
     isFirst = false;
     const isWhole = OWNERS.every((table) => !run.isUnreadable(shard, table));
-    if (isWhole) await reportStrays(run, shard, window.unticked());
+    if (isWhole) await reportOrphans(run, shard, window.unticked());
   }
   return [...usage.values()];
 }
@@ -68,10 +68,10 @@ async function* readLinks(run: FsckRun, shard: number, windowLinks: number): Asy
 }
 
 /** Those that are there and held by nobody: the others have ended since, or were renamed behind the back of the walk. */
-async function reportStrays(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<void> {
+async function reportOrphans(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<void> {
   const unmet = createBatch<LinkName>(async (some) => {
     const { links } = await run.ask(shard, 'find-strays', { links: some });
-    for (const { blobId, linkId } of links) run.found('link-stray', { shard, blob: blobId, link: linkId });
+    for (const { blobId, linkId } of links) run.found('link-orphaned', { shard, blob: blobId, link: linkId });
   }, UNMET_BATCH);
   const unticked = createBatch<LinkName>(async (some) => {
     const { links } = await run.ask(shard, 'get-links', { links: some });

@@ -38,13 +38,13 @@ export async function compareNames(run: FsckRun): Promise<void> {
   for await (const { facts, findings } of run.pages(SYSTEM_SHARD, 'names')) {
     run.foundAll(findings);
     for (const { name, record } of facts.names) {
-      if (record.state === 'creating' || !(await isStray(run, name, record))) continue;
-      run.found('name-stray', { shard: SYSTEM_SHARD, bucket: name, note: record.bucketId });
+      if (record.state === 'creating' || !(await isOrphan(run, name, record))) continue;
+      run.found('name-orphaned', { shard: SYSTEM_SHARD, bucket: name, note: record.bucketId });
     }
   }
 }
 
-async function isStray(run: FsckRun, name: BucketName, seen: NameRecord): Promise<boolean> {
+async function isOrphan(run: FsckRun, name: BucketName, seen: NameRecord): Promise<boolean> {
   for (let look = 0, record: NameRecord | null = seen; look < LOOKS; look++) {
     if (record === null || record.bucketId !== seen.bucketId || (await leads(run, name, record)))
       return false;

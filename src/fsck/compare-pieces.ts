@@ -28,7 +28,7 @@ export interface PieceComparison {
 
 export function comparePieces(run: FsckRun, shard: number): PieceComparison {
   const seen = readPieces(run, shard);
-  const strays = createBatch<PiecesSeen>((some) => lookAtStrays(run, shard, some));
+  const orphans = createBatch<PiecesSeen>((some) => inspectOrphans(run, shard, some));
   const suspects = createBatch<BlobId>((some) => lookAgain(run, shard, some));
   const take = async (): Promise<PiecesSeen | undefined> => (await seen.next()).value ?? undefined;
   let next: Promise<PiecesSeen | undefined> | undefined;
@@ -39,7 +39,7 @@ export function comparePieces(run: FsckRun, shard: number): PieceComparison {
       if (pieces === undefined || (blobId !== undefined && pieces.blobId > blobId)) return undefined;
       next = undefined;
       if (pieces.blobId === blobId) return pieces;
-      await strays.add(pieces);
+      await orphans.add(pieces);
     }
   };
   return {
@@ -49,12 +49,13 @@ export function comparePieces(run: FsckRun, shard: number): PieceComparison {
         pieces !== undefined &&
         pieces.pieceCount === blob.grown?.pieceCount &&
         pieces.lastIndex === pieces.pieceCount - 1;
-      if (pieces !== undefined && pieces.lastIndex >= (blob.grown?.pieceCount ?? 0)) await strays.add(pieces);
+      if (pieces !== undefined && pieces.lastIndex >= (blob.grown?.pieceCount ?? 0))
+        await orphans.add(pieces);
       if (!isWhole || run.options.readData) await suspects.add(blobId);
     },
     async end() {
       await passTo(undefined);
-      for (const batch of [strays, suspects]) await batch.end();
+      for (const batch of [orphans, suspects]) await batch.end();
     },
   };
 }
@@ -140,14 +141,14 @@ export async function comparePieceUses(run: FsckRun, uses: readonly PieceUse[]):
 }
 
 /** Pieces that no blob tells of. A piece comes in one entry with the row that tells of it, and goes so. */
-async function lookAtStrays(run: FsckRun, shard: number, some: PiecesSeen[]): Promise<void> {
+async function inspectOrphans(run: FsckRun, shard: number, some: PiecesSeen[]): Promise<void> {
   const { blobs } = await run.ask(shard, 'get-blobs', { blobIds: some.map(({ blobId }) => blobId) });
   for (const [at, { blobId, lastIndex }] of some.entries()) {
     if (lastIndex < (blobs[at]?.grown?.pieceCount ?? 0)) continue;
     const from = { blobId, index: lastIndex };
     const [piece] = (await run.ask(shard, 'list-pieces', { from, limit: 1 })).pieces;
     if (piece?.blobId === blobId && piece.index === lastIndex)
-      run.found('body-stray', { shard, blob: blobId });
+      run.found('body-orphaned', { shard, blob: blobId });
   }
 }
 

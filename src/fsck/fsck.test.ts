@@ -88,7 +88,7 @@ test('links are compared in windows of any size', async () => {
   const { run } = await world.fsck();
   const before = run.findings.length;
   const usage = await compareLinks(run, 2, 1);
-  expect(run.findings.slice(before)).toEqual([{ kind: 'link-stray', shard: 2, blob: use.blobId, link }]);
+  expect(run.findings.slice(before)).toEqual([{ kind: 'link-orphaned', shard: 2, blob: use.blobId, link }]);
   expect(usage).toMatchObject([{ objectCount: 5 }]);
 });
 

@@ -21,7 +21,7 @@ import { claimLinks } from './blobs/claim-links.ts';
 import { condemnBlobs } from './blobs/condemn-blobs.ts';
 import { confirmHistory, learnHistory, noteAsserted } from './blobs/confirm-history.ts';
 import { eraseBlobs } from './blobs/erase-blobs.ts';
-import { findStrays } from './blobs/find-strays.ts';
+import { findOrphans } from './blobs/find-orphans.ts';
 import { findUsers } from './blobs/find-users.ts';
 import { getBlobs, getBodies, getManifestPages, getPieces } from './blobs/get-blobs.ts';
 import { getHistory, listClaims } from './blobs/get-history.ts';
@@ -238,7 +238,7 @@ const queries: Omit<Queries, 'find-protected'> = {
   'check-unlinked': checkUnlinked,
   'check-counters': checkCounters,
   'get-links': getLinks,
-  'find-strays': findStrays,
+  'find-strays': findOrphans,
   'find-users': findUsers,
   'list-bodies': listBodies,
   'list-pieces': listPieces,

@@ -16,7 +16,7 @@ assert(
   'readers re-validate within the reading grace (R33)',
 );
 assert(
-  LIMITS.strayAfterMs > LIMITS.sweepAfterMs && LIMITS.strayAfterMs > LIMITS.blobIdAgeMaxMs,
+  LIMITS.orphanAfterMs > LIMITS.sweepAfterMs && LIMITS.orphanAfterMs > LIMITS.blobIdAgeMaxMs,
   'what the sweep may still take is no damage (R32)',
 );
 assert(

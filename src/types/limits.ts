@@ -248,7 +248,7 @@ export const LIMITS = {
   readerRevalidateMs: 5 * MINUTE,
   sweepAfterMs: 24 * HOUR,
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
-  strayAfterMs: 27 * HOUR,
+  orphanAfterMs: 27 * HOUR,
 
   /** A shard that does not answer the work of others rests: doubled from the first to the second. */
   shardRestMinMs: 1 * SECOND,

@@ -76,7 +76,7 @@ test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =
     await cluster.untilHealthy();
     note(`all replicas whole ${Math.round(performance.now() - foundMs)} ms later`);
     const log = await cluster.logOf(name);
-    expect(log.filter(({ event }) => event === 'database-put-aside')).toHaveLength(1);
+    expect(log.filter(({ event }) => event === 'database-quarantined')).toHaveLength(1);
   }),
 );
 

@@ -170,12 +170,12 @@ test(
 
 test('one-way cuts: a leading node that is not heard, and one that does not hear', { timeout: 180_000 }, () =>
   endure(`one-way cuts for ${CUT_MS / 1000} s each`, async ({ back }) => {
-    for (const isHeard of [false, true]) {
+    for (const isDelivered of [false, true]) {
       const name = await busiestNode(cluster);
-      if (isHeard) cluster.network.cutOneWay(otherNodes(name), [name]);
+      if (isDelivered) cluster.network.cutOneWay(otherNodes(name), [name]);
       else cluster.network.cutOneWay([name], otherNodes(name));
       const until = sleep(CUT_MS);
-      await back(isHeard ? 'it hears nobody' : 'nobody hears it');
+      await back(isDelivered ? 'it hears nobody' : 'nobody hears it');
       await until;
       cluster.network.heal();
       await back('healed');

@@ -125,7 +125,7 @@ export class LinkClients {
     const asked = { from: key, to, isPrefix: false, overwrites, isQuiet: false, conditions: {} };
     // What the operation parses from a request is sealed within it.
     const { body } = await moveObject.run(context, asked as never, undefined as never);
-    if (body?.kind === 'xml-stream') for await (const _ of body.pieces);
+    if (body?.kind === 'xml-stream') for await (const _ of body.texts);
   }
 
   /** As one request of a gateway does it, until the job is at its end or is left to others. */
@@ -137,7 +137,7 @@ export class LinkClients {
     const context = this.#moveContext(gateway, { shard, key: '' }, options);
     const result = await movePrefix(context, { ...asked, isQuiet: false });
     if (result.body?.kind !== 'xml-stream') throw new SimulationFailure('a prefix is moved without telling');
-    for await (const _ of result.body.pieces);
+    for await (const _ of result.body.texts);
   }
 
   #moveContext(gateway: ProductGateway, place: LinkPlace, { watch, onBegun }: MoveOptions): OperationContext {
@@ -270,10 +270,10 @@ export class LinkClients {
     const { calls, bucket, key, signal } = this.#target(gateway, place, watch);
     const range = { offsetBytes: 0, sizeBytes: version.sizeBytes };
     const opened = await this.#store(gateway, 'now').openObject({ calls, bucket, key, found, range, signal });
-    const pieces: Buffer[] = [];
-    if (opened.kind === 'bytes') pieces.push(opened.bytes);
-    else for await (const piece of opened.stream) pieces.push(piece as Buffer);
-    const bytes = Buffer.concat(pieces);
+    const texts: Buffer[] = [];
+    if (opened.kind === 'bytes') texts.push(opened.bytes);
+    else for await (const piece of opened.stream) texts.push(piece as Buffer);
+    const bytes = Buffer.concat(texts);
     const value = this.#bodies.valueOfVersion(version.manifest);
     if (!this.#bodies.bytesOf(value).equals(bytes))
       this.#ground.scheduler.fail(

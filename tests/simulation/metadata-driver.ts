@@ -23,7 +23,7 @@ const ETAG_DIGITS = 32;
 
 const bucketIdOf = (shard: number) => `b${String(shard).padStart(15, '0')}` as BucketId;
 const bucketNameOf = (shard: number) => `bucket-${shard}` as BucketName;
-const claimOf = (shard: number): BelievedBucket => ({
+const booleanOf = (shard: number): BelievedBucket => ({
   bucketId: bucketIdOf(shard),
   name: bucketNameOf(shard),
   cfgVersion: 1,
@@ -133,7 +133,7 @@ export const metadataDriver: Driver = {
   },
   call(operation, options) {
     const { shard } = options;
-    return { ...commandOf(operation, options), envelope: { shard, bucket: claimOf(shard) } };
+    return { ...commandOf(operation, options), envelope: { shard, bucket: booleanOf(shard) } };
   },
   outcome(operation, value) {
     switch (operation.kind) {

@@ -56,12 +56,12 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a link that nothing uses',
-    { 'link-stray': 1 },
+    { 'link-orphaned': 1 },
     async (world) => {
       const { use } = await world.seen('chunked', 2);
       const link = world.metadata.newLinkId();
       await world.plant(linkRow(use.blobId, link), ownLink(2), 2);
-      return [['link-stray', { shard: 2, blob: use.blobId, link }]];
+      return [['link-orphaned', { shard: 2, blob: use.blobId, link }]];
     },
   ],
   [
@@ -144,7 +144,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a chunk behind the end of its blob',
-    { 'chunk-stray': 1, ...COUNTER },
+    { 'chunk-orphaned': 1, ...COUNTER },
     async (world) => {
       const { use } = await world.seen('chunked', 1);
       const id = { blobId: use.blobId, index: 3 };
@@ -154,12 +154,12 @@ export const DATA_DAMAGES: readonly Damage[] = [
         indexKey(id),
         encodeIndexRow({ sizeBytes: 1, crc32: 1, receivedAtMs: 1 }),
       );
-      return [['chunk-stray', { shard: 1, blob: use.blobId, chunk: 3 }]];
+      return [['chunk-orphaned', { shard: 1, blob: use.blobId, chunk: 3 }]];
     },
   ],
   [
     'an old chunk that nothing leads to',
-    { 'chunk-stray': 1, ...COUNTER },
+    { 'chunk-orphaned': 1, ...COUNTER },
     async (world) => {
       const id = { blobId: world.newBlobId(28 * HOUR, 1), index: 0 };
       await world.plantChunk('data', dataKey(id), Uint8Array.of(1));
@@ -168,7 +168,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
         indexKey(id),
         encodeIndexRow({ sizeBytes: 1, crc32: 1, receivedAtMs: 1 }),
       );
-      return [['chunk-stray', { shard: 1, blob: id.blobId, chunk: 0 }]];
+      return [['chunk-orphaned', { shard: 1, blob: id.blobId, chunk: 0 }]];
     },
   ],
   [
@@ -182,11 +182,11 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a body that nothing leads to',
-    { 'body-stray': 1 },
+    { 'body-orphaned': 1 },
     async (world) => {
       const blob = world.newBlobId(0, 2);
       await world.plant(bodyRow(blob), Uint8Array.of(1), 2);
-      return [['body-stray', { shard: 2, blob }]];
+      return [['body-orphaned', { shard: 2, blob }]];
     },
   ],
   [
@@ -200,20 +200,20 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a piece behind the last one',
-    { 'body-stray': 1 },
+    { 'body-orphaned': 1 },
     async (world) => {
       const { grown } = await seenGrown(world);
       await world.plant(pieceRow(grown, 4), Uint8Array.of(1));
-      return [['body-stray', { shard: 0, blob: grown }]];
+      return [['body-orphaned', { shard: 0, blob: grown }]];
     },
   ],
   [
     'pieces that nothing leads to',
-    { 'body-stray': 1 },
+    { 'body-orphaned': 1 },
     async (world) => {
       const blob = world.newBlobId(0, 2);
       for (const index of [0, 1]) await world.plant(pieceRow(blob, index), Uint8Array.of(1), 2);
-      return [['body-stray', { shard: 2, blob }]];
+      return [['body-orphaned', { shard: 2, blob }]];
     },
   ],
   [
@@ -260,7 +260,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a blob that grew less than what an object has of it',
-    { 'layout-differs': 2, 'body-stray': 1 },
+    { 'layout-differs': 2, 'body-orphaned': 1 },
     async (world) => {
       const { grown, place } = await seenGrown(world);
       const use = { blobId: grown } as BlobUse;
@@ -284,13 +284,13 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a foreign row gone',
-    { 'claim-missing': 2, 'claim-stray': 1 },
+    { 'claim-missing': 2, 'claim-orphaned': 1 },
     async (world) => {
       const { use, place } = await world.seen('from 0', 1);
       await world.plant(foreignRow(use.blobId), null, 1);
       return [
         ['claim-missing', { ...place, blob: use.blobId }],
-        ['claim-stray', { shard: 0, blob: use.blobId, note: 'claimed by shard 1' }],
+        ['claim-orphaned', { shard: 0, blob: use.blobId, note: 'claimed by shard 1' }],
       ];
     },
   ],
@@ -318,20 +318,20 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a settled claim still in the queue',
-    { 'queue-stray': 1 },
+    { 'queue-orphaned': 1 },
     async (world) => {
       const { use } = await world.seen('inline');
       await world.plant(pendingClaimRow(use.blobId, use.linkId), PRESENT);
-      return [['queue-stray', { shard: 0, blob: use.blobId, link: use.linkId, table: 'pendingClaims' }]];
+      return [['queue-orphaned', { shard: 0, blob: use.blobId, link: use.linkId, table: 'pendingClaims' }]];
     },
   ],
   [
     'a live link among the ended ones',
-    { 'queue-stray': 1 },
+    { 'queue-orphaned': 1 },
     async (world) => {
       const { use } = await world.seen('inline');
       await world.plant(endedLinkRow(5, use.blobId, use.linkId), PRESENT);
-      return [['queue-stray', { shard: 0, blob: use.blobId, link: use.linkId, table: 'endedLinks' }]];
+      return [['queue-orphaned', { shard: 0, blob: use.blobId, link: use.linkId, table: 'endedLinks' }]];
     },
   ],
   [
@@ -355,18 +355,18 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'debts of a blob that is not there',
-    { 'queue-stray': 2 },
+    { 'queue-orphaned': 2 },
     async (world) => {
       const blobId = '018cc251f400000000000000000000ff' as BlobId;
       await world.plant(debtQueueRow({ copies: 2, notedAtMs: 5, blobId }), PRESENT);
       const other = '018cc251f400000000000000000000fe' as BlobId;
       await world.plant(debtQueueRow({ copies: 3, notedAtMs: 5, blobId: other }), PRESENT);
-      return [['queue-stray', { shard: 0, blob: blobId, table: 'debtQueue' }]];
+      return [['queue-orphaned', { shard: 0, blob: blobId, table: 'debtQueue' }]];
     },
   ],
   [
     'a page of a manifest gone',
-    { 'manifest-wrong': 2, 'link-stray': 1 },
+    { 'manifest-wrong': 2, 'link-orphaned': 1 },
     async (world) => {
       const { version, place } = await world.seen('paged');
       if (version.manifest.kind !== 'paged') throw new Error(version.manifest.kind);

@@ -23,7 +23,7 @@ export const KEPT_DAMAGES: readonly Damage[] = [
   ],
   [
     'a job found under way that has ended, one that is not there, and one that is said to be of another account',
-    { 'index-stray': 3, 'counter-wrong': 2 },
+    { 'index-orphaned': 3, 'counter-wrong': 2 },
     async (world) => {
       const { bucketId } = world.bucket(1).believed;
       const [ended, unknown, other] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
@@ -35,13 +35,14 @@ export const KEPT_DAMAGES: readonly Damage[] = [
       await world.plant(jobRow(other), jobCodec.encode(jobOf(bucketId, other)), 1);
       for (const jobId of [ended, unknown, other])
         await world.plant(openJobRow({ kind: 'move-prefix', jobId }), utf8('000000000002'), 1);
-      const stray = (jobId: JobId) => ['index-stray', { shard: 1, table: 'openJobs', note: jobId }] as const;
-      return [[...stray(unknown)], [...stray(other)]];
+      const orphaned = (jobId: JobId) =>
+        ['index-orphaned', { shard: 1, table: 'openJobs', note: jobId }] as const;
+      return [[...orphaned(unknown)], [...orphaned(other)]];
     },
   ],
   [
     'a token without its time, and the time of another',
-    { 'index-missing': 1, 'index-stray': 1 },
+    { 'index-missing': 1, 'index-orphaned': 1 },
     async (world) => {
       const { bucketId, name } = world.bucket(1).believed;
       const record = tokenCodec.encode({ digest: 'd', keptAtMs: 1, outcome: null });
@@ -49,13 +50,13 @@ export const KEPT_DAMAGES: readonly Damage[] = [
       await world.plant(tokenTimeRow(2, bucketId, 't'), PRESENT, 1);
       return [
         ['index-missing', { shard: 1, bucket: name, table: 'tokens', note: 't' }],
-        ['index-stray', { shard: 1, bucket: name, table: 'tokenTimes', note: 't' }],
+        ['index-orphaned', { shard: 1, bucket: name, table: 'tokenTimes', note: 't' }],
       ];
     },
   ],
   [
     'an ended job that is not listed, one that is listed by another time, and one that a token leads to',
-    { 'index-missing': 1, 'index-stray': 3, 'counter-wrong': 1 },
+    { 'index-missing': 1, 'index-orphaned': 3, 'counter-wrong': 1 },
     async (world) => {
       const { bucketId, name } = world.bucket(1).believed;
       const [unlisted, late, tokened] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
@@ -72,11 +73,11 @@ export const KEPT_DAMAGES: readonly Damage[] = [
       await world.plant(endedJobRow({ jobId: late }, 2), u48(512), 1);
       await world.plant(endedJobRow({ jobId: tokened }, 1), u48(512), 1);
       await world.plant(endedJobRow({ jobId: 'd'.repeat(28) as JobId }, 1), u48(512), 1);
-      const stray = { shard: 1, table: 'endedJobs' } as const;
+      const orphaned = { shard: 1, table: 'endedJobs' } as const;
       return [
         ['index-missing', { shard: 1, bucket: name, table: 'jobs', note: unlisted }],
-        ['index-stray', { ...stray, note: late }],
-        ['index-stray', { ...stray, note: tokened }],
+        ['index-orphaned', { ...orphaned, note: late }],
+        ['index-orphaned', { ...orphaned, note: tokened }],
       ];
     },
   ],

@@ -91,12 +91,12 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a document of a bucket that is gone',
-    { 'queue-stray': 1 },
+    { 'queue-orphaned': 1 },
     async (world) => {
       const bucketId = 'ff'.repeat(8) as BucketId;
       const row = bucketConfigCodec.encode({ document: { status: 'enabled' }, changedAtMs: 1 });
       await world.plant(bucketConfigRow(bucketId, 'versioning'), row, 2);
-      return [['queue-stray', { shard: 2, bucket: bucketId, table: 'bucketConfigs', note: 'versioning' }]];
+      return [['queue-orphaned', { shard: 2, bucket: bucketId, table: 'bucketConfigs', note: 'versioning' }]];
     },
   ],
   [
@@ -109,7 +109,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'the job of a forced deletion of which its bucket knows nothing',
-    { 'queue-stray': 1, 'counter-wrong': 1 },
+    { 'queue-orphaned': 1, 'counter-wrong': 1 },
     async (world) => {
       const { bucketId, name } = await changeBucket(world, {});
       const jobId = '02'.repeat(14) as JobId;
@@ -126,7 +126,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
       } as const;
       await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
       await world.plant(openJobRow(job), PRESENT, 2);
-      return [['queue-stray', { shard: 2, bucket: name, table: 'jobs', note: jobId }]];
+      return [['queue-orphaned', { shard: 2, bucket: name, table: 'jobs', note: jobId }]];
     },
   ],
   [
@@ -149,22 +149,22 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'the job of a key that is being renamed, of which its bucket knows nothing',
-    { 'queue-stray': 1, 'counter-wrong': 1 },
+    { 'queue-orphaned': 1, 'counter-wrong': 1 },
     async (world) => {
       const { name } = await changeBucket(world, {});
       const { jobId } = await plantKeyMove(world);
-      return [['queue-stray', { shard: 2, bucket: name, key: 'a', table: 'jobs', note: jobId }]];
+      return [['queue-orphaned', { shard: 2, bucket: name, key: 'a', table: 'jobs', note: jobId }]];
     },
   ],
   [
     'the job of a key that is being renamed, whose bucket knows another key',
-    { 'queue-stray': 1, 'queue-missing': 1, 'counter-wrong': 1 },
+    { 'queue-orphaned': 1, 'queue-missing': 1, 'counter-wrong': 1 },
     async (world) => {
       const { jobId, from } = await plantKeyMove(world);
       const keyRenames = [{ jobId, from, to: 'c' as ObjectKey }];
       const { name } = await changeBucket(world, { keyRenames });
       return [
-        ['queue-stray', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }],
+        ['queue-orphaned', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }],
         ['queue-missing', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }],
       ];
     },
@@ -219,13 +219,13 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'the latest version gone from above an older one',
-    { 'no-latest': 1, 'link-stray': 1, 'counter-wrong': 4 },
+    { 'no-latest': 1, 'link-orphaned': 1, 'counter-wrong': 4 },
     async (world) => {
       const { bucketId, key, use } = await world.seen('replaced', 1);
       await world.plant(currentRow(bucketId, key), null, 1);
       return [
         ['no-latest', { shard: 1, bucket: 'bucket-1', key }],
-        ['link-stray', { shard: 1, blob: use.blobId, link: use.linkId }],
+        ['link-orphaned', { shard: 1, blob: use.blobId, link: use.linkId }],
       ];
     },
   ],
@@ -250,11 +250,11 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'an index row of no version',
-    { 'index-stray': 1 },
+    { 'index-orphaned': 1 },
     async (world) => {
       const { bucketId, key, version } = await world.seen('inline', 1);
       await world.plant(versionIdRow(bucketId, key, version.versionId), u48(17), 1);
-      return [['index-stray', { shard: 1, key, version: version.versionId }]];
+      return [['index-orphaned', { shard: 1, key, version: version.versionId }]];
     },
   ],
   [
@@ -271,16 +271,16 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'an upload gone',
-    { 'index-stray': 1 },
+    { 'index-orphaned': 1 },
     async (world) => {
       const { uploadId: upload } = world;
       await world.plant(uploadRow(world.bucket().believed.bucketId, 'upload' as ObjectKey, upload), null);
-      return [['index-stray', { shard: 0, upload, table: 'uploadTimes' }]];
+      return [['index-orphaned', { shard: 0, upload, table: 'uploadTimes' }]];
     },
   ],
   [
     'a name gone',
-    { 'name-missing': 1, 'index-stray': 1, 'counter-wrong': 1 },
+    { 'name-missing': 1, 'index-orphaned': 1, 'counter-wrong': 1 },
     async (world) => {
       const { name, bucketId } = world.bucket(2).believed;
       await world.plant(nameRow(name), null);
@@ -289,13 +289,13 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a bucket gone',
-    { 'bucket-missing': 5, 'name-stray': 1, 'counter-wrong': 3 },
+    { 'bucket-missing': 5, 'name-orphaned': 1, 'counter-wrong': 3 },
     async (world) => {
       const { name, bucketId } = world.bucket(2).believed;
       await world.plant(bucketRow(bucketId), null, 2);
       return [
         ['bucket-missing', { shard: 2, bucket: bucketId, key: 'chunked' }],
-        ['name-stray', { shard: 0, bucket: name, note: bucketId }],
+        ['name-orphaned', { shard: 0, bucket: name, note: bucketId }],
       ];
     },
   ],
@@ -323,29 +323,29 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a message of a rename that is over',
-    { 'queue-stray': 1 },
+    { 'queue-orphaned': 1 },
     async (world) => {
       const { name, bucketId } = world.bucket(1).believed;
       const to = 'other' as BucketName;
       const item = { kind: 'rename-bucket', homeShard: 1, bucketId, from: name, to, nameEpoch: 1 } as const;
       await world.plant(outboxRow('0'.repeat(28) as OutboxId), outboxCodec.encode(item));
-      return [['queue-stray', { shard: 0, bucket: name, table: 'outbox', note: to }]];
+      return [['queue-orphaned', { shard: 0, bucket: name, table: 'outbox', note: to }]];
     },
   ],
   [
     'a bucket under two names',
-    { 'name-stray': 1, 'counter-wrong': 1 },
+    { 'name-orphaned': 1, 'counter-wrong': 1 },
     async (world) => {
       const name = 'second' as BucketName;
       const record = await nameOf(world, 1);
       await world.plant(nameRow(name), record);
       await world.plant(accountBucketRow(OWNER, name), record);
-      return [['name-stray', { shard: 0, bucket: name }]];
+      return [['name-orphaned', { shard: 0, bucket: name }]];
     },
   ],
   [
     'a name that its owner sees before it is there',
-    { 'index-stray': 1, 'name-missing': 1, 'rename-broken': 1, 'queue-missing': 1, 'counter-wrong': 1 },
+    { 'index-orphaned': 1, 'name-missing': 1, 'rename-broken': 1, 'queue-missing': 1, 'counter-wrong': 1 },
     async (world) => {
       const { name } = world.bucket(1).believed;
       const change = { other: name, nameEpoch: 1, itemId: 'f'.repeat(28) as OutboxId };
@@ -353,7 +353,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
       const record = await nameOf(world, 1, { state: 'entering', change });
       await world.plant(nameRow(entering), record);
       await world.plant(nameRow(name), null);
-      return [['index-stray', { shard: 0, bucket: name, table: 'accountBuckets' }]];
+      return [['index-orphaned', { shard: 0, bucket: name, table: 'accountBuckets' }]];
     },
   ],
   [
@@ -386,7 +386,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'an event gone from between two others, and one that is more than there were',
-    { 'queue-missing': 1, 'queue-stray': 1 },
+    { 'queue-missing': 1, 'queue-orphaned': 1 },
     async (world) => {
       const { bucketId, name: bucket } = world.bucket(2).believed;
       const type = 's3:ObjectCreated:Put';
@@ -401,7 +401,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
       const place = { shard: 2, bucket, table: 'events' };
       return [
         ['queue-missing', { ...place, key: '0', note: 'feed 0' }],
-        ['queue-stray', { ...place, key: '3', note: 'feed 3' }],
+        ['queue-orphaned', { ...place, key: '3', note: 'feed 3' }],
       ];
     },
   ],
@@ -443,7 +443,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'an account gone',
-    { 'account-missing': 4, 'index-stray': 3 },
+    { 'account-missing': 4, 'index-orphaned': 3 },
     async (world) => {
       await world.plant(accountRow(OWNER), null);
       return [['account-missing', { shard: 0, bucket: 'bucket-0', account: OWNER }]];

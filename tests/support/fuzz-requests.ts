@@ -179,7 +179,7 @@ function keyOf({ dice, wildness, world }: Making, row: MatchRow): string {
 
 function queryOf({ dice, wildness, world }: Making, row: MatchRow): string {
   const names = [...(row.match.query ?? [])];
-  for (const name of row.claims ?? [])
+  for (const name of row.parameters ?? [])
     if (name !== '*' && dice.chance(0.05 + wildness * 0.3)) names.push(name);
   while (dice.chance(0.05 + wildness * 0.5)) names.push(dice.pick(PARAMETER_NAMES));
   if (names.length > 0 && dice.chance(0.05)) names.push(dice.pick(names));

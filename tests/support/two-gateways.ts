@@ -13,7 +13,7 @@ export interface TwoGateways<Step extends string> {
   /** The account by either gateway. */
   ann: { one: Access; two: Access };
   /** The step at which the second gateway is cut off, and whether the shard has heard of it. */
-  cut: { at: Step; isHeard: boolean } | undefined;
+  cut: { at: Step; isDelivered: boolean } | undefined;
   /** What comes before a step of the second gateway, once. */
   before: Partial<Record<Step, () => Promise<unknown>>>;
   /** Every shard there is. */
@@ -33,7 +33,7 @@ export async function openTwoGateways<Step extends string>(
     delete world.before[name as Step];
     await first?.();
     if (world.cut?.at !== name) return act();
-    if (world.cut.isHeard) await act();
+    if (world.cut.isDelivered) await act();
     return { kind: 'unknown' } as const;
   };
   const metadata: MetadataPort = {

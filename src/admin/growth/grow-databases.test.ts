@@ -1,4 +1,5 @@
-// What makes the databases of a single node unfit to grow, without an etcd: the rest is tests/cluster/grow.test.ts.
+// Databases of a single node that cannot grow into a cluster, without etcd; the rest is tested in
+// tests/cluster/grow.test.ts.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,21 +26,21 @@ afterAll(() => rm(join(folder, '..'), { recursive: true }));
 
 const later = (ms: number) => ({ ...systemClock, wallMs: () => systemClock.wallMs() + ms });
 
-test('each shard gets an epoch above all that it was opened in', async () => {
+test('gives each shard an epoch above all in which it was opened', async () => {
   const { shards } = await takeStock(folder, { shardCount: SHARDS, clock: systemClock });
   expect(shards).toEqual(Array.from({ length: SHARDS }, () => ({ incarnation: 1, epoch: 3 })));
   const again = await takeStock(folder, { shardCount: SHARDS, clock: systemClock });
   expect(again.shards[0]?.epoch).toBeGreaterThan(3);
 });
 
-test('another number of shards, and a clock far ahead, are refused', async () => {
+test('refuses another number of shards, and a clock far ahead', async () => {
   const stock = (shardCount: number, clock = systemClock) => takeStock(folder, { shardCount, clock });
   await expect(stock(SHARDS + 1)).rejects.toThrow('shard 2 in');
   await expect(stock(SHARDS - 1)).rejects.toThrow('has more shards than format.json says');
   await expect(stock(SHARDS, later(8 * DAY_MS))).rejects.toThrow('the clock is more than 7 days ahead');
 });
 
-test('what is of a cluster already does not grow once more, and is adopted once', async () => {
+test('refuses the databases of a cluster, and adopts them once', async () => {
   const { shards, capacityBytes } = await takeStock(folder, { shardCount: SHARDS, clock: systemClock });
   const id = (digit: string) => digit.repeat(32);
   const plan = newPlan({

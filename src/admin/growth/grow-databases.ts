@@ -1,5 +1,5 @@
-// The two databases of a single node, looked at and made those of a metadata node and of a storage node by `holdfast cluster
-// grow`: rows that say who they are, nothing else. No process may have them open.
+// The databases of a single node for `holdfast cluster grow`: checked, then marked as those of a metadata node and of a
+// storage node by identity rows. No process may have them open.
 import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toHex } from '../../base/bytes/bytes.ts';
@@ -18,15 +18,15 @@ import { findDatabase } from './grow-folder.ts';
 import type { GrowPlan } from './grow-plan.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-/** R19: what is further ahead of the stored time wants the operator's word, which only the single node takes. */
+/** R19: a clock further ahead than this needs the operator's confirmation, which only the single node takes. */
 const JUMP_MS = 7 * DAY_MS;
 const ID_BYTES = 16;
-/** Of the database itself, not of its shards. */
+/** Rows of the database itself, not of its shards. */
 const OWN_ROWS = { column: 'rows', gte: Uint8Array.of(0xff, 0xff), lt: Uint8Array.of(0xff, 0xff, 0xff) };
 
 /**
- * What the plan needs to know of a single node that is to grow: gives every shard an epoch above all that it has acted in.
- * Throws {@link Refusal} when the folder is not whole.
+ * The facts for the plan: for each shard an epoch above all in which it has acted. Throws {@link Refusal} when the folder
+ * is not complete.
  */
 export async function takeStock(
   folder: string,
@@ -64,7 +64,7 @@ export async function takeStock(
   return { shards, capacityBytes: totalBytes };
 }
 
-/** What is mounted or linked there cannot be renamed, which would be found out too late. */
+/** Mounts and links cannot be renamed, and that would be noticed too late. */
 async function refuseOtherFileSystems(folder: string): Promise<void> {
   const { dev } = await stat(folder);
   for (const name of [METADATA_FOLDER, CHUNKS_FOLDER]) {
@@ -87,7 +87,7 @@ function refuseTimeJump(
   );
 }
 
-/** Durable when it resolves; done before: nothing is changed. */
+/** Durable when it resolves; does nothing if it was done before. */
 export async function adoptDatabases(folder: string, plan: GrowPlan): Promise<void> {
   await using closing = new AsyncDisposableStack();
   const kv = await openDatabase(folder, METADATA_FOLDER, openMetadataDatabase);

@@ -1,5 +1,5 @@
-// The data folder of a single node as the folders of a metadata node, of a storage node and of a gateway's keys: by renames
-// within it, so that nothing is copied. Every step is durable before the next, and is left out where it was done before.
+// Turns the data folder of a single node into the folders of a metadata node, of a storage node and of a gateway's keys: by
+// renames, so that nothing is copied. Every step is durable before the next, and is skipped if it was done before.
 import { rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { writeFormatFile } from '../../platform/disk/data-dir-lock.ts';
@@ -11,8 +11,8 @@ import { CHUNKS_FOLDER, METADATA_FOLDER } from '../open-databases.ts';
 import { CREDENTIALS_FILE } from '../root-credentials.ts';
 import type { GrowPlan } from './grow-plan.ts';
 
-/** Where the folders of the roles are put together, for one of them has the name of a database that is still there. */
-const ASIDE = 'growing';
+/** The folder in which the new folders are built: one of them has the name of a database that still exists. */
+const BUILDING = 'growing';
 const TLS_FILES = ['tls-cert.pem', 'tls-key.pem'];
 const ADDRESS_FILE = 'server.json';
 
@@ -28,42 +28,42 @@ export function roleFolders(folder: string): RoleFolders {
   return { metadata: of('metadata'), storage: of('storage'), keys: of('keys'), gateway: of('gateway') };
 }
 
-/** Where a database of the single node is: where it was, or where the steps have brought it. */
+/** The present place of a database of the single node: the original one, or where the steps have moved it. */
 export async function findDatabase(
   folder: string,
   name: typeof METADATA_FOLDER | typeof CHUNKS_FOLDER,
 ): Promise<string | undefined> {
   const role = name === METADATA_FOLDER ? 'metadata' : 'storage';
-  for (const path of [join(folder, name), join(folder, ASIDE, role, name), join(folder, role, name)])
+  for (const path of [join(folder, name), join(folder, BUILDING, role, name), join(folder, role, name)])
     if (await isThere(join(path, 'CURRENT'))) return path;
   return undefined;
 }
 
-/** The databases say already whose they are. */
+/** The databases have their new identity already. */
 export async function moveToRoles(
   folder: string,
   plan: GrowPlan,
   onStep: (step: string) => void = () => {},
 ): Promise<void> {
-  const aside = join(folder, ASIDE);
+  const building = join(folder, BUILDING);
   const { metadata, storage, gateway, keys } = roleFolders(folder);
-  // One that has its place has all that is in it.
+  // A folder in its place is complete.
   if (!(await isThere(join(metadata, NODE_FILE)))) {
-    await makeRole(aside, { role: 'metadata', nodeId: plan.voter.nodeId, plan });
-    await gather(folder, [METADATA_FOLDER], { to: join(aside, 'metadata'), onStep });
+    await makeRole(building, { role: 'metadata', nodeId: plan.voter.nodeId, plan });
+    await gather(folder, [METADATA_FOLDER], { to: join(building, 'metadata'), onStep });
   }
   if (!(await isThere(storage))) {
-    await makeRole(aside, { role: 'storage', nodeId: plan.disk.nodeId, plan });
-    await gather(folder, [CHUNKS_FOLDER], { to: join(aside, 'storage'), onStep });
+    await makeRole(building, { role: 'storage', nodeId: plan.disk.nodeId, plan });
+    await gather(folder, [CHUNKS_FOLDER], { to: join(building, 'storage'), onStep });
   }
-  if (!(await isThere(gateway))) await gather(folder, TLS_FILES, { to: join(aside, 'gateway'), onStep });
+  if (!(await isThere(gateway))) await gather(folder, TLS_FILES, { to: join(building, 'gateway'), onStep });
   if (!(await isThere(keys)))
-    await gather(folder, [CREDENTIALS_FILE, MASTER_KEYS_FILE], { to: join(aside, 'keys'), onStep });
+    await gather(folder, [CREDENTIALS_FILE, MASTER_KEYS_FILE], { to: join(building, 'keys'), onStep });
   for (const name of ['metadata', 'storage', 'gateway', 'keys']) {
-    await move(aside, { name, to: folder });
+    await move(building, { name, to: folder });
     onStep(`${name} in its place`);
   }
-  await rm(aside, { recursive: true, force: true });
+  await rm(building, { recursive: true, force: true });
   await rm(join(folder, ADDRESS_FILE), { force: true });
   await syncFolder(folder);
 }
@@ -82,10 +82,10 @@ async function gather(
 }
 
 async function makeRole(
-  aside: string,
+  building: string,
   { role, nodeId, plan }: { role: 'metadata' | 'storage'; nodeId: string; plan: GrowPlan },
 ): Promise<void> {
-  const folder = join(aside, role);
+  const folder = join(building, role);
   await makeFolder(folder, 0o700);
   await writeNodeFile(folder, { nodeId, role, cluster: plan.identity });
   await writeFormatFile(folder, plan.identity.shardCount);

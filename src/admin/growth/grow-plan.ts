@@ -1,5 +1,5 @@
-// What `holdfast cluster grow` has set out to do with a data folder, in a file of it: written before anything is changed, so
-// that a repetition goes on with the same cluster, nodes and disk, wherever the one before was cut short.
+// The plan of `holdfast cluster grow`, in a file of the data folder. It is written before anything is changed, so that a
+// repetition continues with the same cluster, nodes and disk, wherever the first run was cut short.
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Refusal } from '../../base/refusal.ts';
@@ -16,7 +16,7 @@ export interface GrowPlan {
   identity: ClusterIdentity;
   /** The metadata node and its database. */
   voter: ReplicaRef;
-  /** By number: in which epoch the first record of each shard says that it was led. */
+  /** By shard: the epoch of its first record. */
   shards: { incarnation: number; epoch: number }[];
   disk: PlacedDisk;
   /** Everything is done: the folder is those of three roles. */
@@ -51,7 +51,7 @@ function parse(text: string): GrowPlan | undefined {
   }
 }
 
-/** Nothing was changed by it. */
+/** For a plan that has changed nothing. */
 export async function removePlan(folder: string): Promise<void> {
   await rm(join(folder, GROW_FILE), { force: true });
   await syncFolder(folder);

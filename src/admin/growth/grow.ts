@@ -30,7 +30,7 @@ export interface GrowOptions {
   folder: string;
   replicaCount: number;
   chunkCopies: number;
-  /** After each step that may be the last before a crash: for tests, which throw. */
+  /** Called after each step that may be the last before a crash: for tests, which throw. */
   onStep?(step: string): void;
 }
 
@@ -42,8 +42,8 @@ export interface GrownCluster {
 }
 
 /**
- * Throws {@link Refusal}, and leaves the folder as it was, when a server holds it, it is not a whole one of a single node, or
- * etcd has a cluster. Rejects otherwise when it is cut short: it is to be repeated then.
+ * Throws {@link Refusal} and changes nothing when a server holds the folder, it is not a complete one of a single node, or
+ * etcd has a cluster. Any other rejection means that it was cut short and must be repeated.
  */
 export async function growCluster(config: Config, options: GrowOptions): Promise<GrownCluster> {
   const folder = resolve(options.folder);
@@ -60,7 +60,7 @@ export async function growCluster(config: Config, options: GrowOptions): Promise
     await removeFormatFile(folder);
     onStep('locked out');
     await register(coordination, plan).catch(async (error: unknown) => {
-      // Etcd is another cluster's, and nothing is changed here: the single node may be started again.
+      // Etcd has another cluster, and nothing was changed here: the single node may start again.
       if (isNew && error instanceof OtherCluster) await giveUp(folder, plan);
       throw error;
     });
@@ -85,7 +85,7 @@ async function refuseOthers(folder: string): Promise<void> {
     throw new Refusal(`${folder} is not the data folder of a single node: it has no format.json`);
 }
 
-/** That of before, or a new one, written down. */
+/** The plan of an earlier run, or a new one that is written first. */
 async function findPlan(
   config: Config,
   options: GrowOptions & { coordination: Coordination },
@@ -94,7 +94,7 @@ async function findPlan(
   const shardCount = await readDataDirShards(folder);
   const begun = shardCount === undefined ? await readPlan(folder) : undefined;
   const found = await answer(coordination.identity.read());
-  // While there is a format file the single node may have been started since: what stands in the plan may be old.
+  // While the format file exists the single node may have run since: the plan may be outdated.
   if (begun !== undefined) {
     if (found === undefined && begun.isDone)
       throw new Refusal(
@@ -135,13 +135,13 @@ async function makePlan(
     shards,
     disk: {
       ...{ id: newId(systemRandom), nodeId, zone: node.zone ?? nodeId, capacityBytes },
-      // Until it has said itself where it is.
+      // Until the node announces its address.
       address: hostPortText(node.advertise ?? node.listen),
     },
   });
 }
 
-/** Records without a cluster: of a growth that was cut short, of another folder. */
+/** Records without a cluster: from an interrupted growth of another folder. */
 async function refuseLeftovers(coordination: Coordination): Promise<void> {
   const shard = await answer(coordination.registry.read(0));
   const placement = await answer(coordination.placementMap.read());
@@ -151,7 +151,7 @@ async function refuseLeftovers(coordination: Coordination): Promise<void> {
     );
 }
 
-/** The identity last: before it nobody joins, and so nobody makes records of his own. */
+/** The identity last: before it no node joins, and so no node makes other records. */
 async function register(coordination: Coordination, plan: GrowPlan): Promise<void> {
   const { identity } = plan;
   refuseOtherCluster((await answer(coordination.identity.read()))?.clusterId, plan);

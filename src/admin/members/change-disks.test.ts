@@ -11,7 +11,7 @@ import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { type DiskChange, writeDiskChange } from './change-disks.ts';
 import { describeDisks, printDisks } from './disks.ts';
 
-/** Ids differ in how they begin, as real ones do. */
+/** Ids that differ in their first digits, as real ones do. */
 const turned = (id: string) => [...id].reverse().join('');
 const disks = placedDisks({ zones: 4, disksPerNode: 2 }).map((disk) => ({ ...disk, id: turned(disk.id) }));
 const [first, second, third] = disks as [PlacedDisk, PlacedDisk, PlacedDisk];
@@ -49,11 +49,11 @@ function run(
   acceptLoss = false,
 ): Promise<void> {
   const print = (line: string) => void printed.push(line);
-  const parts = { coordination, members: membersOf(served), print, whyOwed: async () => owed };
+  const parts = { coordination, members: membersOf(served), print, whyRequired: async () => owed };
   return writeDiskChange(parts, { change, names, acceptLoss });
 }
 
-test('a node is drained, waited for, stopped and removed; each step is refused before its time', async () => {
+test('a node is drained, emptied, stopped and removed; each step is refused before its time', async () => {
   const others = disks.slice(2);
   await expect(run('remove', [first.nodeId])).rejects.toThrow(
     /owns \d+ partitions: `holdfast cluster drain`/,
@@ -71,7 +71,7 @@ test('a node is drained, waited for, stopped and removed; each step is refused b
   await expect(run('undrain', [first.id])).rejects.toThrow('has been removed');
 });
 
-test('a disk stays as long as a debt may name it as the only one that has a chunk', async () => {
+test('a disk stays while a repair entry may name it as the only holder of a chunk', async () => {
   const others = disks.slice(2);
   await run('drain', [first.nodeId]);
   await write(clearPrevious(await present()));
@@ -82,7 +82,7 @@ test('a disk stays as long as a debt may name it as the only one that has a chun
   expect((await present()).retired).toHaveLength(2);
 });
 
-test('the operator is told when copies come to lie closer together', async () => {
+test('the operator is warned when copies will be closer together', async () => {
   await run('drain', [first.nodeId]);
   expect(printed.join('\n')).not.toContain('Attention');
   await run('drain', [third.nodeId]);
@@ -91,7 +91,7 @@ test('the operator is told when copies come to lie closer together', async () =>
   );
 });
 
-test('undrained, it has what it had', async () => {
+test('an undrained disk gets back what it had', async () => {
   const before = await present();
   await run('drain', [first.id.slice(0, 6)]);
   await run('drain', [first.id]);
@@ -109,7 +109,7 @@ test('undrained, it has what it had', async () => {
   expect((await present()).version).toBe(after.version);
 });
 
-test('with too few others it is said that it owns on', async () => {
+test('with too few other disks the output says that it still owns partitions', async () => {
   await run(
     'drain',
     disks.slice(0, 7).map(({ id }) => id),
@@ -117,7 +117,7 @@ test('with too few others it is said that it owns on', async () => {
   expect(printed.join('\n')).toMatch(/drains, but owns \d+ partitions still: fewer than 3 other disks stay/);
 });
 
-test('no fewer disks than copies are left', async () => {
+test('as many disks as copies remain', async () => {
   const few = changePlacement(await present(), {
     disks: withLeave(disks, new Set(disks.slice(3).map(({ id }) => id)), 'absent'),
   });
@@ -133,7 +133,7 @@ test('no fewer disks than copies are left', async () => {
   ).rejects.toThrow('3 disks would be left, and there are to be 4 copies');
 });
 
-describe('a disk that is served and in no map yet', () => {
+describe('a served disk that is not in the map', () => {
   const fresh = { ...third, id: 'e'.repeat(32), nodeId: 'node-9-0', capacityBytes: 1 };
   const served = [...disks, fresh];
   const freshIn = async () => (await present()).disks.find(({ id }) => id === fresh.id);
@@ -156,7 +156,7 @@ describe('a disk that is served and in no map yet', () => {
     expect(await present()).toMatchObject({ retired: [fresh.id], owners });
   });
 
-  test('is drained with the others of its node: nothing of theirs goes to it', async () => {
+  test('is drained with the other disks of its node', async () => {
     const beside = { ...fresh, nodeId: first.nodeId, zone: first.zone };
     await run('drain', [first.nodeId], [...disks, beside]);
     const { disks: placed, owners } = await present();
@@ -165,7 +165,7 @@ describe('a disk that is served and in no map yet', () => {
     expect(owners.flat()).not.toContain(beside.id);
   });
 
-  test('has nothing to be removed: it is said how it gets nothing', async () => {
+  test('cannot be removed: the output says how it gets nothing', async () => {
     await expect(run('remove', [fresh.id], served)).rejects.toThrow(
       /^disk eeeeeeee of node node-9-0 at .* is new and holds nothing: stop it, or `holdfast cluster drain` it/,
     );
@@ -175,7 +175,7 @@ describe('a disk that is served and in no map yet', () => {
   });
 });
 
-test('names of nothing, and of more than one, are refused with what may be meant', async () => {
+test('unknown and ambiguous names are refused with a suggestion', async () => {
   const slip = `${first.nodeId.slice(0, -1)}9`;
   await expect(run('drain', [slip])).rejects.toThrow(/no disk or storage node .*: did you mean node-0-0\?/);
   await expect(run('drain', ['node-'])).rejects.toThrow('node- may be any of node-0-0, node-1-0');
@@ -183,7 +183,7 @@ test('names of nothing, and of more than one, are refused with what may be meant
   await expect(run('drain', ['0'])).rejects.toThrow('there is no disk or storage node 0');
 });
 
-test('who loses a race with the placer begins anew', async () => {
+test('a command that loses a race with the placer starts again', async () => {
   const { placementMap } = coordination;
   let isRaced = false;
   const raced: Pick<Coordination, 'placementMap'> = {
@@ -202,14 +202,14 @@ test('who loses a race with the placer begins anew', async () => {
   };
   const print = (line: string) => void printed.push(line);
   await writeDiskChange(
-    { coordination: raced, members: [], whyOwed: async () => owed, print },
+    { coordination: raced, members: [], whyRequired: async () => owed, print },
     { change: 'drain', names: [first.id] },
   );
   const leaves = new Map((await present()).disks.map(({ id, leave }) => [id, leave]));
   expect([leaves.get(first.id), leaves.get(third.id)]).toEqual(['draining', 'absent']);
 });
 
-test('disks are shown with what they own, what is pending, and whether they are served', async () => {
+test('lists disks with their partitions, pending ones, and whether they are served', async () => {
   await run('drain', [first.id]);
   const joiningDisk = { ...third, id: 'e'.repeat(32), nodeId: 'node-9-0' };
   const found = await describeDisks(coordination, membersOf([...disks.slice(1), joiningDisk]));
@@ -235,7 +235,7 @@ test('disks are shown with what they own, what is pending, and whether they are 
   expect(lines.at(-1)).toContain('1536 partitions is pending');
 });
 
-test('a removed disk that is served again is shown, and says why it stays empty', async () => {
+test('lists a removed disk that is served again, with the reason why it stays empty', async () => {
   const map = await present();
   await write({ ...map, version: 2, retired: ['f'.repeat(32)] });
   const back = { ...first, id: 'f'.repeat(32) };

@@ -1,5 +1,5 @@
-// holdfast cluster drain, undrain, remove, of disks: what the operator wants of them, written into the placement map as
-// whoever places disks writes it (src/chunks/placement/place-disks.ts), by compare-and-swap.
+// holdfast cluster drain, undrain, remove, for disks: writes the operator's wish into the placement map by
+// compare-and-swap, as the placer does (src/chunks/placement/place-disks.ts).
 
 import { Refusal } from '../../base/refusal.ts';
 import { changePlacement, disksById } from '../../chunks/placement/placement.ts';
@@ -23,25 +23,25 @@ import { disksNamed, knownDisks } from './name-members.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
 
-/** Others change the map seldom: who loses so often has lost to something else. */
+/** Other writers are rare: after this many lost races something else is wrong. */
 const TRIES_MAX = 5;
 
 export interface DiskWish {
   change: DiskChange;
-  /** Ids of disks, or of nodes for all of their disks, or how these begin. */
+  /** Ids of disks, or of nodes for all of their disks, or prefixes of ids. */
   names: readonly string[];
-  /** Of `remove`: also disks that may have what chunks lack. */
+  /** For `remove`: accept disks that may have the only copies of chunks. */
   acceptLoss?: boolean;
 }
 
-/** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
+/** Throws {@link Refusal} when it cannot be done, and then nothing has changed. */
 export async function writeDiskChange(
   parts: {
     coordination: Pick<Coordination, 'placementMap'>;
     members: readonly Member[];
     print(line: string): void;
-    /** Why the shards may need these disks for what they are owed; undefined: they do not. */
-    whyOwed(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
+    /** Why repair entries may need these disks; undefined: they do not. */
+    whyRequired(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
   },
   { change, names, acceptLoss = false }: DiskWish,
 ): Promise<void> {
@@ -55,15 +55,15 @@ export async function writeDiskChange(
     const next = CHANGES[change](map, ids, served);
     if (next === undefined) {
       parts.print('Nothing to do: it is so already.');
-      if (change === 'drain') tellHowFar(map, ids, parts.print);
+      if (change === 'drain') reportProgress(map, ids, parts.print);
       return;
     }
-    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.whyOwed(ids));
+    if (change === 'remove' && !acceptLoss) refuseRequired(await parts.whyRequired(ids));
     const swapped = await answer(
       placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
     );
     if (swapped.kind === 'lost') continue;
-    tell({ map, next, ids, change, print: parts.print });
+    reportChange({ map, next, ids, change, print: parts.print });
     return;
   }
   throw new Refusal('the placement map changes all the time: somebody else writes to etcd; run this again');
@@ -71,13 +71,13 @@ export async function writeDiskChange(
 
 type ServedDisks = ReadonlyMap<DiskId, PlacedDisk>;
 
-/** undefined: the map says so already. */
+/** undefined: the map has it already. */
 const CHANGES: Record<
   DiskChange,
   (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) => PlacementMap | undefined
 > = {
   drain(map, ids, served) {
-    // A new one comes into the map as one that drains: left out it would join, and get its share.
+    // A new disk is added as a draining one: otherwise it would join and get its share.
     const disks = [...map.disks, ...newAmong(map, ids, served)];
     if (disks.every(({ id, leave }) => !ids.has(id) || leave === 'draining')) return undefined;
     return changePlacement(map, { disks: withLeave(disks, ids, 'draining') });
@@ -94,7 +94,7 @@ const CHANGES: Record<
   },
 };
 
-/** Those that are in no map yet: they hold nothing. */
+/** Disks that are in no map yet: they hold nothing. */
 const newAmong = (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) =>
   newDisks(map, [...served.values()]).filter(({ id }) => ids.has(id));
 
@@ -126,15 +126,15 @@ function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, served: Serve
     throw new Refusal(`${left} disks would be left, and there are to be ${map.copies} copies of each chunk`);
 }
 
-/** When all is audited, former owners are forgotten, and only debts still name them (R39). */
-function refuseOwed(why: string | undefined): void {
+/** After all audits previous owners are forgotten, and only repair entries name them (R39). */
+function refuseRequired(why: string | undefined): void {
   if (why !== undefined)
     throw new Refusal(
       `${why}, and a disk that is removed is never asked for them again: run this again when \`holdfast cluster status\` shows fewer chunks that lack copies, or say --accept-loss`,
     );
 }
 
-function tell(done: {
+function reportChange(done: {
   map: PlacementMap;
   next: PlacementMap;
   ids: ReadonlySet<DiskId>;
@@ -159,8 +159,8 @@ function tell(done: {
   if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
 }
 
-/** Of disks that drain already. */
-function tellHowFar(map: PlacementMap, ids: ReadonlySet<DiskId>, print: (line: string) => void): void {
+/** For disks that are draining already. */
+function reportProgress(map: PlacementMap, ids: ReadonlySet<DiskId>, print: (line: string) => void): void {
   const held = holdings(map);
   for (const id of ids) {
     const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
@@ -175,7 +175,7 @@ function stillOwns({ copies }: PlacementMap, id: DiskId, ownedCount: number): st
   return `Disk ${formatId(id)} drains, but owns ${ownedCount} partitions still: fewer than ${copies} other disks stay. Add disks.`;
 }
 
-/** Copies in one place are lost together, and nothing else would tell. */
+/** Copies in one place are lost together, and nothing else would warn. */
 function warnOfSpread(map: PlacementMap, next: PlacementMap, print: (line: string) => void): void {
   const [before, after] = [leastSpread(map), leastSpread(next)];
   if (after.zones < before.zones || after.nodes < before.nodes)

@@ -42,8 +42,8 @@ export function changeMembers(config: Config, wish: DiskWish, print: (line: stri
       return;
     }
     const ask = createAskPrimary(calls, records);
-    const whyOwed = (disks: ReadonlySet<string>) => whyNeeded(ask, { shardCount, disks });
-    await writeDiskChange({ coordination, members, print, whyOwed }, wish);
+    const whyRequired = (disks: ReadonlySet<string>) => whyNeeded(ask, { shardCount, disks });
+    await writeDiskChange({ coordination, members, print, whyRequired }, wish);
   });
 }
 
@@ -56,7 +56,7 @@ function runningMembers(
   return waitUntilGone({ clock: systemClock, readMembers, isReached: takesConnections, print }, names);
 }
 
-/** Gateways that have ended without leaving, and will not come back. False: something else is named. */
+/** Gateways that ended without leaving, and will not return. False: the names mean something else. */
 async function forgetGateways(
   { coordination }: OperatorTools,
   names: readonly string[],

@@ -50,7 +50,7 @@ const run = (change: DiskChange, nodeIds: string[], there: readonly string[] = i
     { change, nodeIds: new Set(nodeIds) },
   );
 
-test('a node drains, stays again, drains, is stopped and removed', async () => {
+test('a node is drained, undrained, drained, stopped and removed', async () => {
   await run('drain', [C]);
   expect(await said()).toEqual([{ nodeId: C, leave: 'draining' }]);
   expect(printed).toEqual([expect.stringContaining('Metadata node cccccccc drains: 2 shards get another')]);
@@ -69,7 +69,7 @@ test('a node drains, stays again, drains, is stopped and removed', async () => {
   await expect(run('drain', [C])).rejects.toThrow('cccccccc has been removed: `holdfast cluster undrain`');
 });
 
-test('a lost node is removed when as many others are there as a shard has voters', async () => {
+test('a lost node is removed when enough others are there for all voters', async () => {
   await expect(run('remove', [C], [A, B])).rejects.toThrow(
     '2 other metadata nodes are there to hold shards, and each shard is to have 3 voters: add a node first, or',
   );
@@ -78,18 +78,18 @@ test('a lost node is removed when as many others are there as a shard has voters
   expect(printed.at(-1)).toContain('is removed: 2 shards get another voter in its place');
 });
 
-test('a node that holds nothing is forgotten, whoever else is there', async () => {
+test('a node that holds nothing is forgotten, whatever other nodes there are', async () => {
   await run('remove', ['e'.repeat(32)], [A, B]);
   expect(printed.at(-1)).toBe('Metadata node eeeeeeee is removed: no shard has a voter there.');
 });
 
-test('who leaves already can take the place of nobody', async () => {
+test('leaving nodes do not count as replacements', async () => {
   await run('drain', [D]);
   await expect(run('drain', [C])).rejects.toThrow('2 other metadata nodes are there');
   await expect(run('drain', [C, D])).rejects.toThrow('2 other metadata nodes are there');
 });
 
-test('who loses a race decides anew, by what the other one has said', async () => {
+test('a command that loses a race decides again, by the new state', async () => {
   const { leavingNodes } = coordination;
   let isRaced = false;
   const raced = {
@@ -120,11 +120,11 @@ describe('names', () => {
   });
   const named = (...names: string[]) => nodesNamed(known, map, names);
 
-  test('a metadata node is known that runs, is in a record, or was spoken of', () => {
+  test('a metadata node is known if it runs, is in a record, or was named before', () => {
     expect([...known].sort()).toEqual([A, 'abcd'.repeat(8), B, C, D].sort());
   });
 
-  test('by its id or how that begins; of disks nothing is said here', () => {
+  test('nodes are named by id or prefix; names of disks are left alone', () => {
     expect(named(A.slice(0, 8), C)).toEqual(new Set([A, C]));
     expect(named('node-0-0')).toBeUndefined();
     expect(nodesNamed(known, NO_PLACEMENT, [A])).toEqual(new Set([A]));
@@ -132,7 +132,7 @@ describe('names', () => {
     expect(nodesNamed(known, retired, ['12341234'])).toBeUndefined();
   });
 
-  test('one of nothing, of several, and of both kinds is refused', () => {
+  test('unknown, ambiguous and mixed names are refused', () => {
     expect(() => named('cccccccd')).toThrow(
       'there is no disk, storage node or metadata node cccccccd: did you mean cccccccc?',
     );

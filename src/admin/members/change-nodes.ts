@@ -1,5 +1,5 @@
-// holdfast cluster drain, undrain, remove, of metadata nodes: what the operator wants of them, written into etcd by
-// compare-and-swap. Who places shards goes by it (src/coordination/place-shards.ts).
+// holdfast cluster drain, undrain, remove, for metadata nodes: writes the operator's wish into etcd by compare-and-swap.
+// The shard placer carries it out (src/coordination/place-shards.ts).
 
 import { Refusal } from '../../base/refusal.ts';
 import { formatId } from '../../cli/format.ts';
@@ -11,10 +11,10 @@ import type { ShardRecord } from '../../ports/shard-registry.ts';
 import { answer } from '../join-cluster.ts';
 import type { DiskChange } from './change-disks.ts';
 
-/** Others change it seldom: who loses so often has lost to something else. */
+/** Other writers are rare: after this many lost races something else is wrong. */
 const TRIES_MAX = 5;
 
-/** What is said of a node by each change; undefined: nothing any more. */
+/** The state that each change records; undefined: none. */
 const LEAVES: Record<DiskChange, NodeLeave | undefined> = {
   drain: 'draining',
   undrain: undefined,
@@ -31,19 +31,19 @@ export interface NodeChangeParts {
   members: readonly Member[];
   /** Of all shards. */
   records: readonly (ShardRecord | undefined)[];
-  /** Voters that each shard is to have. */
+  /** Voters that each shard should have. */
   replicaCount: number;
   print(line: string): void;
 }
 
-/** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
+/** Throws {@link Refusal} when it cannot be done, and then nothing has changed. */
 export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange): Promise<void> {
   const leave = LEAVES[wish.change];
   const needing = voterCounts(parts.records);
   const sentence = (nodeId: NodeId) => sentenceOf(wish.change, nodeId, needing.get(nodeId) ?? 0);
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const { nodes, revision } = await answer(parts.leavingNodes.read());
-    const leaves = new Map(nodes.map(({ nodeId, leave: said }) => [nodeId, said]));
+    const leaves = new Map(nodes.map(({ nodeId, leave: was }) => [nodeId, was]));
     const changed = [...wish.nodeIds].filter((nodeId) => leaves.get(nodeId) !== leave);
     if (changed.length === 0) {
       parts.print('Nothing to do: it is so already.');
@@ -54,7 +54,7 @@ export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange):
     for (const nodeId of changed)
       if (leave === undefined) leaves.delete(nodeId);
       else leaves.set(nodeId, leave);
-    const next = [...leaves].sort().map(([nodeId, said]) => ({ nodeId, leave: said }));
+    const next = [...leaves].sort().map(([nodeId, leave]) => ({ nodeId, leave }));
     const swapped = await answer(parts.leavingNodes.swap({ expected: revision, nodes: next }));
     if (swapped.kind === 'lost') continue;
     for (const nodeId of changed) parts.print(sentence(nodeId));
@@ -77,7 +77,7 @@ function refuse(
     if (change === 'remove' && address !== undefined)
       throw new Refusal(`${node} still runs at ${address}: \`holdfast cluster drain\` it first, and stop it`);
   }
-  // One that no shard needs may be forgotten, whoever else is there.
+  // A node that no shard needs may be forgotten, whatever other nodes there are.
   const needing = voterCounts(records);
   if (change === 'remove' && ![...nodeIds].some((nodeId) => needing.has(nodeId))) return;
   const others = running.filter(({ nodeId }) => !nodeIds.has(nodeId) && !leaves.has(nodeId));
@@ -95,7 +95,7 @@ function sentenceOf(change: DiskChange, nodeId: NodeId, voterCount: number): str
   return `${node} ${what}: ${voterCount} shards get another voter in its place. \`holdfast cluster status\` shows when it is done.`;
 }
 
-/** All that the cluster knows of, whether or not they are there. */
+/** All nodes that the cluster knows, whether or not they run. */
 export function metadataNodeIds(known: {
   members: readonly Member[];
   records: readonly (ShardRecord | undefined)[];

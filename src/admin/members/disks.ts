@@ -1,4 +1,4 @@
-// holdfast cluster disks: the disks of the placement map, and what each of them is to the cluster's chunks.
+// holdfast cluster disks: the disks of the placement map and their states.
 
 import { Refusal } from '../../base/refusal.ts';
 import { holdings, newDisks } from '../../chunks/placement/placement-changes.ts';
@@ -22,7 +22,7 @@ export interface DiskStatus {
   state: 'placed' | 'draining' | 'absent' | 'new' | 'removed';
   /** Partitions that it owns. */
   ownedCount: number;
-  /** Partitions that it owned before a change that is not done: chunks may lie with it alone. */
+  /** Partitions that it owned before a pending change: it may have the only copies of chunks. */
   pendingCount: number;
   /** By a node that is there now. */
   isServed: boolean;
@@ -33,9 +33,9 @@ export interface DisksStatus {
   version: number;
   copies: number;
   partitionCount: number;
-  /** Partitions whose last change is not done. */
+  /** Partitions with a pending change. */
   pendingPartitionCount: number;
-  /** The version that all shards have to audit before it is. */
+  /** The version that all shards have to audit before the change is done. */
   auditFrom: number;
   disks: DiskStatus[];
   retired: readonly string[];
@@ -84,7 +84,7 @@ function unplaced(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
     ...described(disk),
     ...{ state, ownedCount: 0, pendingCount: 0, isServed: true },
   });
-  // Who starts a removed disk again must see why it stays empty.
+  // An operator who starts a removed disk again must see why it stays empty.
   const removed = served.filter(({ id }) => map.retired.includes(id));
   return [...newDisks(map, served).map(inState('new')), ...removed.map(inState('removed'))];
 }

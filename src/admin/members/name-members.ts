@@ -1,4 +1,4 @@
-// Disks and nodes as an operator names them: by an id, or by how one begins. A name of a storage node is of all of its disks.
+// Names of disks and nodes in commands: an id, or a prefix of one. The name of a storage node stands for all of its disks.
 import { nearestWord } from '../../base/nearest-word.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { newDisks } from '../../chunks/placement/placement-changes.ts';
@@ -8,7 +8,7 @@ import type { NodeId } from '../../ports/replication.ts';
 /** Fewer digits name nothing: too many ids begin with them. */
 const DIGITS_MIN = 4;
 
-/** Those of `ids` that `name` may mean; the one alone that it is. */
+/** The `ids` that `name` may mean; only one of them if it is a whole id. */
 function idsFitting(ids: ReadonlySet<string>, name: string): string[] {
   if (ids.has(name)) return [name];
   return [...ids].filter((id) => name.length >= DIGITS_MIN && id.startsWith(name));

@@ -1,4 +1,4 @@
-// A metadata node that the operator has had forgotten (`holdfast cluster remove`) and that is started again with its folder.
+// Refuses the start of a metadata node that an operator has removed (`holdfast cluster remove`).
 
 import { Refusal } from '../../base/refusal.ts';
 import { formatId } from '../../cli/format.ts';
@@ -7,8 +7,8 @@ import type { Coordination } from '../../ports/coordination.ts';
 import type { NodeId } from '../../ports/replication.ts';
 
 /**
- * Throws {@link Refusal} for one that no shard needs any more: it would be there for nothing. While a shard has a voter there
- * it may start, because what it has may be what that shard lacks. Rejects otherwise when the coordinator is away.
+ * Throws {@link Refusal} if no shard needs the node: it would do nothing. While a shard has a voter there the node may
+ * start, because that shard may lack what it has. Other rejections mean that the coordinator does not answer.
  */
 export async function refuseRemovedNode(
   { leavingNodes, registry }: Pick<Coordination, 'leavingNodes' | 'registry'>,

@@ -1,4 +1,4 @@
-// A node that was killed is waited for until its lease has ended; one that runs is told at once.
+// The wait for a killed node until its lease has ended; a running node is reported at once.
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
 import type { Member } from '../../ports/members.ts';
@@ -41,7 +41,7 @@ test('a killed node is gone when its lease has ended', async () => {
   ]);
 });
 
-test('a killed node is waited for by the ids of its disks, too', async () => {
+test('a killed node is also known by the ids of its disks', async () => {
   expect((await wait(['BBBB'], { goneAtMs: 8000 })).members).toHaveLength(1);
 });
 
@@ -50,12 +50,12 @@ test('a node that runs is not waited for', async () => {
   expect([members, printed, tookMs < 500]).toEqual([ALL, [], true]);
 });
 
-test('a node that stays in the list without answering is waited for no longer than its lease', async () => {
+test('a listed node that does not answer is waited for no longer than its lease', async () => {
   const { members, tookMs } = await wait(['bbbb'], { goneAtMs: 1e9 });
   expect(members).toEqual(ALL);
   expect(tookMs).toBeLessThan(LEASE_WAIT_MAX_MS + 1000);
 });
 
-test('nobody takes connections at a closed port', async () => {
+test('a closed port does not accept connections', async () => {
   expect(await takesConnections('127.0.0.1:1')).toBe(false);
 });

@@ -13,7 +13,7 @@ function debt(copies: number, holders: string): Page['debts'][number] {
   return { blobId: '00' as BlobId, debt: record, sizeBytes: 1, chunkSizeBytes: 1 };
 }
 
-/** By shard its pages; `x` is to be removed. */
+/** `shards`: the pages of each shard; `x` is to be removed. */
 function why(...shards: (Page['debts'][] | undefined)[]): Promise<string | undefined> {
   const ask = (async (shard: number, _name: string, { after }: { after?: { copies: number } }) => {
     const pages = shards[shard];
@@ -25,7 +25,7 @@ function why(...shards: (Page['debts'][] | undefined)[]): Promise<string | undef
   return whyNeeded(ask, { shardCount: shards.length, disks: new Set(['x']) });
 }
 
-test('nobody needs a disk for what two others are known to have', async () => {
+test('a disk is not needed for chunks with two other known copies', async () => {
   expect(await why([[]], [[debt(2, 'ab')], [debt(3, 'abc')]])).toBeUndefined();
 });
 

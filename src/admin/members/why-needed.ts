@@ -1,5 +1,5 @@
-// Whether disks may go for good (R36, R40): once former owners are forgotten, debts alone know who has a chunk, and a disk that
-// is removed is never asked for it again.
+// Whether disks may be removed for good (R36, R40): once previous owners are forgotten only repair entries know the holders
+// of a chunk, and a removed disk is never asked again.
 
 import type { DebtPlace } from '../../ports/debt-calls.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -7,10 +7,10 @@ import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AskPrimary } from '../status/ask-primary.ts';
 
-/** Debts with copies enough elsewhere come and go all the time: of more than these it is not known whom they name. */
+/** Entries with enough copies elsewhere come and go: beyond this many pages the holders are unknown. */
 const PAGES_MAX = 25;
 
-/** Why these disks may be needed by what is owed, as a sentence; undefined: they are not. */
+/** Why repair entries may need these disks, as a sentence; undefined: they do not. */
 export async function whyNeeded(
   ask: AskPrimary,
   { shardCount, disks }: { shardCount: number; disks: ReadonlySet<DiskId> },
@@ -30,12 +30,12 @@ async function whyNeededBy(
     const found = await ask(shard, 'list-debts', query);
     if (found === undefined) return `shard ${shard} does not say what it is owed`;
     for (const { debt } of found.debts) {
-      // Whoever is not known to have it may be one of these.
+      // A holder that is not known may be one of these disks.
       if (debt.copies < LIMITS.copiesSyncedMin || debt.copies === COPIES_UNKNOWN)
         return `shard ${shard} is owed copies of chunks that fewer than ${LIMITS.copiesSyncedMin} others are known to have`;
       if (debt.ranges.some(({ holders }) => holders.some((holder) => disks.has(holder))))
         return `shard ${shard} is owed copies of chunks that these disks have`;
-      // Nobody is named where it was not known, and not all where there were many.
+      // Holders are not named where they were unknown, and not all of them where there were many.
       if (debt.ranges.some(({ holders }) => holders.length === 0 || holders.length >= LIMITS.debtHoldersMax))
         return `shard ${shard} is owed copies of chunks of which it does not know all that have them`;
     }

@@ -1,5 +1,5 @@
-// holdfast cluster rebuild-coordination: after etcd was lost or restored, and before any node starts, the records of etcd
-// anew from what metadata nodes durably know (R23).
+// holdfast cluster rebuild-coordination: rebuilds the records of etcd from what metadata nodes durably know (R23), after
+// etcd was lost or restored and before any node starts.
 
 import { isDeepStrictEqual } from 'node:util';
 import { toHex } from '../../base/bytes/bytes.ts';
@@ -17,15 +17,15 @@ import { collectRecords, type OperatorTools, replicasOf, withOperatorTools } fro
 const NONCE_BYTES = 16;
 
 export interface RebuildOptions {
-  /** Of nodes that do not run. */
+  /** Of stopped nodes. */
   folders: readonly string[];
-  /** Where etcd does not know it, and no folder is given. */
+  /** For an etcd that does not know it, without folders. */
   clusterId: string | undefined;
-  /** Else it is only shown what would be done. */
+  /** Otherwise it only shows what it would do. */
   isMeant: boolean;
 }
 
-/** Gives the exit code: 0 when all shards are as they should be, 2 when some could not be rebuilt or nothing was meant. */
+/** Returns the exit code: 0 when all shards are in order, 2 when some could not be rebuilt or it only showed the plan. */
 export async function rebuildCoordination(
   { config, print, nowMs }: { config: Config; print(line: string): void; nowMs(): number },
   { folders, clusterId, isMeant }: RebuildOptions,
@@ -58,7 +58,7 @@ async function clusterOf([folder]: readonly string[]): Promise<string | undefine
   return folder === undefined ? undefined : (await readNodeFile(folder))?.cluster?.clusterId;
 }
 
-/** Throws {@link Refusal} unless all speak of one cluster. */
+/** Throws {@link Refusal} unless all records are of one cluster. */
 function identityOf(records: readonly NodeRecords[], inEtcd: ClusterIdentity | undefined): ClusterIdentity {
   const [first] = records;
   if (first === undefined)
@@ -72,7 +72,7 @@ function identityOf(records: readonly NodeRecords[], inEtcd: ClusterIdentity | u
   return identity;
 }
 
-/** They would go on by records that are not to be believed. */
+/** Running nodes would continue with wrong records. */
 function refuseRunning(records: readonly NodeRecords[]): void {
   const running = records.find(({ isAtRest }) => !isAtRest);
   if (running !== undefined)
@@ -95,7 +95,7 @@ async function planAll(
   const registered = await Promise.all(numbers.map((shard) => coordination.registry.read(shard)));
   const seenMs = records.flatMap(({ replicas }) => replicas.map(({ seen }) => seen?.rebuiltAtMs ?? 0));
   const known = registered.map((found) => found?.record.rebuiltAtMs ?? 0);
-  // Later than any other rebuilding, whatever this machine's clock says.
+  // Later than any other rebuild, whatever this machine's clock says.
   const rebuiltAtMs = [...seenMs, ...known].reduce((latest, ms) => Math.max(latest, ms + 1), nowMs);
   const shards = numbers.map((shard) =>
     planRebuild(
@@ -106,7 +106,7 @@ async function planAll(
   return { identity, placement: await planPlacement(coordination, records), shards };
 }
 
-/** The last map that a node has heard of, where etcd has an older one or none. */
+/** The newest map that a node knows, if etcd has an older one or none. */
 async function planPlacement(
   { placementMap }: OperatorTools['coordination'],
   records: readonly NodeRecords[],

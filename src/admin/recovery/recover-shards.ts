@@ -1,4 +1,4 @@
-// holdfast shard recover, discard, confirm: what an operator does about a shard whose majority is lost for good (R23).
+// holdfast shard recover, discard, confirm: for shards whose majority is lost for good (R23).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -30,14 +30,14 @@ export interface ShardCommandContext {
 
 export interface RecoverOptions {
   shards: string;
-  /** A replica or its node, or how its id begins. */
+  /** A replica or its node, or a prefix of its id. */
   from: string;
-  /** Of nodes that do not run. */
+  /** Of stopped nodes. */
   folders: readonly string[];
   acceptsLoss: boolean;
 }
 
-/** Gives the exit code: 0 when all are recovered, 2 when nothing was changed or some are not. */
+/** Returns the exit code: 0 when all are recovered, 2 when nothing was changed or some are not. */
 export async function recoverShards(
   { config, print }: ShardCommandContext,
   { shards, from, folders, acceptsLoss }: RecoverOptions,
@@ -52,13 +52,13 @@ export async function recoverShards(
       const found = replicasOf(records, shard);
       print(`Shard ${shard}`);
       print(formatTable([HEAD, ...found.map((replica) => describe(replica, replicaId))]));
-      const { kind, told } = await recoverOne(tools, { shard, found, replicaId, records, acceptsLoss });
-      print(told);
+      const { kind, message } = await recoverOne(tools, { shard, found, replicaId, records, acceptsLoss });
+      print(message);
       if (kind !== 'done') left++;
       if (kind === 'hopeless') hopelessCount++;
       print('');
     }
-    // What does harm is named where it would do something.
+    // A harmful option is mentioned only where it would help.
     if (!acceptsLoss && hopelessCount === numbers.length) print('Nothing was changed.');
     else if (!acceptsLoss)
       print('Nothing was changed. --accept-loss does it: what the chosen replica lacks is lost.');
@@ -68,10 +68,10 @@ export async function recoverShards(
   });
 }
 
-/** `open`: it could be, or could be another time. */
+/** `open`: not done, but possible now or later. */
 interface Recovery {
   kind: 'done' | 'open' | 'hopeless';
-  told: string;
+  message: string;
 }
 
 async function recoverOne(
@@ -91,14 +91,14 @@ async function recoverOne(
   const registered = await coordination.registry.read(shard);
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
   const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce });
-  if (plan.kind === 'cannot') return { kind: 'hopeless', told: `CANNOT BE RECOVERED: ${plan.why}` };
+  if (plan.kind === 'cannot') return { kind: 'hopeless', message: `CANNOT BE RECOVERED: ${plan.why}` };
   if (!acceptsLoss)
-    return { kind: 'open', told: `It would go on with replica ${formatId(replicaId)} alone.` };
+    return { kind: 'open', message: `It would go on with replica ${formatId(replicaId)} alone.` };
   const { expected, record } = plan;
   const swapped = await coordination.registry.swap(shard, { expected, record });
   return swapped.kind === 'lost'
-    ? { kind: 'open', told: 'NOT RECOVERED: its record has changed meanwhile, look again' }
-    : { kind: 'done', told: `It goes on with replica ${formatId(replicaId)}.` };
+    ? { kind: 'open', message: 'NOT RECOVERED: its record has changed meanwhile, look again' }
+    : { kind: 'done', message: `It goes on with replica ${formatId(replicaId)}.` };
 }
 
 const HEAD = ['', 'REPLICA', 'NODE', 'STATE', 'HISTORY', 'PROMISED', 'LAST ENTRY', 'APPLIED', 'ACKNOWLEDGED'];
@@ -130,7 +130,7 @@ function chooseReplica(records: readonly NodeRecords[], from: string): ReplicaId
   return only.replicaId;
 }
 
-/** The operator's word that a node's rows of a history that was given up are not wanted any more. */
+/** The operator's confirmation that a node's rows of an abandoned history may be deleted. */
 export async function discardShards(
   { config, print }: ShardCommandContext,
   { shards, node }: { shards: string; node: string },
@@ -158,7 +158,7 @@ export async function discardShards(
   });
 }
 
-/** The operator's word that what is lost is lost: shards that have gone on with one replica free again what nobody holds. */
+/** The operator's confirmation that data is lost: shards that continued with one replica erase unreferenced data again. */
 export async function confirmShards(
   { config, print }: ShardCommandContext,
   { shards }: { shards: string },

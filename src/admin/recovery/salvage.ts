@@ -1,6 +1,6 @@
-// holdfast salvage: makes the chunk store of a single node open again after tables of it were lost. It shows what is lost, and
-// takes it out when it is told so; what is left is served, and `holdfast fsck` names the objects that have to be uploaded again.
-// The metadata has no such way: objects would be missing, or deleted ones would be back, and nobody could say which.
+// holdfast salvage: makes the chunk store of a single node open again after some of its tables were lost. It shows what is
+// lost, and removes it when told so; the rest is served, and `holdfast fsck` names the objects to upload again. There is no
+// such command for metadata: objects would be missing, or deleted ones would return, and nobody could say which.
 import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';
@@ -16,18 +16,18 @@ import type { KvPort } from '../../ports/kv.ts';
 import { refuseNodeFolder } from '../node-folder.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 
-/** Tables that are there and cannot be opened show one after the other. */
+/** Existing tables that cannot be opened are found one by one. */
 const TRIES_MAX = 100;
 const LOST_FOLDER = 'chunks.lost';
 
 export interface SalvageOptions {
   dataDir: string;
-  /** Does it; otherwise it is only shown. */
+  /** Does it; otherwise it only shows what it would do. */
   yes?: boolean;
   print(line: string): void;
 }
 
-/** Gives the exit code: 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
+/** Returns the exit code: 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
 export async function salvage({ dataDir, yes = false, print }: SalvageOptions): Promise<number> {
   const folder = resolve(dataDir);
   if ((await readDataDirShards(folder)) === undefined)
@@ -90,23 +90,23 @@ function describe({ name, column, sizeBytes, why }: LostTable): string {
   return `${name} ${why}: ${formatBytes(sizeBytes)} of ${what}`;
 }
 
-/** What is left of them, and the manifest as it was, stay in a folder beside. */
+/** The remains, and the original manifest, stay in a folder beside. */
 async function takeOut(folder: string, lost: readonly TableFile[]): Promise<void> {
   if (lost.length === 0) return;
   const chunks = join(folder, CHUNKS_FOLDER);
-  const aside = join(folder, LOST_FOLDER);
-  await mkdir(aside, { recursive: true, mode: 0o700 });
+  const lostFolder = join(folder, LOST_FOLDER);
+  await mkdir(lostFolder, { recursive: true, mode: 0o700 });
   const manifest = await readManifest(chunks);
-  await copyFile(manifest.path, join(aside, `MANIFEST-${systemClock.wallMs()}`));
+  await copyFile(manifest.path, join(lostFolder, `MANIFEST-${systemClock.wallMs()}`));
   await manifest.remove(lost.map(({ number }) => number));
   for (const { name } of lost)
-    await rename(join(chunks, name), join(aside, name)).catch((error: NodeJS.ErrnoException) => {
+    await rename(join(chunks, name), join(lostFolder, name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
     });
-  for (const each of [chunks, aside]) await syncFolder(each);
+  for (const each of [chunks, lostFolder]) await syncFolder(each);
 }
 
-/** Takes out what turns out to be unreadable, too. */
+/** Removes tables that turn out to be unreadable, too. */
 async function openWithout(folder: string, print: SalvageOptions['print']): Promise<KvPort> {
   const chunks = join(folder, CHUNKS_FOLDER);
   for (let tries = 0; ; tries++) {

@@ -10,7 +10,7 @@ import {
   type DiskStatus,
   describeLeaving,
   type ShardStatus,
-  sumDebts,
+  sumRepairs,
 } from './cluster-status.ts';
 import { leavingSentences } from './print-status.ts';
 
@@ -28,7 +28,7 @@ const DISK: DiskStatus = {
     ...{ diskFreeBytes: 50 * GiB, diskTotalBytes: 100 * GiB },
   },
 };
-const NO_DEBTS = { debts: [], chunkCount: 0, unansweredCount: 0 };
+const NO_REPAIRS = { debts: [], chunkCount: 0, unansweredCount: 0 };
 const identity = {
   ...{ clusterId: 'c', shardCount: 4, replicaCount: 3, chunkCopies: 1, masterKeyId: 'k', formatVersion: 1 },
 };
@@ -39,7 +39,7 @@ const shardOf = (shard: number, voters = ['a', 'b', 'c']): ShardStatus => ({
 /** Nothing is wrong with it. */
 const WELL: ClusterFacts = {
   ...{ clusterId: 'c', nowMs: NOW, identity, members: [], missingGateways: [], unreached: [] },
-  ...{ repair: NO_DEBTS, disks: [DISK], leavingNodes: [], unconfirmed: new Map() },
+  ...{ repair: NO_REPAIRS, disks: [DISK], leavingNodes: [], unconfirmed: new Map() },
   shards: [0, 1, 2, 3].map((shard) => shardOf(shard)),
   replicas: new Map(['a', 'b', 'c'].map((nodeId) => [nodeId, []])),
 };
@@ -53,11 +53,11 @@ const alarmsOf = (facts: Partial<ClusterFacts>, more: object = {}, members: read
 
 test('nothing is said while all is well', () => {
   expect(alarmsOf({})).toEqual([]);
-  expect(alarmsOf({ repair: sumDebts([{ debts: [debt(1, 3)] }]) })).toEqual([]);
+  expect(alarmsOf({ repair: sumRepairs([{ debts: [debt(1, 3)] }]) })).toEqual([]);
 });
 
 test('chunks with one copy and with none', () => {
-  const repair = sumDebts([{ debts: [debt(0, 2), debt(1, 3000), debt(2, 9)] }]);
+  const repair = sumRepairs([{ debts: [debt(0, 2), debt(1, 3000), debt(2, 9)] }]);
   expect(alarmsOf({ repair, disks: [] }, { chunkCopies: 3 })).toEqual([
     expect.stringMatching(/^of 2 chunks of 1 blobs no intact copy is found/),
     'of 3,000 chunks of 1 blobs one copy may be left, and no more',

@@ -202,12 +202,12 @@ function findRefusedWrites({ disks, placement }: ClusterFacts): string[] {
     nodeCount < needed.nodes
       ? `of ${needed.nodes} storage nodes that they need ${nodeCount} takes them`
       : `of ${needed.copies} disks that they need ${taking.length} takes them`;
-  const kept = new Map<NodeId, Set<string>>();
+  const reasonsOf = new Map<NodeId, Set<string>>();
   for (const disk of placed) {
     const why = whyNotWritten(disk);
-    if (why !== undefined) kept.set(disk.nodeId, (kept.get(disk.nodeId) ?? new Set()).add(why));
+    if (why !== undefined) reasonsOf.set(disk.nodeId, (reasonsOf.get(disk.nodeId) ?? new Set()).add(why));
   }
-  const reasons = [...kept].map(([nodeId, whys]) => `${formatId(nodeId)} ${[...whys].join(' and ')}`);
+  const reasons = [...reasonsOf].map(([nodeId, whys]) => `${formatId(nodeId)} ${[...whys].join(' and ')}`);
   return [`new chunks are refused: ${lack} (${reasons.join(', ')})`];
 }
 
@@ -220,11 +220,11 @@ function whyNotWritten({ state, usage }: DiskStatus): string | undefined {
 
 /** Disks that their nodes are to serve and do not, unless that is said already. */
 function findUnserved({ members, disks }: ClusterFacts): string[] {
-  const told = new Set(
+  const reported = new Set(
     disks.filter((disk) => disk.state === 'away' && isMissed(disk)).map(({ diskId }) => diskId),
   );
   return unservedDisks(members)
-    .filter(({ diskId }) => diskId === undefined || !told.has(diskId))
+    .filter(({ diskId }) => diskId === undefined || !reported.has(diskId))
     .map(({ nodeId, name, reason }) => `storage node ${formatId(nodeId)} does not serve ${name}: ${reason}`);
 }
 

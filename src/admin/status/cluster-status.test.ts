@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
-import { describeAudits, isMetadataReady, sumDebts, withRate } from './cluster-status.ts';
+import { describeAudits, isMetadataReady, sumRepairs, withRate } from './cluster-status.ts';
 
 const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({
   audit: {
@@ -24,7 +24,7 @@ test('audits: the least version, how many are done since the last change, since 
 const debt = (copies: number, chunkCount: number) => ({ copies, blobCount: 1, chunkCount });
 
 test('debts of all shards are added up by their copies, and a rate says how long they last', () => {
-  const sum = sumDebts([
+  const sum = sumRepairs([
     { debts: [debt(2, 10), debt(COPIES_UNKNOWN, 5)] },
     { debts: [debt(1, 1), debt(2, 4)] },
     undefined,

@@ -126,7 +126,7 @@ export interface ClusterStatus extends ChunkStatus {
 }
 
 /** What each metadata node that answers says of its replicas. */
-export type SaidReplicas = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
+export type ReportedReplicas = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
 
 /**
  * All that is known of a cluster at one moment, as data: what its tables show and what its alarms are told from
@@ -139,7 +139,7 @@ export interface ClusterFacts extends Omit<ClusterStatus, 'alarms'> {
   whyAway?: string;
   /** Gateways that have ended without leaving. */
   missingGateways: readonly Member[];
-  replicas: SaidReplicas;
+  replicas: ReportedReplicas;
   /** Why metadata nodes are not reached from here. */
   unreached: readonly string[];
   /** R23: of shards that have gone on with one replica, and whose operator has not confirmed it. */
@@ -149,19 +149,19 @@ export interface ClusterFacts extends Omit<ClusterStatus, 'alarms'> {
 // ---- shards ----
 
 /** Who leads by what the nodes say: the record may be of before a takeover. */
-export function presentRecord(shard: number, record: ShardRecord, said: SaidReplicas): ShardRecord {
+export function presentRecord(shard: number, record: ShardRecord, reported: ReportedReplicas): ShardRecord {
   const { voters } = record;
   let present = record;
   for (const primary of voters)
-    for (const { shard: of, role, epoch, incarnation } of said.get(primary.nodeId) ?? [])
+    for (const { shard: of, role, epoch, incarnation } of reported.get(primary.nodeId) ?? [])
       if (of === shard && role === 'primary' && epoch >= present.epoch)
         present = { ...present, incarnation, epoch, primary };
   return present;
 }
 
-export function describeShard(shard: number, record: ShardRecord, said: SaidReplicas): ShardStatus {
+export function describeShard(shard: number, record: ShardRecord, reported: ReportedReplicas): ShardStatus {
   const { incarnation, epoch, primary, voters, prevVoters, learners } = record;
-  const of = ({ nodeId }: ReplicaRef) => said.get(nodeId)?.find((status) => status.shard === shard);
+  const of = ({ nodeId }: ReplicaRef) => reported.get(nodeId)?.find((status) => status.shard === shard);
   const leading = primary === null ? undefined : of(primary);
   return {
     ...{ shard, incarnation, epoch },
@@ -236,7 +236,7 @@ export function withRate(repair: RepairStatus, chunksPerSecond: number): RepairS
   return { ...repair, chunksPerSecond, ...(chunksPerSecond > 0 && { leftMs }) };
 }
 
-export function sumDebts(answers: readonly (ResultOf<'count-debts'> | undefined)[]): RepairStatus {
+export function sumRepairs(answers: readonly (ResultOf<'count-debts'> | undefined)[]): RepairStatus {
   const byCopies = new Map<number, { blobCount: number; chunkCount: number }>();
   for (const { copies, blobCount, chunkCount } of answers.flatMap((answer) => answer?.debts ?? [])) {
     const sum = byCopies.get(copies) ?? { blobCount: 0, chunkCount: 0 };

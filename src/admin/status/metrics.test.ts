@@ -18,8 +18,8 @@ import {
   measureRoom,
   measureSilentDisks,
   measureWriting,
+  report,
   SHARD_METRICS,
-  tell,
 } from './metrics.ts';
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
@@ -100,7 +100,7 @@ test('room of the data folder, and where it ends; nothing while the drive does n
 
 test('what is found by who places shards, and nothing of it elsewhere', async () => {
   const { telemetry, refused, linesOf } = countedTelemetry();
-  tell(telemetry, SHARD_METRICS, {
+  report(telemetry, SHARD_METRICS, {
     leavingVoters: { draining: 3, gone: 0 },
     unsettled: { nodeless: 1, fewVoters: 2, changing: 0 },
     lackingNodeCount: 1,
@@ -110,7 +110,7 @@ test('what is found by who places shards, and nothing of it elsewhere', async ()
     ...['{why="no-nodes"} 1', '{why="few-voters"} 2', '{why="changing"} 0'],
   ]);
   expect(await linesOf('holdfast_lacking_metadata_nodes')).toEqual(['1']);
-  tell(telemetry, SHARD_METRICS, undefined);
+  report(telemetry, SHARD_METRICS, undefined);
   for (const name of ['leaving_voters', 'unsettled_shards', 'lacking_metadata_nodes'])
     expect(await linesOf(`holdfast_${name}`)).toEqual([]);
   expect(refused).toEqual([]);
@@ -122,7 +122,7 @@ const [one = '', two = ''] = disks.map(({ id }) => id);
 
 test('disks as whoever places them sees them, and nothing of them elsewhere', async () => {
   const { telemetry, refused, linesOf } = countedTelemetry();
-  tell(telemetry, DISK_METRICS, readDiskStates(map, disks.slice(1).map(memberOf)));
+  report(telemetry, DISK_METRICS, readDiskStates(map, disks.slice(1).map(memberOf)));
   expect(await linesOf('holdfast_disk_state')).toEqual([
     `{disk="${one}",node="node-0-0",state="away",leave="staying"} 1`,
     `{disk="${two}",node="node-1-0",state="serving",leave="staying"} 1`,
@@ -135,13 +135,13 @@ test('disks as whoever places them sees them, and nothing of them elsewhere', as
   expect(await linesOf('holdfast_placement_owner_nodes')).toEqual(['3']);
 
   // It is served again: what it was is told no more.
-  tell(telemetry, DISK_METRICS, readDiskStates(map, disks.map(memberOf)));
+  report(telemetry, DISK_METRICS, readDiskStates(map, disks.map(memberOf)));
   expect((await linesOf('holdfast_disk_state')).filter((line) => line.includes(one))).toEqual([
     expect.stringContaining('state="serving"'),
   ]);
   expect(await linesOf('holdfast_missed_disks')).toEqual(['0']);
 
-  tell(telemetry, DISK_METRICS, undefined);
+  report(telemetry, DISK_METRICS, undefined);
   for (const name of ['disk_state', 'disk_partitions', 'disk_capacity_bytes', 'missed_disks'])
     expect(await linesOf(`holdfast_${name}`)).toEqual([]);
   expect(await linesOf('holdfast_placement_owner_nodes')).toEqual([]);
@@ -243,17 +243,17 @@ test('whether new chunks can be stored, by what the disks say, and soon also whe
   const found = new Map<string, boolean>();
   const takesWrites = ({ id }: { id: string }) => found.get(id);
   measureWriting(telemetry, { placement: () => known.map, takesWrites, directory: fakes, clock });
-  const told = async () => [
+  const value = async () => [
     await linesOf('holdfast_chunk_writes_refused'),
     await linesOf('holdfast_chunk_taking_nodes'),
   ];
-  expect(await told()).toEqual([[], []]);
+  expect(await value()).toEqual([[], []]);
   known.map = map;
-  expect(await told()).toEqual([['0'], ['3']]);
+  expect(await value()).toEqual([['0'], ['3']]);
   fakes.of({ id: one }).usage = () => Promise.reject(new Error('it is away'));
-  expect(await told()).toEqual([['0'], ['2']]);
+  expect(await value()).toEqual([['0'], ['2']]);
   says(two, 1);
-  expect(await told()).toEqual([['1'], ['1']]);
+  expect(await value()).toEqual([['1'], ['1']]);
   fakes.of({ id: two }).usage = () => new Promise(() => {});
   const late = linesOf('holdfast_chunk_writes_refused');
   await settleAll();
@@ -261,8 +261,8 @@ test('whether new chunks can be stored, by what the disks say, and soon also whe
   expect(await late).toEqual(['1']);
   // What writes find comes before what is said: it takes chunks, if with no time to say so, and another one's drive hangs.
   found.set(two, true);
-  expect(await told()).toEqual([['0'], ['2']]);
+  expect(await value()).toEqual([['0'], ['2']]);
   found.set(disks[2]?.id ?? '', false);
-  expect(await told()).toEqual([['1'], ['1']]);
+  expect(await value()).toEqual([['1'], ['1']]);
   expect(refused).toEqual([]);
 });

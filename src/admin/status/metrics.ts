@@ -26,15 +26,18 @@ import { describeAudits } from './cluster-status.ts';
 import type { ServerFacts } from './server-status.ts';
 
 /** undefined: it is not known, and not told. With labels: all figures of the gauge. */
-type Told = number | undefined | readonly Figure[];
+type GaugeValue = number | undefined | readonly Figure[];
 
 /** The name of a gauge, and what it is by what is known. */
-export type MetricRules<Facts> = { readonly [Name in keyof typeof METRICS]?: (facts: Facts) => Told };
+export type MetricRules<Facts> = { readonly [Name in keyof typeof METRICS]?: (facts: Facts) => GaugeValue };
 
-export function tell<Facts>(telemetry: TelemetryPort, rules: MetricRules<Facts>, facts: Facts): void {
+export function report<Facts>(telemetry: TelemetryPort, rules: MetricRules<Facts>, facts: Facts): void {
   for (const [name, figuresOf] of Object.entries(rules)) {
-    const told = figuresOf(facts);
-    telemetry.gaugeAll(name, typeof told === 'object' ? told : told === undefined ? [] : [{ value: told }]);
+    const value = figuresOf(facts);
+    telemetry.gaugeAll(
+      name,
+      typeof value === 'object' ? value : value === undefined ? [] : [{ value: value }],
+    );
   }
 }
 
@@ -70,7 +73,7 @@ export function measureRoom(
 ): void {
   telemetry.onScrape(async () => {
     const space = await within(reserve.measure(), ROOM_ANSWER_MAX_MS, clock).catch(() => undefined);
-    tell(telemetry, ROOM_METRICS, space && roomOf(space, { holdsChunks: false }));
+    report(telemetry, ROOM_METRICS, space && roomOf(space, { holdsChunks: false }));
   });
 }
 
@@ -82,7 +85,7 @@ const STATES = ['live', 'installing', 'quarantined', 'removed', 'superseded'] as
 type Replicas = readonly ReplicaStatus[];
 const ledAmong = (replicas: Replicas) => replicas.filter(({ role }) => role === 'primary');
 const lagsOf = (replicas: Replicas) => ledAmong(replicas).flatMap(({ lags }) => lags.map(({ lag }) => lag));
-const heardLags = (replicas: Replicas) => lagsOf(replicas).filter((lag) => lag !== undefined);
+const knownLags = (replicas: Replicas) => lagsOf(replicas).filter((lag) => lag !== undefined);
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
 
 export const REPLICA_METRICS: MetricRules<Replicas> = {
@@ -98,10 +101,10 @@ export const REPLICA_METRICS: MetricRules<Replicas> = {
       'state',
       countsOf(STATES, (state) => replicas.filter((replica) => replica.state === state).length),
     ),
-  holdfast_replica_lag_entries: (replicas) => sumOf(heardLags(replicas)),
+  holdfast_replica_lag_entries: (replicas) => sumOf(knownLags(replicas)),
   holdfast_replica_lag_entries_max: (replicas) =>
-    heardLags(replicas).reduce((max, lag) => Math.max(max, lag), 0),
-  holdfast_replicas_unheard: (replicas) => lagsOf(replicas).length - heardLags(replicas).length,
+    knownLags(replicas).reduce((max, lag) => Math.max(max, lag), 0),
+  holdfast_replicas_unheard: (replicas) => lagsOf(replicas).length - knownLags(replicas).length,
   holdfast_replica_unapplied_entries: (replicas) =>
     sumOf(replicas.map(({ lastSeq, appliedSeq }) => Math.max(0, lastSeq - appliedSeq))),
   holdfast_shards_behind_registry: (replicas) =>
@@ -119,7 +122,7 @@ export const REPLICA_METRICS: MetricRules<Replicas> = {
 };
 
 export function measureReplicas(telemetry: PromTelemetry, read: () => Replicas): void {
-  telemetry.onScrape(async () => tell(telemetry, REPLICA_METRICS, read()));
+  telemetry.onScrape(async () => report(telemetry, REPLICA_METRICS, read()));
 }
 
 // ---- what the node that places shards sees of them ----
@@ -174,7 +177,7 @@ export const PLACEMENT_METRICS: MetricRules<PlacementMap> = {
 };
 
 export function measurePlacement(telemetry: PromTelemetry, read: () => PlacementMap): void {
-  telemetry.onScrape(async () => tell(telemetry, PLACEMENT_METRICS, read()));
+  telemetry.onScrape(async () => report(telemetry, PLACEMENT_METRICS, read()));
 }
 
 /** Disks that a node serves, and that did not answer when repair, audits or the hearing of damage last asked them. */
@@ -196,15 +199,16 @@ interface ShardAnswers {
   histories: readonly ({ history: HistoryRecord | null } | undefined)[];
 }
 
-const saidAudits = ({ audits }: ShardAnswers) => audits.filter((answer) => answer !== undefined);
-const auditsOf = (answers: ShardAnswers) => describeAudits(saidAudits(answers), answers.placement.auditFrom);
+const answeredAudits = ({ audits }: ShardAnswers) => audits.filter((answer) => answer !== undefined);
+const auditsOf = (answers: ShardAnswers) =>
+  describeAudits(answeredAudits(answers), answers.placement.auditFrom);
 
 export const AUDIT_METRICS: MetricRules<ShardAnswers> = {
   holdfast_audited_placement_version: (answers) =>
-    saidAudits(answers).length > 0 ? (auditsOf(answers).leastVersion ?? 0) : undefined,
+    answeredAudits(answers).length > 0 ? (auditsOf(answers).leastVersion ?? 0) : undefined,
   holdfast_audits_under_way: (answers) => auditsOf(answers).underWayCount,
   holdfast_audits_awaited: (answers) =>
-    answers.placement.version > 0 ? saidAudits(answers).length - auditsOf(answers).doneCount : undefined,
+    answers.placement.version > 0 ? answeredAudits(answers).length - auditsOf(answers).doneCount : undefined,
   holdfast_shards_unconfirmed: ({ histories }) =>
     histories.filter((answer) => {
       const history = answer?.history ?? null;
@@ -225,7 +229,7 @@ export function measureAudits(
       Promise.all(led.map(({ shard }) => ask(node, shard, 'get-audit'))),
       Promise.all(doubtful.map(({ shard }) => ask(node, shard, 'get-history'))),
     ]);
-    tell(telemetry, AUDIT_METRICS, { placement: placement(), audits, histories });
+    report(telemetry, AUDIT_METRICS, { placement: placement(), audits, histories });
     // One by one: watch-debts.ts tells of another question.
     for (const [question, answers] of Object.entries({ audit: audits, history: histories })) {
       const silentCount = answers.filter((answer) => answer === undefined).length;
@@ -286,7 +290,7 @@ export function measureWriting(
     const placement = parts.placement();
     const found = await Promise.all(placement.disks.map(takes));
     const taking = placement.disks.filter((_, at) => found[at]);
-    tell(telemetry, WRITING_METRICS, { placement, taking });
+    report(telemetry, WRITING_METRICS, { placement, taking });
   });
 }
 

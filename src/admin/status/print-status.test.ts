@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
-import { type DiskStatus, sumDebts, withRate } from './cluster-status.ts';
+import { type DiskStatus, sumRepairs, withRate } from './cluster-status.ts';
 import { printClusterStatus } from './print-status.ts';
 
 const HOUR = 3_600_000;
@@ -22,7 +22,7 @@ const placement = {
 
 test('is printed for people', () => {
   const lines: string[] = [];
-  const repair = withRate(sumDebts([{ debts: [debt(1, 1), debt(2, 120), debt(COPIES_UNKNOWN, 5)] }]), 2);
+  const repair = withRate(sumRepairs([{ debts: [debt(1, 1), debt(2, 120), debt(COPIES_UNKNOWN, 5)] }]), 2);
   const leaving: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 30, pendingCount: 4 };
   const done: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 0 };
   printClusterStatus(

@@ -58,7 +58,7 @@ function describeVoter({ nodeId, state, lag }: VoterStatus): string {
 }
 
 function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => void): void {
-  const isOwed = repair.chunkCount + repair.unansweredCount > 0;
+  const hasRepairs = repair.chunkCount + repair.unansweredCount > 0;
   if (disks.length === 0) return;
   const rows = disks.map((disk) => {
     const { diskId, nodeId, zone, usage, ownedCount, pendingCount } = disk;
@@ -69,12 +69,12 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
       diskTotalBytes = 0,
       quarantinedCount = 0,
     } = usage ?? {};
-    const isTold = usage !== undefined;
+    const hasUsage = usage !== undefined;
     return [
-      ...[formatId(diskId), formatId(nodeId), zone === nodeId ? '' : zone, describeState(disk, isOwed)],
-      isTold ? formatBytes(liveBytes) : '',
-      isTold ? formatCount(chunkCount) : '',
-      isTold ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
+      ...[formatId(diskId), formatId(nodeId), zone === nodeId ? '' : zone, describeState(disk, hasRepairs)],
+      hasUsage ? formatBytes(liveBytes) : '',
+      hasUsage ? formatCount(chunkCount) : '',
+      hasUsage ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
       ...[String(ownedCount), pendingCount === 0 ? '' : String(pendingCount)],
       quarantinedCount === 0 ? '' : formatCount(quarantinedCount),
     ];
@@ -85,10 +85,10 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
 }
 
 /** With what is left of a drain: how many partitions nobody else has for certain, then what a debt may name it for. */
-function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus, isOwed: boolean): string {
+function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus, hasRepairs: boolean): string {
   if (leave === undefined) return state;
   const left = ownedCount + pendingCount;
-  const last = isOwed ? 'needed while chunks lack copies' : 'may be removed';
+  const last = hasRepairs ? 'needed while chunks lack copies' : 'may be removed';
   return `${state}, ${leave}: ${left === 0 ? last : `${formatCount(left)} partitions left`}`;
 }
 

@@ -29,8 +29,8 @@ import {
   placementStatus,
   presentRecord,
   type RepairStatus,
-  type SaidReplicas,
-  sumDebts,
+  type ReportedReplicas,
+  sumRepairs,
   unservedDisks,
   withRate,
 } from './cluster-status.ts';
@@ -152,7 +152,7 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
 }
 
 /** What each metadata node that answers says of its replicas. */
-async function askNodes(calls: ShardCallPort, members: readonly Member[]): Promise<SaidReplicas> {
+async function askNodes(calls: ShardCallPort, members: readonly Member[]): Promise<ReportedReplicas> {
   const nodes = members.filter(({ role }) => role === 'metadata');
   const question = { kind: 'status', withinMs: ANSWER_MAX_MS } as const;
   const replies = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId, question)));
@@ -202,20 +202,20 @@ async function readChunks(parts: {
 }
 
 async function readRepair(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
-  const first = await countDebts(shards, ask);
+  const first = await countRepairs(shards, ask);
   if (first.chunkCount === 0) return first;
   const atMs = systemClock.monotonicMs();
   await systemClock.sleep(RATE_OVER_MS);
-  const second = await countDebts(shards, ask);
+  const second = await countRepairs(shards, ask);
   const seconds = (systemClock.monotonicMs() - atMs) / 1000;
   // A shard that has answered once alone would count as repaired.
   if (second.unansweredCount !== first.unansweredCount) return second;
   return withRate(second, (first.chunkCount - second.chunkCount) / seconds);
 }
 
-async function countDebts(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
+async function countRepairs(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
   const answers = await Promise.all(shards.map((shard) => ask(shard, 'count-debts', {})));
-  return sumDebts(answers);
+  return sumRepairs(answers);
 }
 
 async function readDisks(parts: {

@@ -5,7 +5,7 @@ import type { StatusReport } from '../../gateway/operator-api/status-report.ts';
 import { readVersion } from '../../platform/version.ts';
 import type { ProcessContext } from '../process-context.ts';
 import { alarmsOf, SERVER_ALARMS } from './alarms.ts';
-import { ALL_DISKS_METRICS, OWN_DISK_METRICS, ROOM_METRICS, SERVER_METRICS, tell } from './metrics.ts';
+import { ALL_DISKS_METRICS, OWN_DISK_METRICS, ROOM_METRICS, report, SERVER_METRICS } from './metrics.ts';
 import { readServer, type ServerFacts, type ServerParts } from './server-status.ts';
 
 export interface Reports {
@@ -24,13 +24,13 @@ export function createReports(
 
   telemetry.onScrape(async () => {
     const facts = await read();
-    tell(telemetry, SERVER_METRICS, facts);
+    report(telemetry, SERVER_METRICS, facts);
     if (facts.own === undefined) {
-      tell(telemetry, ALL_DISKS_METRICS, facts);
+      report(telemetry, ALL_DISKS_METRICS, facts);
       return;
     }
-    tell(telemetry, ROOM_METRICS, facts.stored && chunkRoomOf(facts.stored));
-    tell(telemetry, OWN_DISK_METRICS, facts.own);
+    report(telemetry, ROOM_METRICS, facts.stored && chunkRoomOf(facts.stored));
+    report(telemetry, OWN_DISK_METRICS, facts.own);
   });
 
   return {

@@ -7,9 +7,9 @@ import { BufferQueue } from './buffer-queue.ts';
 test('a body that comes byte by byte is kept in few pieces', () => {
   const queue = new BufferQueue();
   for (let at = 0; at < 100_000; at++) queue.add(Buffer.from([at % 256]));
-  const pieces = queue.takeAll();
-  expect(pieces.length).toBeLessThan(10);
-  expect(Buffer.concat(pieces).every((byte, at) => byte === at % 256)).toBe(true);
+  const buffers = queue.takeAll();
+  expect(buffers.length).toBeLessThan(10);
+  expect(Buffer.concat(buffers).every((byte, at) => byte === at % 256)).toBe(true);
 });
 
 test('whatever is added and taken in between, bytes come out once and in their order', () => {
@@ -27,9 +27,9 @@ test('whatever is added and taken in between, bytes come out once and in their o
         if (next === 'shift') taken.push(queue.shift() ?? Buffer.alloc(0));
         else if (next === 'all') taken.push(...queue.takeAll());
         else {
-          const piece = Buffer.alloc(next.sizeBytes, added.length);
-          added.push(Buffer.from(piece));
-          queue.add(piece);
+          const buffer = Buffer.alloc(next.sizeBytes, added.length);
+          added.push(Buffer.from(buffer));
+          queue.add(buffer);
         }
         const waiting = Buffer.concat(added).length - Buffer.concat(taken).length;
         expect(queue.sizeBytes).toBe(waiting);
@@ -44,41 +44,41 @@ test('gives back what was added, however it came and however it is taken', () =>
   const size = fc.oneof(fc.nat(30), fc.nat(3000), fc.constant(2048), fc.constant(0));
   fc.assert(
     fc.property(fc.array(size, { maxLength: 60 }), fc.array(fc.nat(20_000)), (sizes, takes) => {
-      const pieces = new BufferQueue();
+      const buffers = new BufferQueue();
       const added: Buffer[] = [];
       const taken: Uint8Array[] = [];
       const takeAt = [...takes];
       for (const sizeBytes of sizes) {
-        const piece = randomBytes(sizeBytes);
-        added.push(piece);
-        pieces.add(piece);
+        const buffer = randomBytes(sizeBytes);
+        added.push(buffer);
+        buffers.add(buffer);
         const next = takeAt[0];
-        if (next !== undefined && next <= pieces.sizeBytes) {
+        if (next !== undefined && next <= buffers.sizeBytes) {
           takeAt.shift();
-          taken.push(...pieces.take(next));
+          taken.push(...buffers.take(next));
         }
       }
-      taken.push(...pieces.take(pieces.sizeBytes));
-      expect(pieces.sizeBytes).toBe(0);
+      taken.push(...buffers.take(buffers.sizeBytes));
+      expect(buffers.sizeBytes).toBe(0);
       expect(Buffer.concat(taken).equals(Buffer.concat(added))).toBe(true);
     }),
   );
 });
 
 test('a body of one piece is not copied', () => {
-  const pieces = new BufferQueue();
-  const piece = Buffer.from('small');
-  pieces.add(piece);
-  expect(pieces.take(5)[0]?.buffer).toBe(piece.buffer);
+  const queue = new BufferQueue();
+  const buffer = Buffer.from('small');
+  queue.add(buffer);
+  expect(queue.take(5)[0]?.buffer).toBe(buffer.buffer);
 });
 
 test('bytes that trickle are held in few buffers', () => {
-  const pieces = new BufferQueue();
+  const queue = new BufferQueue();
   for (let count = 0; count < 100_000; count++) {
-    pieces.add(Buffer.of(count));
-    if (count % 1000 === 0) pieces.add(Buffer.alloc(4096));
+    queue.add(Buffer.of(count));
+    if (count % 1000 === 0) queue.add(Buffer.alloc(4096));
   }
-  const buffers = new Set(pieces.take(pieces.sizeBytes).map(({ buffer }) => buffer));
+  const buffers = new Set(queue.take(queue.sizeBytes).map(({ buffer }) => buffer));
   const heldBytes = [...buffers].reduce((total, buffer) => total + buffer.byteLength, 0);
   expect(heldBytes).toBeLessThan(100_000 + 100 * 4096 + 2 * 16 * 1024);
 });

@@ -8,12 +8,12 @@ import { invalidArgument } from '../s3/request/arguments.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
 import type { Identities, Identity } from './identities.ts';
 import { requireSignedHeaders } from './must-be-signed.ts';
-import type { SigV4Claim } from './signature-claim.ts';
-import { refuseSigV2, type SigV2Claim } from './sigv2-claim.ts';
+import { refuseSigV2, type SigV2Fields } from './sigv2-fields.ts';
 import { isSigV2Header, readSigV2Header } from './sigv2-header.ts';
 import { hasSigV2Query, readSigV2Query } from './sigv2-query.ts';
-import { readHeaderClaim } from './sigv4-header.ts';
-import { hasQueryClaim, readQueryClaim } from './sigv4-query.ts';
+import type { SigV4Fields } from './sigv4-fields.ts';
+import { readHeaderFields } from './sigv4-header.ts';
+import { hasQueryFields, readQueryFields } from './sigv4-query.ts';
 import { requireSigV2Signature, requireSigV2Time } from './verify-sigv2.ts';
 import { requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
 
@@ -53,18 +53,18 @@ export async function authenticate(
   deps: AuthenticationDependencies,
   request: AuthenticationRequest,
 ): Promise<Authentication> {
-  const claimed = await findClaimed(deps, request);
-  if (claimed === undefined) return ANONYMOUS;
-  const { claim, identity } = claimed;
-  const { accessKey, authType, version } = claim;
-  if (claim.version === 'SigV2') requireSigV2Signature(request, claim, identity);
-  else requireSigV4Signature(request, claim, identity);
+  const signer = await findSigner(deps, request);
+  if (signer === undefined) return ANONYMOUS;
+  const { signedFields, identity } = signer;
+  const { accessKey, authType, version } = signedFields;
+  if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
+  else requireSigV4Signature(request, signedFields, identity);
   const { account } = identity;
   // Told only to who knows the secret.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   const caller: Caller = { kind: 'account', account, accessKey, signatureVersion: version, authType };
-  if (claim.version === 'SigV2') return { caller };
-  const { signature, timestamp, scope } = claim;
+  if (signedFields.version === 'SigV2') return { caller };
+  const { signature, timestamp, scope } = signedFields;
   return {
     caller,
     seed: { signingKey: identity.signingKey(scope), signature, timestamp, scopeText: scope.text },
@@ -75,43 +75,46 @@ export async function authenticate(
  * Who the head says has signed the request: everything but the signature itself is checked, so that nothing of a body has
  * to be read. Undefined: nobody. Throws as `authenticate`.
  */
-export async function findClaimed(
+export async function findSigner(
   deps: AuthenticationDependencies,
   request: HeadOfRequest,
-): Promise<{ claim: SigV4Claim | SigV2Claim; identity: Identity } | undefined> {
-  const claim = readClaim(request, deps.rules);
-  if (claim === undefined) return undefined;
+): Promise<{ signedFields: SigV4Fields | SigV2Fields; identity: Identity } | undefined> {
+  const signedFields = readSignedFields(request, deps.rules);
+  if (signedFields === undefined) return undefined;
   const nowMs = deps.clock.wallMs();
-  if (claim.version === 'SigV2') requireSigV2Time(claim, nowMs);
-  else requireSigV4Time(claim, nowMs);
-  requireSignedHeaders(request, claim);
+  if (signedFields.version === 'SigV2') requireSigV2Time(signedFields, nowMs);
+  else requireSigV4Time(signedFields, nowMs);
+  requireSignedHeaders(request, signedFields);
   if (hasSecurityToken(request)) throw new AppError('InvalidToken');
-  const { accessKey } = claim;
+  const { accessKey } = signedFields;
   const identity = await deps.identities.find(accessKey);
   if (identity === undefined) {
     throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
   }
-  return { claim, identity };
+  return { signedFields, identity };
 }
 
 /** The one form in which the request is signed; undefined: in none. */
-function readClaim(request: HeadOfRequest, rules: SigningRules): SigV4Claim | SigV2Claim | undefined {
+function readSignedFields(
+  request: HeadOfRequest,
+  rules: SigningRules,
+): SigV4Fields | SigV2Fields | undefined {
   const { parameters } = request.target.query;
   const { values } = request.headers;
   const { authorization } = values;
-  const isPresigned = hasQueryClaim(parameters);
+  const isPresigned = hasQueryFields(parameters);
   const isPresignedV2 = hasSigV2Query(parameters);
   if ([authorization !== undefined, isPresigned, isPresignedV2].filter(Boolean).length > 1) {
     const message =
       'Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the Authorization header should be specified';
     throw invalidArgument({ name: 'Authorization', value: authorization ?? '', message });
   }
-  if (isPresigned) return readQueryClaim(parameters, rules.service);
+  if (isPresigned) return readQueryFields(parameters, rules.service);
   const isV2 = isPresignedV2 || isSigV2Header(authorization ?? '');
   if (isV2 && !rules.takesSigV2) throw refuseSigV2();
   if (isPresignedV2) return readSigV2Query(parameters);
   if (authorization === undefined) return undefined;
-  return isV2 ? readSigV2Header(values) : readHeaderClaim(values, rules.service);
+  return isV2 ? readSigV2Header(values) : readHeaderFields(values, rules.service);
 }
 
 function hasSecurityToken({ headers, target }: HeadOfRequest): boolean {

@@ -7,7 +7,7 @@ import { percentEncode, percentReencodePath } from '../../base/text/uri.ts';
 import type { RequestHeaders } from '../http/request-headers.ts';
 import type { Query } from '../s3/request/query.ts';
 import type { Target } from '../s3/request/target.ts';
-import type { SigV4Claim } from './signature-claim.ts';
+import type { SigV4Fields } from './sigv4-fields.ts';
 
 /** The parts of a request that a signature covers. */
 export interface SignedParts {
@@ -80,6 +80,9 @@ function canonicalValues(
 
 const BLANKS = /[ \t]+/g;
 
-export function stringToSign(canonical: string, claim: Pick<SigV4Claim, 'timestamp' | 'scope'>): string {
-  return `AWS4-HMAC-SHA256\n${claim.timestamp}\n${claim.scope.text}\n${hash('sha256', Buffer.from(canonical, 'latin1'))}`;
+export function stringToSign(
+  canonical: string,
+  signedFields: Pick<SigV4Fields, 'timestamp' | 'scope'>,
+): string {
+  return `AWS4-HMAC-SHA256\n${signedFields.timestamp}\n${signedFields.scope.text}\n${hash('sha256', Buffer.from(canonical, 'latin1'))}`;
 }

@@ -12,7 +12,7 @@ import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { WrappedKek } from '../../types/version.ts';
-import type { CredentialScope } from './signature-claim.ts';
+import type { CredentialScope } from './sigv4-fields.ts';
 
 export interface Identity {
   readonly accessKey: string;

@@ -5,8 +5,8 @@ import { AppError } from '../../types/errors.ts';
 import { READ_METHODS } from '../s3/operation.ts';
 import { canonicalHeaderName, isVendorHeader } from '../s3/request/vendor.ts';
 import type { SignedParts } from './canonical-request.ts';
-import type { SigV4Claim } from './signature-claim.ts';
-import type { SigV2Claim } from './sigv2-claim.ts';
+import type { SigV2Fields } from './sigv2-fields.ts';
+import type { SigV4Fields } from './sigv4-fields.ts';
 
 /** What the head says: all that is signed but the digest of the body. */
 type HeadParts = Omit<SignedParts, 'payloadHash'>;
@@ -17,8 +17,8 @@ const DECISIVE = new Set(['destination', 'overwrite']);
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 
 /** AccessDenied, with the names in HeadersNotSigned as AWS has it, unless all that must be signed is. */
-export function requireSignedHeaders(request: HeadParts, claim: SigV4Claim | SigV2Claim): void {
-  const unsigned = unsignedHeaders(request, claim);
+export function requireSignedHeaders(request: HeadParts, signedFields: SigV4Fields | SigV2Fields): void {
+  const unsigned = unsignedHeaders(request, signedFields);
   if (unsigned.length === 0) return;
   throw new AppError('AccessDenied', {
     message: 'There were headers present in the request which were not signed',
@@ -27,10 +27,10 @@ export function requireSignedHeaders(request: HeadParts, claim: SigV4Claim | Sig
 }
 
 /** Names as they were sent, each once. */
-function unsignedHeaders({ method, headers }: HeadParts, claim: SigV4Claim | SigV2Claim): string[] {
-  const isInQuery = claim.authType === 'QueryString';
-  const isCovered = coverageOf(claim);
-  const wanted = new Set(claim.version === 'SigV4' ? ['host'] : []);
+function unsignedHeaders({ method, headers }: HeadParts, signedFields: SigV4Fields | SigV2Fields): string[] {
+  const isInQuery = signedFields.authType === 'QueryString';
+  const isCovered = coverageOf(signedFields);
+  const wanted = new Set(signedFields.version === 'SigV4' ? ['host'] : []);
   // Without one in the signature the holder could name any.
   if (isInQuery && method === 'MOVE') wanted.add('destination');
   for (const name of headers.sentNames) {
@@ -40,9 +40,9 @@ function unsignedHeaders({ method, headers }: HeadParts, claim: SigV4Claim | Sig
 }
 
 /** SigV2 signs what is of the vendor's and three lines of HTTP's, and cannot sign anything else. */
-function coverageOf(claim: SigV4Claim | SigV2Claim): (name: string) => boolean {
-  if (claim.version === 'SigV2') return (name) => isVendorHeader(name) || name === 'content-md5';
-  const signed = new Set(claim.signedHeaders);
+function coverageOf(signedFields: SigV4Fields | SigV2Fields): (name: string) => boolean {
+  if (signedFields.version === 'SigV2') return (name) => isVendorHeader(name) || name === 'content-md5';
+  const signed = new Set(signedFields.signedHeaders);
   return (name) => signed.has(name);
 }
 

@@ -19,7 +19,7 @@ const SPELT_OUT_MAX = 1024;
  * hold no secret and are short. Texts of bytes, one character each. SigV2 has no canonical request.
  */
 export function signatureMismatch(
-  claim: { accessKey: string; signature: string },
+  signedFields: { accessKey: string; signature: string },
   texts: { stringToSign: string; canonicalRequest?: string },
 ): AppError {
   const { stringToSign, canonicalRequest } = texts;
@@ -28,9 +28,9 @@ export function signatureMismatch(
   const isSpeltOut = isShort && shown.every((text) => redact(text) === text);
   return new AppError('SignatureDoesNotMatch', {
     fields: {
-      AWSAccessKeyId: claim.accessKey,
+      AWSAccessKeyId: signedFields.accessKey,
       StringToSign: bytesToText(stringToSign) ?? stringToSign,
-      SignatureProvided: claim.signature,
+      SignatureProvided: signedFields.signature,
       ...(isSpeltOut && { StringToSignBytes: spacedHex(stringToSign) }),
       ...(canonicalRequest !== undefined && {
         CanonicalRequest: bytesToText(canonicalRequest) ?? canonicalRequest,

@@ -2,7 +2,7 @@
 // it claims, with AWS's refusals. Checking it is verify-sigv2.ts.
 import { invalidArgument } from '../s3/request/arguments.ts';
 import { requireRequestTime } from './signing-dates.ts';
-import type { SigV2Claim } from './sigv2-claim.ts';
+import type { SigV2Fields } from './sigv2-fields.ts';
 
 const SCHEME = /^AWS(?:\s|$)/i;
 
@@ -11,7 +11,7 @@ export function isSigV2Header(header: string): boolean {
 }
 
 /** Throws InvalidArgument, AccessDenied (no valid date). */
-export function readSigV2Header(headers: Readonly<Record<string, string>>): SigV2Claim {
+export function readSigV2Header(headers: Readonly<Record<string, string>>): SigV2Fields {
   const header = headers.authorization ?? '';
   const [accessKey = '', signature = '', ...rest] = header.slice('AWS '.length).split(':');
   if (accessKey === '' || signature === '' || rest.length > 0 || /\s/.test(accessKey)) {

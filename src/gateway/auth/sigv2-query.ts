@@ -2,7 +2,7 @@
 // verify-sigv2.ts.
 import { AppError } from '../../types/errors.ts';
 import type { QueryParameters } from '../s3/operation.ts';
-import type { SigV2Claim } from './sigv2-claim.ts';
+import type { SigV2Fields } from './sigv2-fields.ts';
 
 const INTEGER = /^[+-]?\d{1,19}$/;
 /** AWS takes seconds up to here. Milliseconds by mistake are far beyond. */
@@ -16,7 +16,7 @@ export function hasSigV2Query(query: QueryParameters): boolean {
 }
 
 /** Throws AccessDenied: a parameter is missing, Expires is none. */
-export function readSigV2Query(query: QueryParameters): SigV2Claim {
+export function readSigV2Query(query: QueryParameters): SigV2Fields {
   const accessKey = query.get('AWSAccessKeyId');
   const signature = query.get('Signature');
   const expires = query.get('Expires');

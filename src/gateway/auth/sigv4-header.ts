@@ -1,13 +1,13 @@
 // SigV4 in the Authorization header: reading what it claims, with AWS's refusals. Checking it is verify-sigv4.ts.
 import { AppError } from '../../types/errors.ts';
 import { invalidArgument } from '../s3/request/arguments.ts';
-import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Claim } from './signature-claim.ts';
 import { requireRequestTime } from './signing-dates.ts';
+import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Fields } from './sigv4-fields.ts';
 
 const ALGORITHM = 'AWS4-HMAC-SHA256';
 
 /** Throws InvalidArgument, InvalidRequest, AuthorizationHeaderMalformed, AccessDenied (no valid date). */
-export function readHeaderClaim(headers: Readonly<Record<string, string>>, service: string): SigV4Claim {
+export function readHeaderFields(headers: Readonly<Record<string, string>>, service: string): SigV4Fields {
   const header = headers.authorization ?? '';
   if (header.trim() === '') throw new AppError('AccessDenied');
   const space = header.search(/\s/);

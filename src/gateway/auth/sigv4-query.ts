@@ -2,8 +2,8 @@
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { QueryParameters } from '../s3/operation.ts';
-import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Claim } from './signature-claim.ts';
 import { parseTimestamp } from './signing-dates.ts';
+import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Fields } from './sigv4-fields.ts';
 
 const REQUIRED = [
   'X-Amz-Algorithm',
@@ -15,12 +15,12 @@ const REQUIRED = [
 ] as const;
 
 /** True when the query claims a signature of this version. */
-export function hasQueryClaim(query: QueryParameters): boolean {
+export function hasQueryFields(query: QueryParameters): boolean {
   return query.has('X-Amz-Algorithm') || query.has('X-Amz-Signature') || query.has('X-Amz-Credential');
 }
 
 /** Throws AuthorizationQueryParametersError; AccessDenied for an expiry out of range (s3-behaviour 12). */
-export function readQueryClaim(query: QueryParameters, service: string): SigV4Claim {
+export function readQueryFields(query: QueryParameters, service: string): SigV4Fields {
   if (REQUIRED.some((name) => !query.has(name))) {
     throw refuse(
       'Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.',

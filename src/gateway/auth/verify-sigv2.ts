@@ -5,11 +5,11 @@ import type { SignedParts } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
 import { requireNear } from './signing-dates.ts';
-import type { SigV2Claim } from './sigv2-claim.ts';
+import type { SigV2Fields } from './sigv2-fields.ts';
 import { sigV2StringsToSign } from './sigv2-string.ts';
 
 /** A header is good for 15 minutes either way (RequestTimeTooSkewed), a presigned URL until it expires (AccessDenied). */
-export function requireSigV2Time({ time }: SigV2Claim, nowMs: number): void {
+export function requireSigV2Time({ time }: SigV2Fields, nowMs: number): void {
   if ('timeMs' in time) {
     requireNear(time, nowMs);
     return;
@@ -20,10 +20,14 @@ export function requireSigV2Time({ time }: SigV2Claim, nowMs: number): void {
 }
 
 /** Throws SignatureDoesNotMatch. */
-export function requireSigV2Signature(parts: SignedParts, claim: SigV2Claim, identity: Identity): void {
-  const strings = sigV2StringsToSign(parts, claim.dateLine);
-  if (strings.some((text) => isSameText(signV2(identity.secret, text), claim.signature))) return;
-  throw signatureMismatch(claim, { stringToSign: strings[0] });
+export function requireSigV2Signature(
+  parts: SignedParts,
+  signedFields: SigV2Fields,
+  identity: Identity,
+): void {
+  const strings = sigV2StringsToSign(parts, signedFields.dateLine);
+  if (strings.some((text) => isSameText(signV2(identity.secret, text), signedFields.signature))) return;
+  throw signatureMismatch(signedFields, { stringToSign: strings[0] });
 }
 
 /** base64, of a text of bytes. */

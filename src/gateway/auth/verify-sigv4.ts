@@ -6,26 +6,30 @@ import { LIMITS } from '../../types/limits.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
 import { canonicalRequests, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
-import type { SigV4Claim } from './signature-claim.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
 import { requireNear } from './signing-dates.ts';
+import type { SigV4Fields } from './sigv4-fields.ts';
 
 /** s3-behaviour 12 and AWS: a signature is good for 15 minutes either way, a presigned URL until it expires. */
-export function requireSigV4Time(claim: SigV4Claim, nowMs: number): void {
-  if (claim.expiresSeconds === undefined) {
-    requireNear(claim, nowMs);
+export function requireSigV4Time(signedFields: SigV4Fields, nowMs: number): void {
+  if (signedFields.expiresSeconds === undefined) {
+    requireNear(signedFields, nowMs);
     return;
   }
   const ServerTime = new Date(nowMs).toISOString();
-  const aheadMs = claim.timeMs - nowMs;
-  const expiresAtMs = claim.timeMs + claim.expiresSeconds * 1000;
+  const aheadMs = signedFields.timeMs - nowMs;
+  const expiresAtMs = signedFields.timeMs + signedFields.expiresSeconds * 1000;
   if (aheadMs > LIMITS.clockSkewMaxMs) {
-    const fields = { 'X-Amz-Expires': claim.expiresSeconds, RequestTime: claim.timestamp, ServerTime };
+    const fields = {
+      'X-Amz-Expires': signedFields.expiresSeconds,
+      RequestTime: signedFields.timestamp,
+      ServerTime,
+    };
     throw new AppError('AccessDenied', { message: 'Request is not yet valid', fields });
   }
   if (nowMs > expiresAtMs) {
     const Expires = new Date(expiresAtMs).toISOString();
-    const fields = { 'X-Amz-Expires': claim.expiresSeconds, Expires, ServerTime };
+    const fields = { 'X-Amz-Expires': signedFields.expiresSeconds, Expires, ServerTime };
     throw new AppError('AccessDenied', { message: 'Request has expired', fields });
   }
 }
@@ -33,19 +37,19 @@ export function requireSigV4Time(claim: SigV4Claim, nowMs: number): void {
 /** Throws SignatureDoesNotMatch. */
 export function requireSigV4Signature(
   parts: AuthenticationRequest,
-  claim: SigV4Claim,
+  signedFields: SigV4Fields,
   identity: Identity,
 ): void {
-  const key = identity.signingKey(claim.scope);
+  const key = identity.signingKey(signedFields.scope);
   const isSignedFor = (canonical: string) => {
-    const expected = createHmac('sha256', key).update(stringToSign(canonical, claim)).digest('hex');
-    return isSameText(expected, claim.signature);
+    const expected = createHmac('sha256', key).update(stringToSign(canonical, signedFields)).digest('hex');
+    return isSameText(expected, signedFields.signature);
   };
-  const canonicalOf = canonicalRequests(parts, claim.signedHeaders);
+  const canonicalOf = canonicalRequests(parts, signedFields.signedHeaders);
   for (const spelling of spellings(parts)) if (isSignedFor(canonicalOf(spelling))) return;
   const canonical = canonicalOf();
-  throw signatureMismatch(claim, {
-    stringToSign: stringToSign(canonical, claim),
+  throw signatureMismatch(signedFields, {
+    stringToSign: stringToSign(canonical, signedFields),
     canonicalRequest: canonical,
   });
 }

@@ -10,7 +10,7 @@ export type AnswerBody =
   | { kind: 'bytes'; bytes: Buffer | string }
   | { kind: 'stream'; stream: Readable; sizeBytes: number }
   /** Of unknown length, written as it comes. */
-  | { kind: 'pieces'; pieces: AsyncIterable<string> };
+  | { kind: 'texts'; texts: AsyncIterable<string> };
 
 export interface Answer {
   status: number;
@@ -25,7 +25,7 @@ type Rest = 'none' | 'linger';
 /** Resolves when the answer is handed over or the client is gone. Rejects only by a fault of ours. */
 export async function sendAnswer(exchange: Exchange, answer: Answer, clock: ClockPort): Promise<void> {
   const { response } = exchange;
-  const rest = await settleBody(exchange, answer.status);
+  const rest = await finishBody(exchange, answer.status);
   if (response.destroyed || exchange.isAborted) return discardBody(answer.body);
   writeHead(exchange, answer, clock);
   await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
@@ -59,7 +59,7 @@ async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
  * has not been told to go on may send its body all the same (RFC 9110 10.1.1): the connection ends then, too. Nobody
  * waits for the body of a stranger, which may never come: the answer goes out at once.
  */
-async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
+async function finishBody(exchange: Exchange, status: number): Promise<Rest> {
   const { body } = exchange;
   if (body.isAtEnd) return 'none';
   const isKnown = exchange.tenant.account !== undefined;
@@ -97,10 +97,10 @@ async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void
   const { response } = exchange;
   const { body } = options.answer;
   if (body?.kind === 'stream') return sendStream(exchange, body, options);
-  if (body?.kind === 'pieces') {
-    for await (const piece of body.pieces) {
-      exchange.sentBytes += Buffer.byteLength(piece);
-      if (!response.write(piece)) await drained(exchange, options.clock);
+  if (body?.kind === 'texts') {
+    for await (const data of body.texts) {
+      exchange.sentBytes += Buffer.byteLength(data);
+      if (!response.write(data)) await drained(exchange, options.clock);
     }
     if (options.mayEnd) response.end();
     return;
@@ -129,9 +129,9 @@ function drained(exchange: Exchange, clock: ClockPort): Promise<void> {
 /** Resolves when what makes the body has ended. */
 async function discardBody(body: AnswerBody | undefined): Promise<void> {
   if (body?.kind === 'stream') body.stream.destroy();
-  if (body?.kind !== 'pieces') return;
-  const pieces = body.pieces[Symbol.asyncIterator]();
-  while (!(await pieces.next()).done);
+  if (body?.kind !== 'texts') return;
+  const texts = body.texts[Symbol.asyncIterator]();
+  while (!(await texts.next()).done);
 }
 
 /**
@@ -148,7 +148,7 @@ function sendStream(
   exchange.isBodyMemory = true;
   return new Promise((resolve, reject) => {
     let leftBytes = body.sizeBytes;
-    const settle = (error?: Error) => {
+    const finish = (error?: Error) => {
       response.off('drain', resume);
       exchange.sendingSinceMs = undefined;
       stream.destroy();
@@ -160,24 +160,24 @@ function sendStream(
       exchange.sendingSinceMs = undefined;
       stream.resume();
     };
-    const complete = (piece?: Buffer) => {
+    const complete = (data?: Buffer) => {
       // The last piece goes out with the end: one write for a small object.
-      if (mayEnd) response.end(piece, piece && (() => freeMemory(piece)));
-      else if (piece !== undefined) response.write(piece);
-      settle();
+      if (mayEnd) response.end(data, data && (() => freeMemory(data)));
+      else if (data !== undefined) response.write(data);
+      finish();
     };
     response.on('drain', resume);
-    void exchange.closed.then(() => settle());
-    stream.on('error', (error) => settle(exchange.isAborted ? undefined : error));
+    void exchange.closed.then(() => finish());
+    stream.on('error', (error) => finish(exchange.isAborted ? undefined : error));
     stream.on('end', () =>
-      leftBytes === 0 ? complete() : settle(new Error(`${leftBytes} bytes are missing`)),
+      leftBytes === 0 ? complete() : finish(new Error(`${leftBytes} bytes are missing`)),
     );
-    stream.on('data', (piece: Buffer) => {
-      leftBytes -= piece.length;
-      exchange.sentBytes += piece.length;
-      if (leftBytes < 0) return settle(new Error('more bytes than the answer promised'));
-      if (leftBytes === 0) return complete(piece);
-      if (response.write(piece, (error) => error ?? freeMemory(piece))) return;
+    stream.on('data', (data: Buffer) => {
+      leftBytes -= data.length;
+      exchange.sentBytes += data.length;
+      if (leftBytes < 0) return finish(new Error('more bytes than the answer promised'));
+      if (leftBytes === 0) return complete(data);
+      if (response.write(data, (error) => error ?? freeMemory(data))) return;
       stream.pause();
       exchange.sendingSinceMs = clock.monotonicMs();
     });

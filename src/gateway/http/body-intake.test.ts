@@ -9,7 +9,7 @@ import { nextTurn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Tenant } from '../../types/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
-import { HeardRequest } from './heard-request.ts';
+import { ParsedRequest } from './parsed-request.ts';
 
 const READ_BYTES = 64 * 1024;
 const ALICE = { account: 'alice', address: '192.0.2.1' };
@@ -19,7 +19,7 @@ const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, we
 
 /** The body of a request with these headers, which nobody reads yet. */
 function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Tenant = ALICE) {
-  const request = new HeardRequest(new Socket());
+  const request = new ParsedRequest(new Socket());
   request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({

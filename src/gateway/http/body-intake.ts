@@ -8,7 +8,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { sharePathOf, type Tenant } from '../../types/tenant.ts';
-import { HeardRequest } from './heard-request.ts';
+import { ParsedRequest } from './parsed-request.ts';
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
@@ -180,7 +180,7 @@ export class BodyIntake {
   }
 
   get #isGathered(): boolean {
-    return this.#request instanceof HeardRequest && this.#request.isGathered;
+    return this.#request instanceof ParsedRequest && this.#request.isGathered;
   }
 
   /** Takes more, if there is room. */

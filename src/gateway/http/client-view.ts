@@ -72,16 +72,17 @@ export function createClientViewer(settings: {
       };
       if (!facts.isTrusted) return direct;
       const scheme = lastOf(values['x-forwarded-proto'])?.toLowerCase();
-      const told = scheme === 'https' || scheme === 'http' ? scheme : undefined;
+      const forwardedScheme = scheme === 'https' || scheme === 'http' ? scheme : undefined;
       const sender = forwardedFor(values['x-forwarded-for'], isTrusted);
       // That a proxy is on this machine does not say that its client is.
-      const isLocal = sender === undefined ? told === undefined && direct.isPrivate : isLoopback(sender);
+      const isLocal =
+        sender === undefined ? forwardedScheme === undefined && direct.isPrivate : isLoopback(sender);
       return {
         ...direct,
         remoteAddress: sender ?? facts.remoteAddress,
         host: lastOf(values['x-forwarded-host']) ?? direct.host,
-        scheme: told ?? ownScheme,
-        isPrivate: (told ?? ownScheme) === 'https' || isLocal,
+        scheme: forwardedScheme ?? ownScheme,
+        isPrivate: (forwardedScheme ?? ownScheme) === 'https' || isLocal,
       };
     },
     otherHosts(client, sentHost, label) {

@@ -24,7 +24,7 @@ export interface Connection {
   /** It is one more than there may be, in that share: its next answer is its last. */
   excessOf: ShareName | undefined;
   /** Bytes that have come on it, up to the end of its last request. */
-  heardBytes: number;
+  parsedBytes: number;
   /** Its bytes make no sense any more: it ends when nothing is under way. */
   isBroken: boolean;
 }
@@ -72,7 +72,7 @@ export class Connections {
     const tenant = { account: undefined, address: addressGroupOf(socket.remoteAddress ?? '') };
     const connection: Connection = {
       ...{ socket, tenant, underWay: 0, lingering: 0, waiting: [] },
-      ...{ heardBytes: 0, excessOf: undefined, isBroken: false },
+      ...{ parsedBytes: 0, excessOf: undefined, isBroken: false },
     };
     this.#bySocket.set(socket, connection);
     const ends = endsOf(socket);
@@ -104,7 +104,7 @@ export class Connections {
     this.#bySocket.delete(connection.socket);
     this.#bySocket.set(secured, connection);
     connection.socket = secured;
-    connection.heardBytes = 0;
+    connection.parsedBytes = 0;
     secured.once('close', () => this.#forget(connection, secured));
   }
 
@@ -119,7 +119,7 @@ export class Connections {
   }
 
   /** To be told when its exchanges have changed: who is idle, or only listened to, may have to make room. */
-  settle(connection: Connection): void {
+  update(connection: Connection): void {
     this.#places.setIdle(connection, connection.underWay === connection.lingering);
   }
 

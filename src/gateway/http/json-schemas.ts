@@ -25,7 +25,7 @@ export const numberOf = (description?: string): JsonSchema => ({
   type: 'number',
   ...(description && { description }),
 });
-export const claimOf = (description?: string): JsonSchema => ({
+export const booleanOf = (description?: string): JsonSchema => ({
   type: 'boolean',
   ...(description && { description }),
 });

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
-import { HeardRequest, hasTooManyLines } from './heard-request.ts';
+import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
 
 /** PEM texts. */
 export interface Certificate {
@@ -47,7 +47,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     // A request without Host is answered like every other bad one.
     requireHostHeader: false,
     noDelay: true,
-    IncomingMessage: HeardRequest,
+    IncomingMessage: ParsedRequest,
     highWaterMark: LIMITS.streamBufferBytes,
   };
   const server =
@@ -59,7 +59,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
           ...TLS_OPTIONS,
           handshakeTimeout: settings.headerTimeoutMs,
         }) as unknown as Server);
-  // Node drops those beyond it without a word: a head that has so many is refused (heard-request.ts).
+  // Node drops those beyond it without a word: a head that has so many is refused (parsed-request.ts).
   server.maxHeadersCount = LIMITS.headerLinesMax + 1;
   // Those beyond the limit are told so at their first request (live-exchanges.ts); many more are not heard at all.
   server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;

@@ -63,7 +63,7 @@ export class LiveExchanges implements ExchangeWatcher {
     const connection = this.connections.get(socket);
     if (connection === undefined) return;
     connection.underWay++;
-    this.connections.settle(connection);
+    this.connections.update(connection);
   }
 
   /** It has begun by now, or its connection has ended. */
@@ -72,9 +72,9 @@ export class LiveExchanges implements ExchangeWatcher {
     const connection = this.connections.get(socket);
     if (connection !== undefined) {
       connection.underWay--;
-      if (connection.underWay === 0) this.connections.settle(connection);
+      if (connection.underWay === 0) this.connections.update(connection);
     }
-    this.#tellWhenEmpty();
+    this.#notifyWhenEmpty();
   }
 
   begin(exchange: Exchange): void {
@@ -83,7 +83,7 @@ export class LiveExchanges implements ExchangeWatcher {
     exchange.watcher = this;
     if (connection !== undefined) {
       connection.underWay++;
-      this.connections.settle(connection);
+      this.connections.update(connection);
     }
     exchange.mustClose ||= this.#isDraining || connection?.excessOf !== undefined;
     if (connection?.isBroken !== true) return;
@@ -106,7 +106,7 @@ export class LiveExchanges implements ExchangeWatcher {
     const connection = this.connections.get(exchange.request.socket);
     if (connection === undefined) return;
     connection.lingering++;
-    this.connections.settle(connection);
+    this.connections.update(connection);
   }
 
   end(exchange: Exchange): void {
@@ -117,20 +117,20 @@ export class LiveExchanges implements ExchangeWatcher {
     if (connection !== undefined) {
       connection.underWay--;
       if (exchange.isLingering) connection.lingering--;
-      this.connections.settle(connection);
+      this.connections.update(connection);
       if (connection.underWay === 0) noteRequestEnd(connection, exchange);
       // Its head may have been out before this was known, so that it could not say that the connection ends here.
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();
     }
-    this.#tellWhenEmpty();
+    this.#notifyWhenEmpty();
   }
 
   get #isEmpty(): boolean {
     return this.#exchanges.size + this.#startsWaiting === 0;
   }
 
-  #tellWhenEmpty(): void {
+  #notifyWhenEmpty(): void {
     if (this.#isEmpty) this.#onEmpty?.();
   }
 

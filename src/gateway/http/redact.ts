@@ -97,9 +97,9 @@ function cutEscaped(text: string, charactersMax: number): string {
   let shorter = text;
   for (let length = escapeXml(shorter).length; length > charactersMax; length = escapeXml(shorter).length) {
     // In proportion, and by three more: what is left may have more to escape than what goes.
-    const kept = Math.floor((shorter.length * charactersMax) / length) - 3;
-    if (kept <= 0) return '';
-    shorter = cut(shorter, kept);
+    const left = Math.floor((shorter.length * charactersMax) / length) - 3;
+    if (left <= 0) return '';
+    shorter = cut(shorter, left);
   }
   return shorter;
 }

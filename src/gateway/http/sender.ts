@@ -4,9 +4,9 @@ import type { SharePath } from '../../base/async/fair-share.ts';
 import { addressGroupOf } from '../../types/tenant.ts';
 import type { ClientViewer } from './client-view.ts';
 
-const V4_CLAIM = 'Credential=';
-const V2_CLAIM = 'AWS ';
-const QUERY_CLAIM = /[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&/%]{1,128})/i;
+const V4_CREDENTIAL = 'Credential=';
+const V2_CREDENTIAL = 'AWS ';
+const QUERY_CREDENTIAL = /[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&/%]{1,128})/i;
 const KEY_END = /[/:,\s]/;
 const KEY_CHARACTERS_MAX = 128;
 
@@ -17,7 +17,8 @@ export function senderOf(
   address: string | undefined,
 ): SharePath {
   const { authorization, 'x-forwarded-for': forwarded } = headers;
-  const key = authorization === undefined ? (QUERY_CLAIM.exec(url)?.[1] ?? '') : keyNamedIn(authorization);
+  const key =
+    authorization === undefined ? (QUERY_CREDENTIAL.exec(url)?.[1] ?? '') : keyNamedIn(authorization);
   if (forwarded === undefined && address !== undefined) return [address, key];
   const values = forwarded === undefined ? {} : { 'x-forwarded-for': String(forwarded) };
   const { remoteAddress } = viewer.view(socket, { values, sentNames: [], sentValues: [] });
@@ -25,10 +26,10 @@ export function senderOf(
 }
 
 function keyNamedIn(authorization: string): string {
-  const at = authorization.indexOf(V4_CLAIM);
-  const isV2 = at < 0 && authorization.startsWith(V2_CLAIM);
+  const at = authorization.indexOf(V4_CREDENTIAL);
+  const isV2 = at < 0 && authorization.startsWith(V2_CREDENTIAL);
   if (at < 0 && !isV2) return '';
-  const from = isV2 ? V2_CLAIM.length : at + V4_CLAIM.length;
+  const from = isV2 ? V2_CREDENTIAL.length : at + V4_CREDENTIAL.length;
   const text = authorization.slice(from, from + KEY_CHARACTERS_MAX);
   return text.slice(0, Math.max(0, text.search(KEY_END)));
 }

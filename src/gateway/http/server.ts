@@ -10,9 +10,9 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert, must } from '../../base/assert.ts';
+import { cacheReading } from '../../base/async/cache-reading.ts';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
-import { keepReading } from '../../base/async/kept-reading.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import { type Authorizer, createAuthorizer } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -156,8 +156,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     ...deps,
     ...{ identities, ids, hostsOf, shedding },
     isReady,
-    readMetrics: keepReading(deps.readMetrics, {
-      keptMs: LIMITS.metricsKeptMs,
+    readMetrics: cacheReading(deps.readMetrics, {
+      cachedMs: LIMITS.metricsKeptMs,
       nowMs: () => clock.monotonicMs(),
     }),
     metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
-import { authenticate, findClaimed } from '../auth/authenticate.ts';
+import { authenticate, findSigner } from '../auth/authenticate.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import type { Exchange } from './exchange.ts';
 import { requireSingleHeaders } from './request-headers.ts';
@@ -60,7 +60,7 @@ async function takeSigned(
     return { ...caller, body };
   }
   // Clients of other services than S3 sign the digest without sending it: the body must be read to know.
-  await requireClaim(policy, deps, exchange);
+  await requireSigner(policy, deps, exchange);
   const isRead = Promise.withResolvers<void>();
   const units = bodyBytesOf(exchange, policy);
   takePlaces(deps.shedding, deps.unverifiedBodies, { exchange, units, until: isRead.promise });
@@ -80,13 +80,13 @@ function bodyBytesOf({ body }: Exchange, { bodyBytesMax }: SigningPolicy): numbe
 }
 
 /** The head must name the access key of somebody who may ask; whether its holder has sent it is seen later. */
-async function requireClaim(
+async function requireSigner(
   policy: SigningPolicy,
   deps: ServiceDependencies,
   exchange: Exchange,
 ): Promise<void> {
-  const claimed = await findClaimed(checking(policy, deps), headOf(deps, exchange));
-  requireMayAsk(policy, claimed?.identity.account);
+  const signer = await findSigner(checking(policy, deps), headOf(deps, exchange));
+  requireMayAsk(policy, signer?.identity.account);
 }
 
 async function identify(

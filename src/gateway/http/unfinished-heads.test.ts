@@ -13,7 +13,7 @@ function connect(address: string, bytesRead: number, lineCount?: number): Connec
   return {
     socket: { bytesRead, parser } as unknown as Socket,
     tenant: { account: undefined, address },
-    ...{ underWay: 0, lingering: 0, waiting: [], heardBytes: 0 },
+    ...{ underWay: 0, lingering: 0, waiting: [], parsedBytes: 0 },
     ...{ excessOf: undefined, isBroken: false },
   };
 }
@@ -52,7 +52,7 @@ test('lines count beside bytes', () => {
 
 test('what is under way, and an idle connection, hold no head', () => {
   const busy = many(COUNT, () => ({ ...connect('192.0.2.1', 32 * KiB, 0), underWay: 1 }));
-  const idle = many(COUNT, () => ({ ...connect('192.0.2.1', 32 * KiB, 0), heardBytes: 32 * KiB }));
+  const idle = many(COUNT, () => ({ ...connect('192.0.2.1', 32 * KiB, 0), parsedBytes: 32 * KiB }));
   expect(excessiveHeads([...busy, ...idle])).toEqual([]);
 });
 
@@ -62,7 +62,7 @@ test('what came in one read behind the end of a request is of the next head', ()
   const behind = (bytesRead: number, wanted = request, receivedBytes = 0) => {
     const connection = connect('192.0.2.1', bytesRead, 0);
     noteRequestEnd(connection, { request: wanted, body: { receivedBytes } });
-    return bytesRead - connection.heardBytes;
+    return bytesRead - connection.parsedBytes;
   };
   expect(behind(300)).toBe(0);
   expect(behind(8192 + 23)).toBeLessThan(100);

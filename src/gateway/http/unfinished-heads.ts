@@ -21,13 +21,13 @@ export function noteRequestEnd(
   { request, body }: { request: IncomingMessage; body: { readonly receivedBytes: number } },
 ): void {
   const { bytesRead } = connection.socket;
-  const freshBytes = bytesRead - connection.heardBytes;
+  const freshBytes = bytesRead - connection.parsedBytes;
   const behindBytes =
     freshBytes > SHORT_REQUEST_BYTES
       ? Math.max(0, freshBytes - leastBytesOf(request, body.receivedBytes))
       : 0;
   // One read may hold the end of a request and most of the next head.
-  connection.heardBytes = bytesRead - Math.min(behindBytes, LIMITS.headerBytesMax);
+  connection.parsedBytes = bytesRead - Math.min(behindBytes, LIMITS.headerBytesMax);
 }
 
 /** Those that are to end: the oldest of the address that holds most, of the tenant that holds most. `all`: the oldest first. */
@@ -57,9 +57,9 @@ export function excessiveHeads(all: Iterable<Connection>): Connection[] {
 }
 
 /** Memory of the head that has begun on a connection, at most; 0 where there is none. */
-function bytesHeld({ socket, underWay, waiting, heardBytes }: Connection): number {
+function bytesHeld({ socket, underWay, waiting, parsedBytes }: Connection): number {
   if (underWay > 0 || waiting.length > 0) return 0;
-  const bytes = Math.min(Math.max(0, socket.bytesRead - heardBytes), LIMITS.headerBytesMax);
+  const bytes = Math.min(Math.max(0, socket.bytesRead - parsedBytes), LIMITS.headerBytesMax);
   return bytes === 0 ? 0 : bytes + linesHeld(socket, bytes) * LINE_BYTES;
 }
 

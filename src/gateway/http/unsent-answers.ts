@@ -9,7 +9,7 @@ import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
 import type { Exchange } from './exchange.ts';
 
 /** How old the sums may be. */
-const SUMS_KEPT_MS = 20;
+const SUMS_CACHED_MS = 20;
 
 export class UnsentAnswers {
   readonly #clock: Pick<ClockPort, 'monotonicMs'>;
@@ -65,7 +65,7 @@ export class UnsentAnswers {
 
   #measured(): FairShare {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#sums !== undefined && nowMs - this.#summedAtMs <= SUMS_KEPT_MS) return this.#sums;
+    if (this.#sums !== undefined && nowMs - this.#summedAtMs <= SUMS_CACHED_MS) return this.#sums;
     const sums = createFairShare({ limit: LIMITS.unsentBytesMax, weights: SHARE_WEIGHTS });
     for (const exchange of this.#exchanges) {
       const bytes = bytesOf(exchange);

@@ -124,15 +124,15 @@ test.each([1, 2])('something has to stay, at look %i: refused whole, and all is 
 
 describe('cut off', () => {
   const CUTS = STEPS.slice(1).flatMap((at) => [
-    { at, isHeard: false },
-    { at, isHeard: true },
+    { at, isDelivered: false },
+    { at, isDelivered: true },
   ]);
 
-  test.each(CUTS)('at $at, heard: $isHeard', async ({ at, isHeard }) => {
-    world.cut = { at, isHeard };
+  test.each(CUTS)('at $at, heard: $isDelivered', async ({ at, isDelivered }) => {
+    world.cut = { at, isDelivered };
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
     world.cut = undefined;
-    const isClosed = STEPS.indexOf(at) > 2 || (at === 'close-bucket' && isHeard);
+    const isClosed = STEPS.indexOf(at) > 2 || (at === 'close-bucket' && isDelivered);
     world.one.metadata.clock.advance(LIMITS.jobStallTimeoutMs);
     await work();
     if (isClosed) await expectGone();
@@ -143,7 +143,7 @@ describe('cut off', () => {
   test.each(['one', 'two'] as const)(
     'and asked again, of %s: it goes on from there at once',
     async (again) => {
-      world.cut = { at: 'step-closing', isHeard: false };
+      world.cut = { at: 'step-closing', isDelivered: false };
       expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
       world.cut = undefined;
       expect(await codeOf(ann[again], force())).toBe('done');
@@ -152,7 +152,7 @@ describe('cut off', () => {
   );
 
   test('the bucket is deleted, its name not forgotten: it may be made anew at once', async () => {
-    world.cut = { at: 'forget-name', isHeard: false };
+    world.cut = { at: 'forget-name', isDelivered: false };
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
     world.cut = undefined;
     await expectGone();

@@ -7,9 +7,9 @@ import { UNSUPPORTED } from './unsupported.ts';
 
 const ROWS: MatchRow[] = [
   { name: 'ListBuckets', match: { method: 'GET', on: 'service' } },
-  { name: 'Preflight', match: { method: 'OPTIONS', on: 'object' }, claims: ['*'] },
+  { name: 'Preflight', match: { method: 'OPTIONS', on: 'object' }, parameters: ['*'] },
   { name: 'CreateBucket', match: { method: 'PUT', on: 'bucket' } },
-  { name: 'DeleteBucket', match: { method: 'DELETE', on: 'bucket' }, claims: ['force_delete'] },
+  { name: 'DeleteBucket', match: { method: 'DELETE', on: 'bucket' }, parameters: ['force_delete'] },
   { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
   { name: 'MoveBucket', match: { method: 'MOVE', on: 'bucket' } },
   { name: 'ListObjects', match: { method: 'GET', on: 'bucket' } },
@@ -17,7 +17,7 @@ const ROWS: MatchRow[] = [
   { name: 'ListMultipartUploads', match: { method: 'GET', on: 'bucket', query: ['uploads'] } },
   { name: 'GetBucketAcl', match: { method: 'GET', on: 'bucket', query: ['acl'] } },
   { name: 'GetObjectAcl', match: { method: 'GET', on: 'object', query: ['acl'] } },
-  { name: 'GetObject', match: { method: 'GET', on: 'object' }, claims: ['versionId', 'partNumber'] },
+  { name: 'GetObject', match: { method: 'GET', on: 'object' }, parameters: ['versionId', 'partNumber'] },
   { name: 'PutObject', match: { method: 'PUT', on: 'object' } },
   { name: 'CopyObject', match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' } },
   { name: 'UploadPart', match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'] } },
@@ -27,7 +27,7 @@ const ROWS: MatchRow[] = [
   },
   { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
   { name: 'PutObjectTagging', match: { method: 'PUT', on: 'object', query: ['tagging'] } },
-  { name: 'DeleteObject', match: { method: 'DELETE', on: 'object' }, claims: ['versionId'] },
+  { name: 'DeleteObject', match: { method: 'DELETE', on: 'object' }, parameters: ['versionId'] },
   { name: 'CompleteMultipartUpload', match: { method: 'POST', on: 'object', query: ['uploadId'] } },
 ];
 const all = [...ROWS, ...UNSUPPORTED];

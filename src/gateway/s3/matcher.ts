@@ -11,7 +11,7 @@ export interface MatchRow {
   readonly name: string;
   readonly match: OperationMatch;
   /** As OperationRow.claims; '*' claims every sub-resource. */
-  readonly claims?: readonly string[];
+  readonly parameters?: readonly string[];
 }
 
 export interface MatchRequest {
@@ -23,7 +23,7 @@ export interface MatchRequest {
 
 export type Matcher<Row extends MatchRow> = (request: MatchRequest) => Row;
 
-export const CLAIMS_EVERYTHING = '*';
+export const ANY_PARAMETER = '*';
 
 interface Term {
   name: string;
@@ -36,7 +36,7 @@ interface Candidate<Row> {
   header: string | undefined;
   specificity: number;
   /** Sub-resources that the row understands; undefined: all. */
-  claims: ReadonlySet<string> | undefined;
+  parameters: ReadonlySet<string> | undefined;
 }
 
 /** Makes the function that finds the row of a request, or throws why there is none: 400, 405. */
@@ -57,7 +57,8 @@ export function createMatcher<Row extends MatchRow>(rows: readonly Row[]): Match
     const candidates = buckets.get(`${request.method} ${request.level}`) ?? [];
     const winner = candidates.find((candidate) => isMatch(candidate, query, headers));
     if (winner === undefined) throw refuseMethod(request, rows);
-    if (query.size > 0 && winner.claims !== undefined) requireClaims(winner.claims, request, rows);
+    if (query.size > 0 && winner.parameters !== undefined)
+      requireParameters(winner.parameters, request, rows);
     return winner.row;
   };
 }
@@ -68,13 +69,13 @@ function candidateOf<Row extends MatchRow>(row: Row): Candidate<Row> {
     const equals = term.indexOf('=');
     return equals === -1 ? { name: term } : { name: term.slice(0, equals), value: term.slice(equals + 1) };
   });
-  const claims = new Set([...terms.map((term) => term.name), ...(row.claims ?? [])]);
+  const parameters = new Set([...terms.map((term) => term.name), ...(row.parameters ?? [])]);
   return {
     row,
     terms,
     header,
     specificity: specificityOf(terms) + (header === undefined ? 0 : 1),
-    claims: claims.has(CLAIMS_EVERYTHING) ? undefined : claims,
+    parameters: parameters.has(ANY_PARAMETER) ? undefined : parameters,
   };
 }
 
@@ -111,29 +112,33 @@ function assertNoTies(candidates: readonly Candidate<MatchRow>[]): void {
 }
 
 function refuses(one: Candidate<MatchRow>, other: Candidate<MatchRow>): boolean {
-  return other.terms.some(({ name }) => KNOWN_SUB_RESOURCES.has(name) && one.claims?.has(name) === false);
+  return other.terms.some(({ name }) => KNOWN_SUB_RESOURCES.has(name) && one.parameters?.has(name) === false);
 }
 
 /** A known sub-resource must never run as the plain operation: PUT ?torrent would overwrite the object. */
-function requireClaims(claims: ReadonlySet<string>, request: MatchRequest, rows: readonly MatchRow[]): void {
+function requireParameters(
+  parameters: ReadonlySet<string>,
+  request: MatchRequest,
+  rows: readonly MatchRow[],
+): void {
   const selectors: string[] = [];
-  let unclaimed: string | undefined;
+  let unexpected: string | undefined;
   for (const name of request.query.keys()) {
     if (!KNOWN_SUB_RESOURCES.has(name)) continue;
     if (SELECTOR_SUB_RESOURCES.has(name)) selectors.push(name);
-    if (!claims.has(name)) unclaimed ??= name;
+    if (!parameters.has(name)) unexpected ??= name;
   }
-  if (unclaimed === undefined) return;
+  if (unexpected === undefined) return;
   if (selectors.length > 1) {
     const message = `Conflicting query string parameters: ${selectors.join(', ')}`;
     throw invalidArgument({ name: 'ResourceType', value: selectors[0] ?? '', message });
   }
-  if (SELECTOR_SUB_RESOURCES.has(unclaimed)) throw refuseSubResource(unclaimed, request, rows);
+  if (SELECTOR_SUB_RESOURCES.has(unexpected)) throw refuseSubResource(unexpected, request, rows);
   const message =
-    unclaimed === 'versionId'
+    unexpected === 'versionId'
       ? 'This operation does not accept a version-id.'
-      : `This operation does not accept the query parameter ${unclaimed}.`;
-  throw invalidArgument({ name: unclaimed, value: request.query.get(unclaimed) ?? '', message });
+      : `This operation does not accept the query parameter ${unexpected}.`;
+  throw invalidArgument({ name: unexpected, value: request.query.get(unexpected) ?? '', message });
 }
 
 /** 405 where the sub-resource exists on this level for other methods, else 400. */

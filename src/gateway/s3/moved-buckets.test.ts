@@ -52,14 +52,14 @@ async function expectName(name: BucketName): Promise<void> {
 }
 
 const CUTS = STEPS.slice(1).flatMap((at) => [
-  { at, isHeard: false },
-  { at, isHeard: true },
+  { at, isDelivered: false },
+  { at, isDelivered: true },
 ]);
 
-test.each(CUTS)('cut off at $at, heard: $isHeard', async ({ at, isHeard }) => {
-  const isBegun = at !== 'begin-rename' || isHeard;
-  const isDecided = at === 'end-rename' || (at === 'rename-bucket' && isHeard);
-  world.cut = { at, isHeard };
+test.each(CUTS)('cut off at $at, delivered: $isDelivered', async ({ at, isDelivered }) => {
+  const isBegun = at !== 'begin-rename' || isDelivered;
+  const isDecided = at === 'end-rename' || (at === 'rename-bucket' && isDelivered);
+  world.cut = { at, isDelivered };
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
   world.cut = undefined;
   await expectName(isDecided ? blue : red);
@@ -72,11 +72,11 @@ test.each(CUTS)('cut off at $at, heard: $isHeard', async ({ at, isHeard }) => {
   expect(await statusOf({ ...keys, endpoint: world.one.endpoint }, `PUT /${red}`)).toBe(200);
 });
 
-test.each(CUTS.slice(1, 4))('asked again before the outbox came, $at heard: $isHeard', async (at) => {
+test.each(CUTS.slice(1, 4))('asked again before the outbox came, $at delivered: $isDelivered', async (at) => {
   world.cut = at;
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
   world.cut = undefined;
-  const isDecided = at.at === 'rename-bucket' && at.isHeard;
+  const isDecided = at.at === 'rename-bucket' && at.isDelivered;
   expect(await codeOf(ann.one, `MOVE /${red} ${blue}`)).toBe(isDecided ? 'NoSuchBucket' : 'done');
   await expectName(blue);
 });

@@ -61,7 +61,7 @@ export interface OperationResult {
      * for. `whenBroken`: what ends the document where the error has ended its making. An iterator that is left by its
      * client is returned from.
      */
-    | { kind: 'xml-stream'; pieces: AsyncGenerator<string, void>; whenBroken(error: AppError): string }
+    | { kind: 'xml-stream'; texts: AsyncGenerator<string, void>; whenBroken(error: AppError): string }
     /**
      * An answer that begins before its outcome is known (Complete): 200, then white space until `text`
      * resolves to the whole XML document, which may be an Error document.
@@ -86,7 +86,7 @@ export interface OperationRow<Input, Document = undefined> {
    */
   readonly keyActions?: readonly PolicyAction[];
   /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */
-  readonly claims?: readonly string[];
+  readonly parameters?: readonly string[];
   /** Conditional headers that it decides; where others carry them, they are refused (screen-headers.ts). */
   readonly conditions?: readonly string[];
   /** Headers of extensions (`x-svc-*`) that it understands; where others carry them, they are refused likewise. */

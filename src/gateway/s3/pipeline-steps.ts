@@ -24,7 +24,7 @@ import type { RequestBody } from './request/request-body.ts';
 import { screenHeaders } from './request/screen-headers.ts';
 import { parseTarget, type Target } from './request/target.ts';
 import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
-import { type Reply, sendError, settleError } from './respond.ts';
+import { type Reply, resolveError, sendError } from './respond.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
 import { readDocument } from './xml/read-document.ts';
 
@@ -341,7 +341,7 @@ export async function answerError(reply: Reply, error: unknown): Promise<void> {
   const { exchange, record, log } = reply;
   // Work that a client leaves behind fails in many ways, and none of them is worth a line.
   if (exchange.isAborted) return;
-  const appError = settleError(reply, error);
+  const appError = resolveError(reply, error);
   if (exchange.response.headersSent) {
     record.errorCode = appError.code;
     exchange.response.destroy();

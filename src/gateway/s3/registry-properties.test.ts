@@ -73,7 +73,7 @@ function requestOf(head: { parameters: [string, string][]; headers: [string, str
 
 describe.each(OPERATIONS.map((row) => [row.name, row] as const))('%s', (_name, row) => {
   test('reads any head, or refuses it', () => {
-    const own = [...(row.match.query ?? []), ...('claims' in row ? (row.claims as string[]) : [])];
+    const own = [...(row.match.query ?? []), ...('claims' in row ? (row.parameters as string[]) : [])];
     const ofRow = fields([...own.map((term) => term.replace(/=.*/, '')), 'prefix'], text);
     fc.assert(
       fc.property(heads, ofRow, (head, more) => {

@@ -24,7 +24,7 @@ export interface Reply {
 }
 
 /** What ended the request as an error of the catalogue. A fault of ours is logged here, and told no client. */
-export function settleError({ record, log }: Pick<Reply, 'record' | 'log'>, error: unknown): AppError {
+export function resolveError({ record, log }: Pick<Reply, 'record' | 'log'>, error: unknown): AppError {
   const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
   if (appError.code === 'InternalError') {
     const { requestId, operation } = record;
@@ -83,18 +83,18 @@ function answerBody(reply: Reply, result: OperationResult): AnswerBody | undefin
   const { body } = result;
   if (body === undefined || body.kind === 'stream' || body.kind === 'bytes') return body;
   if (body.kind === 'xml') return { kind: 'bytes', bytes: body.text };
-  const pieces = body.kind === 'slow-xml' ? slowPieces(reply, body.text) : streamedPieces(reply, body);
-  return { kind: 'pieces', pieces };
+  const texts = body.kind === 'slow-xml' ? slowTexts(reply, body.text) : streamedTexts(reply, body);
+  return { kind: 'texts', texts };
 }
 
 /** The declaration, a blank now and then, and the document or the error that came of it: the status is long sent. */
-async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<string, void> {
+async function* slowTexts(reply: Reply, text: Promise<string>): AsyncGenerator<string, void> {
   const { exchange, record, clock } = reply;
   let outcome: string | undefined;
   const isDone = new AbortController();
   const work = text
     .catch((error: unknown) => {
-      const appError = settleError(reply, error);
+      const appError = resolveError(reply, error);
       record.errorCode = appError.code;
       return errorXml(appError, placeOf(reply));
     })
@@ -117,22 +117,22 @@ async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<
 }
 
 /** The declaration and the pieces, with a blank where the next one takes long. */
-async function* streamedPieces(
+async function* streamedTexts(
   reply: Reply,
   body: Extract<OperationResult['body'], { kind: 'xml-stream' }>,
 ): AsyncGenerator<string, void> {
   const { exchange, record, clock } = reply;
-  const { pieces } = body;
+  const { texts } = body;
   try {
     yield XML_DECLARATION;
-    let saidAtMs = clock.monotonicMs();
+    let sentAtMs = clock.monotonicMs();
     for (;;) {
-      const next = pieces.next();
-      const restMs = () => Math.max(0, saidAtMs + WHITE_SPACE_EVERY_MS - clock.monotonicMs());
+      const next = texts.next();
+      const restMs = () => Math.max(0, sentAtMs + WHITE_SPACE_EVERY_MS - clock.monotonicMs());
       while (!(await isThereIn(restMs(), next, { clock, signal: exchange.signal }))) {
         if (exchange.isAborted) return;
         yield ' ';
-        saidAtMs = clock.monotonicMs();
+        sentAtMs = clock.monotonicMs();
       }
       const { done, value } = await next;
       if (done || exchange.isAborted) return;
@@ -140,15 +140,15 @@ async function* streamedPieces(
       const isDue = value === '' && restMs() === 0;
       if (value === '' && !isDue) continue;
       yield isDue ? ' ' : value;
-      saidAtMs = clock.monotonicMs();
+      sentAtMs = clock.monotonicMs();
     }
   } catch (error) {
-    const appError = settleError(reply, error);
+    const appError = resolveError(reply, error);
     record.errorCode = appError.code;
     yield body.whenBroken(appError);
   } finally {
     // What makes them ends at its next rest; what it has begun goes on without it.
-    await pieces.return();
+    await texts.return();
   }
 }
 
@@ -158,14 +158,14 @@ async function isThereIn(
   work: Promise<unknown>,
   { clock, signal }: { clock: ClockPort; signal: AbortSignal },
 ): Promise<boolean> {
-  const isSettled = new AbortController();
-  const settled = work.then(
+  const isDone = new AbortController();
+  const done = work.then(
     () => true,
     () => true,
   );
-  const waits = clock.sleep(ms, AbortSignal.any([isSettled.signal, signal])).then(() => false);
-  const isThere = await Promise.race([settled, waits]);
-  isSettled.abort();
+  const waits = clock.sleep(ms, AbortSignal.any([isDone.signal, signal])).then(() => false);
+  const isThere = await Promise.race([done, waits]);
+  isDone.abort();
   return isThere;
 }
 

@@ -12,7 +12,7 @@ let world: GatewayWorld | undefined;
 afterEach(() => world?.close());
 
 /** A server whose one operation gives these pieces, for which all waiting is short, and time goes so many times faster. */
-async function serve(pieces: () => AsyncGenerator<string, void>, speed = 1): Promise<GatewayWorld> {
+async function serve(texts: () => AsyncGenerator<string, void>, speed = 1): Promise<GatewayWorld> {
   const streamed = defineOperation({
     name: 'Streamed',
     match: { method: 'GET', on: 'service' },
@@ -24,7 +24,7 @@ async function serve(pieces: () => AsyncGenerator<string, void>, speed = 1): Pro
     access: () => [],
     run: async () => ({
       status: 200,
-      body: { kind: 'xml-stream', pieces: pieces(), whenBroken: ({ code }) => `<Error>${code}</Error></A>` },
+      body: { kind: 'xml-stream', texts: texts(), whenBroken: ({ code }) => `<Error>${code}</Error></A>` },
     }),
   });
   const sleep = (_ms: number, signal?: AbortSignal) => systemClock.sleep(10, signal);

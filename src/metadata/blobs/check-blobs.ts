@@ -92,14 +92,14 @@ export const checkEndedLink: RowCheck = async (row, scan) => {
   const name = { blobId: blobIdAt(row.key, 6), linkId: linkIdAt(row.key, 22) };
   const link = await scan.row(linkRow(name.blobId, name.linkId));
   if (link !== undefined)
-    scan.found('queue-stray', { blob: name.blobId, link: name.linkId, table: 'endedLinks' });
+    scan.found('queue-orphaned', { blob: name.blobId, link: name.linkId, table: 'endedLinks' });
 };
 
 export const checkCondemned: RowCheck = async (row, scan) => {
   const blobId = blobIdAt(row.key, 6);
   const blob = await scan.row(blobRow(blobId));
   const isSame = blob !== undefined && blobCodec.decode(blob).condemnedAtMs === readU48(row.key);
-  if (!isSame) scan.found('queue-stray', { blob: blobId, table: 'condemned' });
+  if (!isSame) scan.found('queue-orphaned', { blob: blobId, table: 'condemned' });
 };
 
 export const checkPendingClaim: RowCheck = async (row, scan) => {
@@ -107,5 +107,5 @@ export const checkPendingClaim: RowCheck = async (row, scan) => {
   const link = await scan.row(linkRow(name.blobId, name.linkId));
   const isPending = link !== undefined && linkCodec.decode(link).state === 'pending';
   if (isPending) return;
-  scan.found('queue-stray', { blob: name.blobId, link: name.linkId, table: 'pendingClaims' });
+  scan.found('queue-orphaned', { blob: name.blobId, link: name.linkId, table: 'pendingClaims' });
 };

@@ -15,7 +15,7 @@ import { debtQueueRow, debtRow } from './debts.ts';
 export const checkDebt: RowCheck = async (row, scan) => {
   const blobId = toHex(row.key) as BlobId;
   const debt = debtCodec.decode(row.value);
-  await scan.expectRow(blobRow(blobId), 'queue-stray', { blob: blobId, table: 'debts' });
+  await scan.expectRow(blobRow(blobId), 'queue-orphaned', { blob: blobId, table: 'debts' });
   await scan.expectRow(debtQueueRow({ ...debt, blobId }), 'queue-missing', { blob: blobId, table: 'debts' });
 };
 
@@ -25,7 +25,7 @@ export const checkDebtQueue: RowCheck = async ({ key }, scan) => {
   const row = await scan.row(debtRow(blobId));
   const debt = row && debtCodec.decode(row);
   if (debt?.copies === copies && debt?.notedAtMs === notedAtMs) return;
-  scan.found('queue-stray', { blob: blobId, table: 'debtQueue' });
+  scan.found('queue-orphaned', { blob: blobId, table: 'debtQueue' });
 };
 
 /** What the counters of debts should say. */

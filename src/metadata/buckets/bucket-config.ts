@@ -119,7 +119,7 @@ export const checkBucketConfig: RowCheck = async (row, scan) => {
   const kind = CONFIG_KINDS.find((each) => CONFIG_KIND_IDS[each] === row.key.at(-1));
   const bucket = await scan.bucket(bucketId);
   const place = { bucket: bucket?.name ?? bucketId, table: 'bucketConfigs', note: kind ?? 'unknown kind' };
-  if (bucket === undefined || bucket.state === 'deleted') return scan.found('queue-stray', place);
+  if (bucket === undefined || bucket.state === 'deleted') return scan.found('queue-orphaned', place);
   if (kind === undefined) return scan.found('broken-row', place);
   const { document } = bucketConfigCodec.decode(row.value);
   const applied = ruleOf(kind).applyTo?.(bucket, document) ?? bucket;

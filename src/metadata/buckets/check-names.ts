@@ -69,7 +69,8 @@ async function checkKeyRenames(bucket: BucketRecord, scan: CheckScan): Promise<v
 export const checkDeletedBucket: RowCheck = async (row, scan) => {
   const bucketId = toHex(row.key) as BucketId;
   const bucket = await scan.bucket(bucketId);
-  if (bucket?.state !== 'deleted') scan.found('queue-stray', { bucket: bucketId, table: 'deletedBuckets' });
+  if (bucket?.state !== 'deleted')
+    scan.found('queue-orphaned', { bucket: bucketId, table: 'deletedBuckets' });
 };
 
 export const checkName: RowCheck = async (row, scan) => {
@@ -114,7 +115,7 @@ export const checkOutbox: RowCheck = async (row, scan) => {
   if (item.kind !== 'rename-bucket') return;
   const leaving = await readName(scan, item.from);
   if (leaving?.change?.itemId === toHex(row.key)) return;
-  scan.found('queue-stray', { bucket: item.from, table: 'outbox', note: item.to });
+  scan.found('queue-orphaned', { bucket: item.from, table: 'outbox', note: item.to });
 };
 
 export const checkAccountBucket: RowCheck = async (row, scan) => {
@@ -123,7 +124,7 @@ export const checkAccountBucket: RowCheck = async (row, scan) => {
   const listed = nameCodec.decode(row.value);
   const record = await readName(scan, name);
   const isSame = record?.owner === account && record.bucketId === listed.bucketId && isListed(record);
-  if (!isSame) scan.found('index-stray', { bucket: name, account, table: 'accountBuckets' });
+  if (!isSame) scan.found('index-orphaned', { bucket: name, account, table: 'accountBuckets' });
 };
 
 export const checkAccount: RowCheck = async (row, scan) => {
@@ -145,7 +146,7 @@ export function checkAccountIndex(field: 'name' | 'email' | 'canonicalId'): RowC
     const accountId = decodeAccountId(row.value);
     const account = await readAccount(scan, accountId);
     const isSame = account !== undefined && toHex(indexRows(account)[field].key) === toHex(row.key);
-    if (!isSame) scan.found('index-stray', { account: accountId, note: field });
+    if (!isSame) scan.found('index-orphaned', { account: accountId, note: field });
   };
 }
 
@@ -162,7 +163,7 @@ export const checkAccountAccessKey: RowCheck = async (row, scan) => {
   const account = decodeAccountId(row.key);
   const accessKey = fromUtf8(row.key.subarray(ACCOUNT_BYTES));
   const place = { account, note: accessKey, table: 'accountAccessKeys' };
-  await scan.expectRow(accessKeyRow(accessKey), 'index-stray', place);
+  await scan.expectRow(accessKeyRow(accessKey), 'index-orphaned', place);
 };
 
 /** A gap would hide a change from gateways that ask from before it. */

@@ -81,20 +81,20 @@ async function fill(): Promise<void> {
 }
 
 describe('while it is closing', () => {
-  const claimOf = async () => {
+  const booleanOf = async () => {
     const { cfgVersion } = await bucketOf();
     return { bucketId: BUCKET, name: BUCKET_NAME, cfgVersion };
   };
 
   test('reads are served, writes and renames are refused', async () => {
     await fill();
-    const before = await claimOf();
+    const before = await booleanOf();
     await close();
     const query = { bucketId: BUCKET, prefix: '', max: 10 };
-    const listed = await world.shards.query({ shard: 0, bucket: await claimOf() }, 'list-objects', query);
+    const listed = await world.shards.query({ shard: 0, bucket: await booleanOf() }, 'list-objects', query);
     expect(listed).toMatchObject({ kind: 'done' });
     // Who knows it from before is told what it is now.
-    for (const bucket of [before, await claimOf()]) {
+    for (const bucket of [before, await booleanOf()]) {
       const item = { key: 'once' as ObjectKey };
       const command = { bucketId: BUCKET, owner: (await bucketOf()).owner, items: [item] };
       expect(await world.shards.execute({ shard: 0, bucket }, 'delete-versions', command)).toMatchObject({

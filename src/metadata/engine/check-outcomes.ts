@@ -21,7 +21,7 @@ export const checkOutcomes: QuerySpec<object, ResultOf<'check-outcomes'>> = {
         const [outcome] = await view.rows([{ table: ENGINE_TABLES.requests, key: id }]);
         if (outcome !== undefined) continue;
         findings.push({
-          kind: 'index-stray',
+          kind: 'index-orphaned',
           shard,
           table: 'requestTimes',
           note: fromUtf8(id) || toHex(key),

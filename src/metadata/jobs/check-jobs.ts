@@ -18,7 +18,7 @@ export const checkJob: RowCheck = async (row, scan) => {
   if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
   const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
-  if (isLost) scan.found('queue-stray', { ...place, note: jobId });
+  if (isLost) scan.found('queue-orphaned', { ...place, note: jobId });
   checkKeyRename(job, bucket, scan);
   if (endedAtMs !== undefined) {
     if (job.isTokenless)
@@ -27,7 +27,7 @@ export const checkJob: RowCheck = async (row, scan) => {
   }
   const mark = await scan.row(openJobRow(job));
   if (mark === undefined) scan.found('index-missing', { ...place, note: jobId });
-  else if (!equalBytes(mark, markOf(job))) scan.found('index-stray', { table: 'openJobs', note: jobId });
+  else if (!equalBytes(mark, markOf(job))) scan.found('index-orphaned', { table: 'openJobs', note: jobId });
 };
 
 /** While a job renames a key in several entries the row of its bucket keeps all others from that key. */
@@ -38,14 +38,14 @@ function checkKeyRename(job: JobRecord, bucket: BucketRecord | undefined, scan: 
   // Of a deleted bucket it ends with its next step.
   if (!key || bucket === undefined || bucket.state === 'deleted') return;
   const isHeld = bucket.keyRenames?.some((rename) => isRenameOf(job, bucket, rename));
-  if (!isHeld) scan.found('queue-stray', { bucket: bucket.name, key, table: 'jobs', note: jobId });
+  if (!isHeld) scan.found('queue-orphaned', { bucket: bucket.name, key, table: 'jobs', note: jobId });
 }
 
 export const checkOpenJob: RowCheck = async (row, scan) => {
   const jobId = openJobId(row.key);
   const job = await scan.row(jobRow(jobId));
   const isOpen = job !== undefined && jobCodec.decode(job).endedAtMs === undefined;
-  if (!isOpen) scan.found('index-stray', { table: 'openJobs', note: jobId });
+  if (!isOpen) scan.found('index-orphaned', { table: 'openJobs', note: jobId });
 };
 
 export const checkEndedJob: RowCheck = async (row, scan) => {
@@ -53,7 +53,7 @@ export const checkEndedJob: RowCheck = async (row, scan) => {
   const found = await scan.row(jobRow(jobId));
   const job = found && jobCodec.decode(found);
   const isSame = job?.endedAtMs === endedAtMs && job.isTokenless === true;
-  if (!isSame) scan.found('index-stray', { table: 'endedJobs', note: jobId });
+  if (!isSame) scan.found('index-orphaned', { table: 'endedJobs', note: jobId });
 };
 
 /** What the counters of jobs are to be. */

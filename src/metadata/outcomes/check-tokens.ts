@@ -18,7 +18,7 @@ export const checkTokenTime: RowCheck = async (row, scan) => {
   const isSame = kept !== undefined && tokenCodec.decode(kept).keptAtMs === readU48(row.key);
   if (isSame) return;
   const place = { bucket: await nameOf(bucketId, scan), table: 'tokenTimes' as const, note: token };
-  scan.found('index-stray', place);
+  scan.found('index-orphaned', place);
 };
 
 async function nameOf(bucketId: BucketId, scan: CheckScan): Promise<string> {

@@ -38,7 +38,7 @@ export const checkUpload: RowCheck = async (row, scan) => {
 export const checkUploadTime: RowCheck = async (row, scan) => {
   const upload = toHex(row.key) as UploadId;
   const { bucketId, key } = readUploadTime(row.value);
-  await scan.expectRow(uploadRow(bucketId, key, upload), 'index-stray', { upload, table: 'uploadTimes' });
+  await scan.expectRow(uploadRow(bucketId, key, upload), 'index-orphaned', { upload, table: 'uploadTimes' });
 };
 
 export const checkPart: RowCheck = async (row, scan) => {
@@ -78,5 +78,5 @@ export const checkCompletedTime: RowCheck = async (row, scan) => {
   const completed = await scan.row(completedUploadRow(upload));
   const isSame =
     completed !== undefined && completedUploadCodec.decode(completed).completedAtMs === readU48(row.key);
-  if (!isSame) scan.found('index-stray', { upload, table: 'completedTimes' });
+  if (!isSame) scan.found('index-orphaned', { upload, table: 'completedTimes' });
 };

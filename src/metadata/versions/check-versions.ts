@@ -83,5 +83,5 @@ export const checkVersionId: RowCheck = async (row, scan) => {
   const found = await scan.row(versionRow(bucketId, key, readU48(row.value)));
   if (found !== undefined && decodeVersion(found).versionId === versionId) return;
   const bucket = (await scan.bucket(bucketId))?.name ?? bucketId;
-  scan.found('index-stray', { bucket, key, version: versionId, table: 'versionIds' });
+  scan.found('index-orphaned', { bucket, key, version: versionId, table: 'versionIds' });
 };

@@ -2,7 +2,7 @@
 // HEAD; whatever else is asked is refused, no body is read, and everything a stranger may use up is bounded.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { keepReading } from '../../base/async/kept-reading.ts';
+import { cacheReading } from '../../base/async/cache-reading.ts';
 import { createSharedPlaces, type SharedPlaces } from '../../base/async/shared-places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { hostPortText } from '../../base/text/host-port.ts';
@@ -92,8 +92,8 @@ type Routes = ReadonlyMap<string, () => Promise<Answer>>;
 
 function createRoutes({ isReady, readMetrics, log, clock }: HealthServerOptions): Routes {
   // A scrape walks all shards.
-  const readOnce = keepReading(readMetrics, {
-    keptMs: LIMITS.metricsKeptMs,
+  const readOnce = cacheReading(readMetrics, {
+    cachedMs: LIMITS.metricsKeptMs,
     nowMs: () => clock.monotonicMs(),
   });
   return new Map<string, () => Promise<Answer>>([

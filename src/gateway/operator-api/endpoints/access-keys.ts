@@ -5,7 +5,7 @@ import type { KeyChange, NewAccount } from '../../../accounts/accounts.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccessKeyRecord } from '../../../types/records/rows.ts';
 import {
-  claimOf,
+  booleanOf,
   inputOf,
   listOf,
   named,
@@ -58,7 +58,7 @@ export const ACCESS_KEY = objectOf<ReturnType<typeof keyJson>>(KEY_FIELDS);
 const CREATED = objectOf<ReturnType<typeof keyJson> & { secretKey: string; isRoot: boolean }>({
   ...KEY_FIELDS,
   secretKey: textOf('Told now, and never again.'),
-  isRoot: claimOf('It is a key of the account of the operator.'),
+  isRoot: booleanOf('It is a key of the account of the operator.'),
 });
 
 const NEW_KEY = inputOf<GivenKey>({

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AccountChanges, AccountWithKeys, NewAccount } from '../../../accounts/accounts.ts';
 import type { AccountRecord, AccountState } from '../../../types/records/rows.ts';
 import {
-  claimOf,
+  booleanOf,
   inputOf,
   listOf,
   named,
@@ -53,7 +53,7 @@ const ACCOUNT_FIELDS = {
   email: textOf(),
   canonicalId: textOf('64 hex digits: the ID of Owner elements in S3.'),
   state: oneOf(...STATES),
-  isRoot: claimOf('The account of the operator.'),
+  isRoot: booleanOf('The account of the operator.'),
   bucketCount: numberOf(),
   bucketsMax: numberOf('Buckets that it may have.'),
   createdAt: textOf('ISO 8601.'),

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { EVENT_TYPES } from '../../../types/events.ts';
 import {
-  claimOf,
+  booleanOf,
   inputOf,
   listOf,
   numberOf,
@@ -44,7 +44,7 @@ const EVENT = objectOf<ShownEvent>({
 const PAGE = objectOf<EventPage>({
   events: listOf(EVENT, 'By time; those of one shard in the order in which they happened.'),
   cursor: textOf('Where the next page begins.'),
-  hasMore: claimOf('There may be more at once.'),
+  hasMore: booleanOf('There may be more at once.'),
   lostCount: numberOf('Events of all buckets that were too many to be kept until they were read.'),
   missingShards: listOf(numberOf(), 'Shards that did not answer: what they have comes later.'),
 });
@@ -59,7 +59,7 @@ const ASKED = inputOf<Asked>({
   cursor: optional(textOf('Of the page before; absent: from the oldest that is kept.')),
 });
 
-const BUCKET_EVENTS = objectOf<BucketEvents>({ bucket: textOf(), isRecorded: claimOf() });
+const BUCKET_EVENTS = objectOf<BucketEvents>({ bucket: textOf(), isRecorded: booleanOf() });
 
 const TAGS = ['events'];
 const BUCKET_PARAMETER = {
@@ -131,7 +131,7 @@ export async function events(
         operationId: 'SetBucketEvents',
         summary: 'Record events of a bucket, or record them no more',
         ...OF_BUCKET,
-        body: inputOf<{ isRecorded: boolean }>({ isRecorded: claimOf() }),
+        body: inputOf<{ isRecorded: boolean }>({ isRecorded: booleanOf() }),
       },
       config: { errors: ['NoSuchEntity', 'ServiceUnavailable'] },
     },

@@ -4,7 +4,7 @@ import type { FsckReport } from '../../../fsck/fsck.ts';
 import type { FsckOptions } from '../../../fsck/run.ts';
 import type { Finding, Pending } from '../../../types/findings.ts';
 import {
-  claimOf,
+  booleanOf,
   inputOf,
   listOf,
   mapOf,
@@ -42,7 +42,7 @@ const FINDING = objectOf<Finding>({
 const REPORT = objectOf<FsckReport>({
   id: numberOf(),
   state: oneOf('running', 'done', 'cancelled', 'failed'),
-  readData: claimOf('Data is read whole.'),
+  readData: booleanOf('Data is read whole.'),
   tookMs: numberOf(),
   progress: objectOf<FsckReport['progress']>({
     stage: textOf('What is being compared, for people.'),
@@ -65,8 +65,8 @@ const REPORT = objectOf<FsckReport>({
 });
 
 const OPTIONS = inputOf<Partial<FsckOptions>>({
-  readData: optional(claimOf('Read all data whole. Absent: no.')),
-  fullSpeed: optional(claimOf('Leave no room to requests. Absent: no.')),
+  readData: optional(booleanOf('Read all data whole. Absent: no.')),
+  fullSpeed: optional(booleanOf('Leave no room to requests. Absent: no.')),
 });
 
 export async function fsck(app: FastifyInstance, { context }: { context: OperatorContext }): Promise<void> {

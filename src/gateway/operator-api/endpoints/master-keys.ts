@@ -1,7 +1,7 @@
 // The master keys: how a rotation stands, and beginning one.
 import type { FastifyInstance } from 'fastify';
 import type { RotationProgress } from '../../../metadata/master-keys/rotate-keys.ts';
-import { claimOf, listOf, named, numberOf, objectOf, textOf } from '../../http/json-schemas.ts';
+import { booleanOf, listOf, named, numberOf, objectOf, textOf } from '../../http/json-schemas.ts';
 import type { OperatorContext } from '../operator-context.ts';
 
 export const KEY_ROTATION = objectOf<RotationProgress>({
@@ -13,7 +13,7 @@ export const KEY_ROTATION = objectOf<RotationProgress>({
   shardsDone: numberOf('Of the pass that is under way.'),
   shardCount: numberOf(),
   rewrappedCount: numberOf('Keys wrapped anew since the rotation began, or since the process started.'),
-  isWaitingForRequests: claimOf('Requests hold up the removal of older keys, because they began before.'),
+  isWaitingForRequests: booleanOf('Requests hold up the removal of older keys, because they began before.'),
 });
 
 export async function masterKeys(

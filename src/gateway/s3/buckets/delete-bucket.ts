@@ -11,7 +11,7 @@ export const deleteBucket = defineOperation({
   logName: 'REST.DELETE.BUCKET',
   body: 'none',
   // Any value but "true", which is another operation, means that the flag is absent (extensions 2.5).
-  claims: ['force_delete'],
+  parameters: ['force_delete'],
   errors: ['BucketNotEmpty'],
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:DeleteBucket', resource]],

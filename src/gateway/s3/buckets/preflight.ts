@@ -1,7 +1,7 @@
 // OPTIONS on every level: the fixed CORS answer (service 4.4), for whoever asks and whether the bucket is there or
 // not. The headers themselves are on every answer to a request with an Origin (cors.ts).
 import { AppError } from '../../../types/errors.ts';
-import { CLAIMS_EVERYTHING } from '../matcher.ts';
+import { ANY_PARAMETER } from '../matcher.ts';
 import { defineOperation, type Level } from '../operation.ts';
 
 export const preflightService = preflight('PreflightService', 'service');
@@ -15,7 +15,7 @@ function preflight<const Name extends string>(name: Name, on: Level) {
     logName: 'REST.OPTIONS.PREFLIGHT',
     body: 'none',
     // It asks about another request, whose parameters are not for this one to judge.
-    claims: [CLAIMS_EVERYTHING],
+    parameters: [ANY_PARAMETER],
     auth: 'none',
     needsBucket: false,
     errors: ['BadRequest'],

@@ -69,13 +69,13 @@ export const composeObject = defineOperation({
     }),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
     // Neither the order of headers nor that of tags means anything.
-    const said = [
+    const headers = [
       userMetadata && sortedByName(Object.entries(userMetadata)),
       tags && sortedByName(tags.map(({ key, value }) => [key, value])),
     ];
-    const asked = idempotencyToken(token, ['ComposeObject', key, components, ...said, conditions]);
-    const kept = asked && (await findKept(context, asked));
-    if (kept !== undefined) return answer(context, kept);
+    const asked = idempotencyToken(token, ['ComposeObject', key, components, ...headers, conditions]);
+    const stored = asked && (await findStoredOutcome(context, asked));
+    if (stored !== undefined) return answer(context, stored);
     const found = await openAll(context, components);
     const written = await context.objects.composeObject({
       calls: context.metadata,
@@ -102,7 +102,10 @@ function answer({ record }: OperationContext, written: Written): OperationResult
  * The answer of the same request before: looked for before the components, which may have gone since, or have grown, as a
  * target that is one of them has. IdempotencyParameterMismatch.
  */
-async function findKept(context: OperationContext, token: IdempotencyToken): Promise<Written | undefined> {
+async function findStoredOutcome(
+  context: OperationContext,
+  token: IdempotencyToken,
+): Promise<Written | undefined> {
   const { believed, homeShard } = context.bucket();
   const target = { shard: homeShard, bucket: believed };
   const { bucketId } = believed;

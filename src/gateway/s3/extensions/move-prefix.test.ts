@@ -188,22 +188,22 @@ async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
       { ...move, token: token === undefined ? undefined : { token, digest: 'd' } } as never,
     );
     if (body?.kind !== 'xml-stream') throw new Error('no stream');
-    return body.pieces[Symbol.asyncIterator]() as AsyncGenerator<string, void>;
+    return body.texts[Symbol.asyncIterator]() as AsyncGenerator<string, void>;
   };
 }
 
-async function restOf(pieces: AsyncGenerator<string, void>): Promise<string> {
+async function restOf(texts: AsyncGenerator<string, void>): Promise<string> {
   let text = '';
-  for await (const piece of pieces) text += piece;
+  for await (const piece of texts) text += piece;
   return text;
 }
 
 test('what a job has met is asked for before the client takes its time with the last of its keys', async () => {
   await setUp('moves-slowly');
   const asked: Asked[] = [];
-  const pieces = await (await requestOf('moves-slowly', 'first', asked))();
+  const texts = await (await requestOf('moves-slowly', 'first', asked))();
   let text = '';
-  for await (const piece of pieces) {
+  for await (const piece of texts) {
     text += piece;
     if (piece.includes('a/1')) expect(asked.map(([, name]) => name)).toContain('get-job');
   }

@@ -135,8 +135,8 @@ class PrefixAnswer {
     };
   }
 
-  asResult(pieces: AsyncGenerator<string, void>): OperationResult {
-    return { status: 200, body: { kind: 'xml-stream', pieces, whenBroken: (error) => this.breakOff(error) } };
+  asResult(texts: AsyncGenerator<string, void>): OperationResult {
+    return { status: 200, body: { kind: 'xml-stream', texts, whenBroken: (error) => this.breakOff(error) } };
   }
 
   #head(): string {
@@ -146,7 +146,7 @@ class PrefixAnswer {
   /** Every key that this request moves, or fails to; `first`: what has moved as the job began. */
   async *drive(job: MovePrefixJob, first?: MovedKeys): AsyncGenerator<string, void> {
     yield this.#head();
-    const told = new Set<string>();
+    const reported = new Set<string>();
     let listedCount = 0;
     let ended: MovePrefixJob | undefined;
     for await (const { moved, versioning, isLast } of this.#steps(job, first)) {
@@ -158,7 +158,7 @@ class PrefixAnswer {
         else {
           listedCount++;
           // The job keeps no more of them.
-          if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
+          if (reported.size < LIMITS.moveErrorsKeptMax) reported.add(key.from);
         }
         this.#context.record.item(moveItem(key));
       }
@@ -172,7 +172,7 @@ class PrefixAnswer {
     if (ended === undefined) throw new AppError('ServiceUnavailable');
     // Those that another driver has met: a client that waits must not take them for moved.
     for (const error of ended.errors) {
-      if (told.has(error.sourceKey)) continue;
+      if (reported.has(error.sourceKey)) continue;
       listedCount++;
       yield moveErrorEntry(error);
     }
@@ -195,9 +195,9 @@ class PrefixAnswer {
   /** The steps that this request makes. Between two of them its client may take its time; when it leaves, others go on at once. */
   async *#steps(job: MovePrefixJob, first?: MovedKeys): AsyncGenerator<MovedKeys, void> {
     const { clock } = this.#context;
-    const over = new AbortController();
+    const ended = new AbortController();
     let steppedAtMs = job.driver === this.#calls.driver ? clock.monotonicMs() : undefined;
-    void this.#holdOn(over.signal, () => steppedAtMs);
+    void this.#holdOn(ended.signal, () => steppedAtMs);
     let isLeft = true;
     try {
       if (first !== undefined) yield first;
@@ -207,18 +207,18 @@ class PrefixAnswer {
       }
       isLeft = false;
     } finally {
-      over.abort(CANCELLED);
+      ended.abort(CANCELLED);
       // Where the shard does not answer, its own node finds that nobody drives the job.
       if (isLeft) await this.#hold({ leaves: true }).catch(() => undefined);
     }
   }
 
   /** Says to the shard that this request drives the job, while its client takes its time; not for ever. */
-  async #holdOn(over: AbortSignal, lastStepAtMs: () => number | undefined): Promise<void> {
+  async #holdOn(ended: AbortSignal, lastStepAtMs: () => number | undefined): Promise<void> {
     const { clock } = this.#context;
     for (;;) {
-      await clock.sleep(LIMITS.jobHoldMs, over);
-      if (over.aborted) return;
+      await clock.sleep(LIMITS.jobHoldMs, ended);
+      if (ended.aborted) return;
       const atMs = lastStepAtMs();
       const silentMs = atMs === undefined ? 0 : clock.monotonicMs() - atMs;
       if (silentMs < LIMITS.jobHoldMs / 2 || silentMs > LIMITS.jobStalledMs) continue;

@@ -19,7 +19,7 @@ test('a key of all the versions that it may have comes in small pieces, made whe
   if (body.kind !== 'xml-stream') throw new Error('it is built as a whole');
   let characterCount = 0;
   let entryCount = 0;
-  for await (const piece of body.pieces) {
+  for await (const piece of body.texts) {
     expect(piece.length).toBeLessThan(PIECE_CHARACTERS_MAX);
     characterCount += piece.length;
     entryCount += piece.split('<MoveObject>').length - 1;
@@ -37,9 +37,9 @@ test('a short document is there at once', () => {
 });
 
 test('the keys of a step: small ones together, large ones in pieces, and an empty one for nothing', () => {
-  const pieces = [...moveEntries([keyOf(1), keyOf(1), keyOf(100), keyOf(1)], TELLING)];
-  expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(PIECE_CHARACTERS_MAX);
-  expect(pieces.length).toBeLessThan(20);
-  expect(pieces.join('').split('<MoveObject>').length - 1).toBe(103);
+  const texts = [...moveEntries([keyOf(1), keyOf(1), keyOf(100), keyOf(1)], TELLING)];
+  expect(Math.max(...texts.map(({ length }) => length))).toBeLessThan(PIECE_CHARACTERS_MAX);
+  expect(texts.length).toBeLessThan(20);
+  expect(texts.join('').split('<MoveObject>').length - 1).toBe(103);
   expect([...moveEntries([keyOf(5)], { ...TELLING, isQuiet: true })]).toEqual(['']);
 });

@@ -23,7 +23,7 @@ const ROOT = 'MoveObjectResult';
 export const MOVE_LOG_NAME = 'REST.MOVE.OBJECT';
 
 /** A key may have thousands of versions, with two keys of some kilobytes in each entry: so much of it is held at once. */
-const PIECE_CHARACTERS = 64 * 1024;
+const TEXT_CHARACTERS = 64 * 1024;
 
 interface Telling {
   /** Leaves only errors. */
@@ -34,15 +34,15 @@ interface Telling {
 /** The document of one key: whole where it is short, else piece by piece. */
 export function moveBody(moved: MovedKey, telling: Telling): NonNullable<OperationResult['body']> {
   const moveCount = Array.isArray(moved.result) ? moved.result.length : 0;
-  const pieces = gather(documentParts(moved, { moveCount, ...telling }));
-  const [first, second] = [pieces.next(), pieces.next()];
+  const texts = gather(documentParts(moved, { moveCount, ...telling }));
+  const [first, second] = [texts.next(), texts.next()];
   if (second.done) return { kind: 'xml', text: `${XML_DECLARATION}${first.value}` };
   async function* all() {
     yield first.value as string;
     yield second.value as string;
-    yield* pieces;
+    yield* texts;
   }
-  return { kind: 'xml-stream', pieces: all(), whenBroken: (error) => brokenMoveEnd(error, moveCount) };
+  return { kind: 'xml-stream', texts: all(), whenBroken: (error) => brokenMoveEnd(error, moveCount) };
 }
 
 function* documentParts(
@@ -64,14 +64,14 @@ export function moveEntries(keys: readonly MovedKey[], telling: Telling): Genera
 
 /** Joins what is short to pieces that are worth a write. */
 function* gather(parts: Iterable<string>): Generator<string, void> {
-  let piece = '';
+  let text = '';
   for (const part of parts) {
-    piece += part;
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield piece;
-    piece = '';
+    text += part;
+    if (text.length < TEXT_CHARACTERS) continue;
+    yield text;
+    text = '';
   }
-  yield piece;
+  yield text;
 }
 
 const END = `</${ROOT}>`;

@@ -98,7 +98,8 @@ function parseExpected(headers: OperationRequest['headers']): CompleteHead['expe
 async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
   const { bucket, key, uploadId, parts, expected, conditions } = input;
   const { homeShard, believed } = context.bucket();
-  if (input.checksumType !== undefined || input.customerKey !== undefined) await requireSaid(context, input);
+  if (input.checksumType !== undefined || input.customerKey !== undefined)
+    await requireSameUpload(context, input);
   const { value } = await context.metadata.execute(
     { shard: homeShard, bucket: believed },
     'complete-upload',
@@ -128,7 +129,7 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
  * The upload is as the request says: of this checksum type, begun with this key. One that is gone is not looked at: the
  * request may be a repetition.
  */
-async function requireSaid(
+async function requireSameUpload(
   context: OperationContext,
   { key, uploadId, customerKey, checksumType }: CompleteInput,
 ): Promise<void> {

@@ -9,7 +9,7 @@ export const deleteObjectTagging = defineOperation({
   match: { method: 'DELETE', on: 'object', query: ['tagging'] },
   logName: 'REST.DELETE.OBJECT_TAGGING',
   body: 'none',
-  claims: ['versionId'],
+  parameters: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   parse: parseVersionAddress,
   access: ({ resource, versionId }) => [

@@ -12,7 +12,7 @@ export const deleteObject = defineOperation({
   match: { method: 'DELETE', on: 'object' },
   logName: 'REST.DELETE.OBJECT',
   body: 'none',
-  claims: ['versionId'],
+  parameters: ['versionId'],
   conditions: DELETE_CONDITION_HEADERS,
   errors: ['InvalidArgument', 'PreconditionFailed'],
   parse: ({ bucket, key, query, headers }) => {

@@ -9,7 +9,7 @@ export const getObjectAcl = defineOperation({
   match: { method: 'GET', on: 'object', query: ['acl'] },
   logName: 'REST.GET.ACL',
   body: 'none',
-  claims: ['versionId'],
+  parameters: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   differences: 'Always the list that private means: it cannot be set.',
   parse: parseVersionAddress,

@@ -9,7 +9,7 @@ export const getObjectTagging = defineOperation({
   match: { method: 'GET', on: 'object', query: ['tagging'] },
   logName: 'REST.GET.OBJECT_TAGGING',
   body: 'none',
-  claims: ['versionId'],
+  parameters: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   parse: parseVersionAddress,
   access: ({ resource, versionId }) => [readTagsAccess(resource, versionId)],

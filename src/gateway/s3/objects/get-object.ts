@@ -1,13 +1,13 @@
 // GET of an object, whole, a range or a part. The story goes on in objects/read-object.ts.
 import { defineOperation } from '../operation.ts';
-import { parseRead, prepareRead, READ_CLAIMS, readAccess } from './prepare-read.ts';
+import { parseRead, prepareRead, READ_PARAMETERS, readAccess } from './prepare-read.ts';
 
 export const getObject = defineOperation({
   name: 'GetObject',
   match: { method: 'GET', on: 'object' },
   logName: 'REST.GET.OBJECT',
   body: 'none',
-  claims: READ_CLAIMS,
+  parameters: READ_PARAMETERS,
   errors: [
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',

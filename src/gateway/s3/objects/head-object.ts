@@ -1,13 +1,13 @@
 // HEAD of an object: what GET would say, without the bytes. Its errors have no body either.
 import { defineOperation } from '../operation.ts';
-import { parseRead, prepareRead, READ_CLAIMS, readAccess } from './prepare-read.ts';
+import { parseRead, prepareRead, READ_PARAMETERS, readAccess } from './prepare-read.ts';
 
 export const headObject = defineOperation({
   name: 'HeadObject',
   match: { method: 'HEAD', on: 'object' },
   logName: 'REST.HEAD.OBJECT',
   body: 'none',
-  claims: READ_CLAIMS,
+  parameters: READ_PARAMETERS,
   errors: [
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',

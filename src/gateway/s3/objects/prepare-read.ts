@@ -42,7 +42,7 @@ export interface PreparedRead {
 }
 
 /** Parameters of GET and HEAD beside those that select the operation. */
-export const READ_CLAIMS: readonly string[] = ['versionId', 'partNumber', ...RESPONSE_PARAMETERS];
+export const READ_PARAMETERS: readonly string[] = ['versionId', 'partNumber', ...RESPONSE_PARAMETERS];
 
 export function parseRead(request: OperationRequest): ReadInput {
   const { query, headers } = request;
@@ -123,11 +123,11 @@ function requireConditions(
 
 /** What a 304 repeats of the 200 (RFC 9110 15.4.5). */
 function revalidationHeaders(headers: AnswerHeaders): Record<string, string> {
-  const kept: Record<string, string> = {};
+  const stored: Record<string, string> = {};
   for (const name of ['Last-Modified', 'ETag', 'Cache-Control', 'Expires', 'x-amz-version-id']) {
-    if (headers[name] !== undefined) kept[name] = String(headers[name]);
+    if (headers[name] !== undefined) stored[name] = String(headers[name]);
   }
-  return kept;
+  return stored;
 }
 
 /** The part or range that is wanted; undefined: the whole. */

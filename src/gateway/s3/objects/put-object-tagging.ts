@@ -10,7 +10,7 @@ export const putObjectTagging = defineOperation({
   match: { method: 'PUT', on: 'object', query: ['tagging'] },
   logName: 'REST.PUT.OBJECT_TAGGING',
   body: 'xml',
-  claims: ['versionId'],
+  parameters: ['versionId'],
   errors: [
     'BadDigest',
     'InvalidArgument',

@@ -17,7 +17,7 @@ function unsetLock<const Name extends string>(row: {
     match: { method: 'GET', on: 'object', query: [query] },
     logName,
     body: 'none',
-    claims: ['versionId'],
+    parameters: ['versionId'],
     errors: ['InvalidArgument', 'InvalidRequest'],
     neverSucceeds: true,
     differences: 'The answer of a bucket without object lock: it cannot be set.',

@@ -36,15 +36,15 @@ export function parseUserMetadata(headers: Headers): ObjectHeaders['userMetadata
 
 /** Reads the headers to keep. Errors as parseUserMetadata. */
 export function parseObjectHeaders(headers: Headers): ObjectHeaders {
-  const kept: ObjectHeaders = { userMetadata: parseUserMetadata(headers) ?? Object.create(null) };
+  const stored: ObjectHeaders = { userMetadata: parseUserMetadata(headers) ?? Object.create(null) };
   const contentEncoding = storedEncoding(headers['content-encoding']);
-  if (contentEncoding !== undefined) kept.contentEncoding = contentEncoding;
-  if (headers['content-type']) kept.contentType = headers['content-type'];
-  if (headers['content-disposition']) kept.contentDisposition = headers['content-disposition'];
-  if (headers['content-language']) kept.contentLanguage = headers['content-language'];
-  if (headers['cache-control']) kept.cacheControl = headers['cache-control'];
-  if (headers.expires) kept.expires = headers.expires;
-  return kept;
+  if (contentEncoding !== undefined) stored.contentEncoding = contentEncoding;
+  if (headers['content-type']) stored.contentType = headers['content-type'];
+  if (headers['content-disposition']) stored.contentDisposition = headers['content-disposition'];
+  if (headers['content-language']) stored.contentLanguage = headers['content-language'];
+  if (headers['cache-control']) stored.cacheControl = headers['cache-control'];
+  if (headers.expires) stored.expires = headers.expires;
+  return stored;
 }
 
 /** Without "aws-chunked", which is of the transfer, not of the object; absent when nothing is left (s3-behaviour 35). */
@@ -52,17 +52,17 @@ function storedEncoding(header: string | undefined): string | undefined {
   if (!header) return undefined;
   if (!header.toLowerCase().includes('aws-chunked')) return header;
   const codings = header.split(',').map((coding) => coding.trim());
-  const kept = codings.filter((coding) => coding !== '' && coding.toLowerCase() !== 'aws-chunked');
-  return kept.length === 0 ? undefined : kept.join(',');
+  const stored = codings.filter((coding) => coding !== '' && coding.toLowerCase() !== 'aws-chunked');
+  return stored.length === 0 ? undefined : stored.join(',');
 }
 
 /** Puts the kept headers on an answer. */
-export function addObjectHeaders(answer: AnswerHeaders, kept: ObjectHeaders): void {
-  answer['Content-Type'] = kept.contentType ?? CONTENT_TYPE_DEFAULT;
-  if (kept.contentEncoding !== undefined) answer['Content-Encoding'] = kept.contentEncoding;
-  if (kept.contentDisposition !== undefined) answer['Content-Disposition'] = kept.contentDisposition;
-  if (kept.contentLanguage !== undefined) answer['Content-Language'] = kept.contentLanguage;
-  if (kept.cacheControl !== undefined) answer['Cache-Control'] = kept.cacheControl;
-  if (kept.expires !== undefined) answer.Expires = kept.expires;
-  for (const key in kept.userMetadata) answer[METADATA_PREFIX + key] = kept.userMetadata[key];
+export function addObjectHeaders(answer: AnswerHeaders, stored: ObjectHeaders): void {
+  answer['Content-Type'] = stored.contentType ?? CONTENT_TYPE_DEFAULT;
+  if (stored.contentEncoding !== undefined) answer['Content-Encoding'] = stored.contentEncoding;
+  if (stored.contentDisposition !== undefined) answer['Content-Disposition'] = stored.contentDisposition;
+  if (stored.contentLanguage !== undefined) answer['Content-Language'] = stored.contentLanguage;
+  if (stored.cacheControl !== undefined) answer['Cache-Control'] = stored.cacheControl;
+  if (stored.expires !== undefined) answer.Expires = stored.expires;
+  for (const key in stored.userMetadata) answer[METADATA_PREFIX + key] = stored.userMetadata[key];
 }

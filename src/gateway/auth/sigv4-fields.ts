@@ -10,7 +10,7 @@ export interface CredentialScope {
   readonly text: string;
 }
 
-export interface SigV4Claim {
+export interface SigV4Fields {
   readonly version: 'SigV4';
   readonly authType: 'AuthHeader' | 'QueryString';
   readonly accessKey: string;

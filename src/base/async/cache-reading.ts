@@ -1,23 +1,23 @@
 // Reads something that is dear to read and cheap to repeat: whoever asks while it is read, or shortly afterwards, is given
 // the same.
 
-export interface KeptReadingOptions {
+export interface CacheReadingOptions {
   /** How long what was read is given to others. A failure is given only to those who wait for it. */
-  readonly keptMs: number;
+  readonly cachedMs: number;
   /** A monotonic clock. */
   nowMs(): number;
 }
 
-/** As `read`, but called no more often than once in `keptMs`, and never while it is under way. */
-export function keepReading<T>(read: () => Promise<T>, options: KeptReadingOptions): () => Promise<T> {
-  const { keptMs, nowMs } = options;
+/** As `read`, but called no more often than once in `cachedMs`, and never while it is under way. */
+export function cacheReading<T>(read: () => Promise<T>, options: CacheReadingOptions): () => Promise<T> {
+  const { cachedMs, nowMs } = options;
   let reading: Promise<T> | undefined;
-  let kept: { value: T; atMs: number } | undefined;
+  let cached: { value: T; atMs: number } | undefined;
 
   async function readAnew(): Promise<T> {
     try {
       const value = await read();
-      kept = { value, atMs: nowMs() };
+      cached = { value, atMs: nowMs() };
       return value;
     } finally {
       reading = undefined;
@@ -25,8 +25,8 @@ export function keepReading<T>(read: () => Promise<T>, options: KeptReadingOptio
   }
 
   return async () => {
-    if (kept !== undefined && nowMs() - kept.atMs < keptMs) return kept.value;
-    kept = undefined;
+    if (cached !== undefined && nowMs() - cached.atMs < cachedMs) return cached.value;
+    cached = undefined;
     reading ??= readAnew();
     return reading;
   };

@@ -2,7 +2,7 @@
 // version 4 is taken.
 import { AppError } from '../../types/errors.ts';
 
-export interface SigV2Claim {
+export interface SigV2Fields {
   readonly version: 'SigV2';
   readonly authType: 'AuthHeader' | 'QueryString';
   readonly accessKey: string;

@@ -19,7 +19,7 @@ const OWNERS: readonly { table: TableRef; linksIn: LinksIn }[] = [
   { table: TABLES.objects, linksIn: (value) => linksOf(decodeVersion(value).manifest) },
 ];
 
-export const findStrays: QuerySpec<QueryOf<'find-strays'>, ResultOf<'find-strays'>> = {
+export const findOrphans: QuerySpec<QueryOf<'find-strays'>, ResultOf<'find-strays'>> = {
   async run({ links }, state: StateReader) {
     const view = state.view();
     try {

@@ -10,9 +10,9 @@ import { nextTurn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 /** Pieces below this many bytes are small. */
-const SMALL_PIECE_BYTES = 512;
+const SMALL_BUFFER_BYTES = 512;
 /** A body that has had more small pieces is gathered from there on. */
-const SMALL_PIECES_MAX = 256;
+const SMALL_BUFFERS_MAX = 256;
 /** What is gathered is given away at this many bytes at the latest. */
 const GATHERED_BYTES_MAX = 16 * 1024;
 
@@ -25,12 +25,12 @@ function turnOfItsOwn(): Promise<void> {
   return lastTurn;
 }
 
-export class HeardRequest extends IncomingMessage {
+export class ParsedRequest extends IncomingMessage {
   /** Its body has come in small pieces: each that a reader gets is what one read of the socket held, or a part of it. */
   isGathered = false;
 
   #endsParsing: boolean | undefined;
-  #smallPieces = 0;
+  #smallBuffers = 0;
   #gathered: Buffer | undefined;
   #gatheredBytes = 0;
   /** What is gathered waits for its turn, and the socket is not read. */
@@ -54,8 +54,8 @@ export class HeardRequest extends IncomingMessage {
       return super.push(null);
     }
     if (!this.isGathered) {
-      if (piece.length < SMALL_PIECE_BYTES) this.#smallPieces++;
-      this.isGathered = this.#smallPieces > SMALL_PIECES_MAX;
+      if (piece.length < SMALL_BUFFER_BYTES) this.#smallBuffers++;
+      this.isGathered = this.#smallBuffers > SMALL_BUFFERS_MAX;
       return super.push(piece, encoding);
     }
     if (this.#gatheredBytes + piece.length > GATHERED_BYTES_MAX) this.#giveGathered();
