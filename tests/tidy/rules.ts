@@ -99,6 +99,7 @@ export const ROOMS: readonly RoomRule[] = [
 /** Pure libraries (no I/O, no native code) in layers 0-3: each in the one file that wraps it. */
 export const PURE_PACKAGES: Readonly<Record<string, string>> = {
   'src/base/record-codec.ts': 'msgpackr',
+  'src/policy/conditions/addresses.ts': 'ipaddr.js',
 };
 
 /** What a pure room may take from a module that also holds more than pure things. */
@@ -151,6 +152,25 @@ export const TEST_ONLY: readonly string[] = [
   'src/platform/memory/memory-peers.ts',
   // For simulations, and for forms in which disks and their users are one process.
   'src/chunks/copies/own-disk.ts',
+  // The policy engine.
+  'src/policy/actions.ts',
+  'src/policy/condition-keys.ts',
+  'src/policy/conditions/addresses.ts',
+  'src/policy/conditions/condition.ts',
+  'src/policy/conditions/operators.ts',
+  'src/policy/conditions/scalars.ts',
+  'src/policy/documents/check-bucket-document.ts',
+  'src/policy/documents/check-identity-document.ts',
+  'src/policy/documents/check-trust-document.ts',
+  'src/policy/documents/compile-policy.ts',
+  'src/policy/documents/read-document.ts',
+  'src/policy/documents/read-json.ts',
+  'src/policy/documents/wording.ts',
+  'src/policy/evaluate.ts',
+  'src/policy/patterns.ts',
+  'src/policy/principals.ts',
+  'src/policy/public-statements.ts',
+  'src/policy/refusal-message.ts',
 ];
 
 /** Words that say nothing. */

@@ -1,0 +1,67 @@
+// Addresses and ranges of IPv4 and IPv6 in conditions (IpAddress, NotIpAddress). An IPv4 address that is written as IPv6
+// (`::ffff:192.0.2.1`) is the IPv4 one.
+import ipaddr from 'ipaddr.js';
+
+/** Addresses whose first `bits` bits are those of `bytes`. */
+export interface AddressRange {
+  /** 4 of IPv4, 16 of IPv6. */
+  readonly bytes: readonly number[];
+  readonly bits: number;
+}
+
+/** As an IPv6 address begins that stands for one of IPv4. */
+const MAPPED_BITS = 96;
+const PREFIX = /^(?:0|[1-9][0-9]{0,2})$/;
+/** The longest is `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/128`. */
+const CHARACTERS_MAX = 50;
+
+/** A range as `192.0.2.0/24`, or one address; undefined where it is neither. Bits behind the prefix do not matter. */
+export function parseAddressRange(text: string): AddressRange | undefined {
+  if (text.length > CHARACTERS_MAX) return undefined;
+  const slash = text.indexOf('/');
+  const address = parse(slash < 0 ? text : text.slice(0, slash));
+  if (address === undefined) return undefined;
+  const bitsMax = address.length * 8;
+  const prefix = slash < 0 ? String(bitsMax) : text.slice(slash + 1);
+  if (!PREFIX.test(prefix) || Number(prefix) > bitsMax) return undefined;
+  const bits = Number(prefix);
+  if (isMapped(address) && bits >= MAPPED_BITS) return { bytes: address.slice(12), bits: bits - MAPPED_BITS };
+  return { bytes: address, bits };
+}
+
+/** The last address that was asked about: conditions of one request ask about the same one. */
+let last: { text: string; bytes: readonly number[] | undefined } = { text: '', bytes: undefined };
+
+/** Whether the text is an address of the range. */
+export function isInRange(text: string, { bytes, bits }: AddressRange): boolean {
+  if (text !== last.text) last = { text, bytes: plain(text) };
+  const address = last.bytes;
+  if (address === undefined || address.length !== bytes.length) return false;
+  const whole = bits >>> 3;
+  for (let at = 0; at < whole; at++) if (address[at] !== bytes[at]) return false;
+  const rest = bits & 7;
+  if (rest === 0) return true;
+  return (((address[whole] ?? 0) ^ (bytes[whole] ?? 0)) & (0xff00 >>> rest) & 0xff) === 0;
+}
+
+function plain(text: string): readonly number[] | undefined {
+  const address = text.length > CHARACTERS_MAX ? undefined : parse(text);
+  return address !== undefined && isMapped(address) ? address.slice(12) : address;
+}
+
+const IPV6_CHARACTERS = /^[0-9a-f:.]+$/i;
+
+/** The forms that RFC 4291 has: no octal or hexadecimal parts of IPv4, no zones. */
+function parse(text: string): number[] | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text).toByteArray();
+  if (!text.includes(':') || !IPV6_CHARACTERS.test(text)) return undefined;
+  try {
+    return ipaddr.IPv6.parse(text).toByteArray();
+  } catch {
+    return undefined;
+  }
+}
+
+function isMapped(bytes: readonly number[]): boolean {
+  return bytes.length === 16 && bytes.every((byte, at) => at >= 12 || byte === (at < 10 ? 0 : 0xff));
+}

@@ -1,0 +1,98 @@
+// One condition of a statement: an operator, a key and values, ready to be asked of requests.
+// All conditions of a statement must hold; of the values of one, any may fit.
+import { normalizeKey } from '../condition-keys.ts';
+import type { ContextOf, ContextValue } from '../patterns.ts';
+import type { NamedOperator, UnderstoodValue } from './operators.ts';
+import { parseBool } from './scalars.ts';
+
+export interface Condition {
+  /** As the policy has it. */
+  readonly operator: string;
+  /** Normalized (condition-keys.ts). */
+  readonly key: string;
+  readonly values: readonly string[];
+  /** The key, and those that variables in the values name. */
+  readonly keys: readonly string[];
+  holds(contextOf: ContextOf): boolean;
+}
+
+export interface ConditionSource {
+  /** As the policy has it. */
+  readonly name: string;
+  readonly operator: NamedOperator;
+  readonly key: string;
+  readonly values: readonly string[];
+  /** Policies of 2012-10-17 have variables. */
+  readonly hasVariables: boolean;
+  /**
+   * Where a variable has no value, its condition allows nothing and spares nobody: in a statement that allows it does not
+   * hold, and in one that denies its value fits nothing.
+   */
+  readonly effect: 'Allow' | 'Deny';
+}
+
+/** Or the first value that the operator does not understand. */
+export function makeCondition(source: ConditionSource): Condition | { readonly badValue: string } {
+  const { name, operator, values, hasVariables } = source;
+  const key = normalizeKey(source.key);
+  const { row } = operator;
+  if (row === undefined) {
+    const badValue = values.find((value) => parseBool(value) === undefined);
+    if (badValue !== undefined) return { badValue };
+    const wanted = values.map(parseBool);
+    const holds = (contextOf: ContextOf) => wanted.includes(isAbsent(contextOf(key)));
+    return { operator: name, key, values, keys: [key], holds };
+  }
+  const tests: UnderstoodValue[] = [];
+  for (const value of values) {
+    const test = row.understand(value, { hasVariables });
+    if (test === undefined) return { badValue: value };
+    tests.push(test);
+  }
+  const keys = [key, ...tests.flatMap((test) => test.keys)];
+  return {
+    operator: name,
+    key,
+    values,
+    keys,
+    holds: holdsOf(source, { key, tests, isNegated: row.isNegated }),
+  };
+}
+
+function isAbsent(value: ContextValue | undefined): boolean {
+  return value === undefined || (typeof value !== 'string' && value.length === 0);
+}
+
+function holdsOf(
+  { operator: { qualifier, isIfExists }, effect }: ConditionSource,
+  { key, tests, isNegated }: { key: string; tests: readonly UnderstoodValue[]; isNegated: boolean },
+): Condition['holds'] {
+  const isAllow = effect === 'Allow';
+
+  /** Of one value of the request. */
+  function fits(text: string, contextOf: ContextOf): boolean {
+    let isWithoutValue = false;
+    for (const { test } of tests) {
+      const match = test(text, contextOf);
+      if (match === true) return !isNegated;
+      if (match === 'no-value') isWithoutValue = true;
+    }
+    return isNegated && !(isWithoutValue && isAllow);
+  }
+
+  function whenAbsent(): boolean {
+    if (isIfExists) return true;
+    if (qualifier !== undefined) return qualifier === 'ForAllValues';
+    return isNegated;
+  }
+
+  return (contextOf) => {
+    const value = contextOf(key);
+    if (typeof value === 'string') return fits(value, contextOf);
+    if (value === undefined || value.length === 0) return whenAbsent();
+    if (qualifier === 'ForAnyValue') return value.some((one) => fits(one, contextOf));
+    if (qualifier === 'ForAllValues') return value.every((one) => fits(one, contextOf));
+    // A list that no qualifier asks about is taken as any of its values, and a negation as none of them.
+    return isNegated ? value.every((one) => fits(one, contextOf)) : value.some((one) => fits(one, contextOf));
+  };
+}

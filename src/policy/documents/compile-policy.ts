@@ -1,0 +1,261 @@
+// From the text of a policy document to the form in which requests are judged by it. The text itself is the caller's to keep,
+// byte for byte. Nothing here depends on the time or on a request, so a compiled policy may be kept as long as its text.
+import { familyOf } from '../condition-keys.ts';
+import { type Condition, makeCondition } from '../conditions/condition.ts';
+import { matchPattern, type Pattern, parsePattern } from '../patterns.ts';
+import { makePrincipalSet, type PrincipalSet, parsePrincipal } from '../principals.ts';
+import { checkBucketDocument } from './check-bucket-document.ts';
+import { checkIdentityDocument, checkSids, checkVersion, legacyFault } from './check-identity-document.ts';
+import { checkTrustDocument } from './check-trust-document.ts';
+import {
+  type ConditionEntry,
+  type DocumentForm,
+  type PolicyVersion,
+  type PrincipalList,
+  readDocument,
+  type StatementForm,
+  type TextList,
+} from './read-document.ts';
+import { DocumentFault, type DocumentType, formFault, shorten } from './wording.ts';
+
+/** Sizes as AWS has them (IAM and AWS STS quotas; "Bucket policies"). */
+export const POLICY_SIZES = {
+  /** Characters without white space, of all inline policies of one entity together. */
+  userInlineCharactersMax: 2048,
+  groupInlineCharactersMax: 5120,
+  roleInlineCharactersMax: 10_240,
+  managedCharactersMax: 6144,
+  trustCharactersMax: 2048,
+  sessionCharactersMax: 2048,
+  /** Bytes without white space between tokens. */
+  bucketBytesMax: 20_480,
+  /** Characters of any document as it comes, white space and all. Longer ones are not looked at. */
+  documentCharactersMax: 131_072,
+} as const;
+
+/** Characters of a document as IAM counts them: without white space. */
+export function countCharacters(text: string): number {
+  return text.replace(/\s+/g, '').length;
+}
+
+export interface Statement {
+  /** From 0, in the document. */
+  readonly index: number;
+  readonly sid: string | undefined;
+  readonly effect: 'Allow' | 'Deny';
+  readonly actions: { readonly isNot: boolean; readonly patterns: readonly Pattern[] };
+  /** undefined: of a trust policy, which is about its role alone. */
+  readonly resources: { readonly isNot: boolean; readonly patterns: readonly Pattern[] } | undefined;
+  /** undefined: of a policy of an identity. */
+  readonly principals: { readonly isNot: boolean; readonly set: PrincipalSet } | undefined;
+  readonly conditions: readonly Condition[];
+  /** Condition keys and variables that it looks at, families for keys of tags (condition-keys.ts). */
+  readonly families: ReadonlySet<string>;
+}
+
+/** The statements that are about one action. */
+export interface ActionStatements {
+  readonly allows: readonly Statement[];
+  readonly denies: readonly Statement[];
+}
+
+export interface CompiledPolicy {
+  readonly type: DocumentType;
+  readonly version: PolicyVersion;
+  readonly id: string | undefined;
+  readonly statements: readonly Statement[];
+  /** Of all statements. */
+  readonly families: ReadonlySet<string>;
+  /** Found once for each action that is asked about. */
+  about(action: string): ActionStatements;
+}
+
+export type CompileOutcome =
+  | { readonly kind: 'compiled'; readonly policy: CompiledPolicy }
+  /** `message` in AWS's words. `place`: `Statement[0].Action`, or a line and column. `detail`: as S3's error names it. */
+  | {
+      readonly kind: 'malformed' | 'too-large';
+      readonly message: string;
+      readonly place: string;
+      readonly detail: string | undefined;
+    };
+
+/**
+ * Validates and compiles a document that somebody gives. `bucket`, of a resource policy: the bucket that gets it. How many
+ * characters policies of identities may have depends on what they are attached to, and is the caller's to check.
+ */
+export function compilePolicy(
+  text: string,
+  options: { type: Exclude<DocumentType, 'resource'> } | { type: 'resource'; bucket: string },
+): CompileOutcome {
+  return outcomeOf(() => {
+    if (options.type === 'resource') {
+      const form = readBucketDocument(text);
+      checkBucketDocument(form, options);
+      return compile(form, options.type);
+    }
+    const { type } = options;
+    const form = readIdentityDocument(text, type);
+    checkVersion(form, type);
+    const policy = compile(form, type);
+    if (type === 'trust') {
+      checkTrustDocument(form);
+      checkSids(form.statements, type);
+    } else checkIdentityDocument(form, type);
+    return policy;
+  });
+}
+
+/**
+ * Compiles a document that was valid when it was stored: its bucket may have another name by now, and rules may have become
+ * stricter. One that is malformed all the same must count as denying everything.
+ */
+export function compileStoredPolicy(text: string, type: DocumentType): CompileOutcome {
+  return outcomeOf(() => compile(readDocument(text, type), type));
+}
+
+function outcomeOf(act: () => CompiledPolicy): CompileOutcome {
+  try {
+    return { kind: 'compiled', policy: act() };
+  } catch (error) {
+    if (!(error instanceof DocumentFault)) throw error;
+    const { message, place, detail, isTooLarge } = error;
+    return { kind: isTooLarge ? 'too-large' : 'malformed', message, place: shorten(place), detail };
+  }
+}
+
+function bucketFault(): DocumentFault {
+  const message = `Normalized policy document exceeds the maximum allowed size of ${POLICY_SIZES.bucketBytesMax} bytes`;
+  return new DocumentFault(message, { place: 'document' });
+}
+
+function readBucketDocument(text: string): DocumentForm {
+  if (!text.startsWith('{')) {
+    const message = "Policies must be valid JSON and the first byte must be '{'";
+    throw new DocumentFault(message, { place: 'line 1, column 1' });
+  }
+  if (text.length > POLICY_SIZES.documentCharactersMax) throw bucketFault();
+  const form = readDocument(text, 'resource');
+  if (form.sizeBytes > POLICY_SIZES.bucketBytesMax) throw bucketFault();
+  return form;
+}
+
+/** What no entity may have is not read. */
+function readIdentityDocument(text: string, type: DocumentType): DocumentForm {
+  const { documentCharactersMax, roleInlineCharactersMax, managedCharactersMax } = POLICY_SIZES;
+  if (text.length <= documentCharactersMax && countCharacters(text) <= roleInlineCharactersMax)
+    return readDocument(text, type);
+  const message = `Cannot exceed quota for PolicySize: ${managedCharactersMax}`;
+  throw new DocumentFault(message, { place: 'document', isTooLarge: true });
+}
+
+function compile(
+  { version = '2008-10-17', id, statements: forms }: DocumentForm,
+  type: DocumentType,
+): CompiledPolicy {
+  const hasVariables = version === '2012-10-17';
+  const statements = forms.map((form) => compileStatement(form, { type, hasVariables }));
+  const known = new Map<string, ActionStatements>();
+  return {
+    type,
+    version,
+    id,
+    statements,
+    families: new Set(statements.flatMap(({ families }) => [...families])),
+    about(action) {
+      const found = known.get(action);
+      if (found !== undefined) return found;
+      const about = statements.filter((statement) => isAbout(statement, action));
+      const made = {
+        allows: about.filter(({ effect }) => effect === 'Allow'),
+        denies: about.filter(({ effect }) => effect === 'Deny'),
+      };
+      // Names that nobody knows come from simulations only, and are not kept.
+      if (known.size < KNOWN_ACTIONS_MAX) known.set(action, made);
+      return made;
+    },
+  };
+}
+
+const KNOWN_ACTIONS_MAX = 256;
+
+function isAbout({ actions: { isNot, patterns } }: Statement, action: string): boolean {
+  const folded = action.toLowerCase();
+  return patterns.some((pattern) => matchPattern(pattern, folded, () => undefined) === true) !== isNot;
+}
+
+interface CompileContext {
+  readonly type: DocumentType;
+  readonly hasVariables: boolean;
+}
+
+function compileStatement(form: StatementForm, { type, hasVariables }: CompileContext): Statement {
+  const { index, sid, effect, place } = form;
+  if (effect !== 'Allow' && effect !== 'Deny') throw legacyFault(`${place}.Effect`);
+  const conditions = form.conditions.map((entry) => compileCondition(entry, { type, hasVariables, effect }));
+  const resources = form.resources && patternsOf(form.resources, { hasVariables });
+  const keys = [
+    ...(resources?.patterns ?? []).flatMap((pattern) => pattern.keys),
+    ...conditions.flatMap((condition) => condition.keys),
+  ];
+  return {
+    index,
+    sid: sid || undefined,
+    effect,
+    actions: foldedPatterns(form.actions),
+    resources,
+    principals:
+      isOfIdentity(type) || form.principals === undefined
+        ? undefined
+        : compilePrincipals(form.principals, type),
+    conditions,
+    families: new Set(keys.map(familyOf)),
+  };
+}
+
+function isOfIdentity(type: DocumentType): boolean {
+  return type !== 'resource' && type !== 'trust';
+}
+
+/** Actions have no variables. */
+function foldedPatterns(list: TextList | undefined) {
+  const patterns = (list?.texts ?? []).map(({ text }) =>
+    parsePattern(text.toLowerCase(), { hasVariables: false, hasWildcards: true }),
+  );
+  return { isNot: list?.isNot ?? false, patterns };
+}
+
+function patternsOf({ isNot, texts }: TextList, { hasVariables }: { hasVariables: boolean }) {
+  return {
+    isNot,
+    patterns: texts.map(({ text }) => parsePattern(text, { hasVariables, hasWildcards: true })),
+  };
+}
+
+function compilePrincipals({ isNot, names }: PrincipalList, type: DocumentType) {
+  const parsed = names.map(({ type: kind, text, place }) => {
+    const name = parsePrincipal(kind, text);
+    // Canonical ids are of S3 alone.
+    if (name === undefined || (name.kind === 'canonical-user' && type !== 'resource')) {
+      throw formFault(type, 'principal-form', {
+        place,
+        detail: type === 'resource' ? text : `"${kind}":"${text}"`,
+      });
+    }
+    return name;
+  });
+  return { isNot, set: makePrincipalSet(parsed) };
+}
+
+function compileCondition(
+  entry: ConditionEntry,
+  { type, ...context }: CompileContext & { effect: 'Allow' | 'Deny' },
+): Condition {
+  const condition = makeCondition({ ...entry, ...context });
+  if (!('badValue' in condition)) return condition;
+  if (type !== 'resource') throw legacyFault(entry.place);
+  const message = entry.name.includes('IpAddress')
+    ? 'Invalid IP address in Conditions'
+    : `Invalid value in Conditions for operator ${entry.name}`;
+  throw new DocumentFault(message, { place: entry.place, detail: shorten(condition.badValue) });
+}

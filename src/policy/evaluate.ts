@@ -1,0 +1,323 @@
+// The decision of policies about one action on one resource (AWS "Policy evaluation logic"): what one denies no other allows,
+// and nothing is allowed that none allows. Pure and synchronous: what a condition needs is looked up when it is asked. Stored
+// tags, which must be read first, are in the context only where `mentionsKey` says that they are needed.
+import type { AccountId } from '../types/names.ts';
+import { REPAIR_ACTIONS } from './actions.ts';
+import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
+import { type ContextOf, matchPattern } from './patterns.ts';
+import { type Caller, isSpared, matchPrincipal, type PrincipalMatch } from './principals.ts';
+
+/** A policy with what explanations call it. */
+export interface NamedPolicy {
+  readonly policy: CompiledPolicy;
+  /** The name of an inline policy, the ARN of a managed one, the ARN of the bucket or role that a policy is of. */
+  readonly name: string;
+}
+
+/** What limits and allows a caller on its own side. Anonymous ones and roots have none. */
+export interface CallerPolicies {
+  /** Of the user and all groups of it, or of the role. */
+  readonly identity: readonly NamedPolicy[];
+  readonly boundary?: NamedPolicy | undefined;
+  /** Of the session; undefined: it has no session policies, and is not limited by any. */
+  readonly session?: readonly NamedPolicy[] | undefined;
+}
+
+export const NO_POLICIES: CallerPolicies = { identity: [] };
+
+/** What an ACL grants the caller: nothing, something to the caller's account alone, or something to a group of everybody. */
+export type AclGrant = 'none' | 'account' | 'everyone';
+
+export interface AccessQuestion {
+  readonly caller: Caller;
+  readonly policies: CallerPolicies;
+  readonly action: string;
+  readonly resource: string;
+  /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
+  readonly resourceAccount: AccountId | string;
+  /** Of the bucket; of the role where the action is sts:AssumeRole. */
+  readonly resourcePolicy?: NamedPolicy | undefined;
+  /** Identities are not enough, even of the same account: the resource's policy must allow, as those of roles must. */
+  readonly mustBeAllowedByResource?: boolean | undefined;
+  /**
+   * Of actions on an object's data, tags and ACL: the account that wrote it, where that is not the bucket's. Then the bucket's
+   * policy can deny only, and the object's ACL must allow.
+   */
+  readonly objectAccount?: AccountId | string | undefined;
+  readonly contextOf: ContextOf;
+  /** Asked only where policies have not decided yet. */
+  aclGrant?(): AclGrant;
+}
+
+export type PolicyKind = 'identity' | 'boundary' | 'session' | 'resource' | 'trust';
+
+/** The statement that decided. */
+export interface DecidedBy {
+  readonly kind: PolicyKind;
+  readonly name: string;
+  /** From 0. */
+  readonly statement: number;
+  readonly sid: string | undefined;
+}
+
+export type PolicyDecision =
+  /** `by`: a statement, the account's root, or an ACL. */
+  | { readonly isAllowed: true; readonly by: DecidedBy | 'root' | 'acl' }
+  | { readonly isAllowed: false; readonly reason: 'explicit-deny'; readonly by: DecidedBy }
+  /** `lacking`: the kind of policy that would have to allow it. */
+  | { readonly isAllowed: false; readonly reason: 'no-allow'; readonly lacking: PolicyKind };
+
+export function evaluate(question: AccessQuestion): PolicyDecision {
+  const denial = findDenial(question);
+  if (denial !== undefined) {
+    const isRepair = isOwnRoot(question) && REPAIR_ACTIONS.has(question.action);
+    if (!isRepair || denial.kind !== 'resource') {
+      return { isAllowed: false, reason: 'explicit-deny', by: denial };
+    }
+  }
+  if (isForeignObject(question)) return decideByAcl(question);
+  if (question.caller.kind === 'anonymous') return decideAnonymous(question);
+  return question.caller.accountId === question.resourceAccount
+    ? decideWithinAccount(question)
+    : decideAcrossAccounts(question);
+}
+
+/** Whether any of the policies looks at the key, or the family (`s3:existingobjecttag/`), for the action. */
+export function mentionsKey(
+  question: Pick<AccessQuestion, 'policies' | 'resourcePolicy' | 'action'>,
+  family: string,
+): boolean {
+  return policiesOf(question).some(({ policy }) => {
+    if (!policy.families.has(family)) return false;
+    const { allows, denies } = policy.about(question.action);
+    const looks = ({ families }: Statement) => families.has(family);
+    return denies.some(looks) || allows.some(looks);
+  });
+}
+
+/**
+ * Whether the action may be allowed on some resource of the account, before it is known which. Never false where `evaluate`
+ * would allow one by policies; what ACLs grant is the caller's to add.
+ */
+export function mayAllow(question: Omit<AccessQuestion, 'resource' | 'contextOf' | 'aclGrant'>): boolean {
+  const { caller, policies, action, resourcePolicy, resourceAccount } = question;
+  const allows = (named: NamedPolicy) => named.policy.about(action).allows.length > 0;
+  const isByResource =
+    resourcePolicy?.policy.about(action).allows.some((statement) => names(statement, caller) !== undefined) ??
+    false;
+  if (caller.kind === 'anonymous') return isByResource;
+  const isByIdentity = caller.kind === 'root' || policies.identity.some(allows);
+  return caller.accountId === resourceAccount ? isByIdentity || isByResource : isByIdentity && isByResource;
+}
+
+/** All statements that apply to the question, and their policies: for explanations. */
+export function matchingStatements(
+  question: AccessQuestion,
+): readonly (DecidedBy & { readonly effect: 'Allow' | 'Deny' })[] {
+  return kindsOf(question).flatMap(({ kind, named }) => {
+    const { allows, denies } = named.policy.about(question.action);
+    return [...denies, ...allows]
+      .filter((statement) => applies(statement, question))
+      .map((statement) => ({ ...decidedBy(kind, named, statement), effect: statement.effect }));
+  });
+}
+
+function kindsOf({
+  policies: { identity, boundary, session },
+  resourcePolicy,
+}: Pick<AccessQuestion, 'policies' | 'resourcePolicy'>): { kind: PolicyKind; named: NamedPolicy }[] {
+  return [
+    ...identity.map((named) => ({ kind: 'identity' as const, named })),
+    ...(boundary === undefined ? [] : [{ kind: 'boundary' as const, named: boundary }]),
+    ...(session ?? []).map((named) => ({ kind: 'session' as const, named })),
+    ...(resourcePolicy === undefined ? [] : [{ kind: kindOf(resourcePolicy), named: resourcePolicy }]),
+  ];
+}
+
+function policiesOf(question: Pick<AccessQuestion, 'policies' | 'resourcePolicy'>): NamedPolicy[] {
+  return kindsOf(question).map(({ named }) => named);
+}
+
+function kindOf({ policy: { type } }: NamedPolicy): 'trust' | 'resource' {
+  return type === 'trust' ? 'trust' : 'resource';
+}
+
+function findDenial(question: AccessQuestion): DecidedBy | undefined {
+  const { identity, boundary, session } = question.policies;
+  const { resourcePolicy } = question;
+  const byResource = resourcePolicy && denialOf(kindOf(resourcePolicy), resourcePolicy, question);
+  if (byResource !== undefined) return byResource;
+  for (const named of identity) {
+    const by = denialOf('identity', named, question);
+    if (by !== undefined) return by;
+  }
+  const byBoundary = boundary && denialOf('boundary', boundary, question);
+  if (byBoundary !== undefined) return byBoundary;
+  for (const named of session ?? []) {
+    const by = denialOf('session', named, question);
+    if (by !== undefined) return by;
+  }
+  return undefined;
+}
+
+function denialOf(kind: PolicyKind, named: NamedPolicy, question: AccessQuestion): DecidedBy | undefined {
+  for (const statement of named.policy.about(question.action).denies) {
+    if (applies(statement, question)) return decidedBy(kind, named, statement);
+  }
+  return undefined;
+}
+
+function isOwnRoot({ caller, resourceAccount }: AccessQuestion): boolean {
+  return caller.kind === 'root' && caller.accountId === resourceAccount;
+}
+
+function isForeignObject({ objectAccount, resourceAccount }: AccessQuestion): boolean {
+  return objectAccount !== undefined && objectAccount !== resourceAccount;
+}
+
+/** Of an object that another account wrote: its ACL must allow, and the caller's own side. */
+function decideByAcl(question: AccessQuestion): PolicyDecision {
+  const { caller, aclGrant } = question;
+  if (caller.kind !== 'anonymous') {
+    const own = decideOwnSide(question);
+    if (!own.isAllowed) return own;
+  }
+  return aclGrant === undefined || aclGrant() === 'none'
+    ? notAllowed('resource')
+    : { isAllowed: true, by: 'acl' };
+}
+
+function decideAnonymous(question: AccessQuestion): PolicyDecision {
+  const grant = findGrant(question);
+  if (grant !== undefined) return { isAllowed: true, by: grant.by };
+  return question.aclGrant?.() === 'everyone'
+    ? { isAllowed: true, by: 'acl' }
+    : notAllowed(resourceKind(question));
+}
+
+/**
+ * Either side allows. What names the user or the session itself is limited by nothing but denials; what names the role, or
+ * everybody, is limited by boundary and session policies (AWS "How AWS enforcement code logic evaluates requests"). What names
+ * the account leaves it to the account's own policies.
+ */
+function decideWithinAccount(question: AccessQuestion): PolicyDecision {
+  const { caller, policies, mustBeAllowedByResource = false } = question;
+  if (caller.kind === 'root' && !mustBeAllowedByResource) return { isAllowed: true, by: 'root' };
+  const grant = findGrant(question);
+  if (grant?.match === 'direct') return { isAllowed: true, by: grant.by };
+  if (mustBeAllowedByResource && grant === undefined) return notAllowed(resourceKind(question));
+  if (caller.kind === 'root') return { isAllowed: true, by: 'root' };
+  const by =
+    (grant?.match === 'account' ? undefined : grant?.by) ??
+    findAllow('identity', policies.identity, question) ??
+    (question.aclGrant?.() === 'everyone' ? 'acl' : undefined);
+  if (by === undefined) return notAllowed('identity');
+  return limitOf(question) ?? { isAllowed: true, by };
+}
+
+/** Both sides must allow. */
+function decideAcrossAccounts(question: AccessQuestion): PolicyDecision {
+  const own = decideOwnSide(question);
+  if (!own.isAllowed) return own;
+  const grant = findGrant(question);
+  if (grant !== undefined) return { isAllowed: true, by: grant.by };
+  const acl = question.mustBeAllowedByResource ? 'none' : (question.aclGrant?.() ?? 'none');
+  return acl === 'none' ? notAllowed(resourceKind(question)) : { isAllowed: true, by: 'acl' };
+}
+
+/** What the caller's own account lets it do elsewhere. */
+function decideOwnSide(question: AccessQuestion): PolicyDecision {
+  if (question.caller.kind === 'root') return { isAllowed: true, by: 'root' };
+  const by = findAllow('identity', question.policies.identity, question);
+  if (by === undefined) return notAllowed('identity');
+  return limitOf(question) ?? { isAllowed: true, by };
+}
+
+/** undefined: boundary and session policies, where there are any, allow it too. */
+function limitOf(question: AccessQuestion): PolicyDecision | undefined {
+  const { boundary, session } = question.policies;
+  if (boundary !== undefined && findAllow('boundary', [boundary], question) === undefined)
+    return notAllowed('boundary');
+  if (session !== undefined && findAllow('session', session, question) === undefined)
+    return notAllowed('session');
+  return undefined;
+}
+
+function notAllowed(lacking: PolicyKind): PolicyDecision {
+  return { isAllowed: false, reason: 'no-allow', lacking };
+}
+
+function resourceKind({ resourcePolicy, mustBeAllowedByResource }: AccessQuestion): PolicyKind {
+  if (resourcePolicy !== undefined) return kindOf(resourcePolicy);
+  return mustBeAllowedByResource ? 'trust' : 'resource';
+}
+
+function findAllow(
+  kind: PolicyKind,
+  policies: readonly NamedPolicy[],
+  question: AccessQuestion,
+): DecidedBy | undefined {
+  for (const named of policies) {
+    for (const statement of named.policy.about(question.action).allows) {
+      if (applies(statement, question)) return decidedBy(kind, named, statement);
+    }
+  }
+  return undefined;
+}
+
+const DIRECTNESS: Readonly<Record<PrincipalMatch, number>> = { direct: 3, role: 2, everyone: 1, account: 0 };
+
+/** The most direct way in which the resource's policy allows it. */
+function findGrant(question: AccessQuestion): { match: PrincipalMatch; by: DecidedBy } | undefined {
+  const { resourcePolicy } = question;
+  if (resourcePolicy === undefined) return undefined;
+  let best: { match: PrincipalMatch; statement: Statement } | undefined;
+  for (const statement of resourcePolicy.policy.about(question.action).allows) {
+    const match = names(statement, question.caller);
+    if (match === undefined) continue;
+    if (best !== undefined && DIRECTNESS[match] <= DIRECTNESS[best.match]) continue;
+    if (!applies(statement, question)) continue;
+    best = { match, statement };
+    if (match === 'direct') break;
+  }
+  return best && { match: best.match, by: decidedBy(kindOf(resourcePolicy), resourcePolicy, best.statement) };
+}
+
+/** How a statement that allows names the caller. Documents do not allow by NotPrincipal: such a one names nobody. */
+function names({ principals }: Statement, caller: Caller): PrincipalMatch | undefined {
+  return principals === undefined || principals.isNot ? undefined : matchPrincipal(principals.set, caller);
+}
+
+function applies(statement: Statement, question: AccessQuestion): boolean {
+  const { resources, conditions } = statement;
+  if (resources !== undefined && !isOn(statement, resources, question)) return false;
+  if (!isAboutCaller(statement, question)) return false;
+  for (const condition of conditions) if (!condition.holds(question.contextOf)) return false;
+  return true;
+}
+
+/** A variable without a value: its pattern matches nothing, and a NotResource of it allows nothing. */
+function isOn(
+  { effect }: Statement,
+  { isNot, patterns }: NonNullable<Statement['resources']>,
+  { resource, contextOf }: AccessQuestion,
+): boolean {
+  let isWithoutValue = false;
+  for (const pattern of patterns) {
+    const match = matchPattern(pattern, resource, contextOf);
+    if (match === true) return !isNot;
+    if (match === 'no-value') isWithoutValue = true;
+  }
+  return isNot && !(isWithoutValue && effect === 'Allow');
+}
+
+function isAboutCaller({ effect, principals }: Statement, { caller, policies }: AccessQuestion): boolean {
+  if (principals === undefined) return true;
+  if (!principals.isNot) return matchPrincipal(principals.set, caller) !== undefined;
+  if (effect === 'Allow') return false;
+  return !isSpared(principals.set, caller, { hasBoundary: policies.boundary !== undefined });
+}
+
+function decidedBy(kind: PolicyKind, { name }: NamedPolicy, { index, sid }: Statement): DecidedBy {
+  return { kind, name, statement: index, sid };
+}

@@ -1,0 +1,164 @@
+// What tenants may write to keep the server busy: large documents, patterns that make others go back and forth, texts and numbers
+// at the edges. Every one is answered, and in time that grows with its length alone.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { withinOneTurn } from '../../tests/support/loop-watch.ts';
+import { anyText, expectLinear } from '../../tests/support/properties.ts';
+import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
+import { evaluate, type NamedPolicy } from './evaluate.ts';
+import { matchPattern, parsePattern } from './patterns.ts';
+
+const ALLOW = { Effect: 'Allow', Action: 's3:*', Resource: 'arn:aws:s3:::b/*' };
+const nothing = () => undefined;
+
+function compiled(document: object): NamedPolicy {
+  const outcome = compileStoredPolicy(JSON.stringify(document), 'identity');
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  return { policy: outcome.policy, name: 'hostile' };
+}
+
+const of2012 = (Statement: unknown) => ({ Version: '2012-10-17', Statement });
+
+function ask(identity: readonly NamedPolicy[], resource: string, values: Record<string, string> = {}) {
+  return evaluate({
+    caller: { kind: 'user', accountId: '1', canonicalId: 'c', arn: 'a' },
+    policies: { identity },
+    action: 's3:GetObject',
+    resource,
+    resourceAccount: '1',
+    contextOf: (key) => values[key],
+  });
+}
+
+test('ten thousand statements are judged, each of them, within one turn', () => {
+  const deny = { Effect: 'Deny', Action: 's3:Get*', Resource: 'arn:aws:s3:::b/*x?' };
+  const statements = Array.from({ length: 10_000 }, (_, at) => ({ ...deny, Sid: `s${at}` }));
+  const policy = compiled(of2012([...statements, ALLOW]));
+  const decision = withinOneTurn(() => ask([policy], `arn:aws:s3:::b/${'x'.repeat(100)}`));
+  expect(decision).toMatchObject({ isAllowed: false, by: { sid: 's0' } });
+  expect(withinOneTurn(() => ask([policy], 'arn:aws:s3:::b/k'))).toMatchObject({ isAllowed: true });
+});
+
+test('megabytes are refused unread', () => {
+  const text = JSON.stringify(of2012(Array.from({ length: 40_000 }, () => ALLOW)));
+  expect(text.length).toBeGreaterThan(2_000_000);
+  expect(withinOneTurn(() => compilePolicy(text, { type: 'identity' })).kind).toBe('too-large');
+  expect(withinOneTurn(() => compilePolicy(text, { type: 'resource', bucket: 'b' }))).toMatchObject({
+    kind: 'malformed',
+    message: expect.stringContaining('maximum allowed size'),
+  });
+});
+
+/** Of many small things, or of one large one. */
+test('the longest documents of identities take one turn', () => {
+  const room = POLICY_SIZES.roleInlineCharactersMax - 300;
+  const fill = (piece: string) => Array.from({ length: Math.floor(room / (piece.length + 3)) }, () => piece);
+  const documents = [
+    of2012({ ...ALLOW, Action: fill('s3:G*t?') }),
+    of2012({ ...ALLOW, Resource: fill('arn:aws:s3:::b/${a:b}*?') }),
+    of2012({ ...ALLOW, Resource: `arn:aws:s3:::b/${'*?'.repeat(room / 2)}` }),
+    of2012({ ...ALLOW, Resource: `arn:aws:s3:::b/${'${'.repeat(room / 2)}` }),
+    of2012({ ...ALLOW, Resource: `arn:aws:s3:::b/${'${a}'.repeat(room / 4)}` }),
+    of2012({ ...ALLOW, Condition: { IpAddress: { 'aws:SourceIp': fill('2001:db8::/32') } } }),
+    of2012({ ...ALLOW, Condition: { NumericEquals: { 's3:max-keys': fill('0'.repeat(99)) } } }),
+    of2012({ ...ALLOW, Condition: { DateEquals: { 'aws:CurrentTime': fill('2026-01-01T00:00:00.000Z') } } }),
+    of2012({ ...ALLOW, Condition: { ArnLike: { 'aws:PrincipalArn': ':'.repeat(room) } } }),
+    of2012({ ...ALLOW, Sid: 'x'.repeat(room) }),
+  ];
+  for (const document of documents) {
+    const text = JSON.stringify(document);
+    expect(withinOneTurn(() => compilePolicy(text, { type: 'identity' })).kind).toBe('compiled');
+  }
+});
+
+test('the largest bucket policies are checked and judged in one turn', () => {
+  const grant = { ...ALLOW, Principal: '*' };
+  const room = POLICY_SIZES.bucketBytesMax - 300;
+  const fill = (make: (at: number) => string) => {
+    const list: string[] = [];
+    for (let size = 0, at = 0; ; at++) {
+      const text = make(at);
+      size += text.length + 3;
+      if (size > room) return list;
+      list.push(text);
+    }
+  };
+  const key = `arn:aws:s3:::b/${'a'.repeat(1024)}`;
+  const statements = [
+    { ...grant, Action: fill((at) => `s3:*${at % 2 ? 'e' : 't'}*${'*'.repeat(at % 60)}`) },
+    { ...grant, Resource: fill((at) => `arn:aws:s3:::b/*${'a'.repeat(at % 500)}?b*`) },
+    { ...grant, Resource: fill(() => `arn:aws:s3:::b/*${'a'.repeat(510)}?b*`) },
+    { ...grant, Resource: fill(() => `arn:aws:s3:::b/*${'a?'.repeat(255)}b*`) },
+    { ...grant, Resource: fill(() => `arn:aws:s3:::b/${'*a'.repeat(300)}*b`) },
+    { ...grant, Condition: { StringLike: { 'aws:UserAgent': `*${'a?'.repeat(room / 2)}b*` } } },
+    { ...grant, Condition: { StringLike: { 'aws:UserAgent': fill(() => `*${'a'.repeat(5000)}?b*`) } } },
+  ];
+  for (const statement of statements) {
+    const text = JSON.stringify(of2012([statement]));
+    const outcome = withinOneTurn(() => compilePolicy(text, { type: 'resource', bucket: 'b' }));
+    if (outcome.kind !== 'compiled') throw new Error(`${outcome.message} ${outcome.place}`);
+    const policy: NamedPolicy = { policy: outcome.policy, name: 'b' };
+    withinOneTurn(() => ask([policy], key, { 'aws:useragent': 'a'.repeat(32_000) }));
+  }
+});
+
+test('a match takes time in proportion to the text, whatever the pattern', () => {
+  const options = { hasVariables: true, hasWildcards: true };
+  const patterns = [
+    `*${'a'.repeat(5000)}b*`,
+    `*${'a'.repeat(5000)}?b*`,
+    `*${'a?'.repeat(2500)}b*`,
+    `${'*a'.repeat(2500)}*b`,
+    `${'*a?'.repeat(2500)}*b`,
+    `*${'ab'.repeat(2500)}c*`,
+    `*${'?'.repeat(5000)}b`,
+  ].map((source) => parsePattern(source, options));
+  for (const pattern of patterns) {
+    expectLinear((text) => matchPattern(pattern, text, nothing), { pieces: ['a', 'ab', '😀', 'aaab'] });
+  }
+});
+
+test('reading a pattern takes time in proportion to it', () => {
+  const options = { hasVariables: true, hasWildcards: true };
+  expectLinear((text) => parsePattern(text, options), {
+    pieces: ['*', '?', '${', '${a', '${a}', "${a,'", '}', '$', ','],
+  });
+});
+
+test('a pattern of any text without wildcards matches that text alone', () => {
+  fc.assert(
+    fc.property(anyText, anyText, (text, other) => {
+      const source = text.replace(/[*?$]/g, (mark) => `\${${mark}}`);
+      const pattern = parsePattern(source, { hasVariables: true, hasWildcards: true });
+      expect(matchPattern(pattern, text, nothing)).toBe(true);
+      expect(matchPattern(pattern, `${text}x`, nothing)).toBe(false);
+      const one = parsePattern(`*${source}?`, { hasVariables: true, hasWildcards: true });
+      const character = String.fromCodePoint(other.codePointAt(0) ?? 0x61);
+      expect(matchPattern(one, `${other}${text}${character}`, nothing)).toBe(true);
+      expect(matchPattern(one, text, nothing)).toBe(false);
+    }),
+  );
+});
+
+test('odd Unicode is text as any other', () => {
+  const odd = [
+    '\u0000',
+    '\u202e',
+    '\ufeff',
+    'e\u0301',
+    '\u00e9',
+    'İ',
+    'ß',
+    '\ud83d\ude00',
+    '\u{10ffff}',
+    '\ufffd',
+  ];
+  for (const key of odd) {
+    const policy = compiled(of2012([{ ...ALLOW, Resource: `arn:aws:s3:::b/${key}` }]));
+    for (const other of odd) {
+      expect(ask([policy], `arn:aws:s3:::b/${other}`).isAllowed, JSON.stringify([key, other])).toBe(
+        key === other,
+      );
+    }
+  }
+});

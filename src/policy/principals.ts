@@ -1,0 +1,115 @@
+// Who asks, and whom the Principal and NotPrincipal elements of policies name (AWS "AWS JSON policy elements: Principal").
+
+/** Who asks. All but the anonymous one belong to an account, which also has a canonical id. */
+export type Caller =
+  | { readonly kind: 'anonymous' }
+  | ({ readonly kind: 'root' } & Identified)
+  /** Also a session that GetSessionToken gave a user. */
+  | ({ readonly kind: 'user' } & Identified)
+  /** `arn`: of the session, `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION`. */
+  | ({ readonly kind: 'role-session'; readonly roleArn: string } & Identified);
+
+interface Identified {
+  readonly accountId: string;
+  /** Of the account, as ACLs name it. */
+  readonly canonicalId: string;
+  readonly arn: string;
+}
+
+/** One name in a Principal element. */
+export type PrincipalName =
+  | { readonly kind: 'everyone' }
+  | { readonly kind: 'account'; readonly accountId: string }
+  | { readonly kind: 'user' | 'role' | 'session'; readonly accountId: string; readonly arn: string }
+  | { readonly kind: 'canonical-user'; readonly canonicalId: string }
+  /** Services and federated identities of AWS: as names they are valid, here nobody is one. */
+  | { readonly kind: 'nobody' };
+
+/**
+ * How a policy names a caller. `direct`: a user or session by its own ARN. `role`: a session by its role's. `everyone`: by `*`.
+ * `account`: its account, which may then say itself who of its users may.
+ */
+export type PrincipalMatch = 'direct' | 'role' | 'everyone' | 'account';
+
+/** The names of one element, ready to be asked. */
+export interface PrincipalSet {
+  readonly names: readonly PrincipalName[];
+  readonly hasEveryone: boolean;
+  readonly accounts: ReadonlySet<string>;
+  readonly canonicalIds: ReadonlySet<string>;
+  /** Of users, roles and sessions. */
+  readonly arns: ReadonlySet<string>;
+}
+
+const ACCOUNT_ID = /^[0-9]{12}$/;
+const CANONICAL_ID = /^[0-9a-f]{64}$/;
+const ARN = /^arn:aws:(iam|sts)::([0-9]{12}):([^/:]+)(?:\/([\x21-\x7e]*))?$/;
+/** Path and name; no wildcards. */
+const PATH_AND_NAME = /^(?:[\x21-\x29\x2b-\x3e\x40-\x7e]+\/)*[\w+=,.@-]{1,128}$/;
+const ROLE_AND_SESSION = /^[\w+=,.@-]{1,64}\/[\w+=,.@-]{2,64}$/;
+const SERVICE = /^[a-z0-9][a-z0-9.-]{0,100}\.amazonaws\.com(?:\.cn)?$/;
+const PROVIDER =
+  /^(?:arn:aws:iam::[0-9]{12}:(?:saml|oidc)-provider\/[\x21-\x29\x2b-\x3e\x40-\x7e]+|[a-z0-9.-]+\.[a-z]+)$/;
+const NAME_CHARACTERS_MAX = 2048;
+
+/** A name under `AWS`, `CanonicalUser`, `Service` or `Federated`; undefined where it is no name of that type. */
+export function parsePrincipal(type: string, name: string): PrincipalName | undefined {
+  if (name.length > NAME_CHARACTERS_MAX) return undefined;
+  if (type === 'AWS') return parseAwsPrincipal(name);
+  if (type === 'CanonicalUser')
+    return CANONICAL_ID.test(name) ? { kind: 'canonical-user', canonicalId: name } : undefined;
+  const form = type === 'Service' ? SERVICE : type === 'Federated' ? PROVIDER : undefined;
+  return form?.test(name) ? { kind: 'nobody' } : undefined;
+}
+
+function parseAwsPrincipal(name: string): PrincipalName | undefined {
+  if (name === '*') return { kind: 'everyone' };
+  if (ACCOUNT_ID.test(name)) return { kind: 'account', accountId: name };
+  const [arn, service, accountId = '', type, rest] = ARN.exec(name) ?? [];
+  if (arn === undefined) return undefined;
+  if (service === 'sts') {
+    if (rest === undefined || !ROLE_AND_SESSION.test(rest)) return undefined;
+    if (type === 'federated-user') return { kind: 'nobody' };
+    return type === 'assumed-role' ? { kind: 'session', accountId, arn } : undefined;
+  }
+  if (type === 'root') return rest === undefined ? { kind: 'account', accountId } : undefined;
+  if (rest === undefined || !PATH_AND_NAME.test(rest)) return undefined;
+  return type === 'user' || type === 'role' ? { kind: type, accountId, arn } : undefined;
+}
+
+export function makePrincipalSet(names: readonly PrincipalName[]): PrincipalSet {
+  return {
+    names,
+    hasEveryone: names.some(({ kind }) => kind === 'everyone'),
+    accounts: new Set(names.flatMap((name) => (name.kind === 'account' ? [name.accountId] : []))),
+    canonicalIds: new Set(
+      names.flatMap((name) => (name.kind === 'canonical-user' ? [name.canonicalId] : [])),
+    ),
+    arns: new Set(names.flatMap((name) => ('arn' in name ? [name.arn] : []))),
+  };
+}
+
+/** How the set names the caller, the most direct way; undefined: it does not. */
+export function matchPrincipal(set: PrincipalSet, caller: Caller): PrincipalMatch | undefined {
+  if (caller.kind === 'anonymous') return set.hasEveryone ? 'everyone' : undefined;
+  if (set.arns.has(caller.arn)) return 'direct';
+  if (caller.kind === 'role-session' && set.arns.has(caller.roleArn)) return 'role';
+  if (set.hasEveryone) return 'everyone';
+  return namesAccount(set, caller) ? 'account' : undefined;
+}
+
+/**
+ * Whether a NotPrincipal element spares the caller. As AWS validates it: the account must be named, and of sessions the role, and
+ * then the caller itself. Whoever has a permissions boundary is never spared (AWS "NotPrincipal").
+ */
+export function isSpared(set: PrincipalSet, caller: Caller, options: { hasBoundary: boolean }): boolean {
+  if (set.hasEveryone) return true;
+  if (caller.kind === 'anonymous' || options.hasBoundary || !namesAccount(set, caller)) return false;
+  if (caller.kind === 'root') return true;
+  if (caller.kind === 'role-session' && !set.arns.has(caller.roleArn)) return false;
+  return set.arns.has(caller.arn);
+}
+
+function namesAccount(set: PrincipalSet, caller: Identified): boolean {
+  return set.accounts.has(caller.accountId) || set.canonicalIds.has(caller.canonicalId);
+}

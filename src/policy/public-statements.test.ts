@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { compileStoredPolicy } from './documents/compile-policy.ts';
+import { publicStatements } from './public-statements.ts';
+
+const OPEN = { Effect: 'Allow', Principal: '*', Action: 's3:GetObject', Resource: 'arn:aws:s3:::b/*' };
+
+function isPublic(change: object): boolean {
+  const text = JSON.stringify({ Version: '2012-10-17', Statement: [{ ...OPEN, ...change }] });
+  const outcome = compileStoredPolicy(text, 'resource');
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  return publicStatements(outcome.policy).length > 0;
+}
+
+test('what allows everybody is public, however it names everybody', () => {
+  expect(isPublic({})).toBe(true);
+  expect(isPublic({ Principal: { AWS: ['111111111111', '*'] } })).toBe(true);
+  expect(isPublic({ Principal: { AWS: '111111111111' } })).toBe(false);
+  expect(isPublic({ Effect: 'Deny' })).toBe(false);
+});
+
+test.each([
+  ['IpAddress', 'aws:SourceIp', '192.0.2.0/24', false],
+  ['IpAddress', 'aws:SourceIp', ['192.0.2.0/24', '0.0.0.0/1'], true],
+  ['IpAddress', 'aws:SourceIp', '2001:db8::/32', false],
+  ['IpAddress', 'aws:SourceIp', '2000::/8', true],
+  ['IpAddress', 'aws:SourceIp', [], true],
+  ['NotIpAddress', 'aws:SourceIp', '192.0.2.0/24', true],
+  ['IpAddressIfExists', 'aws:SourceIp', '192.0.2.0/24', true],
+  ['StringEquals', 'aws:PrincipalAccount', '111111111111', false],
+  ['StringLike', 'aws:PrincipalAccount', '1111*', true],
+  ['ForAllValues:StringEquals', 'aws:PrincipalAccount', '111111111111', true],
+  ['ArnEquals', 'aws:PrincipalArn', 'arn:aws:iam::111111111111:user/ann', false],
+  ['ArnLike', 'aws:PrincipalArn', 'arn:aws:iam::*:user/ann', true],
+  ['StringEquals', 'aws:userid', 'AIDAEXAMPLE', false],
+  ['StringEquals', 'aws:userid', '${aws:userid}', true],
+  ['StringEquals', 'aws:Referer', 'https://example.com', true],
+] as const)('%s of %s %j: public is %s', (operator, key, value, expected) => {
+  expect(isPublic({ Condition: { [operator]: { [key]: value } } })).toBe(expected);
+});
