@@ -95,13 +95,12 @@ const ANY_CODE = -2;
 
 /**
  * What the pattern may match, whatever values its variables have: the text itself, and longer ones that begin with it.
- * For short texts: takes time in proportion to both lengths, multiplied.
+ * For short texts: takes time in proportion to the square of the text's length.
  */
 export function mayMatch(pattern: Pattern, text: string): { itself: boolean; longer: boolean } {
-  const units = pattern.tokens.flatMap((token) => {
-    if (token.kind === 'text') return [...codesOf(token.text)];
-    return token.kind === 'one' ? ONE_CODE : ANY_CODE;
-  });
+  const codes = codesOf(text);
+  // Between two wildcards of any length stands a character at least: further units are not reached.
+  const units = firstUnits(pattern.tokens, 2 * codes.length + 2);
   /** In which step a place was reached last. */
   const reached = new Int32Array(units.length + 1).fill(-1);
   let places: number[] = [];
@@ -113,7 +112,7 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
     }
   };
   reach(places, 0, 0);
-  for (const [at, code] of codesOf(text).entries()) {
+  for (const [at, code] of codes.entries()) {
     const next: number[] = [];
     for (const place of places) {
       const unit = units[place];
@@ -123,6 +122,18 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
     places = next;
   }
   return { itself: places.includes(units.length), longer: places.some((place) => place < units.length) };
+}
+
+/** Its characters and wildcards, so many of them; variables as wildcards. */
+function firstUnits(tokens: readonly Token[], count: number): number[] {
+  const units: number[] = [];
+  for (const token of tokens) {
+    if (units.length >= count) break;
+    if (token.kind === 'text') units.push(...codesOf(token.text.slice(0, 2 * count)));
+    else if (token.kind === 'one') units.push(ONE_CODE);
+    else if (units.at(-1) !== ANY_CODE) units.push(ANY_CODE);
+  }
+  return units;
 }
 
 function parseTokens(source: string, { hasVariables, hasWildcards }: PatternOptions): Token[] {
@@ -140,7 +151,8 @@ function parseTokens(source: string, { hasVariables, hasWildcards }: PatternOpti
       text += source.slice(from, at);
       from = at + 1;
       flush();
-      tokens.push({ kind: character === ANY ? 'any' : 'one' });
+      if (character === ONE) tokens.push({ kind: 'one' });
+      else if (tokens.at(-1)?.kind !== 'any') tokens.push({ kind: 'any' });
     } else if (mayOpen && character === '$' && source[at + 1] === '{') {
       const end = source.indexOf('}', at);
       // Nothing closes this one, nor any behind it: they are text.
@@ -338,7 +350,7 @@ function find(part: Int32Array, text: Int32Array, from: number): number {
 function findLong(part: Int32Array, text: Int32Array, from: number): number {
   const words = Math.ceil(part.length / WORD_BITS);
   const { ones, often, seldom } = bitsOf(part, words);
-  const state = new Uint32Array(words);
+  const state = new Int32Array(words);
   const last = part.length - 1;
   for (let at = from; at < text.length; at++) {
     const code = text[at] ?? 0;
@@ -358,16 +370,17 @@ function findLong(part: Int32Array, text: Int32Array, from: number): number {
 const NO_PLACES: readonly number[] = [];
 
 /** Each beginning one character further, where the mask has that place. */
-function advance(state: Uint32Array, mask: Uint32Array): void {
+function advance(state: Int32Array, mask: Int32Array): void {
   let carry = 1;
   for (let word = 0; word < state.length; word++) {
-    const bits = state[word] ?? 0;
-    state[word] = ((bits << 1) | carry) & (mask[word] ?? 0);
+    // Within bounds. To ask whether it is there would take as long again.
+    const bits = state[word] as number;
+    state[word] = ((bits << 1) | carry) & (mask[word] as number);
     carry = bits >>> 31;
   }
 }
 
-function goesOn(state: Uint32Array, place: number): boolean {
+function goesOn(state: Int32Array, place: number): boolean {
   return place === 0 || isSet(state, place - 1);
 }
 
@@ -380,10 +393,10 @@ function bitsOf(part: Int32Array, words: number) {
     if (places === undefined) seldom.set(code, [at]);
     else places.push(at);
   }
-  const ones = new Uint32Array(words);
+  const ones = new Int32Array(words);
   for (const place of seldom.get(ONE_CODE) ?? []) set(ones, place);
   seldom.delete(ONE_CODE);
-  const often = new Map<number, Uint32Array>();
+  const often = new Map<number, Int32Array>();
   for (const [code, places] of seldom) {
     if (places.length <= words) continue;
     const mask = ones.slice();
@@ -393,10 +406,10 @@ function bitsOf(part: Int32Array, words: number) {
   return { ones, often, seldom };
 }
 
-function set(bits: Uint32Array, place: number): void {
+function set(bits: Int32Array, place: number): void {
   bits[place >>> 5] = (bits[place >>> 5] ?? 0) | (1 << (place & 31));
 }
 
-function isSet(bits: Uint32Array, place: number): boolean {
+function isSet(bits: Int32Array, place: number): boolean {
   return ((bits[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0;
 }
