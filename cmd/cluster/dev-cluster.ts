@@ -108,7 +108,7 @@ export class DevCluster {
     this.#secret = await this.#readSecret();
     this.#etcdTls = await makeEtcdCertificates(join(this.#folder, 'etcd-keys'));
     await endLeftEtcd(this.#etcdPidFile, this.#etcdFolder);
-    this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
+    this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, print: this.#print });
     await this.#startEtcd();
     await this.#init();
     this.#addParts();

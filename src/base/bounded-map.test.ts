@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BoundedMap } from './bounded-map.ts';
 
-test('beyond the bound the entry that was used longest ago goes', () => {
+test('beyond the bound the least recently used entry is removed', () => {
   const map = new BoundedMap<string, number>(3);
   map.set('a', 1);
   map.set('b', 2);

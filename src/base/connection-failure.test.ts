@@ -21,7 +21,7 @@ async function failureOf(url: URL, options = {}): Promise<string> {
   return describeConnectionFailure(url, error);
 }
 
-test('TLS to who does not speak it, and the other way round', async () => {
+test('TLS to a plain server, and the other way round', async () => {
   const plain = await listen(createServer((_, response) => response.end()));
   expect(await failureOf(new URL(`https://${plain}`))).toBe(
     `it does not speak TLS there; is it http://${plain}?`,
@@ -39,7 +39,7 @@ test('TLS to who does not speak it, and the other way round', async () => {
   );
 });
 
-test('nobody there', async () => {
+test('no server', async () => {
   expect(await failureOf(new URL('http://127.0.0.1:1'))).toBe(
     'connect ECONNREFUSED 127.0.0.1:1; is the server running?',
   );

@@ -12,13 +12,13 @@ const UNTRUSTED = new Set([
 export function describeConnectionFailure(url: URL, error: NodeJS.ErrnoException): string {
   const { code = '', message } = error;
   // An error of several addresses, as of localhost, has no message.
-  const said = message.trim() || code;
-  if (code === 'ECONNREFUSED') return `${said}; is the server running?`;
+  const reason = message.trim() || code;
+  if (code === 'ECONNREFUSED') return `${reason}; is the server running?`;
   if (code === 'EPROTO' && message.includes('wrong version number'))
     return `it does not speak TLS there; is it http://${url.host}?`;
   if (code === 'ECONNRESET' && url.protocol === 'http:')
-    return `${said}; if it speaks TLS there, it is https://${url.host}`;
+    return `${reason}; if it speaks TLS there, it is https://${url.host}`;
   if (UNTRUSTED.has(code))
     return 'nobody here vouches for its certificate; NODE_EXTRA_CA_CERTS may name a file with that of its authority';
-  return said;
+  return reason;
 }

@@ -8,7 +8,7 @@ test('the distance counts insertions, removals and replacements', () => {
   expect(editDistance('kitten', 'sitting')).toBe(3);
 });
 
-test('a slip finds its word, a strange word finds none', () => {
+test('a misspelt word finds its word, an unrelated one finds none', () => {
   const words = ['dataDir', 'listen', 'domain'];
   expect(nearestWord('datadir', words)).toBe('dataDir');
   expect(nearestWord('lisen', words)).toBe('listen');

@@ -3,7 +3,7 @@ import { systemRandom } from './system-clock.ts';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-test('random bytes come in every size, and none of them comes twice', () => {
+test('random bytes come in every size, and never repeat', () => {
   const drawn = Array.from({ length: 2000 }, (_, at) => systemRandom.bytes(8 + (at % 40)));
   expect(drawn.map((bytes) => bytes.length)).toEqual(drawn.map((_, at) => 8 + (at % 40)));
   expect(new Set(drawn.map((bytes) => hex(bytes.subarray(0, 8)))).size).toBe(drawn.length);

@@ -40,7 +40,7 @@ function quiet() {
   };
 }
 
-test('a busy job is called again soon, an idle one after its wait or when woken', async () => {
+test('a busy worker is called again soon, an idle one after its wait or when woken', async () => {
   const hand = handClock();
   let units = 0;
   const worker: Worker = {
@@ -60,7 +60,7 @@ test('a busy job is called again soon, an idle one after its wait or when woken'
   await runner.stop();
 });
 
-test('failures are logged and back off up to a minute; a success starts anew', async () => {
+test('failures are logged and back off up to a minute; a success resets the pause', async () => {
   const hand = handClock();
   const spy = quiet();
   let isBroken = true;
@@ -91,7 +91,7 @@ test('failures are logged and back off up to a minute; a success starts anew', a
   await runner.stop();
 });
 
-test('parts that failed are logged, and the rest goes on as it would', async () => {
+test('failed parts are logged, and the worker continues as usual', async () => {
   const hand = handClock();
   const spy = quiet();
   const worker: Worker = {

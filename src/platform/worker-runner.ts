@@ -39,19 +39,19 @@ export function createWorkerRunner(deps: {
         if (stopping.signal.aborted) return;
         waitMs = outcome.state === 'busy' ? BREATH_MS : outcome.idleMs;
         failureCount = 0;
-        for (const error of outcome.failures ?? []) tellOf(worker, error, waitMs);
+        for (const error of outcome.failures ?? []) logFailure(worker, error, waitMs);
       } catch (error) {
         // A unit that is cut off by the end of the server may fail as it likes.
         if (stopping.signal.aborted) return;
         waitMs = Math.min(RETRY_MIN_MS * 2 ** failureCount, RETRY_MAX_MS);
         failureCount++;
-        tellOf(worker, error, waitMs);
+        logFailure(worker, error, waitMs);
       }
       await wait(worker, waitMs);
     }
   }
 
-  function tellOf({ name }: Worker, error: unknown, retryInMs: number): void {
+  function logFailure({ name }: Worker, error: unknown, retryInMs: number): void {
     telemetry.count('holdfast_worker_failures_total', { worker: name });
     log.error({ worker: name, err: error, retryInMs }, 'worker-failed');
   }

@@ -16,8 +16,8 @@ const range = (blobId: BlobId, offsetBytes: number, sizeBytes: number): Compacte
 });
 const whole = { offsetBytes: 0, livesOn: true, foldedFrom: undefined };
 
-describe('what a folded blob was read from', () => {
-  test('lies one behind the other; what goes with the fold is not noted', () => {
+describe('the sources of a compacted blob', () => {
+  test('are listed in order; those that end with the compaction are left out', () => {
     const sources = [
       { ...whole, blobId: A, sizeBytes: 10 },
       { ...whole, blobId: B, sizeBytes: 20, livesOn: false },
@@ -26,7 +26,7 @@ describe('what a folded blob was read from', () => {
     expect(compactedRanges(sources)).toEqual([range(A, 0, 10), range(C, 30, 30)]);
   });
 
-  test('with what these were folded from, as far as it is in the segment', () => {
+  test('include what these were compacted from, within the segment', () => {
     const foldedFrom = packRanges([range(A, 0, 10), range(B, 10, 10), range(C, 20, 10)]);
     const sources = [
       { ...whole, blobId: blob('1'), sizeBytes: 100 },
@@ -40,7 +40,7 @@ describe('what a folded blob was read from', () => {
     ]);
   });
 
-  test('is bounded: of too many tiers the sources alone are noted', () => {
+  test('are bounded: with too many tiers only the direct sources are listed', () => {
     const many = packRanges(Array.from({ length: LIMITS.compactedRangesMax }, () => range(A, 0, 10)));
     const source = { ...whole, sizeBytes: 10, foldedFrom: many };
     expect(compactedRanges([{ ...source, blobId: B, livesOn: false }])).toHaveLength(
@@ -53,7 +53,7 @@ describe('what a folded blob was read from', () => {
     expect(compactedRanges(sources)).toEqual([range(B, 0, 10), range(C, 10, 10)]);
   });
 
-  test('goes into a row and comes out of it; a row that is cut off is broken', () => {
+  test('are stored in a row and read back; a cut row is refused', () => {
     const ranges = [range(A, 0, 10), range(B, 2 ** 22, 2 ** 20)];
     const packed = packRanges(ranges);
     expect(unpackRanges(packed)).toEqual(ranges);

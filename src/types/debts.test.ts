@@ -29,7 +29,7 @@ describe('the places of a new blob', () => {
     });
   });
 
-  test('are unknown where there is no map', () => {
+  test('are unknown without a map', () => {
     expect(gatherPlaces([undefined, undefined])).toBeUndefined();
     expect(gatherPlaces([])).toBeUndefined();
   });
@@ -42,7 +42,7 @@ describe('the places of a new blob', () => {
     expect(only?.holders.length).toBe(LIMITS.debtHoldersMax);
   });
 
-  test('of many chunks owe by the one with fewest copies, though their ranges were joined', () => {
+  test('of many chunks have the fewest copies of a chunk, though ranges were joined', () => {
     const pairs = ['ab', 'bc', 'ac', 'ad'];
     const places = Array.from({ length: 40 }, (_, at) => ({
       mapVersion: 1,
@@ -56,15 +56,15 @@ describe('the places of a new blob', () => {
   });
 });
 
-describe('what a birth owes', () => {
+describe('the repair entry of a new blob', () => {
   const chunkCount = 8;
-  test('nothing, when all is on its owners by the map of the audit', () => {
+  test('is absent when all copies are on their owners by the map of the audit', () => {
     expect(
       debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount }),
     ).toBeUndefined();
   });
 
-  test('by the chunk with fewest copies', () => {
+  test('has the fewest copies of a chunk', () => {
     const ranges = [range(0, 2, 'a', 'b'), range(5, 6, 'a')];
     expect(debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges }, { auditedFrom: 5, chunkCount })).toEqual({
       copies: 1,
@@ -73,7 +73,7 @@ describe('what a birth owes', () => {
     });
   });
 
-  test('all of it, when it was written by a map before the audit', () => {
+  test('has all chunks when the blob was written by a map before the audit', () => {
     const old = debtOfBirth(
       { mapVersion: 4, newestVersion: 5, ranges: [range(2, 3, 'a', 'b')] },
       { auditedFrom: 5, chunkCount },
@@ -91,8 +91,8 @@ describe('what a birth owes', () => {
   });
 });
 
-describe('debts together', () => {
-  test('keep the fewest copies and all holders', () => {
+describe('merged repair entries', () => {
+  test('have the fewest copies and all holders', () => {
     const debt = mergeDebts(
       { copies: 2, ranges: [range(0, 4, 'a', 'b')], mapVersion: 3 },
       { copies: 1, ranges: [range(2, 6, 'c')], mapVersion: 2 },
@@ -104,12 +104,12 @@ describe('debts together', () => {
     });
   });
 
-  test('leave gaps as they are', () => {
+  test('keep gaps', () => {
     const merged = mergeRanges([range(0, 1, 'a')], [range(5, 6, 'a')]);
     expect([merged, rangedChunks(merged)]).toEqual([[range(0, 1, 'a'), range(5, 6, 'a')], 2]);
   });
 
-  test('too many ranges become one', () => {
+  test('with too many ranges have one', () => {
     const many = Array.from({ length: LIMITS.debtRangesMax + 1 }, (_, at) =>
       range(2 * at, 2 * at + 1, `${at}`),
     );

@@ -49,7 +49,7 @@ test.each<[string, VersionProtection | undefined, string | undefined]>([
   expect(blockerOf(protection)).toBe(by);
 });
 
-test('the right to bypass governance opens governance alone', () => {
+test('the right to bypass governance applies to governance only', () => {
   expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 } }, true)).toBeUndefined();
   expect(blockerOf({ retention: { mode: 'COMPLIANCE', untilMs: 1001 } }, true)).toBe('retention');
   expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 }, legalHold: true }, true)).toBe(
@@ -57,7 +57,7 @@ test('the right to bypass governance opens governance alone', () => {
   );
 });
 
-test('versions need not be decoded where the bucket never protected any', () => {
+test('versions are not decoded where the bucket never protected any', () => {
   expect(DELETE_RULES.mayBlockDeletes(bucket)).toBe(false);
   expect(DELETE_RULES.mayBlockDeletes({ ...bucket, mayProtect: true })).toBe(true);
 });

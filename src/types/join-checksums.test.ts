@@ -17,7 +17,7 @@ test.each(['CRC32', 'CRC32C', 'CRC64NVME'] as const)('%s of the pieces is that o
   expect(joined).toEqual({ algorithm, type: 'FULL_OBJECT', value });
 });
 
-test('there is none where one lacks it, is of another algorithm, of parts, or no CRC', () => {
+test('there is none where a part lacks it, has another algorithm, is composite, or no CRC', () => {
   const [one, other] = bodies.map((body) => piece('CRC32', body));
   if (one === undefined || other === undefined) throw new Error('two pieces');
   const sha = (algorithm: ChecksumAlgorithm) => ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
 
-test('the numbers fit to one another', async () => {
+test('the limits fit together', async () => {
   await expect(import('./limit-relations.ts')).resolves.toBeDefined();
 });

@@ -21,7 +21,7 @@ const original = fc.record({
 });
 const originals = fc.array(original, { maxLength: 40 });
 
-test('packed and unpacked they are the same, and so is their number', () => {
+test('packing and unpacking keeps them and their number', () => {
   fc.assert(
     fc.property(originals, (some) => {
       const packed = packOriginals(...some);
@@ -41,7 +41,7 @@ test('their ETag is that of parts with these MD5s', () => {
   );
 });
 
-test('joined, whatever by whatever, they are one behind the other: each of them, or of many what goes on', () => {
+test('joined lists have each of them in order, or what continues many', () => {
   fc.assert(
     fc.property(fc.array(originals, { maxLength: 8 }), (groups) => {
       const all: Original[] = groups.flat();

@@ -26,23 +26,23 @@ test('15 pieces stay, 16 become one', () => {
   expect(plan([])).toBeUndefined();
 });
 
-test('pieces of 1 MiB are left alone, and part their neighbours', () => {
+test('pieces of 1 MiB are left alone, and separate their neighbours', () => {
   expect(plan(times(100, MiB))).toBeUndefined();
   expect(plan([...times(15, KiB), MiB, ...times(15, KiB)])).toBeUndefined();
   expect(plan([5 * MiB, ...times(16, KiB)])).toEqual({ from: 1, to: 17 });
 });
 
-test('the smallest pieces go first, wherever they lie', () => {
+test('the smallest pieces go first, wherever they are', () => {
   expect(plan([...times(10, 60 * KiB), ...times(16, 100)])).toEqual({ from: 10, to: 26 });
 });
 
-test('what is folded is bounded, in bytes and in pieces', () => {
+test('a compaction is bounded, in bytes and in pieces', () => {
   expect(plan(times(1000, 10))).toEqual({ from: 0, to: LIMITS.compactPiecesMax });
   const run = plan(times(16, 900 * KiB));
   expect(run && (run.to - run.from) * 900 * KiB).toBeLessThanOrEqual(LIMITS.compactedBytesMax);
 });
 
-test('a piece is not written again for some bytes that came behind it', () => {
+test('a piece is not rewritten for a few bytes behind it', () => {
   expect(plan([512 * KiB, ...times(15, 1)])).toBeUndefined();
 });
 
@@ -62,8 +62,8 @@ function appendAll(sizes: readonly number[]): { pieces: number[]; most: number; 
   return { pieces, most, writtenBytes };
 }
 
-describe('as an object is appended to', () => {
-  test('1023 pieces of 1 KiB are few at any time, and written again little more than twice', () => {
+describe('while an object is appended to', () => {
+  test('1023 pieces of 1 KiB are always few, and rewritten little more than twice', () => {
     const { pieces, most, writtenBytes } = appendAll(times(1023, KiB));
     expect(pieces.reduce((sum, one) => sum + one, 0)).toBe(1023 * KiB);
     expect(most).toBeLessThanOrEqual(48);
@@ -71,7 +71,7 @@ describe('as an object is appended to', () => {
     expect(writtenBytes).toBeLessThanOrEqual(2.2 * 1023 * KiB);
   });
 
-  test('pieces of any sizes: they add up, and no byte is written often', () => {
+  test('pieces of any sizes add up, and no byte is written often', () => {
     const random = createSeededRandom(7);
     for (let round = 0; round < 20; round++) {
       const sizes = times(1023, 0).map(() => 1 + Math.floor(2 ** ((20 * (random.bytes(1)[0] ?? 0)) / 256)));
@@ -84,7 +84,7 @@ describe('as an object is appended to', () => {
   });
 });
 
-test('where it is read, fewer pieces are many, and it may grow by less', () => {
+test('after a read fewer pieces are compacted, and with less growth', () => {
   expect(plan(times(7, KiB), COMPACT_READ)).toBeUndefined();
   expect(plan(times(8, KiB), COMPACT_READ)).toEqual({ from: 0, to: 8 });
   const { pieces } = appendAll(times(1024, KiB));
@@ -95,11 +95,11 @@ test('where it is read, fewer pieces are many, and it may grow by less', () => {
   expect(pieces).toEqual([1024 * KiB]);
 });
 
-describe('a blob of pieces', () => {
+describe('a growing blob', () => {
   const grown = (pieceCount: number): CompactionPiece => ({ sizeBytes: pieceCount * KiB, pieceCount });
   const FULL = LIMITS.grownPiecesMax;
 
-  test('that may grow is left alone until it is full, and parts nothing from its neighbours', () => {
+  test('is left alone until it is full, and does not separate its neighbours', () => {
     expect(planCompaction([grown(FULL - 1)])).toBeUndefined();
     expect(planCompaction([{ sizeBytes: KiB }, grown(FULL)])).toEqual({ from: 1, to: 2 });
     const others = Array.from({ length: 15 }, () => ({ sizeBytes: KiB }));
@@ -107,18 +107,18 @@ describe('a blob of pieces', () => {
     expect(planCompaction([...others, grown(3), { sizeBytes: KiB }])).toEqual({ from: 0, to: 17 });
   });
 
-  test('that something lies behind is folded by itself where it has many', () => {
+  test('with something behind it is compacted by itself if it has many pieces', () => {
     expect(planCompaction([grown(16), { sizeBytes: MiB }])).toEqual({ from: 0, to: 1 });
     expect(planCompaction([grown(15), { sizeBytes: MiB }])).toBeUndefined();
   });
 
-  test('that is read is folded, though it may grow', () => {
+  test('is compacted after a read, though it may grow', () => {
     expect(planCompaction([grown(8)], COMPACT_READ)).toEqual({ from: 0, to: 1 });
     expect(planCompaction([grown(7)], COMPACT_READ)).toBeUndefined();
   });
 });
 
-test('what was there before the appends stays, but for one piece that a PUT began with', () => {
+test('data from before the appends stays, except for one piece that a PUT began with', () => {
   const body = (sizes: readonly number[]): ManifestBody => ({
     uses: sizes.map((sizeBytes, at) => ({
       ...{ blobId: `${at}` as BlobId, linkId: `${at}` as LinkId, wrappedDataKey: new Uint8Array(0) },

@@ -10,7 +10,7 @@ const etag = '0123456789abcdef0123456789abcdef';
 const object = { etag, modifiedAtMs: 1_700_000_000_123, sizeBytes: 5 };
 const failed = (condition: string): ConditionRefusal => ({ kind: 'precondition-failed', condition });
 
-describe('what is there', () => {
+describe('of an existing object', () => {
   test.each<[WriteConditions, ConditionRefusal | undefined]>([
     [{}, undefined],
     [{ ifMatch: [etag] }, undefined],
@@ -35,7 +35,7 @@ describe('what is there', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('of a missing object', () => {
   test.each<[WriteConditions | undefined, ConditionRefusal | undefined]>([
     [undefined, undefined],
     [{}, undefined],

@@ -16,7 +16,7 @@ describe('tenants', () => {
     expect(addressGroupOf(address)).toBe(group);
   });
 
-  test('addresses that have proved nothing are one group, and each one of its own within', () => {
+  test('unauthenticated addresses are one group, and each is one of its own within', () => {
     expect(sharePathOf({ account: undefined, address: '192.0.2.7' })).toEqual([
       'unproved',
       'unproved 192.0.2.7',

@@ -15,7 +15,7 @@ export function bringTestEtcd(options: { mayInstall: boolean }): Promise<string>
   return bringEtcd({
     cacheFolder: CACHE_FOLDER,
     mayFetch: options.mayInstall,
-    say: (text) => process.stdout.write(`${text}\n`),
+    print: (text) => process.stdout.write(`${text}\n`),
   });
 }
 

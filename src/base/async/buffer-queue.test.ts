@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BufferQueue } from './buffer-queue.ts';
 
-test('a body that comes byte by byte is kept in few pieces', () => {
+test('a body that comes byte by byte is held in few buffers', () => {
   const queue = new BufferQueue();
   for (let at = 0; at < 100_000; at++) queue.add(Buffer.from([at % 256]));
   const buffers = queue.takeAll();
@@ -12,7 +12,7 @@ test('a body that comes byte by byte is kept in few pieces', () => {
   expect(Buffer.concat(buffers).every((byte, at) => byte === at % 256)).toBe(true);
 });
 
-test('whatever is added and taken in between, bytes come out once and in their order', () => {
+test('bytes come out once and in order, whatever is added and taken in between', () => {
   const step = fc.oneof(
     fc.integer({ min: 1, max: 5000 }).map((sizeBytes) => ({ sizeBytes })),
     fc.constant('shift' as const),
@@ -40,7 +40,7 @@ test('whatever is added and taken in between, bytes come out once and in their o
   );
 });
 
-test('gives back what was added, however it came and however it is taken', () => {
+test('returns what was added, however it was added and taken', () => {
   const size = fc.oneof(fc.nat(30), fc.nat(3000), fc.constant(2048), fc.constant(0));
   fc.assert(
     fc.property(fc.array(size, { maxLength: 60 }), fc.array(fc.nat(20_000)), (sizes, takes) => {
@@ -65,14 +65,14 @@ test('gives back what was added, however it came and however it is taken', () =>
   );
 });
 
-test('a body of one piece is not copied', () => {
+test('a body of one buffer is not copied', () => {
   const queue = new BufferQueue();
   const buffer = Buffer.from('small');
   queue.add(buffer);
   expect(queue.take(5)[0]?.buffer).toBe(buffer.buffer);
 });
 
-test('bytes that trickle are held in few buffers', () => {
+test('trickling bytes are held in few buffers', () => {
   const queue = new BufferQueue();
   for (let count = 0; count < 100_000; count++) {
     queue.add(Buffer.of(count));

@@ -3,7 +3,7 @@ import { createByteGate } from './byte-gate.ts';
 
 const turn = () => new Promise(setImmediate);
 
-test('lets through what fits, in order, and what is too large alone', async () => {
+test('admits what fits, in order, and what is too large alone', async () => {
   const gate = createByteGate(100);
   const passed: number[] = [];
   const enter = (sizeBytes: number) => void gate.enter(sizeBytes).then(() => passed.push(sizeBytes));
@@ -25,7 +25,7 @@ test('lets through what fits, in order, and what is too large alone', async () =
   expect(passed).toEqual([60, 40, 50, 10, 500, 5]);
 });
 
-test('who gives up while it waits lets those behind it through, and holds no room', async () => {
+test('a cancelled wait admits those behind it, and holds no room', async () => {
   const gate = createByteGate(100);
   const passed: number[] = [];
   const given = new AbortController();

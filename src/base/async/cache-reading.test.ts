@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { cacheReading } from './cache-reading.ts';
 
-test('whoever asks while it is read, or within the time that it is kept, gets the same', async () => {
+test('callers during a read, and for a while after it, get the same result', async () => {
   let nowMs = 0;
   let count = 0;
   const read = cacheReading(async () => ++count, { cachedMs: 1000, nowMs: () => nowMs });
@@ -13,7 +13,7 @@ test('whoever asks while it is read, or within the time that it is kept, gets th
   expect(await Promise.all([read(), read()])).toEqual([2, 2]);
 });
 
-test('a failure is told to those who wait, and not kept', async () => {
+test('a failure is passed to the waiting callers, and not cached', async () => {
   let count = 0;
   const read = cacheReading(
     async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { doubledPause } from './doubled-pause.ts';
 
-test('from the least to the longest, twice as long each time', () => {
+test('doubles from the shortest to the longest pause', () => {
   const bounds = { minMs: 1000, maxMs: 5000 };
   const pauses = [doubledPause(undefined, bounds)];
   for (let at = 0; at < 4; at++) pauses.push(doubledPause(pauses.at(-1), bounds));

@@ -17,7 +17,7 @@ describe('fair share', () => {
     expect(share.mayTake(['b'], 100)).toBe(true);
   });
 
-  test('a second tenant gets room while the first holds all it may, and the first then is over its share', () => {
+  test('a second tenant gets room while the first holds its maximum, and then the first is over its share', () => {
     const share = createFairShare({ limit: 1000, weights: [1] });
     expect(takeAll(share, ['a'])).toBe(500);
     expect(share.isOverShare(['a'])).toBe(false);
@@ -40,7 +40,7 @@ describe('fair share', () => {
     expect(share.mayTake(['a'], 1)).toBe(false);
   });
 
-  test('tells a tenant whose share is used up from one who comes when nothing is left for anybody', () => {
+  test('distinguishes a tenant with a used-up share from one that finds nothing free', () => {
     const share = createFairShare({ limit: 3, weights: [1] });
     share.take(['a'], 2);
     expect([share.mayTake(['a'], 1), share.usedUp(1)]).toEqual([false, 'tenant']);
@@ -48,7 +48,7 @@ describe('fair share', () => {
     expect([share.mayTake(['c'], 1), share.usedUp(1)]).toEqual([false, 'all']);
   });
 
-  test('whatever is taken and given back, shares add up and the limit holds', () => {
+  test('shares add up and the limit holds over any takes and returns', () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       units: fc.integer({ min: 1, max: 40 }),

@@ -11,7 +11,7 @@ function* count(name: string, steps: number, seen: string[]): Steps<string> {
   return name;
 }
 
-test('owners take turns step by step; the computations of one are done one after the other', async () => {
+test("owners take turns step by step; one owner's computations run one after the other", async () => {
   const seen: string[] = [];
   const turns = createFairTurns();
   const done = await Promise.all([
@@ -38,7 +38,7 @@ test('between two steps the event loop turns once', async () => {
   expect(seen.slice(0, 5)).toEqual(['a1', 'loop 1', 'a2', 'loop 2', 'a3']);
 });
 
-test('a long step is followed by a rest as long as it was, and a short one by none', async () => {
+test('a long step is followed by an equally long pause, a short one by none', async () => {
   let nowMs = 0;
   const restsMs: number[] = [];
   const clock = {
@@ -56,7 +56,7 @@ test('a long step is followed by a rest as long as it was, and a short one by no
   expect(restsMs).toEqual([100, 1000]);
 });
 
-test('a computation that fails is its own owner’s matter', async () => {
+test('a failed computation affects its own owner only', async () => {
   // biome-ignore lint/correctness/useYield: it fails before
   function* fail(): Steps<string> {
     throw new Error('of the first');

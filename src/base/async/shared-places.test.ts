@@ -9,7 +9,7 @@ function open(limit: number, weights: [number, number] = [8, 4]) {
   return { places, ended, path };
 }
 
-test('the one that has been idle longest makes room for a new connection of its own tenant', () => {
+test('the longest idle holder makes room for a new connection of its own tenant', () => {
   const { places, ended, path } = open(10);
   for (let at = 0; at < 20; at++) expect(places.add(`a${at}`, path('a'))).toBe(true);
   expect(ended.slice(0, 2)).toEqual(['a0', 'a1']);
@@ -20,7 +20,7 @@ test('the one that has been idle longest makes room for a new connection of its 
   expect(ended[before]).toBe(`a${21 - places.count}`);
 });
 
-test('one tenant never takes the last place, so that another finds one at once', () => {
+test('one tenant never takes the last place, so another finds one at once', () => {
   const { places, ended, path } = open(10);
   for (let at = 0; at < 9; at++) {
     expect(places.add(`a${at}`, path('a'))).toBe(at < 8);
@@ -31,7 +31,7 @@ test('one tenant never takes the last place, so that another finds one at once',
   expect(ended).toEqual([]);
 });
 
-test('the largest tenant makes room for a smaller one, from the address with most that are idle', () => {
+test('the largest tenant makes room for a smaller one, from its address with most idle holders', () => {
   const { places, ended, path } = open(100);
   for (let at = 0; at < 60; at++) places.add(`big${at}`, path('a', 'big'));
   for (let at = 0; at < 20; at++) places.add(`small${at}`, path('a', 'small'));
@@ -41,7 +41,7 @@ test('the largest tenant makes room for a smaller one, from the address with mos
   expect(places.count).toBeLessThan(100);
 });
 
-test('a tenant whose holders are all at work gets no more room at the cost of smaller ones', () => {
+test('a tenant whose holders are all busy gets no more room at the cost of smaller ones', () => {
   const { places, ended, path } = open(20);
   places.add('small', path('b'));
   const welcome: boolean[] = [];
@@ -53,7 +53,7 @@ test('a tenant whose holders are all at work gets no more room at the cost of sm
   expect(ended).toEqual([]);
 });
 
-test('who has proved who they are counts by that from then on', () => {
+test('an authenticated holder counts for its account from then on', () => {
   const { places, ended, path } = open(10);
   places.add('one', path('unproved'));
   places.setIdle('one', false);

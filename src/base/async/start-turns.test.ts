@@ -32,14 +32,14 @@ function setUp() {
   };
 }
 
-test('while nobody waits work starts within the call, and no turn is asked for', () => {
+test('while nothing waits, work starts within the call, and no turn is requested', () => {
   const { ask, seen, turns } = setUp();
   for (const name of ['a', 'b', 'c']) expect(ask(name, 0.1)).toBe(true);
   expect(seen).toEqual(['a', 'b', 'c']);
   expect(turns).toEqual([]);
 });
 
-test('what a turn has no room for starts in the next ones, so much in each as there is room for', () => {
+test('work that does not fit into a turn starts in the next ones', () => {
   const { ask, seen, turn, starts } = setUp();
   const started = ['first', 'a', 'b', 'c', 'd', 'e', 'f'].map((name) => ask(name, name === 'first' ? 4 : 2));
   expect(started).toEqual([true, false, false, false, false, false, false]);
@@ -49,7 +49,7 @@ test('what a turn has no room for starts in the next ones, so much in each as th
   expect(ask('g', 0.1)).toBe(true);
 });
 
-test('a turn is watched once starts have taken as long as one turn has', () => {
+test('a turn ends once starts have taken its time', () => {
   const { ask, seen, turn, turns } = setUp();
   for (let count = 0; count < 3; count++) expect(ask('short', 1)).toBe(true);
   expect(turns.length).toBe(0);
@@ -68,7 +68,7 @@ test('a start that takes longer than a turn has a turn of its own', () => {
   expect(seen).toEqual(['a', 'turn', 'b', 'turn', 'c']);
 });
 
-test('nothing that comes later starts before what waits', () => {
+test('nothing starts before earlier waiting work', () => {
   const { ask, seen, turn } = setUp();
   ask('a', 5);
   ask('b', 1);
@@ -77,7 +77,7 @@ test('nothing that comes later starts before what waits', () => {
   expect(seen).toEqual(['a', 'turn', 'b', 'c']);
 });
 
-test('of two senders each has the same time, and of one the order stays', () => {
+test('two senders get equal time, and each keeps its order', () => {
   const { ask, seen, turn } = setUp();
   ask('first', 5);
   for (const name of ['a1', 'a2', 'a3']) ask(name, 4, ['one', 'A']);
@@ -86,7 +86,7 @@ test('of two senders each has the same time, and of one the order stays', () => 
   expect(seen.filter((name) => name !== 'turn').join(' ')).toBe('first a1 b1 b2 b3 b4 a2 a3');
 });
 
-test('many addresses of one key, and many keys of one address, wait behind one that is alone', () => {
+test('many addresses of one key, and many keys of one address, wait behind a single sender', () => {
   const { ask, seen, turn } = setUp();
   ask('first', 5);
   for (let at = 0; at < 10; at++) ask('key', 4, [`address ${at}`, 'A']);
@@ -100,7 +100,7 @@ test('many addresses of one key, and many keys of one address, wait behind one t
   expect(served.filter((name) => name === 'key').length).toBe(served.length / 2);
 });
 
-test('whoever shares a name with a crowd, an address say, waits for one of them by the other name', () => {
+test('a sender that shares its address with a crowd waits for one of them, by its key', () => {
   const { ask, seen, turn } = setUp();
   ask('first', 5);
   for (let at = 0; at < 10; at++) ask('crowd', 4, ['one', 'A']);
@@ -110,7 +110,7 @@ test('whoever shares a name with a crowd, an address say, waits for one of them 
   expect(seen.filter((name) => name !== 'turn')).toEqual(['first', 'crowd', 'own']);
 });
 
-test('what was used is forgotten in time', () => {
+test('used time is forgotten after a while', () => {
   const { ask, seen, turn, sleep } = setUp();
   ask('first', 5);
   for (let at = 0; at < 3; at++) ask('much', 100, ['one', 'A']);
@@ -125,7 +125,7 @@ test('what was used is forgotten in time', () => {
   expect(seen.filter((name) => name === 'much').length).toBe(3);
 });
 
-test('one turn is the time between two rounds of the event loop, with what starts leave to do at once', async () => {
+test('one turn lasts from one round of the event loop to the next, with the work that starts leave behind', async () => {
   let nowMs = 0;
   const seen: string[] = [];
   const starts = createStartTurns({ clock: { monotonicMs: () => nowMs }, turnMs: 4 });

@@ -4,7 +4,7 @@ import { createTenantQueue } from './tenant-queue.ts';
 
 const anyone = () => true;
 
-test('a group that has come with many waits after each of its turns for the others', () => {
+test('a group with many entries waits for the others after each of its turns', () => {
   const turns = createTenantQueue<string>();
   for (const item of ['a1', 'a2', 'a3']) turns.add(['a'], item);
   turns.add(['b'], 'b1');
@@ -22,7 +22,7 @@ test('addresses of one account share its turns', () => {
   expect(Array.from({ length: 5 }, () => turns.next(anyone))).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
 });
 
-test('a group whose first one may not go is passed over and keeps its place', () => {
+test('a group whose first entry may not go is skipped and keeps its place', () => {
   const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['b'], 'b1');
@@ -31,7 +31,7 @@ test('a group whose first one may not go is passed over and keeps its place', ()
   expect(turns.next(anyone)).toBe('a1');
 });
 
-test('who is ahead goes before the others of its group only', () => {
+test('an entry that goes ahead does so within its group only', () => {
   const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['b'], 'b1');
@@ -39,7 +39,7 @@ test('who is ahead goes before the others of its group only', () => {
   expect([turns.next(anyone), turns.next(anyone), turns.next(anyone)]).toEqual(['a1', 'b2', 'b1']);
 });
 
-test('who leaves is not given a turn', () => {
+test('a removed entry gets no turn', () => {
   const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['a'], 'a2', { isAhead: true });

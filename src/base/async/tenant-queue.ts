@@ -29,7 +29,7 @@ export function createTenantQueue<T>(): TenantQueue<T> {
   const keysOf = (path: SharePath) => [path[0] ?? '', path.join('\n')] as const;
 
   /** `hadTurn`: those within the group come after the others of their kind, unless they have gone. */
-  function settle(outer: string, inner: string, hadTurn: boolean): void {
+  function update(outer: string, inner: string, hadTurn: boolean): void {
     const group = groups.get(outer);
     const lane = group?.get(inner);
     if (group === undefined || lane === undefined) return;
@@ -61,7 +61,7 @@ export function createTenantQueue<T>(): TenantQueue<T> {
       if (list === undefined || at === -1) return false;
       list.splice(at, 1);
       size--;
-      settle(outer, inner, false);
+      update(outer, inner, false);
       return true;
     },
     firstOf(path) {
@@ -76,7 +76,7 @@ export function createTenantQueue<T>(): TenantQueue<T> {
           if (!mayGo(list[0] as T)) continue;
           const item = list.shift() as T;
           size--;
-          settle(outer, inner, true);
+          update(outer, inner, true);
           return item;
         }
       }

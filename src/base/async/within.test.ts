@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/simulated.ts';
 import { within } from './within.ts';
 
-test('what ends in time is given as it ended', async () => {
+test('returns the outcome of work that ends in time', async () => {
   const clock = createManualClock(0);
   expect(await within(Promise.resolve(7), 1000, clock)).toBe(7);
   await expect(within(Promise.reject(new Error('no')), 1000, clock)).rejects.toThrow('no');
 });
 
-test('what does not is left', async () => {
+test('leaves work that does not', async () => {
   const clock = createManualClock(0);
   const work = Promise.withResolvers<number>();
   const waited = within(work.promise, 1000, clock);

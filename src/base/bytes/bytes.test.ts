@@ -8,13 +8,13 @@ test('afterPrefix is above everything that begins with the prefix, and nothing e
   expect(afterPrefix(new Uint8Array(0))).toBeUndefined();
 });
 
-test('afterPrefix leaves a Buffer as it is', () => {
+test('afterPrefix leaves a Buffer unchanged', () => {
   const prefix = Buffer.of(1, 2);
   afterPrefix(prefix);
   expect(prefix).toEqual(Buffer.of(1, 2));
 });
 
-test('bytes order and begin as unsigned', () => {
+test('bytes compare and begin as unsigned', () => {
   expect(compareBytes(Uint8Array.of(0x7f), Uint8Array.of(0x80))).toBeLessThan(0);
   expect(startsWithBytes(Uint8Array.of(1, 2, 3), Uint8Array.of(1, 2))).toBe(true);
   expect(startsWithBytes(Uint8Array.of(1), Uint8Array.of(1, 2))).toBe(false);

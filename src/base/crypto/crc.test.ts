@@ -17,11 +17,11 @@ describe.each([
     expect(toHex(crcOf(algorithm, CHECK_INPUT))).toBe(check);
   });
 
-  test('of nothing is zero', () => {
+  test('is zero for no bytes', () => {
     expect(toHex(crcOf(algorithm, new Uint8Array(0)))).toBe(empty);
   });
 
-  test('does not depend on where the input is cut or how it is aligned', () => {
+  test('does not depend on how the input is cut or aligned', () => {
     const whole = randomBytes(5000);
     const expected = bitwise(algorithm, whole);
     fc.assert(
@@ -65,7 +65,7 @@ test('CRC32 is that of zlib', () => {
   expect(Buffer.from(crcOf('CRC32', bytes)).readUInt32BE()).toBe(crc32(bytes));
 });
 
-test('combining refuses values of another width', () => {
+test('refuses to combine values of another width', () => {
   for (const algorithm of ALGORITHMS)
     expect(() => crcCombine(algorithm, new Uint8Array(5), new Uint8Array(5), 1)).toThrow('bytes');
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { digestOfMd5, extendMd5, MD5_BEGUN } from './resumable-md5.ts';
 
-test('left off anywhere it comes to the same digest as in one go', () => {
+test('resumed anywhere, it gives the same digest as in one go', () => {
   const part = fc.uint8Array({ maxLength: 200 });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
@@ -20,14 +20,14 @@ test('left off anywhere it comes to the same digest as in one go', () => {
   );
 });
 
-test('of every length around the end of a block', () => {
+test('is correct for every length around the end of a block', () => {
   for (let length = 0; length <= 200; length++) {
     const bytes = Buffer.alloc(length, length);
     expect(digestOfMd5(extendMd5(MD5_BEGUN, bytes), length)).toBe(hash('md5', bytes));
   }
 });
 
-test('it is not changed by what goes on from it', () => {
+test('a saved state is not changed by its continuation', () => {
   const begun = extendMd5(MD5_BEGUN, Buffer.from('one'));
   const before = Buffer.from(begun).toString('hex');
   extendMd5(begun, Buffer.alloc(300, 'two'));

@@ -57,7 +57,7 @@ describe('chunks', () => {
     expect(Buffer.compare(whole, inParts)).toBe(0);
   });
 
-  test('nothing of the plaintext is left in a sealed chunk', () => {
+  test('no plaintext is left in a sealed chunk', () => {
     const position = positionOf(2500);
     const chunk = seal(Buffer.from('plainly readable '.repeat(200).slice(0, 2500)), position);
     expect(Buffer.from(chunk).includes('plain')).toBe(false);
@@ -73,7 +73,7 @@ describe('chunks', () => {
     expect(open(chunk, { ...position, ...changed })).toBeUndefined();
   });
 
-  test('only the last piece says that the blob ends', () => {
+  test('only the last block marks the end of the blob', () => {
     const position = positionOf(2500);
     const chunk = seal(randomBytes(2500), position);
     const notLast = { ...position, isLastChunk: false };
@@ -81,7 +81,7 @@ describe('chunks', () => {
     expect(opened.map((block) => block !== undefined)).toEqual([true, true, false]);
   });
 
-  test('pieces do not open at another place', () => {
+  test('blocks do not open at another place', () => {
     const position = positionOf(2 * BLOCK_BYTES);
     const chunk = seal(randomBytes(2 * BLOCK_BYTES), position);
     const swapped = Buffer.concat([chunk.subarray(BLOCK_BYTES + 16), chunk.subarray(0, BLOCK_BYTES + 16)]);

@@ -27,20 +27,20 @@ test('everything but unreserved characters is encoded, in upper case', () => {
   expect(percentEncode(textToBytes('é'))).toBe('%C3%A9');
 });
 
-test('a path is encoded anew, encoded slashes as they are', () => {
+test('a path is encoded again, with its encoded slashes unchanged', () => {
   expect(percentReencodePath('/a/~b//')).toBe('/a/~b//');
   expect(percentReencodePath("/a%2fb/%7E%c3%a9'é")).toBe('/a%2Fb/~%C3%A9%27%E9');
   expect(percentReencodePath('/a%/')).toBeUndefined();
 });
 
-test('bytes are text only where they are UTF-8', () => {
+test('bytes are text only if they are UTF-8', () => {
   expect(bytesToText('\u00c3\u00a9')).toBe('é');
   expect(bytesToText(textToBytes('\ufeffa'))).toBe('\ufeffa');
   expect(bytesToText('\u00ff')).toBeUndefined();
   expect(bytesToText('\u00ed\u00a0\u0080')).toBeUndefined();
 });
 
-test('encoding and decoding undo one another for every text', () => {
+test('encoding and decoding are inverse for every text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const bytes = textToBytes(text);

@@ -99,7 +99,7 @@ describe("AWS's examples", () => {
   });
 });
 
-describe('what clients send, in every spelling', () => {
+describe('spellings that clients use', () => {
   test.each([
     '/',
     '//double//slash/../and/./dots',
@@ -157,7 +157,7 @@ describe('what clients send, in every spelling', () => {
     );
   });
 
-  test('an access key with slashes cannot be ours, but is read as one', async () => {
+  test('an access key with slashes is read as a key, and is unknown', async () => {
     const credentials = { ...AWS, accessKey: 'a/b' };
     expect(await outcome(signed({ credentials }))).toBe('403 InvalidAccessKeyId');
   });
@@ -177,7 +177,7 @@ describe('what clients send, in every spelling', () => {
     expect(await outcome({ headers: Object.entries(sent) })).toBe('account');
   });
 
-  test('another host than the one that arrives, where it is one of ours', async () => {
+  test('a signature for another of our host names than the one that arrives', async () => {
     const sent = signed({ headers: { host: 'public.example', 'x-amz-content-sha256': EMPTY_SHA256 } });
     const headers = sent.headers.map(([name, value]): [string, string] => [
       name,
@@ -193,7 +193,7 @@ test('no credentials at all are an anonymous caller', async () => {
 });
 
 describe('accounts and keys', () => {
-  test('a suspended account is told so, but only to who knows its secret', async () => {
+  test('a suspended account gets its own error only with the right secret', async () => {
     const accountId = ACCOUNT;
     expect(await outcome(signed())).toBe('account');
     await metadata.execute('set-account', { accountId, changes: { state: 'suspended' } });
@@ -205,14 +205,14 @@ describe('accounts and keys', () => {
     expect(await outcome(signed())).toBe('account');
   });
 
-  test('another service has its own name in the scope', async () => {
+  test('another service has its own name in the credential scope', async () => {
     const sent = signed({ service: 'holdfast' });
     expect(await outcome({ ...sent, service: 'holdfast' })).toBe('account');
     expect(await outcome(sent)).toBe('400 AuthorizationHeaderMalformed');
   });
 });
 
-describe('any request ends in an answer, never in a fault', () => {
+describe('any request gets an answer, never a fault', () => {
   const SCOPE = '20130524/us-east-1/s3/aws4_request';
   const piece = fc.constantFrom(
     'AWS4-HMAC-SHA256',
@@ -277,7 +277,7 @@ describe('any request ends in an answer, never in a fault', () => {
     );
   });
 
-  test('of a well-formed claim whose fields are anything', async () => {
+  test('with well-formed signature fields of any content', async () => {
     await fc.assert(
       fc.asyncProperty(text, text, text, async (one, two, date) => {
         const forms = [
@@ -350,7 +350,7 @@ describe('any request ends in an answer, never in a fault', () => {
   });
 });
 
-test('whatever our own signers sign is taken, byte for byte', async () => {
+test('whatever our own signers sign is accepted, byte for byte', async () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 8 }).filter((all) => !all.includes('\u0000'));
   const segment = text.map(encodeURIComponent);
   const path = fc.array(segment, { maxLength: 4 }).map((segments) => `/${segments.join('/')}`);

@@ -12,7 +12,7 @@ const linesOf = (sent: readonly (readonly [string, string])[], signed: readonly 
     .split('\n')
     .slice(3, 3 + signed.length);
 
-test('each signed name has one line: its values in their order, or none', () => {
+test('each signed header has one line with its values in order, or none', () => {
   const name = fc.constantFrom('a', 'b', 'host', '__proto__', 'constructor');
   const signed = ['__proto__', 'a', 'absent', 'b', 'constructor', 'host'];
   const value = byteText.map((text) => text.replace(/[ \t\r\n]/g, '_'));
@@ -27,7 +27,7 @@ test('each signed name has one line: its values in their order, or none', () => 
   );
 });
 
-test('thousands of signed names take time in proportion to their number', () => {
+test('thousands of signed headers take linear time', () => {
   const timeOf = (count: number) => {
     const names = Array.from({ length: count }, (_, at) => at.toString(36).padStart(4, '0'));
     const sent = names.map((name) => [name, ''] as const);

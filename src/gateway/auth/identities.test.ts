@@ -61,7 +61,7 @@ function suspend(accountId: AccountId) {
 const stateOf = async (accessKey: string) => (await identities.find(accessKey))?.account.state;
 const takeAsked = () => asked.splice(0);
 
-test('read once while the feed is current', async () => {
+test('an identity is read once while the feed is current', async () => {
   expect([await stateOf('AKann'), await stateOf('AKann')]).toEqual(['paid', 'paid']);
   expect(await identities.account(ANN)).toEqual(await identities.account(ANN));
   expect(takeAsked()).toEqual(['get-access-key', 'get-account']);
@@ -69,7 +69,7 @@ test('read once while the feed is current', async () => {
   expect(await stateOf('AKann')).toBe('paid');
 });
 
-test('what is told of is read again, and nothing else', async () => {
+test('a reported identity is read again, and no other', async () => {
   for (const key of ['AKann', 'AKbob']) await stateOf(key);
   for (const id of [ANN, BOB]) await identities.account(id);
   await suspend(ANN);
@@ -84,7 +84,7 @@ test('what is told of is read again, and nothing else', async () => {
   expect(takeAsked()).toEqual(['get-access-key', 'get-access-key']);
 });
 
-test('deleted and told of: unknown; made anew: found', async () => {
+test('a deleted identity is unknown, and found when it is created again', async () => {
   await stateOf('AKann');
   await metadata.execute('delete-account', { accountId: ANN });
   tell([{ accountId: ANN }]);
@@ -95,14 +95,14 @@ test('deleted and told of: unknown; made anew: found', async () => {
   expect(await identities.account(ANN)).not.toBeNull();
 });
 
-test('an unknown key is asked for each time', async () => {
+test('an unknown key is looked up each time', async () => {
   expect(await identities.find('AKnew')).toBeUndefined();
   expect(await identities.find('AKnew')).toBeUndefined();
   expect(takeAsked()).toHaveLength(2);
 });
 
 describe('while the feed is behind', () => {
-  test('everything is read through', async () => {
+  test('each lookup reads through the cache', async () => {
     await stateOf('AKann');
     await identities.account(ANN);
     isCurrent = false;
@@ -114,7 +114,7 @@ describe('while the feed is behind', () => {
     expect(await identities.account(ANN)).toBeNull();
   });
 
-  test('503 where nobody answers; the cache serves again when the feed does', async () => {
+  test('without an answer the error is 503; the cache is used again when the feed is current', async () => {
     await stateOf('AKann');
     [isCurrent, isAway] = [false, true];
     await expect(identities.find('AKann')).rejects.toMatchObject({ code: 'ServiceUnavailable' });
@@ -124,14 +124,14 @@ describe('while the feed is behind', () => {
     await expect(identities.find('AKbob')).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   });
 
-  test('the same secret keeps its keys', async () => {
+  test('an unchanged secret keeps its signing keys', async () => {
     const before = await identities.find('AKann');
     isCurrent = false;
     expect((await identities.find('AKann'))?.secret).toBe(before?.secret);
   });
 });
 
-test('a read that a change has overtaken serves its request, and is not kept', async () => {
+test('a read that a change has overtaken serves its request, and is not cached', async () => {
   const held = Promise.withResolvers<void>();
   gate = held.promise;
   const reads = [stateOf('AKann'), identities.account(ANN)] as const;

@@ -37,7 +37,7 @@ function presignedV2(method: string, headers: Readonly<Record<string, string>>):
 }
 
 describe('a presigned URL', () => {
-  test('of a MOVE is good for the Destination that was signed', async () => {
+  test('for a MOVE is valid for its signed Destination only', async () => {
     expect(await unsignedOf(presigned(60, MOVE))).toBe('account');
     const without = presigned(60, { method: 'MOVE' });
     expect(await unsignedOf(without)).toBe('destination');
@@ -88,7 +88,7 @@ describe('a presigned URL', () => {
 });
 
 describe('a presigned URL of version 2, which signs no such header,', () => {
-  test('is never good for a MOVE', async () => {
+  test('is never valid for a MOVE', async () => {
     expect(await unsignedOf(presignedV2('MOVE', {}))).toBe('destination');
     expect(await unsignedOf(presignedV2('MOVE', { Destination: 'b' }))).toBe('destination');
   });
@@ -102,7 +102,7 @@ describe('a presigned URL of version 2, which signs no such header,', () => {
     expect(await unsignedOf(presignedV2(method, more))).toBe(names);
   });
 
-  test('takes what reads carry', async () => {
+  test('accepts the headers that reads carry', async () => {
     expect(await unsignedOf(presignedV2('GET', { Range: 'bytes=0-1', 'If-Match': '"a"' }))).toBe('account');
   });
 });

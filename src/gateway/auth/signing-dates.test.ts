@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { formatTimestamp, parseTimestamp, readRequestTime } from './signing-dates.ts';
 
-test('a timestamp is read as it is written', () => {
+test('a timestamp in the basic form is read', () => {
   expect(parseTimestamp('20130524T000000Z')).toBe(Date.parse('2013-05-24T00:00:00Z'));
   const seconds = fc.integer({ min: 0, max: 253_402_300_799 });
   fc.assert(
@@ -21,7 +21,7 @@ test.each([
   expect(parseTimestamp(text)).toBeUndefined();
 });
 
-test('x-amz-date wins over Date; HTTP dates are given back in the basic form', () => {
+test('x-amz-date has precedence over Date; HTTP dates are returned in the basic form', () => {
   const basic = '20130524T000000Z';
   expect(readRequestTime({ 'x-amz-date': basic, date: 'nonsense' })?.timestamp).toBe(basic);
   expect(readRequestTime({ date: 'Fri, 24 May 2013 00:00:00 -0000' })?.timestamp).toBe(basic);
@@ -32,7 +32,7 @@ test('x-amz-date wins over Date; HTTP dates are given back in the basic form', (
   expect(readRequestTime({ date: 'Wed, 31 Dec 1969 23:59:59 GMT' })).toBeUndefined();
 });
 
-test('any text is a time or none', () => {
+test('any text is a time or undefined', () => {
   const piece = fc.constantFrom(
     '2013',
     '05',

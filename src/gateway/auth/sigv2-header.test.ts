@@ -141,7 +141,7 @@ describe("AWS's examples", async () => {
   });
 });
 
-describe('what clients send', () => {
+describe('spellings that clients use', () => {
   test.each<[string, Parameters<typeof signedV2>[0]]>([
     ['an object in virtual-host style', { uri: '/k', resource: '/examplebucket/k' }],
     ['an object in path style', { uri: '/bucket/k%20/', resource: '/bucket/k%20/', hostBucket: null }],
@@ -180,7 +180,7 @@ describe('what clients send', () => {
     expect(await outcome(signedV2(change))).toBe('account');
   });
 
-  test('the scheme in any case; repeated and folded headers', async () => {
+  test('accepts any case of the scheme, and repeated and folded headers', async () => {
     const sent = signedV2({ headers: { 'x-amz-meta-a': 'one,two  three' } });
     const headers = sent.headers.flatMap(([name, value]): [string, string][] => {
       if (name === 'authorization') return [[name, value.replace('AWS', 'aws')]];
@@ -193,7 +193,7 @@ describe('what clients send', () => {
     expect(await outcome({ ...sent, headers })).toBe('account');
   });
 
-  test('a signature is the caller, without a seed for chunks', async () => {
+  test('authenticates the caller, without a seed for chunks', async () => {
     expect(await identify(signedV2())).toEqual({
       caller: {
         kind: 'account',
@@ -245,20 +245,20 @@ describe('s3-behaviour 15: dates', () => {
     expect(await outcome(signedV2({ headers: { 'x-amz-date': date, date: 'nonsense' } }))).toBe(expected);
   });
 
-  test('none at all', async () => {
+  test('without a date', async () => {
     const sent = signedV2();
     const headers = sent.headers.filter(([name]) => name !== 'date');
     expect(await outcome({ ...sent, headers })).toBe('403 AccessDenied');
   });
 
-  test('one far off is told as it was sent', async () => {
+  test('a date far off is quoted in the error as it was sent', async () => {
     const date = 'Tue, 07 Jul 2010 21:53:04 GMT';
     const error = await identify(signedV2({ headers: { date } })).catch((caught: AppError) => caught);
     expect(error).toMatchObject({ fields: { RequestTime: date, MaxAllowedSkewMilliseconds: 900_000 } });
   });
 });
 
-describe('what is refused', () => {
+describe('refused signatures', () => {
   test.each([
     ['AWS', '400 InvalidArgument'],
     ['AWS ', '400 InvalidArgument'],
@@ -274,7 +274,7 @@ describe('what is refused', () => {
     expect(await outcome(signedV2({}, { authorization }))).toBe(expected);
   });
 
-  test('whatever is changed, added or taken away on the way', async () => {
+  test('refuses any change, addition or removal on the way', async () => {
     const sent = signedV2({
       method: 'PUT',
       uri: '/k',
@@ -302,7 +302,7 @@ describe('what is refused', () => {
       expect(await outcome({ ...sent, ...change })).toBe('403 SignatureDoesNotMatch');
   });
 
-  test('a wrong signature is told what was expected, as AWS tells it', async () => {
+  test('a wrong signature is answered with the expected string, as AWS does', async () => {
     const error = await identify(signedV2({ resource: '/wrong', headers: { 'x-amz-meta-a': 'é' } })).catch(
       (caught: AppError) => caught,
     );
@@ -317,7 +317,7 @@ describe('what is refused', () => {
     });
   });
 
-  test('a session token, two forms at once, where version 2 is not taken', async () => {
+  test('refuses a session token, two signatures at once, and version 2 where it is disabled', async () => {
     expect(await outcome(signedV2({ headers: { 'x-amz-security-token': 'token' } }))).toBe(
       '400 InvalidToken',
     );
@@ -332,7 +332,7 @@ describe('what is refused', () => {
     });
   });
 
-  test('a suspended account is told so, but only to who knows its secret', async () => {
+  test('a suspended account gets its own error only with the right secret', async () => {
     await metadata.execute('set-account', { accountId: ACCOUNT, changes: { state: 'suspended' } });
     expect(await outcome(signedV2())).toBe('403 AccountProblem');
     expect(await outcome(signedV2({ credentials: { ...AWS, secretKey: 'wrong' } }))).toBe(
@@ -341,7 +341,7 @@ describe('what is refused', () => {
   });
 });
 
-test('any headers and any query end in an answer, never in a fault', async () => {
+test('any headers and any query get an answer, never a fault', async () => {
   const valid = signedV2().headers.find(([name]) => name === 'authorization')?.[1] ?? '';
   const texts = nearly(
     [valid, new Date(DAY_MS).toUTCString(), '20130524T000000Z'],

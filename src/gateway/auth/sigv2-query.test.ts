@@ -30,7 +30,7 @@ test("AWS's example", async () => {
   expect(await world.outcome(sent)).toBe('403 AccessDenied');
 });
 
-describe('until when it is good', () => {
+describe('its expiry', () => {
   test.each([
     [NOW, 'account'],
     [NOW + 1, 'account'],
@@ -51,7 +51,7 @@ describe('until when it is good', () => {
     expect(await outcome(presigned(expires))).toBe(expected);
   });
 
-  test('one in the past, and one that is none, are told so', async () => {
+  test('an expired one and one without a time are refused with the reason', async () => {
     const past = await identify(presigned(NOW - 10)).catch((caught: AppError) => caught);
     expect(past).toMatchObject({
       message: 'Request has expired',
@@ -63,7 +63,7 @@ describe('until when it is good', () => {
 });
 
 describe('what is signed', () => {
-  test('headers and sub-resources, in the query as well', async () => {
+  test('signs headers and sub-resources, in the query as well', async () => {
     const headers = { 'content-type': 'text/plain', 'x-amz-meta-a': 'b' };
     expect(await outcome(presigned(NOW, { method: 'PUT', headers }))).toBe('account');
     // SDKs write them into the query, and whoever uses the URL sends none.
@@ -82,7 +82,7 @@ describe('what is signed', () => {
     expect(await outcome(presigned(NOW, { method: 'PUT', ...part }))).toBe('account');
   });
 
-  test('nothing can be added to it that means something', async () => {
+  test('no meaningful parameter can be added to it', async () => {
     const { uri = '', ...sent } = presigned(NOW);
     for (const more of [
       'acl',
@@ -100,7 +100,7 @@ describe('what is signed', () => {
   });
 });
 
-describe('a value that swallows a parameter is refused', () => {
+describe('a value that contains a parameter is refused', () => {
   const of = (uri: string, resource: string) =>
     outcome(presigned(NOW, { uri, resource: `/examplebucket${resource}` }));
 
@@ -145,6 +145,6 @@ test.each([
   expect(await outcome({ ...sent, uri: uri.replace(pattern, replacement) })).toBe(expected);
 });
 
-test('where version 2 is not taken', async () => {
+test('is refused where version 2 is disabled', async () => {
   expect(await outcome({ ...presigned(NOW), takesSigV2: false })).toBe('400 InvalidRequest');
 });

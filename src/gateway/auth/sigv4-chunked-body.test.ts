@@ -96,7 +96,7 @@ test("AWS's example: 65 KiB in two signed chunks", async () => {
   );
 });
 
-test('every body in every framing arrives, whatever the pieces it comes in', async () => {
+test('every body in every framing arrives, in buffers of any size', async () => {
   const bodies = fc.uint8Array({ maxLength: 3000 }).map((bytes) => Buffer.from(bytes));
   const arrivals = fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 8 });
   await fc.assert(
@@ -134,12 +134,12 @@ describe('signatures', () => {
     chunkedBody({ body, chunkBytes: 30, seed, trailer, ...(bend && { bend }), ...more });
   const options = { sizeBytes: 100, isSigned: true, trailerName: trailer.name };
 
-  test.each([0, 1, 3, 4, 5])('the one at %i is wrong', async (wrong) => {
+  test.each([0, 1, 3, 4, 5])('chunk signature %i is wrong', async (wrong) => {
     const wire = signed((signature, index) => (index === wrong ? '0'.repeat(64) : signature));
     expect(await codeOf({ wire, ...options })).toBe('SignatureDoesNotMatch');
   });
 
-  test('a byte of a chunk, or of the trailer, was changed', async () => {
+  test('a changed byte of a chunk or of the trailer is found', async () => {
     const wire = signed(undefined);
     expect(await codeOf({ wire, ...options })).toBe('none');
     const changed = Buffer.from(wire);
@@ -149,7 +149,7 @@ describe('signatures', () => {
     expect(await codeOf({ wire: otherTrailer, ...options })).toBe('SignatureDoesNotMatch');
   });
 
-  test('missing, or there where none is expected', async () => {
+  test('a missing or unexpected signature is refused', async () => {
     const unsigned = chunkedBody({ body, chunkBytes: 30, trailer });
     expect(await codeOf({ wire: unsigned, ...options })).toBe('IncompleteBody');
     expect(await codeOf({ wire: signed(undefined), ...options, isSigned: false })).toBe('IncompleteBody');
@@ -218,7 +218,7 @@ describe('framing', () => {
     );
   });
 
-  test('a trailer has its limit', async () => {
+  test('a trailer is bounded', async () => {
     const wire = `0\r\nx-amz-checksum-crc32:${'A'.repeat(9000)}\r\n\r\n`;
     expect(await text(wire, 0, { trailerName: trailer.name })).toBe('IncompleteBody');
   });
@@ -247,7 +247,7 @@ describe('framing', () => {
   });
 });
 
-test('a framing that is changed anywhere ends in an AppError, or in the same body', async () => {
+test('any changed framing ends in an AppError, or in the same body', async () => {
   const body = Buffer.from('0123456789'.repeat(10));
   const whole = chunkedBody({ body, chunkBytes: 30, seed, trailer }).toString('latin1');
   const options = { sizeBytes: 100, isSigned: true, trailerName: trailer.name };
@@ -262,7 +262,7 @@ test('a framing that is changed anywhere ends in an AppError, or in the same bod
   );
 });
 
-test('many small chunks in many small pieces take time in proportion to their number', async () => {
+test('many small chunks in many small buffers take linear time', async () => {
   const timeOf = async (count: number) => {
     const wire = Buffer.from(`${'1\r\na\r\n'.repeat(count)}0\r\n\r\n`);
     const started = process.threadCpuUsage();

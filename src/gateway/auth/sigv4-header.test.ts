@@ -13,7 +13,7 @@ import type { AppError } from '../../types/errors.ts';
 
 const { outcome, identify } = await openSigningWorld();
 
-describe('header signatures that are refused', () => {
+describe('refused header signatures', () => {
   const authorization = (value: string) => outcome(signed({}, { authorization: value }));
   const scope = '20130524/us-east-1/s3/aws4_request';
 
@@ -73,7 +73,7 @@ describe('header signatures that are refused', () => {
     expect(await outcome(signed({ nowMs: DAY_MS - 16 * 60_000 }))).toBe('403 RequestTimeTooSkewed');
   });
 
-  test('headers that must be signed and are not', async () => {
+  test('unsigned headers that must be signed', async () => {
     const error = await identify(
       signed({}, { 'x-amz-acl': 'private', 'X-Std-Meta-A': '1', 'x-svc-quiet': 'true' }),
     ).catch((caught: AppError) => caught);
@@ -87,18 +87,18 @@ describe('header signatures that are refused', () => {
     expect(await outcome(noHost)).toBe('403 AccessDenied');
   });
 
-  test('SignedHeaders in another order than AWS sorts them in, or twice', async () => {
+  test("SignedHeaders in another order than AWS's, or with a name twice", async () => {
     const names = ['host', 'x-amz-content-sha256', 'x-amz-date'];
     expect(await outcome(signed({ signedNames: names }))).toBe('account');
     expect(await outcome(signed({ signedNames: names.toReversed() }))).toBe('403 SignatureDoesNotMatch');
     expect(await outcome(signed({ signedNames: ['host', ...names] }))).toBe('403 SignatureDoesNotMatch');
   });
 
-  test('the digest of the body is signed without being listed', async () => {
+  test('the digest of the body is signed even if it is not listed', async () => {
     expect(await outcome(signed({ signedNames: ['host', 'x-amz-date'] }))).toBe('account');
   });
 
-  test('no digest, or one that is none', async () => {
+  test('a missing or malformed digest', async () => {
     expect(await outcome(signed({ headers: { host: HOST } }))).toBe('400 InvalidRequest');
     for (const value of ['', 'abc', 'STREAMING-SOMETHING', `${EMPTY_SHA256}0`]) {
       expect(await outcome(signed({ headers: { host: HOST, 'x-amz-content-sha256': value } }))).toBe(
@@ -119,7 +119,7 @@ describe('header signatures that are refused', () => {
     expect(await outcome(signed({ uri: '/?Signature=x&AWSAccessKeyId=y' }))).toBe('400 InvalidArgument');
   });
 
-  test('a wrong signature is told what was expected', async () => {
+  test('a wrong signature is answered with the expected string', async () => {
     const error = await identify(
       signed({ credentials: { ...AWS, secretKey: 'wrong' }, uri: '/k?a=b' }),
     ).catch((caught: AppError) => caught);
@@ -138,7 +138,7 @@ describe('header signatures that are refused', () => {
     });
   });
 
-  test('a digest of another length than a signature', async () => {
+  test('a signature of a wrong length', async () => {
     const sent = signed();
     for (const signature of ['0', 'é', 'f'.repeat(63), 'F'.repeat(65)]) {
       const headers = sent.headers.map(([name, value]): [string, string] => [
@@ -150,7 +150,7 @@ describe('header signatures that are refused', () => {
   });
 });
 
-test('any headers and any query end in an answer, never in a fault', async () => {
+test('any headers and any query get an answer, never a fault', async () => {
   const piece = fc.constantFrom(
     'AWS4-HMAC-SHA256',
     'AWS ',

@@ -26,14 +26,14 @@ describe('presigned URLs', () => {
     expect(await outcome(presigned(seconds))).toBe(expected);
   });
 
-  test('s3-behaviour 12: in the past and in the future', async () => {
+  test('s3-behaviour 12: expired, and not yet valid', async () => {
     expect(await outcome(presigned(60, { nowMs: DAY_MS - 60_000 }))).toBe('account');
     expect(await outcome(presigned(60, { nowMs: DAY_MS - 61_000 }))).toBe('403 AccessDenied');
     expect(await outcome(presigned(60, { nowMs: DAY_MS + 14 * 60_000 }))).toBe('account');
     expect(await outcome(presigned(60, { nowMs: DAY_MS + 16 * 60_000 }))).toBe('403 AccessDenied');
   });
 
-  test('with headers and parameters of its own', async () => {
+  test('accepts headers and parameters of its own', async () => {
     const headers = { host: HOST, 'content-type': 'text/plain', 'x-amz-meta-a': 'b' };
     expect(await outcome(presigned(60, { method: 'PUT', headers, uri: '/k?partNumber=1&uploadId=u' }))).toBe(
       'account',
@@ -71,7 +71,7 @@ describe('presigned URLs', () => {
   });
 });
 
-describe('a path with %2F, signed decoded as aws4 and aws4fetch do', () => {
+describe('accepts a path with %2F that was signed decoded, as aws4 and aws4fetch do', () => {
   const asSent = (sent: Sent, uri: string): Sent => ({
     ...sent,
     uri: (sent.uri ?? '').replace(/^[^?]*/, uri),
@@ -91,7 +91,7 @@ describe('a path with %2F, signed decoded as aws4 and aws4fetch do', () => {
     }
   });
 
-  test('a bounded number of spellings is tried', async () => {
+  test('tries a bounded number of spellings', async () => {
     const otherHosts = Array.from({ length: 1000 }, (_, at) => `h${at}.example`);
     const at = async (host: string) =>
       outcome({

@@ -57,7 +57,7 @@ function setUp() {
   return { live, begun, connect, ask, turnAll };
 }
 
-test('a request does not wait for all of a crowd of another address that came first', async () => {
+test('a request does not wait for a crowd of another address that came first', async () => {
   const { begun, connect, ask, turnAll } = setUp();
   for (let at = 0; at < 32; at++) ask(`crowd ${at}`, connect('192.0.2.1'));
   ask('other', connect('192.0.2.2'));
@@ -67,7 +67,7 @@ test('a request does not wait for all of a crowd of another address that came fi
   expect(begun.length).toBe(33);
 });
 
-test('nor for a crowd of its own address that names another access key, or none', async () => {
+test('a request does not wait for requests of its address with another access key, or none', async () => {
   const { begun, connect, ask, turnAll } = setUp();
   for (const accessKey of ['', 'ANOTHER']) {
     for (let at = 0; at < 16; at++) ask(`crowd ${at}`, connect('192.0.2.1'), { accessKey });
@@ -92,7 +92,7 @@ test('a request whose connection has ended before its turn never begins', async 
   await live.drain(60_000);
 });
 
-test('requests of one connection start in their order, each when those before it are answered', async () => {
+test('requests of one connection start in order, each after the answers before it', async () => {
   const { begun, connect, ask, turnAll } = setUp();
   const socket = connect('192.0.2.1');
   ask('one', socket);
@@ -107,7 +107,7 @@ test('requests of one connection start in their order, each when those before it
   expect(begun).toEqual(['one', 'of another', 'two', 'three']);
 });
 
-test('a connection whose request waits for its turn is at work: it makes no room, and its answer tells of bad bytes', async () => {
+test('a connection with a waiting request counts as busy, and reports bad bytes in its answer', async () => {
   const { live, connect, ask, turnAll } = setUp();
   const [, waits] = [connect('192.0.2.1'), connect('192.0.2.1')].map((socket) => {
     ask('a', socket);
@@ -123,7 +123,7 @@ test('a connection whose request waits for its turn is at work: it makes no room
   expect(exchange.mustClose).toBe(true);
 });
 
-test('the end of the server waits for requests that wait for their turn', async () => {
+test('the server waits at its end for requests that wait for their turn', async () => {
   const { live, connect, ask, begun, turnAll } = setUp();
   for (const name of ['one', 'two', 'three']) ask(name, connect('192.0.2.1'));
   let hasEnded = false;
@@ -137,7 +137,7 @@ test('the end of the server waits for requests that wait for their turn', async 
   expect(begun).toEqual(['one', 'two', 'three']);
 });
 
-test('a sender is the address, as a trusted proxy tells it, and the access key that is named', () => {
+test('a sender is the address, as a trusted proxy reports it, and the named access key', () => {
   const viewer = createClientViewer({ trustedProxies: ['192.0.2.0/24'], publicNames: [] });
   const sender = (remoteAddress: string, headers: Record<string, string>, url = '/b/k') => {
     const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress });

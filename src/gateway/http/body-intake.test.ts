@@ -47,7 +47,7 @@ function open(queues: FairShare, tenant: Tenant) {
   };
 }
 
-test('one tenant’s bodies that are not read leave another’s their place in the queues', async () => {
+test('unread bodies of one tenant leave room in the queues for another tenant', async () => {
   const queues = newQueues();
   const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;
   const crowd = Array.from({ length: 200 }, () => open(queues, ALICE));
@@ -60,7 +60,7 @@ test('one tenant’s bodies that are not read leave another’s their place in t
   expect(queues.used).toBe(0);
 });
 
-test('a client that has left before anybody reads its body is not waited for', async () => {
+test('a client that left before its body is read is not waited for', async () => {
   const { request, intake } = intakeOf({ 'content-length': '10' });
   request.destroy();
   await once(request, 'close');
@@ -68,7 +68,7 @@ test('a client that has left before anybody reads its body is not waited for', a
   expect(intake.waitingSinceMs).toBeUndefined();
 });
 
-test('a body of very small pieces is gathered, and is not read on to be dropped', async () => {
+test('a body of very small buffers is gathered, and is not read only to be dropped', async () => {
   const { request, intake } = intakeOf({ 'transfer-encoding': 'chunked' });
   const dropped = intake.discard(LIMITS.refusedBodyDrainBytesMax);
   for (let count = 0; count < 1000; count++) request.push(Buffer.from('a'));
@@ -77,7 +77,7 @@ test('a body of very small pieces is gathered, and is not read on to be dropped'
   expect(sizes).toEqual([256, 743]);
 });
 
-test('of many connections whose bodies are gathered one is read in a turn of the loop', async () => {
+test('of many connections with gathered bodies one is read in a turn of the loop', async () => {
   const opened = Array.from({ length: 5 }, () => intakeOf({ 'transfer-encoding': 'chunked' }));
   const given: number[] = [];
   for (const [number, { request }] of opened.entries()) {

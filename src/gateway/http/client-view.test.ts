@@ -19,7 +19,7 @@ const forwarded = readHeaders(
   ].flat(),
 );
 
-test('forwarded headers of a trusted proxy are believed', () => {
+test('uses forwarded headers of a trusted proxy', () => {
   expect(viewer.view(socketOf('::ffff:10.2.3.4'), forwarded)).toEqual({
     remoteAddress: '198.51.100.9',
     host: 'bucket.s3.example.com',
@@ -31,7 +31,7 @@ test('forwarded headers of a trusted proxy are believed', () => {
   expect(viewer.view(socketOf('fd00::1'), forwarded).remoteAddress).toBe('198.51.100.9');
 });
 
-test('those of anybody else mean nothing', () => {
+test('ignores forwarded headers of any other peer', () => {
   for (const address of ['192.0.2.8', '11.0.0.1', '2001:db8::1', '']) {
     expect(viewer.view(socketOf(address), forwarded)).toEqual({
       remoteAddress: address,
@@ -44,14 +44,14 @@ test('those of anybody else mean nothing', () => {
   }
 });
 
-test('a proxy is known by its mark, too', () => {
+test('knows a proxy by its mark, too', () => {
   const isProxied = (name: string) =>
     viewer.view(socketOf('192.0.2.8'), readHeaders(['Host', 'h', name, 'x'])).isProxied;
   expect(['Via', 'Forwarded', 'X-Forwarded-For'].map(isProxied)).toEqual([true, true, true]);
   expect(isProxied('X-Other')).toBe(false);
 });
 
-test('a proxy that says nothing, or nonsense', () => {
+test('a proxy that sends nothing, or nonsense', () => {
   const bare = readHeaders([
     'Host',
     'h',
@@ -89,7 +89,7 @@ test.each([
   expect(viewer.view(socketOf('10.0.0.9'), headers).remoteAddress).toBe(address);
 });
 
-test('private is HTTPS as far as the client, or a client on this machine', () => {
+test('a connection is private over HTTPS up to the client, or with a client on this machine', () => {
   const atHome = createClientViewer({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'], publicNames: [] });
   const isPrivate = (address: string, fields: Record<string, string> = {}, secure = false) => {
     const socket = secure
@@ -115,7 +115,7 @@ test('private is HTTPS as far as the client, or a client on this machine', () =>
   expect(isPrivate('127.0.0.1', { 'x-forwarded-for': '127.0.0.9', 'x-forwarded-proto': 'http' })).toBe(true);
 });
 
-test('a signature may be for the forwarded host, a public name, and with or without the default port', () => {
+test('a signature may be for the forwarded host, a public name, with or without the default port', () => {
   const client = viewer.view(socketOf('10.0.0.1'), forwarded);
   expect(viewer.otherHosts(client, 'inner:9000', 'bucket')).toEqual([
     'bucket.s3.example.com',
@@ -131,7 +131,7 @@ test('a signature may be for the forwarded host, a public name, and with or with
   ]);
 });
 
-test('whatever a proxy passes on, there is a client with an address', () => {
+test('any forwarded headers give a client with an address', () => {
   const pieces = [
     ',',
     ' ',

@@ -52,7 +52,7 @@ function setUp(limits: { connectionsMax?: number; requestsInFlightMax?: number }
 const CONNECTIONS = { reason: 'connections', share: 'tenant' };
 const REQUESTS = { reason: 'requests', share: 'tenant' };
 
-test('what comes on connections beyond their number is one too many, and is told to close', () => {
+test('a connection beyond the limit is told to close', () => {
   const { live, connect, begin, destroyed } = setUp({ connectionsMax: 20 });
   // One address may have four fifths.
   const busy = Array.from({ length: 16 }, () => begin(connect('busy')));
@@ -65,7 +65,7 @@ test('what comes on connections beyond their number is one too many, and is told
   expect(destroyed).toEqual([]);
 });
 
-test('an idle connection makes room for the next, and one that is only listened to', () => {
+test('an idle connection makes room for a new one, and so does one that only drains its body', () => {
   const { live, connect, begin, destroyed } = setUp({ connectionsMax: 5 });
   const lingering = begin(connect('lingering'));
   for (const name of ['busy', 'busy']) begin(connect(name));
@@ -78,7 +78,7 @@ test('an idle connection makes room for the next, and one that is only listened 
   expect(destroyed).toEqual(['idle', 'lingering']);
 });
 
-test('a connection that has proved an account makes no room for strangers', () => {
+test('an authenticated connection makes no room for anonymous ones', () => {
   const { connect, begin, live, destroyed } = setUp({ connectionsMax: 20 });
   live.end(begin(connect('proved'), 0, 'account'));
   for (let count = 0; count < 40; count++) connect('stranger', `192.0.2.${count}`);
@@ -86,7 +86,7 @@ test('a connection that has proved an account makes no room for strangers', () =
   expect(destroyed).not.toContain('proved');
 });
 
-test('both sockets of TLS are one connection, which counts from before hands are shaken', () => {
+test('both sockets of TLS are one connection, which counts before the handshake', () => {
   const { live, connect, destroyed } = setUp({ connectionsMax: 5 });
   const raw = [1, 2, 3, 4].map((at) => connect(`raw ${at}`));
   const { remoteAddress, remotePort } = raw[0] as Socket;
@@ -102,7 +102,7 @@ test('both sockets of TLS are one connection, which counts from before hands are
   expect([...live.connections.all()]).toHaveLength(4);
 });
 
-test('requests beyond their number are too many until others have ended', () => {
+test('requests beyond the limit are refused until others have ended', () => {
   const { live, connect, begin } = setUp({ requestsInFlightMax: 3 });
   const [first, second, third] = [begin(connect('a')), begin(connect('b')), begin(connect('c'))];
   expect([live.admit(first), live.admit(second), live.admit(third)]).toEqual([
@@ -115,7 +115,7 @@ test('requests beyond their number are too many until others have ended', () => 
   expect(live.admit(third)).toBeUndefined();
 });
 
-test('one account leaves places of requests to the next, and to strangers', () => {
+test('one account leaves request places to another, and to anonymous callers', () => {
   const { live, connect, begin } = setUp({ connectionsMax: 1000, requestsInFlightMax: 100 });
   const admit = (account?: string) => live.admit(begin(connect('any'), 0, account));
   let heldByOne = 0;
@@ -130,7 +130,7 @@ test('one account leaves places of requests to the next, and to strangers', () =
   expect(admit('last')).toEqual({ reason: 'requests', share: 'all' });
 });
 
-test('whoever is only listened to, or is refused, holds no place of a request', () => {
+test('a refused request that is still read holds no place', () => {
   const { live, connect, begin } = setUp({ requestsInFlightMax: 3 });
   for (let count = 0; count < 10; count++) {
     const exchange = begin(connect('a'));
@@ -140,7 +140,7 @@ test('whoever is only listened to, or is refused, holds no place of a request', 
   expect(live.overload()).toBeUndefined();
 });
 
-test('answers that are not taken keep out requests of whoever left them; what stands still longest makes room', async () => {
+test('unread answers block new requests of their client; the longest stalled one is ended', async () => {
   const { clock, live, connect, begin, destroyed } = setUp();
   const stopped = new AbortController();
   void live.watch(stopped.signal);
@@ -163,14 +163,14 @@ test('answers that are not taken keep out requests of whoever left them; what st
   stopped.abort();
 });
 
-test('an object that is streamed counts with the memory of bodies, not with the answers', () => {
+test('a streamed object counts as body memory, not as an answer', () => {
   const { live, connect, begin } = setUp();
   const streamed = begin(connect('a'), LIMITS.unsentBytesMax, 'slow');
   Object.assign(streamed, { isBodyMemory: true });
   expect(live.admit(begin(connect('b'), 0, 'slow'))).toBeUndefined();
 });
 
-test('requests that wait behind others have a bound, on one connection and together', () => {
+test('requests that wait behind others are bounded, per connection and in total', () => {
   const { live, connect } = setUp();
   const { connections } = live;
   const fill = (socket: Socket) => {
@@ -191,7 +191,7 @@ test('requests that wait behind others have a bound, on one connection and toget
   expect(fill(connect('d'))).toBe(LIMITS.pipelinedRequestsMax);
 });
 
-test('a request that has waited on a connection whose client has gone meanwhile ends with its body', () => {
+test('a waiting request whose client has gone ends with its body', () => {
   const { live, connect } = setUp();
   const socket = connect('half closed');
   expect(live.breakOff(socket, new AppError('IncompleteBody'))).toBe(false);

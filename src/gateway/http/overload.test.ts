@@ -39,7 +39,7 @@ async function open(settings: Partial<GatewaySettings>, deps: Partial<GatewayDep
 const get = (root: Access, path = '/bucket?location=') => headOf(root, { method: 'GET', path });
 const bare = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-test('that no request is under way is told from the start', async () => {
+test('the gauge of requests is 0 from the start', async () => {
   const { telemetry, linesOf } = countedTelemetry();
   world = await openGatewayWorld({ deps: { telemetry } });
   expect(await linesOf('holdfast_requests_in_flight')).toEqual(['0']);
@@ -55,7 +55,7 @@ async function beginPut(root: Access, key: string, { bucket = 'bucket' } = {}): 
   return socket;
 }
 
-test('too many requests: SlowDown on connections that stay, while other services than S3 answer', async () => {
+test('too many requests: SlowDown on connections that stay, while services other than S3 answer', async () => {
   const { root, shed } = await open({ requestsInFlightMax: 3 });
   const busy = [await beginPut(root, 'busy-0'), await beginPut(root, 'busy-1')];
   const socket = await openSocket(root);
@@ -89,7 +89,7 @@ test('too many requests: SlowDown on connections that stay, while other services
   for (const one of [...busy, large, socket]) one.destroy();
 });
 
-test('ready says no while S3 refuses everybody, and only then; alive is told all the same', async () => {
+test('readiness fails only while S3 refuses everybody; liveness always succeeds', async () => {
   const { root } = await open({ requestsInFlightMax: 3 });
   const probe = await openSocket(root);
   const ask = async (path: string) => {
@@ -109,7 +109,7 @@ test('ready says no while S3 refuses everybody, and only then; alive is told all
   probe.destroy();
 });
 
-test('refused clients that are still listened to keep nobody out', async () => {
+test('refused clients that still send keep nobody out', async () => {
   const { root, shed } = await open({ requestsInFlightMax: 3 });
   const refused = await Promise.all([openSocket(root), openSocket(root), openSocket(root)]);
   for (const socket of refused) {
@@ -153,7 +153,7 @@ test.each([
   },
 );
 
-test('too many connections, all at work: the first answer is the last one, S3 is refused, health is told', async () => {
+test('too many busy connections: the first answer closes, S3 is refused, health answers', async () => {
   // One of them is kept by the client that made the bucket, and makes room.
   const { root, shed } = await open({ connectionsMax: 5 });
   const busy: RawSocket[] = [];
@@ -179,7 +179,7 @@ test('too many connections, all at work: the first answer is the last one, S3 is
   for (const socket of [...busy, probe, more]) socket.destroy();
 });
 
-test('idle connections and half heads of one address keep nobody out: they go first', async () => {
+test('idle connections and incomplete heads of one address are closed first, and keep nobody out', async () => {
   const { root } = await open({ connectionsMax: 20 });
   const mine = await openSocket(root, { localAddress: '127.0.0.3' });
   mine.write(get(root));
@@ -201,7 +201,7 @@ test('idle connections and half heads of one address keep nobody out: they go fi
   for (const socket of crowd) socket.destroy();
 });
 
-test('a flood of requests behind one that is not answered ends its connection', async () => {
+test('a flood of requests behind an unanswered one ends its connection', async () => {
   const { root } = await open({});
   const socket = await openSocket(root);
   const headers = { 'content-length': '4' };
@@ -225,7 +225,7 @@ async function countParsed(localAddress: string, run: () => Promise<void>): Prom
   return count;
 }
 
-test('of a read full of small requests none is made behind the one that is too many', async () => {
+test('a read full of small requests creates none behind the one that is too many', async () => {
   const { root } = await open({});
   const localAddress = '127.0.0.9';
   const flood = 'GET / HTTP/1.1\r\n\r\n'.repeat(3500);
@@ -238,7 +238,7 @@ test('of a read full of small requests none is made behind the one that is too m
   expect(parsed).toBe(1 + LIMITS.pipelinedRequestsMax + 1);
 });
 
-test('of a read full of small requests none is made behind an answer that ends the connection', async () => {
+test('a read full of small requests creates none behind an answer that ends the connection', async () => {
   const { root } = await open({});
   const localAddress = '127.0.0.9';
   let status: number | undefined;
@@ -259,7 +259,7 @@ function headOfLines(method: string, lineCount: number, last = 'x-last: 1'): str
   return `${method} /bucket/lines HTTP/1.1\r\nHost: x\r\n${[...lines, last].join('\r\n')}\r\n\r\n`;
 }
 
-test('a head of more lines than there may be is refused, and its connection ends', async () => {
+test('a head with too many lines is refused, and its connection ends', async () => {
   const { root } = await open({});
   const socket = await openSocket(root);
   socket.write(headOfLines('GET', LIMITS.headerLinesMax));
@@ -272,7 +272,7 @@ test('a head of more lines than there may be is refused, and its connection ends
   socket.destroy();
 });
 
-test('no line that is too many is dropped: what it frames is never read as a request', async () => {
+test('no line beyond the limit is dropped: what it frames is never read as a request', async () => {
   const { root } = await open({});
   for (const lineCount of [LIMITS.headerLinesMax + 1, LIMITS.headerLinesMax + 2, 2000]) {
     const localAddress = '127.0.0.9';
@@ -288,7 +288,7 @@ test('no line that is too many is dropped: what it frames is never read as a req
   }
 });
 
-test('a head of too many lines behind a request that is under way ends the connection behind its answer', async () => {
+test('a head with too many lines behind a request under way ends the connection behind its answer', async () => {
   const asked = Promise.withResolvers<void>();
   const told = Promise.withResolvers<{ contentType: string; text: string }>();
   const readMetrics = () => {
@@ -308,7 +308,7 @@ test('a head of too many lines behind a request that is under way ends the conne
   socket.destroy();
 });
 
-test('heads that are not complete share memory: the oldest connections of who holds too much end', async () => {
+test('incomplete heads share memory: the oldest connections of a client with too much end', async () => {
   const { root } = await open({});
   const half = `GET /health/live HTTP/1.1\r\n${'a-name: of\r\n'.repeat(LIMITS.headerLinesMax - 10)}`;
   const crowd: RawSocket[] = [];
@@ -333,7 +333,7 @@ test('heads that are not complete share memory: the oldest connections of who ho
   for (const socket of [...crowd, other]) socket.destroy();
 });
 
-test('a client that does not read the end of its answer is let go', async () => {
+test('a client that does not read the end of its answer is disconnected', async () => {
   const clock = createManualClock(Date.now());
   const text = 'x'.repeat(32 * MiB);
   const readMetrics = async () => ({ contentType: 'text/plain', text });

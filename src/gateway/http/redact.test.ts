@@ -47,7 +47,7 @@ test.each(BARE)('%s', (text) => {
   expect(redact(text)).not.toContain(MARK);
 });
 
-test('what is no secret stays as it is', () => {
+test('text without secrets is unchanged', () => {
   for (const text of [
     '/b/logs/signature=abc/file',
     'a key with = and & and : in it',
@@ -79,7 +79,7 @@ test.each(Object.keys(ERRORS) as ErrorCode[])('no rendering of %s repeats a secr
   }
 });
 
-test('each field is bounded, and all of a document together, whatever has to be escaped', () => {
+test('fields and whole documents are bounded, whatever is escaped', () => {
   const fields = fc.dictionary(fc.stringMatching(/^[A-Z][a-z]{1,8}$/), fc.nat(40_000), { maxKeys: 8 });
   fc.assert(
     fc.property(fields, fc.constantFrom('x', '&', '"', '\u0001', 'ä', '😀', '\r'), (lengths, unit) => {
@@ -98,7 +98,7 @@ test('each field is bounded, and all of a document together, whatever has to be 
   );
 });
 
-test('a long text is looked at in time that grows with it alone', () => {
+test('a long text takes linear time', () => {
   expectLinear(redact, {
     pieces: [
       'customer-key ',

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { byteText } from '../../../tests/support/properties.ts';
 import { readHeaders, requireSingleHeaders } from './request-headers.ts';
 
-test('names in lower case, repeated headers joined, as sent beside it', () => {
+test('names are in lower case, repeated headers joined, and the sent form is kept beside', () => {
   const { values, sentNames, sentValues } = readHeaders([
     'Host',
     'h',
@@ -19,7 +19,7 @@ test('names in lower case, repeated headers joined, as sent beside it', () => {
   expect(sentValues).toEqual(['h', '1', '2', 'p']);
 });
 
-test('vendor spellings mean the same, and keep the name they were signed under', () => {
+test('vendor spellings have the same meaning, and keep their signed names', () => {
   const { values, sentNames } = readHeaders([
     'X-Std-Acl',
     'private',
@@ -32,7 +32,7 @@ test('vendor spellings mean the same, and keep the name they were signed under',
   expect(sentNames).toEqual(['x-std-acl', 'x-wasabi-quiet', 'x-svc-prefix']);
 });
 
-test('every header that was sent is there, whatever its name', () => {
+test('every header that was sent is present, whatever its name', () => {
   const name = fc.oneof(
     fc.constantFrom('__proto__', 'constructor', 'X-Std-A', 'x-amz-a'),
     fc.stringMatching(/^[a-zA-Z_-]{1,8}$/),
@@ -96,7 +96,7 @@ test.each([
   expect(twice(name.toUpperCase(), 'X-More', name.toLowerCase())).toThrowError(refusal);
 });
 
-test('two spellings of a decisive header are two of it', () => {
+test('two spellings of a decisive header count as two', () => {
   expect(twice('x-std-date', 'x-amz-date')).toThrow('once only');
   expect(twice('X-Wasabi-Prefix', 'X-Svc-Prefix')).toThrow('once only');
 });

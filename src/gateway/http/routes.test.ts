@@ -24,7 +24,7 @@ function nameOf(rows: readonly ServiceRoute[], request: Partial<RouteRequest>): 
 }
 
 describe('the table', () => {
-  test('names each row once, with its authentication, and S3 takes what is left', () => {
+  test('names each row once, with its authentication, and S3 takes the rest', () => {
     const rows = ROUTES.map(({ name, authentication }) => [name, authentication]);
     expect(rows).toEqual([
       ['health-live', 'none'],
@@ -63,7 +63,7 @@ describe('the table', () => {
   });
 });
 
-describe('services to come', () => {
+describe('other services', () => {
   const hosts = 'without-bucket';
   const answerOf = (body: string) => ({ status: 200, contentType: 'text/plain', body });
   /** As extensions 1.1 has it: credentials in the header, and a 401 that asks for them. */
@@ -132,7 +132,7 @@ describe('services to come', () => {
     return { status: answer.status, text: await answer.text(), headers: answer.headers };
   }
 
-  test('a form at POST / that is signed for iam or sts is theirs, any other POST / is S3’s', () => {
+  test('a POST / form that is signed for iam or sts goes to them, any other POST / to S3', () => {
     const form = { method: 'POST', headers: { 'content-type': `${FORM}; charset=utf-8` } };
     const signed = (service: string, changes: object = {}) =>
       nameOf(rows, { ...form, headers: { ...form.headers, authorization: signedFor(service), ...changes } });
@@ -145,13 +145,13 @@ describe('services to come', () => {
     expect(nameOf(rows, { ...form, headers, uri: '/bucket' })).toBe('s3');
   });
 
-  test('a service says errors in its own form, those of authentication too', async () => {
+  test('a service has its own form of errors, also for authentication', async () => {
     const headers = { 'content-type': FORM, authorization: signedFor('iam') };
     const answer = await ask('/', { method: 'POST', headers, body: 'Action=ListUsers' });
     expect(answer).toMatchObject({ status: 403, text: '<Code>AccessDenied</Code>' });
   });
 
-  test('a policy of its own refuses or tells the service who asks', async () => {
+  test('an authentication policy refuses, or gives the service the caller', async () => {
     const refused = await ask('/api/v1/me');
     expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Basic']);
     const headers = { authorization: `Basic ${btoa('ann:right')}` };
@@ -159,7 +159,7 @@ describe('services to come', () => {
     expect(await ask('/api/v1/you', { headers })).toMatchObject({ status: 404 });
   });
 
-  test('a page is there for anybody, and the rest is as before', async () => {
+  test('a page is public, and the rest stays as before', async () => {
     expect(await ask('/console/index.html')).toMatchObject({ status: 200, text: '<html>' });
     expect((await ask('/health/live')).status).toBe(200);
     expect((await ask('/consoles')).text).toMatch(/^<\?xml/);

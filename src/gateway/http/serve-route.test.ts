@@ -43,7 +43,7 @@ test.each(['Via', 'Forwarded', 'X-Forwarded-For'])(
   },
 );
 
-test('a scrape is read once a second, and those who wait for it are bounded by address', async () => {
+test('metrics are read once a second, and waiting scrapes are bounded by address', async () => {
   let readCount = 0;
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const readMetrics = async () => {
@@ -76,14 +76,14 @@ test('a scrape is read once a second, and those who wait for it are bounded by a
   await crowded.close();
 });
 
-test('on a host with a bucket label these are keys', async () => {
+test('on a host with a bucket label these paths are keys', async () => {
   const socket = await openSocket(world);
   socket.write('GET /health/live HTTP/1.1\r\nHost: bucket.s3.test\r\n\r\n');
   expect((await socket.answer())?.status).toBe(403);
   socket.destroy();
 });
 
-describe('the operator API, asked by strangers', () => {
+describe('the operator API with anonymous requests', () => {
   const SIZE = OPERATOR_BODY_BYTES_MAX;
 
   /** A head that names the access key of an operator, and does not say the digest of its body. */
@@ -155,7 +155,7 @@ describe('the operator API, asked by strangers', () => {
       .toBe(403);
   });
 
-  test('a body that trickles is waited for a few seconds in all, and its place is free then', async () => {
+  test('a trickling body is waited for a few seconds in total, and then gives up its place', async () => {
     const clock = createManualClock(Date.now());
     const patient = await openGatewayWorld({ deps: { clock } });
     const socket = await openSocket(patient);

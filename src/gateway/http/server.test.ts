@@ -43,7 +43,7 @@ async function roundTrip(socket: RawSocket): Promise<number | undefined> {
 describe('Expect: 100-continue', () => {
   const expectation = { expect: '100-continue', 'content-length': '5' };
 
-  test('100 comes when the body is wanted, then the answer', async () => {
+  test('100 is sent when the body is wanted, then the answer', async () => {
     const socket = await openSocket(root);
     socket.write(putHead('continued', expectation));
     expect((await socket.answer())?.status).toBe(100);
@@ -88,7 +88,7 @@ describe('Expect: 100-continue', () => {
     },
   );
 
-  test('a refused client that sends all of its body before it reads gets the answer', async () => {
+  test('a refused client that sends its whole body before it reads gets the answer', async () => {
     const socket = await openSocket(root);
     const sizeBytes = 10 * MiB;
     const headers = { expect: '100-continue', 'content-length': String(sizeBytes) };
@@ -113,7 +113,7 @@ describe('Expect: 100-continue', () => {
     await waiting.close();
   });
 
-  test('a client that sends its body all the same is refused like any other', async () => {
+  test('a client that sends its body without 100 is refused like any other', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('impatient', { ...expectation, 'content-length': '8' }, stranger())}12345678`);
     const answer = await socket.answer();
@@ -130,7 +130,7 @@ describe('Expect: 100-continue', () => {
 });
 
 describe('a refused upload', () => {
-  test('its answer comes at once, some of its body is dropped, the connection closes', async () => {
+  test('is answered at once, some of its body is dropped, the connection closes', async () => {
     const socket = await openSocket(root);
     socket.write(putHead('refused', { 'content-length': String(64 * MiB) }, stranger()));
     const answer = await socket.answer();
@@ -145,14 +145,14 @@ describe('a refused upload', () => {
     expect(await exists('refused')).toBe(false);
   });
 
-  test('a short one is read to its end before the connection closes', async () => {
+  test('with a short body is read to its end before the connection closes', async () => {
     const socket = await openSocket(root);
     socket.write(putHead('refused', { 'content-length': '1000' }, stranger()) + 'x'.repeat(1000));
     expect((await socket.answer())?.headers.get('connection')).toBe('close');
     await socket.closed;
   });
 
-  test('what follows an answer that ends the connection is not executed', async () => {
+  test('requests behind an answer that ends the connection are not executed', async () => {
     const socket = await openSocket(root);
     const headers = { 'transfer-encoding': 'chunked' };
     const behind = headOf(root, {
@@ -178,7 +178,7 @@ describe('a refused upload', () => {
     await socket.closed;
   });
 
-  test('a body that the operation has no use for is dropped, and the connection goes on', async () => {
+  test('an unused body is dropped, and the connection continues', async () => {
     const socket = await openSocket(root);
     socket.write(
       `${headOf(root, { method: 'GET', path: '/bucket?location', headers: { 'content-length': '4' } })}junk`,
@@ -189,8 +189,8 @@ describe('a refused upload', () => {
   });
 });
 
-describe('bodies that do not come to their end', () => {
-  test('the client closes its half: IncompleteBody, nothing stored', async () => {
+describe('incomplete bodies', () => {
+  test('the client closes its half: IncompleteBody, nothing is stored', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('half', { 'content-length': '100' })}only this`);
     socket.end();
@@ -200,7 +200,7 @@ describe('bodies that do not come to their end', () => {
     expect(await exists('half')).toBe(false);
   });
 
-  test('the client vanishes: nothing stored, and the log says so', async () => {
+  test('the client vanishes: nothing is stored, and the log says so', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('vanished', { 'content-length': '100' })}only this`);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -244,7 +244,7 @@ describe('bodies that do not come to their end', () => {
     expect(await exists('odd')).toBe(false);
   });
 
-  test('chunks of HTTP may carry aws-chunked', async () => {
+  test('HTTP chunks may carry aws-chunked', async () => {
     const socket = await openSocket(root);
     const inner = '5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n';
     const headers = {
@@ -261,7 +261,7 @@ describe('bodies that do not come to their end', () => {
   });
 });
 
-describe('what is no HTTP request', () => {
+describe('bytes that are no HTTP request', () => {
   test.each([
     ['garbage', 'what is this\r\n\r\n', 400, 'BadRequest'],
     ['an unknown method', 'FETCH / HTTP/1.1\r\nHost: h\r\n\r\n', 400, 'BadRequest'],
@@ -307,7 +307,7 @@ describe('what is no HTTP request', () => {
     await socket.closed;
   });
 
-  test('a tunnel behind a request does not take the place of its answer', async () => {
+  test('a tunnel request behind a request does not take the place of its answer', async () => {
     const socket = await openSocket(root);
     const get = headOf(root, { method: 'GET', path: '/bucket?location' });
     socket.write(`${get}CONNECT elsewhere:443 HTTP/1.1\r\nHost: h\r\n\r\n${get}`);
@@ -317,7 +317,7 @@ describe('what is no HTTP request', () => {
     await socket.closed;
   });
 
-  test('a tunnel whose client resets the connection does no harm', async () => {
+  test('a tunnel request whose client resets the connection does no harm', async () => {
     const get = headOf(root, { method: 'GET', path: '/bucket?location' });
     const tunnel = 'CONNECT elsewhere:443 HTTP/1.1\r\nHost: h\r\n\r\n';
     for (let count = 0; count < 40; count++) {
@@ -332,7 +332,7 @@ describe('what is no HTTP request', () => {
     socket.destroy();
   });
 
-  test('a request to upgrade is answered, and nothing behind it is executed: its beginning may be lost', async () => {
+  test('an upgrade request is answered, and nothing behind it is executed: its beginning may be lost', async () => {
     const socket = await openSocket(root);
     const headers = { connection: 'upgrade', upgrade: 'websocket' };
     const upgrade = headOf(root, { method: 'GET', path: '/bucket?location', headers });
@@ -362,7 +362,7 @@ describe('what is no HTTP request', () => {
   });
 });
 
-test('virtual-host style, under each domain', async () => {
+test('virtual-host style works under each domain', async () => {
   await send(root, { method: 'PUT', path: '/bucket/virtual', body: Buffer.from('here') });
   for (const host of ['bucket.s3.test', 'BUCKET.eu.s3.test:9000']) {
     const socket = await openSocket(root);
@@ -372,7 +372,7 @@ test('virtual-host style, under each domain', async () => {
   }
 });
 
-test('a stream that fails in the middle cuts the connection', async () => {
+test('a stream that fails midway cuts the connection', async () => {
   const key = 'damaged';
   const body = Buffer.alloc(4 * MiB, 'x');
   expect((await send(root, { method: 'PUT', path: `/bucket/${key}`, body })).status).toBe(200);
@@ -386,7 +386,7 @@ test('a stream that fails in the middle cuts the connection', async () => {
 });
 
 describe('slow clients', () => {
-  test('one that stands still in its body is told RequestTimeout; one that goes on is not', async () => {
+  test('a stalled body gets RequestTimeout; one that progresses does not', async () => {
     const clock = createManualClock(Date.now());
     const slow = await openGatewayWorld({ settings: { idleTimeoutMs: 10_000 }, deps: { clock } });
     const access = { endpoint: slow.endpoint, ...slow.root, nowMs: () => clock.wallMs() };
@@ -410,7 +410,7 @@ describe('slow clients', () => {
     await slow.close();
   });
 
-  test('a head that does not end', async () => {
+  test('a head that never ends', async () => {
     const slow = await openGatewayWorld({ settings: { headerTimeoutMs: 200 } });
     const socket = await openSocket(slow);
     socket.write('GET / HTTP/1.1\r\nHost: h\r\nX-');
@@ -425,7 +425,7 @@ describe('slow clients', () => {
 const AWAITED = { 'content-length': '10', expect: '100-continue' };
 
 describe('drain', () => {
-  test('what is under way ends, what is idle closes, nothing new is taken', async () => {
+  test('requests under way end, idle connections close, no new ones are accepted', async () => {
     const draining = await openGatewayWorld();
     const access = { endpoint: draining.endpoint, ...draining.root };
     await send(access, { method: 'PUT', path: '/bucket' });
@@ -443,7 +443,7 @@ describe('drain', () => {
     await drained;
   });
 
-  test('it does not wait for ever', async () => {
+  test('it ends after a bounded time', async () => {
     const draining = await openGatewayWorld();
     const access = { endpoint: draining.endpoint, ...draining.root };
     await send(access, { method: 'PUT', path: '/bucket' });
@@ -457,7 +457,7 @@ describe('drain', () => {
   });
 });
 
-test('TLS: requests, and a certificate that is exchanged while connections live', async () => {
+test('TLS: requests, and a certificate that is replaced while connections live', async () => {
   const [first, second] = [await certificate('first'), await certificate('second')];
   const secure = await openGatewayWorld({ settings: { tls: first } });
   const subject = async () => {
@@ -479,7 +479,7 @@ test('TLS: requests, and a certificate that is exchanged while connections live'
   await secure.close();
 });
 
-test('TLS: hands that are never shaken keep nobody out', async () => {
+test('TLS: unfinished handshakes keep nobody out', async () => {
   const tls = await certificate('slow');
   const secure = await openGatewayWorld({ settings: { tls, connectionsMax: 20 } });
   const silent: Socket[] = [];

@@ -21,7 +21,7 @@ function connect(address: string, bytesRead: number, lineCount?: number): Connec
 const many = (count: number, make: () => Connection) => Array.from({ length: count }, make);
 const COUNT = LIMITS.unfinishedHeadsBytesMax / LIMITS.headerBytesMax;
 
-test('the oldest of an address that holds too much end, and nobody else', () => {
+test('the oldest connections of an address that holds too much end, and no others', () => {
   const greedy = many(COUNT, () => connect('192.0.2.1', 32 * KiB, 0));
   const other = connect('192.0.2.2', 32 * KiB, 0);
   const excessive = excessiveHeads([other, ...greedy]);
@@ -31,7 +31,7 @@ test('the oldest of an address that holds too much end, and nobody else', () => 
   expect(COUNT - excessive.length).toBeLessThanOrEqual(0.8 * COUNT);
 });
 
-test('strangers of many addresses leave room for an account', () => {
+test('anonymous clients of many addresses leave room for an account', () => {
   const strangers = Array.from({ length: COUNT }, (_, at) => connect(`192.0.2.${at % 200}`, 32 * KiB, 0));
   const proved = connect('198.51.100.1', 32 * KiB, 0);
   proved.tenant = { account: 'account', address: '198.51.100.1' };
@@ -40,7 +40,7 @@ test('strangers of many addresses leave room for an account', () => {
   expect(excessive.length).toBeGreaterThan(COUNT / 10);
 });
 
-test('lines count beside bytes', () => {
+test('header lines count beside bytes', () => {
   const short = () => connect('192.0.2.1', 4 * KiB, 0);
   expect(excessiveHeads(many(COUNT, short))).toEqual([]);
   const ofLines = () => connect('192.0.2.1', 4 * KiB, LIMITS.headerLinesMax);
@@ -50,13 +50,13 @@ test('lines count beside bytes', () => {
   expect(excessiveHeads(many(COUNT, untold)).length).toBeGreaterThan(0);
 });
 
-test('what is under way, and an idle connection, hold no head', () => {
+test('requests under way and idle connections hold no head', () => {
   const busy = many(COUNT, () => ({ ...connect('192.0.2.1', 32 * KiB, 0), underWay: 1 }));
   const idle = many(COUNT, () => ({ ...connect('192.0.2.1', 32 * KiB, 0), parsedBytes: 32 * KiB }));
   expect(excessiveHeads([...busy, ...idle])).toEqual([]);
 });
 
-test('what came in one read behind the end of a request is of the next head', () => {
+test('bytes behind the end of a request in the same read belong to the next head', () => {
   const rawHeaders = ['Host', 'x', 'Content-Length', '8192'];
   const request = { rawHeaders, headers: { 'content-length': '8192' } } as unknown as IncomingMessage;
   const behind = (bytesRead: number, wanted = request, receivedBytes = 0) => {

@@ -57,7 +57,7 @@ async function putParts(world: FsckWorld): Promise<void> {
   await uploadCopies(world, { from: 'one', to: 'parts', ranges });
 }
 
-test('of the one that composed, then of the copies that are left, in its shard and in another one', async () => {
+test('data counts for its composition, then for the copies that are left, in its shard and in another one', async () => {
   const world = await openFsckWorld({ isEmpty: true });
   const beside = await neighbour(world);
   await putParts(world);
@@ -81,7 +81,7 @@ test('of the one that composed, then of the copies that are left, in its shard a
   expect(await told(world)).toEqual({});
 });
 
-test('of data of a third shard', async () => {
+test('data of a third shard', async () => {
   const world = await openFsckWorld({ isEmpty: true });
   const [first, second, third] = [world.bucket(0), world.bucket(1), world.bucket(2)];
   await putParts(world);

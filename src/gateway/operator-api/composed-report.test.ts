@@ -46,7 +46,7 @@ const of = (bucketId: BucketId, sizeBytes: number, blobCount: number) => ({
   ...{ bucketId, name: `name of ${bucketId}`, sizeBytes, blobCount },
 });
 
-test('pages lead to the next page, then to the next shard, then nowhere', async () => {
+test('pages lead to the next page, then to the next shard, then end', async () => {
   next = blob('a');
   expect(await read()).toEqual({ buckets: [of(HERE, 5, 1)], next: { shard: 0, after: next } });
   next = undefined;
@@ -55,7 +55,7 @@ test('pages lead to the next page, then to the next shard, then nowhere', async 
   await expect(read(3)).rejects.toMatchObject({ code: 'NoSuchEntity' });
 });
 
-test('what several shards hold is counted where all of them hold it by compositions alone', async () => {
+test('data of several shards counts where all of them use it by compositions only', async () => {
   claimed = [
     { blobId: blob('a'), sizeBytes: 10, claims: on('a', 1, 2) },
     { blobId: blob('b'), sizeBytes: 100, claims: on('b', 1, 2) },
@@ -77,7 +77,7 @@ test('what several shards hold is counted where all of them hold it by compositi
   expect((await read()).buckets).toEqual(expected);
 });
 
-test('what is in pages elsewhere is asked for of those that have links to these', async () => {
+test('uses in pages of other shards are asked of the shards that have links', async () => {
   const inPages = { kind: 'claimed' as const, claims: on('f', 0, 2) };
   claimed = [
     { blobId: blob('a'), sizeBytes: 10, claims: on('a', 1) },
@@ -93,7 +93,7 @@ test('what is in pages elsewhere is asked for of those that have links to these'
   expect((await read()).buckets).toEqual([of(HERE, 5, 1), of(THERE, 10, 1)]);
 });
 
-test('a shard that does not answer: the page is to be asked for again', async () => {
+test('a shard that does not answer makes the page repeatable', async () => {
   claimed = [{ blobId: blob('a'), sizeBytes: 10, claims: on('a', 2) }];
   silent = 2;
   expect(await read()).toEqual({ buckets: [], missingShard: 2, next: { shard: 0 } });
@@ -101,7 +101,7 @@ test('a shard that does not answer: the page is to be asked for again', async ()
   expect(await read()).toEqual({ buckets: [], missingShard: 0, next: { shard: 0 } });
 });
 
-test('a bucket that is being emptied has its name no more', async () => {
+test('a bucket that is being emptied is listed without its name', async () => {
   states = { here: 'deleted' };
   expect((await read()).buckets).toEqual([{ ...of(HERE, 5, 1), name: HERE }]);
 });

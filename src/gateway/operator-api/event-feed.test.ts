@@ -52,7 +52,7 @@ async function readAll(
   }
 }
 
-test('events of all shards are in the order of their times, over pages', async () => {
+test('events of all shards are in time order, over pages', async () => {
   await record(1, 17, 39);
   const keys: string[] = [];
   const count = LIMITS.eventsPageMax + 500;
@@ -68,7 +68,7 @@ test('events of all shards are in the order of their times, over pages', async (
   expect((await readAll(world.shards, all.cursor)).keys).toEqual(['more']);
 });
 
-test('one shard with more than a page holds up no other', async () => {
+test('one shard with more than a page does not delay others', async () => {
   await record(1, 2);
   const count = 2 * LIMITS.eventsPageMax + 1;
   for (let at = 0; at < count; at++) await put(1, `${at}`);
@@ -78,7 +78,7 @@ test('one shard with more than a page holds up no other', async () => {
   expect(Math.max(...sizes)).toBe(LIMITS.eventsPageMax);
 });
 
-test('a shard that does not answer is named, and what it has comes later', async () => {
+test('a shard that does not answer is named, and its events come later', async () => {
   await record(1, 2);
   for (const key of ['a', 'b']) for (const shard of [1, 2]) await put(shard, `${key}${shard}`);
   const begun = await readEvents(world.shards, {});
@@ -96,7 +96,7 @@ test('a shard that does not answer is named, and what it has comes later', async
   expect(await readAll(partly, cursor)).toMatchObject({ keys: ['c2'], missingShards: [] });
 });
 
-test('what is before a cursor is taken from each shard, and nothing behind it', async () => {
+test('events before a cursor are taken from each shard, and none behind it', async () => {
   await record(1, 2);
   for (const shard of [1, 2]) await put(shard, `a${shard}`);
   const { cursor } = await readAll(world.shards);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { JOBS_SHOWN_MAX, readJobs } from './job-report.ts';
 
-test('of a million jobs the last ones are read, and the others counted', async () => {
+test('of a million jobs the last ones are returned, and the others counted', async () => {
   let readCount = 0;
   const query = async (_envelope: unknown, name: string, { limit = 0 }: { limit?: number }) => {
     const done = (value: unknown) => ({ kind: 'done', value, timeMs: 0 });

@@ -48,7 +48,7 @@ const segments = fc.oneof(
   byteText,
 );
 
-test('any call is answered, or refused as the mistake of who calls', async () => {
+test("any call is answered, or refused as the caller's mistake", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...routes),
@@ -83,7 +83,7 @@ test.each([
   await expect(ask(method, url, text)).rejects.toMatchObject({ code: 'NoSuchEntity', message });
 });
 
-test('another method of a path answers 405 and names those that it has, before the body is looked at', async () => {
+test('another method of a path answers 405 with the allowed ones, before the body is read', async () => {
   const refused = (allow: string) => ({ code: 'MethodNotAllowed', headers: { allow } });
   await expect(ask('PUT', '/accounts', '{')).rejects.toMatchObject(refused('POST, GET'));
   await expect(ask('HEAD', '/keys')).rejects.toMatchObject(refused('GET'));
@@ -108,7 +108,7 @@ test.each([
   await expect(ask(method, url, text)).rejects.toMatchObject({ code: 'ValidationError', message, fields });
 });
 
-test('the OpenAPI document is valid, and has the routes of the server and no others', async () => {
+test('the OpenAPI document is valid and has exactly the routes of the server', async () => {
   const document = JSON.parse(String((await ask('GET', '/openapi.json')).body));
   expect(document.openapi).toBe('3.1.0');
   const { valid, errors } = await new Validator().validate(structuredClone(document));

@@ -20,7 +20,7 @@ function lineOf(record: AccessRecord): unknown {
   return lines[0];
 }
 
-test('the operation by its name, and by that of the server access log', () => {
+test('has the operation by its name, and by that of the server access log', () => {
   const record = begin();
   [record.operation, record.logName] = ['DeleteObjects', 'REST.POST.MULTI_OBJECT_DELETE'];
   expect(lineOf(record)).toMatchObject({
@@ -30,7 +30,7 @@ test('the operation by its name, and by that of the server access log', () => {
   expect(lineOf(begin())).not.toHaveProperty('itemCount');
 });
 
-test('how many things it did, and the first of those that were refused, without secrets', () => {
+test('counts items, and names the first refused ones, without secrets', () => {
   const record = begin();
   const logName = 'BATCH.DELETE.OBJECT';
   record.item({ logName, key: 'a', status: 204 });
@@ -50,7 +50,7 @@ test('how many things it did, and the first of those that were refused, without 
   });
 });
 
-test('no more items are kept than may be, and all are counted', () => {
+test('keeps a bounded number of items, and counts all', () => {
   const record = begin();
   for (let count = 0; count <= LIMITS.recordItemsMax; count++)
     record.item({ logName: 'REST.MOVE.OBJECT', key: `${count}`, status: 200 });

@@ -48,7 +48,7 @@ async function condemnAll(): Promise<void> {
   for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
 }
 
-test('a part of a copy by ETag is never taken from what replaced the source', async () => {
+test('a part copied by ETag never comes from an object that replaced the source', async () => {
   const ask = await openAccount('owner');
   await ask(world.endpoint, 'PUT /copies');
   const etag = String((await ask(world.endpoint, 'PUT /copies/k', { body: 'first' })).headers.etag);
@@ -66,7 +66,7 @@ test('a part of a copy by ETag is never taken from what replaced the source', as
   expect(anything.status).toBe(200);
 });
 
-test('s3-behaviour 34: a source that is put under a key meanwhile asks for that key', async () => {
+test('s3-behaviour 34: a source that is replaced by one under a customer key asks for that key', async () => {
   const ask = await openAccount('keys');
   await ask(world.endpoint, 'PUT /sealed');
   const first = keyHeaders(Buffer.alloc(32, 1));
@@ -94,7 +94,7 @@ test('s3-behaviour 34: a source that is put under a key meanwhile asks for that 
   }
 });
 
-test('the answer names the version that was copied, also where it is another than was found', async () => {
+test('the answer names the copied version, even if it is not the one that was found', async () => {
   const ask = await openAccount('versions');
   await ask(world.endpoint, 'PUT /named');
   const { record } = await world.metadata.query('find-name', { name: 'named' as BucketName });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an object is judged by its stored tags and the request, and the log names the rule that refused', async () => {
+test('access to an object depends on its stored tags and the request, and the log names the deciding rule', async () => {
   const owner = await world.makeAccount('owner');
   const ask = (method: string, path: string, headers: Record<string, string> = {}) =>
     send({ ...owner, endpoint: world.endpoint }, { method, path, headers });
@@ -40,7 +40,7 @@ test('an object is judged by its stored tags and the request, and the log names 
   expect((await ask('DELETE', '/kept/tagged', { 'user-agent': 'archive' })).status).toBe(204);
 });
 
-test('what no rule allows is refused as such', async () => {
+test('a request that no rule allows is refused with that reason', async () => {
   const [owner, other] = [await world.makeAccount('one'), await world.makeAccount('another')];
   await send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: '/ones' });
   const answer = await send({ ...other, endpoint: world.endpoint }, { method: 'GET', path: '/ones' });

@@ -57,7 +57,7 @@ async function removeTen() {
   return { status: answer.status, told, keys, text: String(answer.body) };
 }
 
-test('all are told, in the order asked', async () => {
+test('reports all keys in the requested order', async () => {
   commitsMax = Number.POSITIVE_INFINITY;
   const { status, told, keys } = await removeTen();
   expect(status).toBe(200);
@@ -65,7 +65,7 @@ test('all are told, in the order asked', async () => {
   expect(commits).toBe(4);
 });
 
-test('what a later commit refused is told key by key', async () => {
+test('reports the refusal of a later commit key by key', async () => {
   commitsMax = 2;
   const { status, told, keys, text } = await removeTen();
   expect(status).toBe(200);
@@ -73,7 +73,7 @@ test('what a later commit refused is told key by key', async () => {
   expect(text).toContain('<Code>SlowDown</Code>');
 });
 
-test('where the first is refused nothing is gone, and the request says so', async () => {
+test('deletes nothing when the first commit is refused, and the request fails', async () => {
   commitsMax = 0;
   expect(await removeTen()).toMatchObject({ status: 503, told: [] });
 });

@@ -80,7 +80,7 @@ async function expectGone(): Promise<void> {
   }
 }
 
-test('while it is closing everybody reads, and nobody writes, renames, deletes or makes it', async () => {
+test('while the bucket closes, reads work, and writes, renames, deletion and creation are refused', async () => {
   const seen: Record<string, unknown> = {};
   world.before['step-closing'] = async () => {
     for (const access of [ann.one, ann.two]) {
@@ -107,20 +107,23 @@ test('while it is closing everybody reads, and nobody writes, renames, deletes o
   await expectGone();
 });
 
-test.each([1, 2])('something has to stay, at look %i: refused whole, and all is as before', async (look) => {
-  keptAtLook = look;
-  const refused = await ask(ann.two, force());
-  expect([refused.status, refused.body.toString()]).toEqual([
-    403,
-    expect.stringMatching(/<Code>AccessDenied<.*Nothing was deleted/),
-  ]);
-  await expectThere();
-  await work();
-  await expectThere();
-  keptAtLook = 0;
-  expect(await codeOf(ann.two, force())).toBe('done');
-  await expectGone();
-});
+test.each([1, 2])(
+  'protected versions found at look %i refuse the whole deletion, and nothing changes',
+  async (look) => {
+    keptAtLook = look;
+    const refused = await ask(ann.two, force());
+    expect([refused.status, refused.body.toString()]).toEqual([
+      403,
+      expect.stringMatching(/<Code>AccessDenied<.*Nothing was deleted/),
+    ]);
+    await expectThere();
+    await work();
+    await expectThere();
+    keptAtLook = 0;
+    expect(await codeOf(ann.two, force())).toBe('done');
+    await expectGone();
+  },
+);
 
 describe('cut off', () => {
   const CUTS = STEPS.slice(1).flatMap((at) => [
@@ -151,7 +154,7 @@ describe('cut off', () => {
     },
   );
 
-  test('the bucket is deleted, its name not forgotten: it may be made anew at once', async () => {
+  test('the bucket is deleted and its name not yet freed: it can be created again at once', async () => {
     world.cut = { at: 'forget-name', isDelivered: false };
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
     world.cut = undefined;
@@ -163,7 +166,7 @@ describe('cut off', () => {
   });
 });
 
-test('renamed and deleted between its steps by another request', async () => {
+test('the bucket is renamed and deleted by another request between two steps', async () => {
   world.before['close-bucket'] = () => ask(ann.one, `MOVE /${red} blue-${testCount}`);
   expect(await codeOf(ann.two, force())).toBe('NoSuchBucket');
   expect(await textOf(ann.one, `GET /blue-${testCount}/k`)).toBe('of ann');

@@ -68,14 +68,14 @@ describe('the most specific row wins', () => {
     expect(run(line)).toBe(name);
   });
 
-  test('whatever the order of the list', () => {
+  test('independent of the order of the list', () => {
     expect(run('PUT /b/k?partNumber=1&uploadId=u x-amz-copy-source', all.toReversed())).toBe(
       'UploadPartCopy',
     );
   });
 });
 
-describe('what no row claims is refused', () => {
+describe('parameters that no row accepts are refused', () => {
   test.each([
     ['PUT /b/k?torrent', '405 MethodNotAllowed GET'],
     ['GET /b/k?torrent', 'GetObjectTorrent'],

@@ -72,14 +72,17 @@ test.each(CUTS)('cut off at $at, delivered: $isDelivered', async ({ at, isDelive
   expect(await statusOf({ ...keys, endpoint: world.one.endpoint }, `PUT /${red}`)).toBe(200);
 });
 
-test.each(CUTS.slice(1, 4))('asked again before the outbox came, $at delivered: $isDelivered', async (at) => {
-  world.cut = at;
-  expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
-  world.cut = undefined;
-  const isDecided = at.at === 'rename-bucket' && at.isDelivered;
-  expect(await codeOf(ann.one, `MOVE /${red} ${blue}`)).toBe(isDecided ? 'NoSuchBucket' : 'done');
-  await expectName(blue);
-});
+test.each(CUTS.slice(1, 4))(
+  'repeated before the outbox was delivered, $at delivered: $isDelivered',
+  async (at) => {
+    world.cut = at;
+    expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
+    world.cut = undefined;
+    const isDecided = at.at === 'rename-bucket' && at.isDelivered;
+    expect(await codeOf(ann.one, `MOVE /${red} ${blue}`)).toBe(isDecided ? 'NoSuchBucket' : 'done');
+    await expectName(blue);
+  },
+);
 
 test('deleted, and renamed by another request, between the first look and the first step', async () => {
   world.before = { 'begin-rename': () => ask(ann.one, `MOVE /${red} ${red}-else`) };
@@ -89,7 +92,7 @@ test('deleted, and renamed by another request, between the first look and the fi
   expect(await textOf(ann.two, `GET /${red}-else/k`)).toBe('of ann');
 });
 
-test('deleted between the first step and the second: nothing bears either name', async () => {
+test('deleted between the first and the second step: neither name exists', async () => {
   expect(await statusOf(ann.one, `DELETE /${red}/k`)).toBe(204);
   world.before = { 'rename-bucket': () => ask(ann.one, `DELETE /${red}`) };
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('OperationAborted');
@@ -98,7 +101,7 @@ test('deleted between the first step and the second: nothing bears either name',
   for (const name of [red, blue]) expect(await statusOf(ann.one, `PUT /${name}`)).toBe(200);
 });
 
-test('the new name was a bucket’s whose deletion was cut short: it is freed first', async () => {
+test('the new name belonged to a bucket whose deletion was cut short: it is freed first', async () => {
   expect(await statusOf(ann.one, `PUT /${blue}`)).toBe(200);
   const { record } = await world.one.metadata.query('find-name', { name: blue });
   if (record === null) throw new Error('no name');
@@ -108,7 +111,7 @@ test('the new name was a bucket’s whose deletion was cut short: it is freed fi
   await expectName(blue);
 });
 
-test('by a gateway that knows the bucket under a name that it had before', async () => {
+test('through a gateway that knows the bucket by an earlier name', async () => {
   expect(await codeOf(ann.one, `MOVE /${red} ${blue}`)).toBe('done');
   expect(await codeOf(ann.two, `MOVE /${red} ${red}-else`)).toBe('NoSuchBucket');
   expect(await codeOf(ann.one, `MOVE /${blue} ${red}`)).toBe('done');

@@ -91,7 +91,7 @@ async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise
   }
 }
 
-describe('what is asked of a bucket', () => {
+describe('requirements on a bucket', () => {
   test.each([
     ['that keeps versions', bucketOf('enabled'), ANONYMOUS, '200'],
     ['that keeps none', bucketOf('suspended'), ANONYMOUS, 'AccessDenied'],
@@ -102,12 +102,12 @@ describe('what is asked of a bucket', () => {
     expect(askedCount).toBe(outcome === '200' ? 1 : 0);
   });
 
-  test('is what the bucket asks for now, where the one that was found would refuse', async () => {
+  test('hold for the present bucket, where the cached one would refuse', async () => {
     present = bucketOf('enabled');
     expect(await serve(ANONYMOUS, bucketOf('suspended'))).toBe('200');
   });
 
-  test('and where the one that was found would not: the shard tells of the present one (R45)', async () => {
+  test('hold for the present bucket, where the cached one would allow (R45)', async () => {
     present = bucketOf('suspended');
     expect(await serve(ANONYMOUS, bucketOf('enabled'))).toBe('AccessDenied');
     expect(askedCount).toBe(0);
@@ -115,7 +115,7 @@ describe('what is asked of a bucket', () => {
   });
 });
 
-describe('what a document names', () => {
+describe('requirements from a document', () => {
   const bucket = bucketOf('enabled');
   const others = bucketOf('enabled', '000000000002' as AccountId);
 
@@ -129,12 +129,12 @@ describe('what a document names', () => {
     expect(askedCount).toBe(outcome === '200' ? 1 : 0);
   });
 
-  test('is judged by the present bucket, where the one that was found would refuse', async () => {
+  test('hold for the present bucket, where the cached one would refuse', async () => {
     present = bucket;
     expect(await serve(OWNING, others, 'a')).toBe('200');
   });
 
-  test('and anew, when the shard tells that the bucket has changed (R45)', async () => {
+  test('hold again when the shard reports a changed bucket (R45)', async () => {
     present = others;
     expect(await serve(OWNING, bucket)).toBe('200');
     expect(await serve(OWNING, bucket, 'a b')).toBe('AccessDenied');

@@ -9,13 +9,13 @@ import { UNSUPPORTED } from './unsupported.ts';
 
 const rows: readonly MatchRow[] = [...OPERATIONS, ...UNSUPPORTED];
 
-test('no two rows tie, and every name is there once', () => {
+test('no two rows tie, and every name occurs once', () => {
   expect(() => createMatcher(rows)).not.toThrow();
   const names = rows.map((row) => row.name);
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
 });
 
-test('operations that take a document say what they make of it, and no others', () => {
+test('operations with a document say how they use it, and no others', () => {
   const takers = OPERATIONS.filter(({ body }) => body === 'xml').map(({ name }) => name);
   const readers = OPERATIONS.filter(({ parseDocument }) => parseDocument !== undefined).map(
     ({ name }) => name,
@@ -23,19 +23,19 @@ test('operations that take a document say what they make of it, and no others', 
   expect(readers).toEqual(takers);
 });
 
-test('what a document names is asked of operations that read one', () => {
+test('requirements from a document are only of operations that read one', () => {
   const askers = OPERATIONS.filter(({ documentAccess }) => documentAccess !== undefined);
   expect(askers.filter(({ parseDocument }) => parseDocument === undefined)).toEqual([]);
   expect(askers.map(({ name }) => name)).toContain('ComposeObject');
 });
 
-test('every sub-resource that a row names is on the closed list', () => {
+test('every sub-resource of a row is on the closed list', () => {
   const parameters = new Set(['list-type', 'id']);
   const terms = rows.flatMap((row) => row.match.query ?? []).map((term) => term.replace(/=.*/, ''));
   expect(terms.filter((term) => !KNOWN_SUB_RESOURCES.has(term) && !parameters.has(term))).toEqual([]);
 });
 
-test('the operations use the listed actions, all of them and no others', () => {
+test('the operations use exactly the listed actions', () => {
   const used = new Set<string>();
   for (const file of sources(import.meta.dirname)) {
     for (const [, action] of readFileSync(file, 'utf8').matchAll(/'(s3:[A-Za-z]+)'/g)) used.add(action ?? '');

@@ -68,7 +68,7 @@ async function rename(from: string, to: string, steps = 3): Promise<void> {
   await metadata.execute('end-rename', end, SYSTEM_SHARD);
 }
 
-test('between the steps each gateway serves the one name that the bucket bears', async () => {
+test('between the steps each gateway serves the one current name of the bucket', async () => {
   await rename(red, blue, 1);
   for (const access of [ann.one, ann.two]) {
     expect(await textOf(access, `GET /${red}/k`)).toBe('of ann');
@@ -85,7 +85,7 @@ test('between the steps each gateway serves the one name that the bucket bears',
   expect(await statusOf(bob.one, `PUT /${red}`)).toBe(409);
 });
 
-test('the old name is another’s now: the old owner is refused there, and writes nothing into either', async () => {
+test('the old name belongs to another account: the old owner is refused, and writes into neither bucket', async () => {
   await rename(red, blue);
   expect(await statusOf(bob.one, `PUT /${red}`)).toBe(200);
   // The body is on its way by the time that the home refuses: for the client to try again.
@@ -106,7 +106,7 @@ test.each(['GET /RED/k', 'GET /RED', 'DELETE /RED/k', 'GET /RED?uploads'])(
   },
 );
 
-test('the new owner is let in by a gateway that knows the old bucket only', async () => {
+test('the new owner is admitted by a gateway that knows only the old bucket', async () => {
   await rename(red, blue);
   expect(await statusOf(bob.one, `PUT /${red}`)).toBe(200);
   expect(await statusOf(bob.two, `PUT /${red}/k`, 'of bob')).toBe(200);
@@ -114,7 +114,7 @@ test('the new owner is let in by a gateway that knows the old bucket only', asyn
   expect(await textOf(ann.one, `GET /${blue}/k`)).toBe('of ann');
 });
 
-test('both are the same owner’s: what is written goes where its name leads now', async () => {
+test('both belong to one owner: writes go to the bucket that has the name now', async () => {
   await rename(red, blue);
   expect(await statusOf(ann.one, `PUT /${red}`)).toBe(200);
   expect(await statusOf(ann.two, `GET /${red}/k`)).toBe(404);
@@ -123,7 +123,7 @@ test('both are the same owner’s: what is written goes where its name leads now
   expect(await textOf(ann.one, `GET /${red}/k`)).toBe('anew');
 });
 
-test('a bucket that has come back to its name is served by a gateway that has seen neither way', async () => {
+test('a bucket renamed back is served by a gateway that has seen neither rename', async () => {
   await rename(red, blue);
   await rename(blue, red);
   expect(await textOf(ann.two, `GET /${red}/k`)).toBe('of ann');

@@ -42,7 +42,7 @@ async function ask(line: string, headers = ''): Promise<SocketAnswer & { isOpen:
   return { ...(got ?? { status: 0, headers: new Map(), body: '' }), isOpen };
 }
 
-test('no body: a length of 0, the ids, the name of the server, headers that are not undefined', async () => {
+test('no body: a length of 0, the ids, the name of the server, and all defined headers', async () => {
   answer = async () => ({ status: 200, headers: { ETag: '"x"', 'x-amz-version-id': undefined, 'x-n': 7 } });
   const { headers, status, isOpen } = await ask('GET /');
   expect([status, isOpen]).toEqual([200, true]);
@@ -65,7 +65,7 @@ test.each([204, 304])('%i has no body and no length', async (status) => {
   expect([got.status, got.headers.has('content-length'), got.isOpen]).toEqual([status, false, true]);
 });
 
-test('HEAD: the lengths of what GET would send; errors without a body', async () => {
+test('HEAD: the lengths of the GET answer; errors without a body', async () => {
   answer = async () => ({ status: 200, headers: { 'Content-Length': 12 } });
   expect((await ask('HEAD /')).headers.get('content-length')).toBe('12');
   answer = async () => {
@@ -75,7 +75,7 @@ test('HEAD: the lengths of what GET would send; errors without a body', async ()
   expect([got.status, got.headers.get('content-type'), got.isOpen]).toEqual([404, 'application/xml', true]);
 });
 
-test('errors: the body of the catalogue with their fields and headers, CORS too', async () => {
+test('errors: the body of the catalogue with its fields and headers, and CORS', async () => {
   answer = async () => {
     throw new AppError('NoSuchKey', { fields: { Key: 'a<b' }, headers: { 'x-amz-delete-marker': 'true' } });
   };
@@ -90,7 +90,7 @@ test('errors: the body of the catalogue with their fields and headers, CORS too'
   ]);
 });
 
-test('a fault of ours is 500, tells nothing, and is logged with its cause', async () => {
+test('a fault of the server is 500, reveals nothing, and is logged with its cause', async () => {
   const fault = new TypeError('the secret is tulips');
   answer = async () => {
     throw fault;
@@ -101,7 +101,7 @@ test('a fault of ours is 500, tells nothing, and is logged with its cause', asyn
   expect(world.faults().at(-1)).toMatchObject({ operation: 'GetIt', err: fault });
 });
 
-test('a stream of the promised size; of none; one that lies', async () => {
+test('a stream of the promised size, of size 0, and of a wrong size', async () => {
   const stream =
     (sizeBytes: number, ...pieces: string[]) =>
     async (): Promise<OperationResult> => ({
@@ -118,7 +118,7 @@ test('a stream of the promised size; of none; one that lies', async () => {
   }
 });
 
-test('a slow answer: its head at once, white space while it takes, then the document', async () => {
+test('a slow answer: its head at once, white space during the work, then the document', async () => {
   let finish: (text: string) => void = () => {};
   answer = async () => ({
     status: 200,
@@ -143,7 +143,7 @@ test('a slow answer: its head at once, white space while it takes, then the docu
   socket.destroy();
 });
 
-test('a slow answer that fails ends in the document of its error, under 200', async () => {
+test('a slow answer that fails ends with the document of its error, under 200', async () => {
   answer = async () => ({
     status: 200,
     body: { kind: 'slow-xml', text: Promise.reject(new AppError('InvalidPart')) },
@@ -156,7 +156,7 @@ test('a slow answer that fails ends in the document of its error, under 200', as
   expect(world.requests().at(-1)).toMatchObject({ status: 200, errorCode: 'InvalidPart' });
 });
 
-test('a client that leaves: the signal aborts, the stream is destroyed, nothing is a fault', async () => {
+test('a client that disconnects: the signal aborts, the stream is destroyed, no fault is logged', async () => {
   const faultCount = world.faults().length;
   const endless = new Readable({
     read() {

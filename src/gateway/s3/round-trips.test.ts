@@ -86,7 +86,7 @@ test.each<[string, Buffer | undefined, string[]]>([
   expect(asked).toEqual(expected);
 });
 
-test('a part asks for its upload, a copy for its source', async () => {
+test('a part reads its upload, a copy its source', async () => {
   const { body } = await ask('POST /bucket/parts?uploads');
   const uploadId = /<UploadId>([^<]+)/.exec(String(body))?.[1];
   asked = [];
@@ -97,7 +97,7 @@ test('a part asks for its upload, a copy for its source', async () => {
   expect(asked).toEqual(['get-version', 'commit-version']);
 });
 
-test('a composition asks for all of its components at once, an append for its object alone the first time', async () => {
+test('a composition reads all components at once, an append its object only the first time', async () => {
   const components = ['small', 'large', 'small'].map((key) => `<Component><Key>${key}</Key></Component>`);
   await ask(
     'PUT /bucket/whole?compose',
@@ -110,7 +110,7 @@ test('a composition asks for all of its components at once, an append for its ob
   expect(asked).toEqual(['get-version', 'append-version', 'append-version']);
 });
 
-test('a gateway that has not heard of a shard for long asks for its time first (R24)', async () => {
+test('a gateway without a recent time of a shard asks for it first (R24)', async () => {
   shards.metadata.clock.advance(LIMITS.shardTimeKeptMs - 1);
   await ask('PUT /bucket/small', SMALL);
   expect(asked).toEqual(['commit-version']);
@@ -120,14 +120,14 @@ test('a gateway that has not heard of a shard for long asks for its time first (
   expect(asked).toEqual(['get-blobs', 'commit-version']);
 });
 
-test('whatever a shard answers tells its time', async () => {
+test('every answer of a shard carries its time', async () => {
   shards.metadata.clock.advance(LIMITS.shardTimeKeptMs);
   await ask('GET /bucket/small');
   await ask('PUT /bucket/small', SMALL);
   expect(asked).toEqual(['get-version', 'commit-version']);
 });
 
-test('a gateway that knows nothing yet asks who, where and what first', async () => {
+test('a new gateway reads identity, bucket and shard first', async () => {
   const { store, keyring } = shards;
   shards.metadata.clock.advance(LIMITS.shardTimeKeptMs);
   const fresh = await openGatewayWorld({ deps: { metadata: asGatewaysAsk(), objects: store, keyring } });

@@ -52,7 +52,7 @@ test('white space, then the document', async () => {
   expect([root.name, root.children[0]?.text]).toEqual(['Done', '1']);
 });
 
-test('white space, then the error, which is that of the record', async () => {
+test('white space, then the error, which is also logged', async () => {
   const work = Promise.withResolvers<OperationResult>();
   const answer = await serve(() => work.promise);
   const text = await readWhile(answer, () => work.reject(new AppError('InvalidPart')));
@@ -66,7 +66,7 @@ test('an error in time has its own status', async () => {
   expect(answer.status).toBe(400);
 });
 
-test('a request lasts as long as its work, also when its client has left', async () => {
+test('a request lasts as long as its work, even if its client has left', async () => {
   const work = Promise.withResolvers<OperationResult>();
   const answer = await serve(() => work.promise);
   await answer.body?.cancel();

@@ -45,7 +45,7 @@ const ask = async (
 const statusOf = async (access: Access, line: string, body?: string) =>
   (await ask(access, line, body)).status;
 
-test('a bucket that was deleted elsewhere is gone everywhere, for every operation', async () => {
+test('a bucket that was deleted elsewhere is gone for every operation', async () => {
   const owner = await account('owner');
   for (const line of [
     'HEAD /gone',
@@ -68,7 +68,7 @@ test('a bucket that was deleted elsewhere is gone everywhere, for every operatio
   expect(anonymous.status).toBe(404);
 });
 
-test('a bucket whose deletion was cut short is made anew', async () => {
+test('a bucket whose deletion was cut short is created again', async () => {
   const owner = await account('cut-short');
   expect(await statusOf(owner.one, 'PUT /cut-short')).toBe(200);
   const { shards, clock } = one.metadata;
@@ -82,7 +82,7 @@ test('a bucket whose deletion was cut short is made anew', async () => {
   expect(await statusOf(owner.two, 'HEAD /cut-short')).toBe(200);
 });
 
-test('a name that another account has taken over is served as theirs, at once', async () => {
+test('a name that another account has taken is served as theirs, at once', async () => {
   const [before, after] = [await account('before'), await account('after')];
   expect(await statusOf(before.one, 'PUT /taken')).toBe(200);
   expect(await statusOf(before.two, 'PUT /taken/k', 'old')).toBe(200);
@@ -96,7 +96,7 @@ test('a name that another account has taken over is served as theirs, at once', 
   expect(await statusOf(before.two, 'PUT /taken/k', 'old')).toBe(403);
 });
 
-test('the old owner comes first: refused by the new row, and nothing is stored', async () => {
+test('a request of the old owner is refused by the new row, and nothing is stored', async () => {
   const [before, after] = [await account('first'), await account('second')];
   expect(await statusOf(before.one, 'PUT /swapped')).toBe(200);
   expect(await statusOf(before.two, 'HEAD /swapped')).toBe(200);
@@ -106,7 +106,7 @@ test('the old owner comes first: refused by the new row, and nothing is stored',
   expect((await ask(after.one, 'GET /swapped')).body.toString()).not.toContain('<Key>');
 });
 
-test('a change of settings is followed in the middle of a request', async () => {
+test('a change of settings applies in the middle of a request', async () => {
   const owner = await account('settings');
   expect(await statusOf(owner.one, 'PUT /settings')).toBe(200);
   expect(await statusOf(owner.two, 'HEAD /settings')).toBe(200);
@@ -122,7 +122,7 @@ test('a change of settings is followed in the middle of a request', async () => 
   expect((await ask(owner.two, 'GET /settings?versioning')).body.toString()).toContain('Enabled');
 });
 
-test('the source of a copy is judged by its present owner', async () => {
+test('access to a copy source depends on its present owner', async () => {
   const [before, after] = [await account('source'), await account('thief')];
   expect(await statusOf(before.one, 'PUT /source')).toBe(200);
   expect(await statusOf(before.two, 'PUT /target')).toBe(200);
@@ -135,7 +135,7 @@ test('the source of a copy is judged by its present owner', async () => {
   expect((await copy()).status).toBe(403);
 });
 
-test('a source that was made again by the same owner is copied, and one that has changed hands meanwhile is not', async () => {
+test('a source that its owner created again is copied, one that changed owners is not', async () => {
   const [owner, other] = [await account('again'), await account('other')];
   expect(await statusOf(owner.one, 'PUT /again')).toBe(200);
   expect(await statusOf(owner.two, 'PUT /copies')).toBe(200);
@@ -159,7 +159,7 @@ test('a source that was made again by the same owner is copied, and one that has
   }
 });
 
-test('what a source has become is what its copy says of it', async () => {
+test('the answer to a copy describes the present source', async () => {
   const owner = await account('renewed');
   expect(await statusOf(owner.one, 'PUT /renewed')).toBe(200);
   expect(await statusOf(owner.two, 'PUT /renewed/k', 'body')).toBe(200);
@@ -175,7 +175,7 @@ test('what a source has become is what its copy says of it', async () => {
   expect(copy.headers['x-amz-copy-source-version-id']).toBe('null');
 });
 
-test('an account that was suspended elsewhere is refused within a second or so', async () => {
+test('an account that was suspended elsewhere is refused within a second', async () => {
   const keys = await one.makeAccount('suspended');
   const access = { ...keys, endpoint: two.endpoint };
   expect(await statusOf(access, 'GET /')).toBe(200);

@@ -34,7 +34,7 @@ async function serve(texts: () => AsyncGenerator<string, void>, speed = 1): Prom
   return world;
 }
 
-test('pieces as they come, and white space between them', async () => {
+test('texts are sent as they come, with white space between them', async () => {
   const gate = Promise.withResolvers<void>();
   const { endpoint } = await serve(async function* () {
     yield '<A><B>1</B>';
@@ -52,7 +52,7 @@ test('pieces as they come, and white space between them', async () => {
   expect(root.children.map((child) => child.text)).toEqual(['1', '2']);
 });
 
-test('white space, too, while there are pieces without anything in them', async () => {
+test('white space is also sent while texts are empty', async () => {
   const { endpoint } = await serve(async function* () {
     yield '<A>';
     for (let at = 0; at < 50; at++) {
@@ -64,7 +64,7 @@ test('white space, too, while there are pieces without anything in them', async 
   expect(await (await fetch(endpoint)).text()).toMatch(/<A> {2,30}<\/A>$/);
 });
 
-test('an error behind the beginning ends the document in its own way, and is that of the record', async () => {
+test('an error midway ends the document in its own form, and is logged', async () => {
   const { endpoint, requests } = await serve(async function* () {
     yield '<A><B>1</B>';
     throw new AppError('ServiceUnavailable');
@@ -74,7 +74,7 @@ test('an error behind the beginning ends the document in its own way, and is tha
   await expect.poll(requests).toMatchObject([{ status: 200, errorCode: 'ServiceUnavailable' }]);
 });
 
-test('a client that leaves ends the making at its next rest', async () => {
+test('a client that disconnects ends the production at its next pause', async () => {
   const left = Promise.withResolvers<void>();
   let count = 0;
   const { endpoint } = await serve(async function* () {
@@ -97,7 +97,7 @@ test('a client that leaves ends the making at its next rest', async () => {
   expect(count).toBe(before);
 });
 
-test('a client that does not read holds up the making, not the memory', async () => {
+test('a client that does not read delays the production and uses no memory', async () => {
   let madeBytes = 0;
   const piece = `<B>${'x'.repeat(64 * 1024)}</B>`;
   const served = await serve(async function* () {

@@ -98,7 +98,7 @@ test('a version that is deleted by its id is gone', async () => {
   expectError(await get(`?versionId=${second}`), { status: 404, code: 'NoSuchVersion', VersionId: second });
 });
 
-test('suspended: the null version is written, shown and marked', async () => {
+test('suspended: the null version is written, listed and marked', async () => {
   const kept = await put('kept');
   await setVersioning('suspended');
   expect(await put('one')).toBe('null');
@@ -110,7 +110,7 @@ test('suspended: the null version is written, shown and marked', async () => {
   expect((await get(`?versionId=${kept}`)).body.toString()).toBe('kept');
 });
 
-test('DeleteObjects tells of markers and versions', async () => {
+test('DeleteObjects reports markers and versions', async () => {
   const version = await put('one');
   await put('other', 'other');
   const list = (inner: string) =>
@@ -152,7 +152,7 @@ describe('copies', () => {
     expect((await request('GET', `/${bucket}/copy`)).body.toString()).toBe('one');
   });
 
-  test('an earlier version onto its own key brings it back', async () => {
+  test('an earlier version onto its own key makes it current again', async () => {
     const first = await put('one');
     await put('two');
     const source = { 'x-amz-copy-source': `${bucket}/key?versionId=${first}` };
@@ -175,7 +175,7 @@ describe('copies', () => {
     expect((await get(`?versionId=${first}`)).body.toString()).toBe('one');
   });
 
-  test('of a marker', async () => {
+  test('of a marker is refused', async () => {
     await put('one');
     const marker = (await remove()).headers['x-amz-version-id'];
     const current = await copy('key');

@@ -51,7 +51,7 @@ test.each([
   await expect(disk.inspect([first], order, { readBytes: false, signal })).rejects.toMatchObject(unavailable);
 });
 
-test('a word that is not known yet says that nothing is known', async () => {
+test('an unknown kind means that nothing is known', async () => {
   const disk = await answering([{ kind: 'frozen' }]);
   expect(await disk.inspect([first], order, { readBytes: false, signal })).toEqual([{ kind: 'unread' }]);
 });
@@ -79,7 +79,7 @@ test.each<[string, unknown[][]]>([
   }
 });
 
-test('of a list: more than was asked for, and a walk that does not end', async () => {
+test('of a list: more than was requested, and a walk without end', async () => {
   const listed = await answering([second, third].map(row));
   await expect(listed.list({ after: first, limit: 1 })).rejects.toMatchObject(unavailable);
   for (const next of [first, { blobId: 'x' }]) {

@@ -17,7 +17,7 @@ function open() {
   return { deadlines, add, advance };
 }
 
-test('each is told once, at its time, in whatever order they were set', async () => {
+test('each fires once, at its time, in whatever order they were set', async () => {
   const { add, advance } = open();
   add('c', 30);
   add('a', 10);
@@ -34,7 +34,7 @@ test('each is told once, at its time, in whatever order they were set', async ()
   expect(await advance(10)).toEqual(['again']);
 });
 
-test('not when it was removed, and none after all were cleared', async () => {
+test('a removed one does not fire, and none after all were cleared', async () => {
   const { deadlines, add, advance } = open();
   const removed = add('removed', 10);
   add('kept', 10);

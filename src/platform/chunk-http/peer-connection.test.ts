@@ -49,7 +49,7 @@ describe('an answer', () => {
     expect(peer.sides).toHaveLength(1);
   });
 
-  test('of several MiB comes in pieces of any size, in memory of its own', async () => {
+  test('of several MiB comes in buffers of any size, in memory of its own', async () => {
     const body = randomBytes(3 * MiB + 7);
     const { peer, ask } = await open(async (side) => {
       for (let count = 1; count <= 3; count++) {
@@ -71,7 +71,7 @@ describe('an answer', () => {
     expect(peer.sides).toHaveLength(1);
   });
 
-  test('to HEAD has a length and no bytes; one of 204 has none', async () => {
+  test('to HEAD has a length and no bytes; a 204 has neither', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       await side.say('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
@@ -84,7 +84,7 @@ describe('an answer', () => {
     expect(peer.sides).toHaveLength(1);
   });
 
-  test('that is the last of its connection is followed by a new one', async () => {
+  test('that closes its connection is followed by a new connection', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       await side.say(answer('one', 'connection: close\r\n'));
@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect(peer.sides).toHaveLength(2);
   });
 
-  test('that is not believed is not read', async () => {
+  test('that is malformed is refused unread', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       await side.say(answer(Buffer.alloc(MiB)));
@@ -139,7 +139,7 @@ describe('an answer', () => {
     },
   );
 
-  test('is not begun by bytes that came before its question', async () => {
+  test('does not begin with bytes that came before its request', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       // Not in one packet: the second finds the connection idle.
@@ -155,7 +155,7 @@ describe('an answer', () => {
 describe('a body', () => {
   const body = randomBytes(32 * MiB);
 
-  test('of a request arrives as it is, behind its head', async () => {
+  test('of a request arrives unchanged, behind its head', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ bytes: body.length });
       await side.say(answer());
@@ -165,7 +165,7 @@ describe('a body', () => {
     expect(received.subarray(received.indexOf('\r\n\r\n') + 4).equals(body)).toBe(true);
   });
 
-  test('is still in use while an early answer is there; the answer counts when it has gone', async () => {
+  test('stays in use during an early answer, which counts when the body is sent', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       side.socket.pause();
@@ -200,7 +200,7 @@ describe('a body', () => {
     expect(peer.sides[0]?.received().length).toBeLessThan(body.length);
   });
 
-  test('is not used any more once its request was given up', async () => {
+  test('is released once its request is cancelled', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       side.socket.pause();
@@ -222,8 +222,8 @@ describe('a body', () => {
   });
 });
 
-describe('by certificates', () => {
-  test('bodies go both ways', async () => {
+describe('with certificates', () => {
+  test('bodies pass both ways', async () => {
     const authority = await createPeerAuthority();
     const body = randomBytes(2 * MiB);
     const { peer, ask } = await open(
@@ -242,7 +242,7 @@ describe('by certificates', () => {
     expect(peer.sides).toHaveLength(1);
   });
 
-  test('a peer of another authority is sent nothing', async () => {
+  test('nothing is sent to a peer of another authority', async () => {
     const foreign = await (await createPeerAuthority()).issue();
     const credentials = await (await createPeerAuthority()).issue();
     const { peer, ask } = await open(async () => {}, { credentials, peer: foreign });

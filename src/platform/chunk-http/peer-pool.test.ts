@@ -25,7 +25,7 @@ const because = (message: string) => ({
   cause: { cause: { message: expect.stringContaining(message) } },
 });
 
-describe('a connection that was kept', () => {
+describe('a pooled connection', () => {
   /** Answers the first request of a connection and ends it at the second, having said `said` of an answer. */
   const endsAtSecond =
     (said = '') =>
@@ -37,7 +37,7 @@ describe('a connection that was kept', () => {
       side.socket.resetAndDestroy();
     };
 
-  test('and ends as it is asked: the request is sent once more, over a new one', async () => {
+  test('that ends during a request: the request is sent once more, over a new one', async () => {
     const { peer, ask } = await open(endsAtSecond());
     expect(text(await ask(question(), patient))).toBe('of 1');
     expect(text(await ask(question(), patient))).toBe('of 2');
@@ -45,14 +45,14 @@ describe('a connection that was kept', () => {
     expect(peer.sides).toHaveLength(3);
   });
 
-  test('not when something of an answer has come', async () => {
+  test('that ends within an answer: the request is not sent again', async () => {
     const { peer, ask } = await open(endsAtSecond('HTTP/1.1'));
     await ask(question(), patient);
     await expect(ask(question(), patient)).rejects.toMatchObject(because('there was no answer'));
     expect(peer.sides).toHaveLength(1);
   });
 
-  test('and not twice; a new connection is not made again', async () => {
+  test('is retried once; a new connection is not', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       if (side.number === 1) await side.say(answer('of 1'));
@@ -78,7 +78,7 @@ describe('a connection that was kept', () => {
     expect(text(await ask(question(), patient))).toBe('of 2');
   });
 
-  test('ends when it was idle for too long', async () => {
+  test('ends after it was idle for too long', async () => {
     const clock = createManualClock(0);
     const { peer, ask } = await open(
       async (side) => {
@@ -102,7 +102,7 @@ describe('a connection that was kept', () => {
   });
 });
 
-describe('who waits too long', () => {
+describe('a request that waits too long', () => {
   test.each([
     ['for an answer', ''],
     ['for the end of one', answer('hello').subarray(0, -1)],
@@ -139,8 +139,8 @@ describe('who waits too long', () => {
   });
 });
 
-describe('who does not want it any more', () => {
-  test('is told so by one and the same error, and leaves place for others', async () => {
+describe('a cancelled request', () => {
+  test('rejects with one common error, and leaves its place to others', async () => {
     const { peer, ask } = await open(async (side) => {
       await side.until({ heads: 1 });
       if (side.number > LIMITS.chunkConnectionsPerNode) await side.say(answer('at last'));
@@ -161,7 +161,7 @@ describe('who does not want it any more', () => {
   });
 });
 
-test('all is over when the pool is closed', async () => {
+test('closing the pool ends everything', async () => {
   const { peer, pool, ask } = await open(async () => {});
   const asking = expect(ask(question(), patient)).rejects.toMatchObject(because('closed'));
   while (peer.sides.length === 0) await systemClock.sleep(1);
@@ -171,7 +171,7 @@ test('all is over when the pool is closed', async () => {
   await expect(ask(question(), patient)).rejects.toMatchObject(because('closed'));
 });
 
-test('an address that is none is ServiceUnavailable', async () => {
+test('a malformed address is ServiceUnavailable', async () => {
   const pool = new PeerPool('127.0.0.1:none', {
     dial: createDial({ kind: 'secret', secret: 'of nobody' }),
     clock: systemClock,

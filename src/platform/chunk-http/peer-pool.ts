@@ -24,7 +24,7 @@ const NO_LONGER_WANTED = new AppError('ServiceUnavailable', { cause: new Error('
 class Call {
   readonly request: PeerRequest;
   readonly patience: Patience;
-  readonly #settle: { resolve(answer: PeerAnswer): void; reject(error: Error): void };
+  readonly #outcome: { resolve(answer: PeerAnswer): void; reject(error: Error): void };
   readonly #onAbort: () => void;
   connection: PeerConnection | undefined;
   deadline: Deadline | undefined;
@@ -33,20 +33,20 @@ class Call {
   constructor(
     request: PeerRequest,
     patience: Patience,
-    settle: { resolve(answer: PeerAnswer): void; reject(error: Error): void },
+    outcome: { resolve(answer: PeerAnswer): void; reject(error: Error): void },
     onAbort: (call: Call) => void,
   ) {
     this.request = request;
     this.patience = patience;
-    this.#settle = settle;
+    this.#outcome = outcome;
     this.#onAbort = () => onAbort(this);
     patience.signal?.addEventListener('abort', this.#onAbort);
   }
 
   end(outcome: PeerAnswer | Error): void {
     this.patience.signal?.removeEventListener('abort', this.#onAbort);
-    if (outcome instanceof Error) this.#settle.reject(outcome);
-    else this.#settle.resolve(outcome);
+    if (outcome instanceof Error) this.#outcome.reject(outcome);
+    else this.#outcome.resolve(outcome);
   }
 }
 
@@ -101,9 +101,9 @@ export class PeerPool {
     this.#send(call, this.#takeIdle());
   }
 
-  #send(call: Call, kept?: PeerConnection): void {
+  #send(call: Call, pooled?: PeerConnection): void {
     try {
-      const connection = kept ?? this.#connect(call);
+      const connection = pooled ?? this.#connect(call);
       call.connection = connection;
       connection.send(call.request, {
         answered: (answer) => {

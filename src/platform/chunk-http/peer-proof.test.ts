@@ -48,7 +48,7 @@ async function serve(options: { clock?: ClockPort; advertise?: string } = {}) {
   return { server, stored };
 }
 
-test('a proof is for one request to one address, for a minute, and not for a node that has started since', async () => {
+test('a proof is valid for one request to one address, for a minute, and for one process', async () => {
   const { server, stored } = await serve();
   const startedBeforeMs = Date.now();
   const id = newId();
@@ -81,7 +81,7 @@ test('a proof is for one request to one address, for a minute, and not for a nod
   expect(await send(nowMs, chunkPath(DISK, id))).toBe(201);
 });
 
-test('a proof of long ago is of no use to a node that has run for longer', async () => {
+test('an old proof is refused by a node that has run for longer', async () => {
   const clock = { ...systemClock, monotonicMs: () => 0 };
   const { server } = await serve({ clock });
   clock.monotonicMs = () => 2 * LIMITS.peerProofAgeMaxMs;
@@ -97,7 +97,7 @@ test('a proof of long ago is of no use to a node that has run for longer', async
   await expect(ask(LIMITS.peerProofAgeMaxMs + 5000)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
 });
 
-test('a node that others are told another address of is not reached at its own', async () => {
+test('a node that is announced under another address is not reached at its own', async () => {
   const { server } = await serve({ advertise: 'localhost:1' });
   const client = connectTo();
   closers.push(() => client.close());

@@ -16,7 +16,7 @@ export interface PeerCertificates {
 
 export type PeerCredentials =
   /** Those to begin with; `follow` tells of the ones of now, and of those that take their place. */
-  | (PeerCertificates & { readonly kind: 'tls'; follow?(tell: (now: PeerCertificates) => void): void })
+  | (PeerCertificates & { readonly kind: 'tls'; follow?(listener: (now: PeerCertificates) => void): void })
   | { readonly kind: 'secret'; readonly secret: string };
 
 /** For either end of a connection that is made now. */

@@ -7,12 +7,12 @@ const DISK = 'd'.repeat(32);
 const id = { blobId: '0123456789ab00070123456789abcdef' as BlobId, index: 4 };
 const pull = { sizeBytes: 10, checksum: 0xffff_ffff, from: { diskId: DISK, address: '[::1]:9000' } };
 
-test('each batch has a path that is read back', () => {
+test('each batch has a path that parses to it', () => {
   for (const name of BATCHES) expect(parsePath(batchPath(DISK, name))).toEqual({ diskId: DISK, kind: name });
   expect(parsePath(`/disks/${DISK}/drop-everything`)).toBeUndefined();
 });
 
-test('what a batch asks comes back as it was', () => {
+test('the body of a batch is read back unchanged', () => {
   const fence = { shard: 7, incarnation: 2, epoch: 9 };
   const body = { ids: [id], fence, after: id, limit: 5, readBytes: true, homes: [7, 8], pull };
   expect(unpackBatch(packBatch(body))).toEqual(body);

@@ -48,7 +48,7 @@ function snapshot(folder: string): unknown[] {
   });
 }
 
-test('a new folder is private, says its format, and keeps its number of shards', async () => {
+test('a new folder is private, and stores its format and its number of shards', async () => {
   const first = await openDataDir({ path, shards: 8 });
   expect(first).toMatchObject({ path, shards: 8, isNew: true });
   expect(statSync(path).mode & 0o777).toBe(0o700);
@@ -60,7 +60,7 @@ test('a new folder is private, says its format, and keeps its number of shards',
   second.close();
 });
 
-test('a folder that is held is refused and left as it was', async () => {
+test('a locked folder is refused and unchanged', async () => {
   const holder = await openIt();
   const before = snapshot(path);
   await expect(openIt()).rejects.toThrow(
@@ -81,7 +81,7 @@ test('of many starts at once exactly one gets the folder', async () => {
   }
 });
 
-test('a killed holder lets go', { timeout: 20_000 }, async () => {
+test('a killed holder releases the lock', { timeout: 20_000 }, async () => {
   const holder = spawnOpener(`
     await openDataDir({ path: ${JSON.stringify(path)}, shards: 1 });
     console.log('held');
@@ -93,7 +93,7 @@ test('a killed holder lets go', { timeout: 20_000 }, async () => {
   (await openIt()).close();
 });
 
-test('a newer format is refused, whatever else it says, and nothing is made', async () => {
+test('a newer format is refused, whatever else the file says, and nothing is made', async () => {
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, 'format.json'), '{"format": 2, "layout": "unheard of"}');
   const before = snapshot(path);
@@ -110,7 +110,7 @@ test.each(['', 'null', '{"format": 0}', '{"format": 1}', '{"format": "1", "shard
   },
 );
 
-test('a folder of something else is refused, what a cut-short first start left is not', async () => {
+test('a folder of something else is refused; one that an interrupted first start left is not', async () => {
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, 'lock'), '');
   writeFileSync(join(path, 'format.json.new'), '{"for');
@@ -128,7 +128,7 @@ test('a file in its place is refused', async () => {
   await expect(openIt()).rejects.toThrow('is not a folder');
 });
 
-test('a folder that is not writable is refused and left as it was, and so is one that cannot be made', async () => {
+test('a folder that cannot be written or made is refused, and unchanged', async () => {
   mkdirSync(path, { recursive: true });
   const other = join(parent, 'deep', 'other');
   for (const folder of [join(parent, 'deep'), path]) chmodSync(folder, 0o555);

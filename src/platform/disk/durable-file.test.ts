@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('writes, replaces, leaves nothing aside, and only the owner may read', async () => {
+test('writes and replaces, leaves no temporary file, and only the owner may read', async () => {
   const path = join(folder, 'secret');
   writeFileSync(`${path}.new`, 'left by a crash', { mode: 0o644 });
   await writeDurableFile(path, 'one');

@@ -5,15 +5,15 @@ import { dirname } from 'node:path';
 
 /** Writes `text` to `path`, replacing what was there. Durable once it resolves. */
 export async function writeDurableFile(path: string, text: string): Promise<void> {
-  const aside = `${path}.new`;
+  const temporary = `${path}.new`;
   {
     // A file left aside by a crash may have been made with other rights: mode applies to new files only.
-    await using file = await open(aside, 'w', 0o600);
+    await using file = await open(temporary, 'w', 0o600);
     await file.chmod(0o600);
     await file.writeFile(text);
     await file.sync();
   }
-  await rename(aside, path);
+  await rename(temporary, path);
   await syncFolder(dirname(path));
 }
 

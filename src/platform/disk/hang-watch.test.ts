@@ -35,7 +35,7 @@ function watched() {
   return { clock, over, work, turns, seen, passSlices };
 }
 
-test('what is under way for so long hangs, and not before', async () => {
+test('work that is under way for the limit hangs, and not before', async () => {
   const { work, seen, passSlices } = watched();
   work.of = {};
   await passSlices(SLICES);
@@ -45,7 +45,7 @@ test('what is under way for so long hangs, and not before', async () => {
   expect(seen.outcome?.message).toBe('the drive has not answered a write for 60 s');
 });
 
-test('a drive that answers slowly does not hang: each piece of work has its own time', async () => {
+test('a slow drive does not hang: each piece of work has its own time', async () => {
   const { work, seen, passSlices } = watched();
   for (let at = 0; at < 3; at++) {
     work.of = {};
@@ -54,7 +54,7 @@ test('a drive that answers slowly does not hang: each piece of work has its own 
   expect(seen).toEqual({});
 });
 
-test('nothing is counted while nothing is under way', async () => {
+test('time without work is not counted', async () => {
   const { work, seen, passSlices } = watched();
   work.of = {};
   await passSlices(SLICES);
@@ -75,7 +75,7 @@ test('a process that stood still does not blame its drive', async () => {
   expect(seen).toEqual({});
 });
 
-test('what waits for other work of the drive is waited for ten times as long, and no longer', async () => {
+test('work that waits for other work of the drive has ten times as long', async () => {
   const { work, seen, passSlices } = watched();
   Object.assign(work, { of: {}, isHeldUp: true });
   await passSlices(10 * SLICES);
@@ -84,7 +84,7 @@ test('what waits for other work of the drive is waited for ten times as long, an
   expect(seen.outcome).toBeInstanceOf(DriveHangs);
 });
 
-test('nothing is counted while it could not have been begun', async () => {
+test('time in which work could not begin is not counted', async () => {
   const { work, turns, seen, passSlices } = watched();
   const turn = Promise.withResolvers<void>();
   Object.assign(turns, { next: turn.promise });
@@ -95,7 +95,7 @@ test('nothing is counted while it could not have been begun', async () => {
   expect(seen).toEqual({});
 });
 
-test('it ends when it is told to', async () => {
+test('it ends when it is stopped', async () => {
   const { over, seen } = watched();
   over.abort();
   await setImmediate();

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(base, { recursive: true }));
 
-test('a folder and those above it are made, with their mode', async () => {
+test('makes a folder and its parents, with their mode', async () => {
   expect(await makeFolder(join(base, 'a', 'b', 'c'), 0o700)).toBe(join(base, 'a'));
   for (const path of ['a', 'a/b', 'a/b/c']) {
     expect((await stat(join(base, path))).mode & 0o777).toBe(0o700);
@@ -21,7 +21,7 @@ test('a folder and those above it are made, with their mode', async () => {
   expect(await makeFolder(join(base, 'a', 'b', 'c'))).toBeUndefined();
 });
 
-test('two that make the same folder at once both have it', async () => {
+test('two calls for the same folder both succeed', async () => {
   const path = join(base, 'same', 'deep', 'folder');
   await Promise.all([makeFolder(path), makeFolder(path)]);
   expect((await stat(path)).isDirectory()).toBe(true);

@@ -15,14 +15,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('a folder of the same file system may stay one', async () => {
+test('a folder in the same file system stays usable', async () => {
   const disk = join(folder, 'disk');
   mkdirSync(disk);
   await memory.assertMounted(disk);
   await memory.assertMounted(disk);
 });
 
-test('what was mounted once is no disk without it, until the operator says so', async (context) => {
+test('a former mount point is refused while nothing is mounted, until the operator confirms it', async (context) => {
   const mounted = mountSmallDisk(1024 * 1024);
   if (mounted === undefined) return context.skip();
   await memory.assertMounted(mounted.folder);

@@ -22,7 +22,7 @@ const NOTHING = { accessKey: undefined, secretKey: undefined };
 const EXPOSED =
   'holds a secret and can be read or written by others than its owner (mode 0640): run chmod 600';
 
-test('a secret file of mode 0600 is read, one that group or others can reach is refused by name, mode and remedy', async () => {
+test('a secret file of mode 0600 is read; one that others can read is refused with name, mode and remedy', async () => {
   const path = join(folder, 'secret');
   await writeFile(path, 'text', { mode: 0o600 });
   expect(await readSecretFile(path)).toBe('text');
@@ -34,7 +34,7 @@ test('a secret file of mode 0600 is read, one that group or others can reach is 
   }
 });
 
-test('a file that another user hands to a group of the process may be readable by that group, and by nobody else', () => {
+test('a file of another user may be readable by a group of the process, and by nobody else', () => {
   const ownUid = 10_001;
   for (const mode of [0o100400, 0o100440, 0o100600, 0o100640])
     refuseExposedSecret('f', { mode, uid: 0 }, ownUid);
@@ -79,7 +79,7 @@ test('every kind of secret file is refused when its group can read it', async ()
     expect(() => readConfig({ env: { [name]: at('password') }, flags: {} })).toThrow(EXPOSED);
 });
 
-test('a settings file is refused for its mode only when it holds a secret', async () => {
+test('a settings file is refused for its mode only if it contains a secret', async () => {
   const configFile = join(folder, 'settings.json');
   await writeFile(configFile, JSON.stringify({ log: { level: 'warn' } }), { mode: 0o644 });
   expect(readConfig({ env: {}, flags: {}, configFile }).log.level).toBe('warn');

@@ -54,14 +54,14 @@ async function openOrCreate(path: string): Promise<FileHandle> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  const aside = `${path}.new`;
+  const temporary = `${path}.new`;
   {
     // Whole before it has its name, so that no later write can find the disk full.
-    await using file = await open(aside, 'w', 0o600);
+    await using file = await open(temporary, 'w', 0o600);
     await file.writeFile(Buffer.alloc(2 * PAGE_BYTES));
     await file.sync();
   }
-  await rename(aside, path);
+  await rename(temporary, path);
   await syncFolder(dirname(path));
   return open(path, 'r+');
 }
@@ -71,7 +71,7 @@ class WitnessFile implements WitnessPort {
   readonly #file: FileHandle;
   readonly #records: (WitnessRecord | 'damaged' | undefined)[];
   readonly #scratch = Buffer.alloc(RECORD_BYTES);
-  readonly #settleFailed: (error: Error) => void;
+  readonly #resolveFailed: (error: Error) => void;
   readonly #closing = new AbortController();
   /** Ends the watch. */
   readonly #over = new AbortController();
@@ -92,7 +92,7 @@ class WitnessFile implements WitnessPort {
     );
     const failed = Promise.withResolvers<Error>();
     this.failed = failed.promise;
-    this.#settleFailed = failed.resolve;
+    this.#resolveFailed = failed.resolve;
     this.#syncing = this.#syncEachSecond(clock);
     if (hangs !== undefined) void this.#watch(hangs);
   }
@@ -197,7 +197,7 @@ class WitnessFile implements WitnessPort {
   #fail(cause: unknown): Error {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     this.#failure ??= error;
-    this.#settleFailed(this.#failure);
+    this.#resolveFailed(this.#failure);
     return this.#failure;
   }
 }

@@ -1,7 +1,7 @@
 // Why etcd did not do what it was asked for, in words for whoever looks after it: its client puts those of gRPC around them.
 
 /** Before what a server of etcd itself has said. */
-const SAID_BY_ETCD = 'etcdserver: ';
+const ETCD_PREFIX = 'etcdserver: ';
 /** As "14 UNAVAILABLE: ". */
 const STATUS = /^\d+ [A-Z_]+: /;
 const UNCONNECTED =
@@ -10,8 +10,8 @@ const UNCONNECTED =
 /** One line: `etcd refuses: ...` for what it has answered, else `etcd does not answer: ...`. */
 export function describeEtcdFailure(error: unknown): string {
   const message = (error instanceof Error ? error.message : String(error)).replace(STATUS, '').trim();
-  const at = message.indexOf(SAID_BY_ETCD);
-  if (at !== -1) return `etcd refuses: ${message.slice(at + SAID_BY_ETCD.length)}`;
+  const at = message.indexOf(ETCD_PREFIX);
+  if (at !== -1) return `etcd refuses: ${message.slice(at + ETCD_PREFIX.length)}`;
   const unconnected = UNCONNECTED.exec(message);
   return `etcd does not answer: ${unconnected === null ? message : (unconnected[1] ?? 'it cannot be reached')}`;
 }

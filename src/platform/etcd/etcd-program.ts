@@ -40,26 +40,26 @@ export function findEtcd(cacheFolder: string): string | undefined {
 export async function bringEtcd(options: {
   cacheFolder: string;
   mayFetch: boolean;
-  say: (text: string) => void;
+  print: (text: string) => void;
 }): Promise<string> {
-  const { cacheFolder, mayFetch, say } = options;
+  const { cacheFolder, mayFetch, print } = options;
   const found = findEtcd(cacheFolder);
   if (found !== undefined) return found;
   if (!mayFetch || !SEARCH_FOLDERS.some((folder) => isExecutable(join(folder, 'apt-get'))))
     throw new Refusal(MISSING);
-  say(`Fetching Debian's package ${PACKAGE} into ${cacheFolder}`);
+  print(`Fetching Debian's package ${PACKAGE} into ${cacheFolder}`);
   await makeFolder(cacheFolder);
-  const aside = await mkdtemp(join(cacheFolder, 'fetch-'));
+  const staging = await mkdtemp(join(cacheFolder, 'fetch-'));
   try {
-    await download(aside);
-    const archive = (await readdir(aside)).find((name) => name.endsWith('.deb'));
+    await download(staging);
+    const archive = (await readdir(staging)).find((name) => name.endsWith('.deb'));
     if (archive === undefined) throw new Error('apt-get left no package');
-    await run('dpkg-deb', ['--extract', archive, 'unpacked'], aside);
-    await putInPlace(join(aside, 'unpacked', 'usr'), join(cacheFolder, 'usr'));
+    await run('dpkg-deb', ['--extract', archive, 'unpacked'], staging);
+    await putInPlace(join(staging, 'unpacked', 'usr'), join(cacheFolder, 'usr'));
   } catch (error) {
     throw new Refusal(`${MISSING}\n(${(error as Error).message})`);
   } finally {
-    await rm(aside, { recursive: true, force: true });
+    await rm(staging, { recursive: true, force: true });
   }
   const fetched = findEtcd(cacheFolder);
   if (fetched === undefined) throw new Refusal(MISSING);
@@ -98,16 +98,16 @@ async function putInPlace(from: string, to: string): Promise<void> {
 /** Rejects with what it said when it fails. */
 function run(command: string, args: readonly string[], cwd: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => {
-        said = (said + text).slice(-2000);
+        output = (output + text).slice(-2000);
       });
     child.on('error', reject);
     child.on('close', (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`${command} ${args.at(-1)} failed: ${said.trim()}`));
+      else reject(new Error(`${command} ${args.at(-1)} failed: ${output.trim()}`));
     });
   });
 }

@@ -27,7 +27,7 @@ function watched() {
   return { now, lookAt, events, stopping };
 }
 
-test('a heap that has shrunk is given back once, and again behind the next crowd', async () => {
+test('a heap that has shrunk is given back once, and again after the next peak', async () => {
   const { lookAt, events, stopping } = watched();
   expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(0);
   expect(await lookAt(BASE_BYTES)).toBe(1);

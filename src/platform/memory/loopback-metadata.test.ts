@@ -3,7 +3,7 @@ import { openNoteShards } from '../../../tests/support/note-shards.ts';
 import { createSeededRandom } from '../../../tests/support/simulated.ts';
 import { createLoopbackMetadata } from './loopback-metadata.ts';
 
-test('a lost reply is asked for again under the same id: one effect, the first outcome', async () => {
+test('a lost reply is requested again under the same id: one effect, the first outcome', async () => {
   const { shards } = await openNoteShards();
   let lostCount = 0;
   const metadata = createLoopbackMetadata({
@@ -19,7 +19,7 @@ test('a lost reply is asked for again under the same id: one effect, the first o
   expect(lostCount).toBe(2);
 });
 
-test('arguments and results are copies made of plain data', async () => {
+test('arguments and results are copies of plain data', async () => {
   const query = { bucketId: 'b', limit: 3 };
   const given: unknown[] = [];
   const metadata = createLoopbackMetadata({

@@ -23,7 +23,7 @@ export interface MemoryCalls {
 interface Connection {
   handler: ShardCallHandler;
   ticket: Ticket;
-  wasHeard: boolean;
+  hasAnswered: boolean;
   /** Aborts when the node leaves or the caller closes. */
   end: AbortSignal;
 }
@@ -44,7 +44,7 @@ export function createMemoryCalls(): MemoryCalls {
       }
       const { handler, left } = node;
       const end = AbortSignal.any([left.signal, closed.signal]);
-      const connection = { handler, ticket: handler.ticket(), wasHeard: false, end };
+      const connection = { handler, ticket: handler.ticket(), hasAnswered: false, end };
       connections.set(to, connection);
       void keepTicketFresh(connection);
       return connection;
@@ -52,9 +52,10 @@ export function createMemoryCalls(): MemoryCalls {
 
     async function keepTicketFresh(connection: Connection): Promise<void> {
       while (!connection.end.aborted) {
-        connection.wasHeard = false;
+        connection.hasAnswered = false;
         await clock.sleep(LIMITS.ticketRefreshMs, connection.end);
-        if (!connection.end.aborted && !connection.wasHeard) connection.ticket = connection.handler.ticket();
+        if (!connection.end.aborted && !connection.hasAnswered)
+          connection.ticket = connection.handler.ticket();
       }
     }
 
@@ -66,7 +67,7 @@ export function createMemoryCalls(): MemoryCalls {
         const ended = broken(AbortSignal.any([signal, connection.end]));
         const reply = await Promise.race([serveOne(connection.handler, request), ended.promise]);
         ended.forget();
-        connection.wasHeard = true;
+        connection.hasAnswered = true;
         connection.ticket = connection.handler.ticket();
         return unpackPlain(reply) as ShardReply;
       },

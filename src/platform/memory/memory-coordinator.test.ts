@@ -18,7 +18,7 @@ const IDENTITY: ClusterIdentity = {
 };
 
 describe('reads and swaps', () => {
-  test('a coordinator that refuses is told at once; one that is silent, within the bound of a call', async () => {
+  test('a refusing coordinator rejects at once; a silent one within the bound of a call', async () => {
     const { clock, fates, connect } = startCoordinatorWorld();
     const { registry } = connect('a');
     fates.push(() => 'refused');
@@ -34,14 +34,14 @@ describe('reads and swaps', () => {
     for (const { error } of calls) expect(error?.message).toContain('did not answer in time');
   });
 
-  test('a process that is cut off does not keep the others from going on', async () => {
+  test('a process that is cut off does not stop the others', async () => {
     const { fates, connect } = startCoordinatorWorld();
     fates.push(({ by }) => (by === 'a' ? 'refused' : undefined));
     await expect(connect('a').registry.read(1)).rejects.toThrow();
     expect(await connect('b').registry.read(1)).toBeUndefined();
   });
 
-  test('a swap whose answer is lost rejects, and was done: it is known by its nonce (R2)', async () => {
+  test('a swap whose answer is lost rejects, though it was done: its nonce shows that (R2)', async () => {
     const { clock, fates, connect } = startCoordinatorWorld();
     const { registry } = connect('a');
     fates.push(({ kind, of }) => (kind === 'answer' && of === 'put' ? 'lost' : undefined));
@@ -88,7 +88,7 @@ describe('reads and swaps', () => {
     expect(await run()).toEqual(first);
   });
 
-  test('the answer to the making of a cluster may be lost', async () => {
+  test('the answer to the creation of a cluster may be lost', async () => {
     const { clock, fates, connect } = startCoordinatorWorld();
     fates.push(({ kind, of }) => (kind === 'answer' && of === 'put' ? 'lost' : undefined));
     const made = outcomeOf(
@@ -100,7 +100,7 @@ describe('reads and swaps', () => {
     expect(made).toEqual({ value: 'made' });
   });
 
-  test('a making of which nothing is known is no success', async () => {
+  test('a creation with an unknown outcome is no success', async () => {
     const { clock, fates, connect } = startCoordinatorWorld();
     fates.push(({ of }) => (of === 'put' ? 'lost' : undefined));
     const made = outcomeOf(connect('a').identity.init(IDENTITY));
@@ -120,7 +120,7 @@ describe('watches', () => {
     return { ...world, told, revisions, writer: world.connect('a').registry };
   };
 
-  test('one that falls silent is noticed when all is read again', async () => {
+  test('a watch that falls silent is noticed at the next full read', async () => {
     const { clock, fates, over, revisions, writer } = startWatch();
     await pass(clock, 0);
     fates.push(({ kind }) => (kind === 'event' ? 'lost' : undefined));
@@ -132,7 +132,7 @@ describe('watches', () => {
     over.abort();
   });
 
-  test('one that ends with an error goes on with what was missed (L8)', async () => {
+  test('a watch that ends with an error continues with what was missed (L8)', async () => {
     const { clock, coordinator, fates, over, revisions, writer } = startWatch();
     await pass(clock, 0);
     let isAway = true;
@@ -150,7 +150,7 @@ describe('watches', () => {
     over.abort();
   });
 
-  test('a coordinator that was set back tells the older record, at a lower revision (R23)', async () => {
+  test('a coordinator that was set back returns the older record, at a lower revision (R23)', async () => {
     const { clock, coordinator, over, told, writer } = startWatch();
     await writer.swap(1, { expected: 0, record: shardRecordOf(1) });
     const copy = coordinator.copy();

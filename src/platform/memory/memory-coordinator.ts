@@ -95,8 +95,8 @@ type Named = Pick<CoordinatorMessage, 'of' | 'key'>;
 /** One call and its answer, within the time that the real one has. What arrives late is done all the same. */
 async function call<T>(connection: Connection, named: Named, work: () => T): Promise<T> {
   const { clock } = connection;
-  const settled = new AbortController();
-  const onTime = clock.sleep(LIMITS.coordinatorCallMaxMs, settled.signal).then((): never => {
+  const ended = new AbortController();
+  const onTime = clock.sleep(LIMITS.coordinatorCallMaxMs, ended.signal).then((): never => {
     throw new Error(`the coordinator did not answer in time: ${named.of} ${named.key}`);
   });
   const there = async () => {
@@ -112,7 +112,7 @@ async function call<T>(connection: Connection, named: Named, work: () => T): Pro
   try {
     return await Promise.race([answered, onTime]);
   } finally {
-    settled.abort();
+    ended.abort();
   }
 }
 

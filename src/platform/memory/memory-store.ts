@@ -71,7 +71,7 @@ export class MemoryStore {
       leaseId,
     };
     this.#rows.set(key, row);
-    this.#tell({ key, row, revision });
+    this.#report({ key, row, revision });
     return { kind: 'done', revision };
   }
 
@@ -80,7 +80,7 @@ export class MemoryStore {
     const present = keys.filter((key) => this.#rows.delete(key));
     if (present.length === 0) return;
     const revision = ++this.#revision;
-    for (const key of present) this.#tell({ key, row: undefined, revision });
+    for (const key of present) this.#report({ key, row: undefined, revision });
   }
 
   grantLease(ttlMs: number): string {
@@ -139,7 +139,7 @@ export class MemoryStore {
     this.endWatches(new Error('the store was set back'));
   }
 
-  #tell(change: KeyChange): void {
+  #report(change: KeyChange): void {
     this.#changes.push(change);
     if (this.#changes.length > 2 * CHANGES_KEPT) {
       const dropped = this.#changes.splice(0, CHANGES_KEPT);

@@ -5,18 +5,18 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { WitnessedPosition, WitnessPort } from '../../ports/witness.ts';
 import { LIMITS } from '../../types/limits.ts';
 
-type Kept = WitnessedPosition | 'damaged' | undefined;
+type Stored = WitnessedPosition | 'damaged' | undefined;
 
 export class WitnessMedium {
-  #written = new Map<number, Kept>();
-  #synced = new Map<number, Kept>();
+  #written = new Map<number, Stored>();
+  #synced = new Map<number, Stored>();
 
-  get(shard: number): Kept {
+  get(shard: number): Stored {
     return this.#written.get(shard);
   }
 
-  set(shard: number, kept: Kept): void {
-    this.#written.set(shard, kept);
+  set(shard: number, stored: Stored): void {
+    this.#written.set(shard, stored);
   }
 
   sync(): void {

@@ -25,7 +25,7 @@ async function startHanging(answer: string) {
   return { queue, answer: () => late.postMessage('now') };
 }
 
-test('a write that is not answered has failed: the store has, and nobody waits for it any more', async () => {
+test('an unanswered write fails the store, and no caller waits for it any more', async () => {
   const { queue, answer } = await startHanging(`{ kind: 'written', frame }`);
   const outcomes = Promise.allSettled([queue.commit(ROWS), queue.commit(ROWS)]);
   expect(await queue.failed).toBeInstanceOf(DriveHangs);
@@ -36,7 +36,7 @@ test('a write that is not answered has failed: the store has, and nobody waits f
   expect(await stopped).toBeUndefined();
 });
 
-test('an answer that comes after all is heard by whoever ends the queue alone', async () => {
+test('a late answer reaches only the caller that closes the queue', async () => {
   const { queue, answer } = await startHanging(
     `{ kind: 'failed', message: 'bad sector', isCorruption: false }`,
   );

@@ -100,8 +100,8 @@ class GroupingQueue implements CommitQueue {
   #isScheduled = false;
   #isStopping = false;
   #failure: Error | undefined;
-  readonly #settleReady: { resolve(): void; reject(error: Error): void };
-  readonly #settleFailed: (error: Error) => void;
+  readonly #ready: { resolve(): void; reject(error: Error): void };
+  readonly #resolveFailed: (error: Error) => void;
   #idle: (() => void) | undefined;
   /** Of a drive that hung: groups that it has not answered yet, and whether it did well then. */
   #lateCount = 0;
@@ -116,10 +116,10 @@ class GroupingQueue implements CommitQueue {
     this.#columnIndex = new Map(options.columns.map(({ name }, index) => [name, index]));
     const failed = Promise.withResolvers<Error>();
     this.failed = failed.promise;
-    this.#settleFailed = failed.resolve;
+    this.#resolveFailed = failed.resolve;
     const ready = Promise.withResolvers<void>();
     this.ready = ready.promise;
-    this.#settleReady = ready;
+    this.#ready = ready;
     worker.on('message', (reply: CommitterReply) => this.#onReply(reply));
     worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
     worker.on('exit', () => {
@@ -243,7 +243,7 @@ class GroupingQueue implements CommitQueue {
 
   #onReply(reply: CommitterReply): void {
     if (this.#failure !== undefined) this.#onLateReply(reply);
-    else if (reply.kind === 'ready') this.#settleReady.resolve();
+    else if (reply.kind === 'ready') this.#ready.resolve();
     else if (reply.kind === 'failed') this.#fail(errorOf(reply));
     else {
       if (reply.kind === 'written') this.#takeBack(reply.frame);
@@ -268,13 +268,13 @@ class GroupingQueue implements CommitQueue {
     if (this.#failure !== undefined) return;
     this.#failure = error;
     this.#over.abort();
-    this.#settleReady.reject(error);
+    this.#ready.reject(error);
     const commits = [...this.#groups.flatMap((group) => group.commits), ...this.#waiting];
     for (const commit of commits) commit.reject(error);
     this.#groups.length = 0;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    this.#settleFailed(error);
+    this.#resolveFailed(error);
     this.#idle?.();
   }
 }

@@ -32,7 +32,7 @@ test.each([
   expect(toReadError(error)).toBe(error);
 });
 
-test('the words of an error that is none of reading say nothing', () => {
+test('text of errors other than read errors is not interpreted', () => {
   const error = new Error('the socket: Input/output error');
   expect(toReadError(error)).toBe(error);
 });

@@ -112,13 +112,13 @@ function knock(credentials: ChannelCredentials, headers: Record<string, string> 
 }
 
 describe('with the secret', () => {
-  test('a member is heard', async () => {
+  test('a member is admitted', async () => {
     await startNode(secretSecurity);
     expect(await refusalOf(secretSecurity)).toBe('answered busy');
     expect(served).toEqual(['x']);
   });
 
-  test('who knows another secret is refused, and sends nothing to who does not know its own', async () => {
+  test('a caller with another secret is refused, and sends nothing to a node that does not know its own', async () => {
     const node = await startNode(secretSecurity);
     const refusal = await refusalOf({ mode: 'secret', secret: `${CLUSTER_SECRET}!` });
     expect(refusal).toMatch(/^UNAUTHENTICATED: .* members of the cluster/);
@@ -130,7 +130,7 @@ describe('with the secret', () => {
     expect(JSON.stringify([told, refusal])).not.toContain(CLUSTER_SECRET);
   });
 
-  test('who says nothing, or all but a proof, gets a challenge and nothing else', async () => {
+  test('a caller without a proof gets a challenge and nothing else', async () => {
     await startNode(secretSecurity);
     const plain = ChannelCredentials.createInsecure();
     const claims = {
@@ -149,7 +149,7 @@ describe('with the secret', () => {
     expectNothingHeard();
   });
 
-  test('a proof is good once, for one call, and only over a challenge of this node', async () => {
+  test('a proof is valid once, for one call, and only for a challenge of this node', async () => {
     await startNode(secretSecurity);
     const plain = ChannelCredentials.createInsecure();
     const secret = createClusterSecret(CLUSTER_SECRET);
@@ -182,7 +182,7 @@ describe('with the secret', () => {
     expectNothingHeard();
   });
 
-  test('who listens where a node was before, and passes on all that it hears, is not let in by it', async () => {
+  test('a process at a former address of a node that relays everything is not admitted', async () => {
     await startNode(secretSecurity);
     const now = must(addresses.get(NODE), 'the node listens');
     const relay = createServer((from) => {
@@ -209,14 +209,14 @@ describe('with the secret', () => {
 });
 
 describe('with certificates', () => {
-  test('a member is heard', async () => {
+  test('a member is admitted', async () => {
     const made = await makeCertificates();
     closers.push(made.remove);
     await startNode(made.security);
     expect(await refusalOf(made.security)).toBe('answered busy');
   });
 
-  test('who has no certificate, or one of another authority, does not come so far as to be told anything', async () => {
+  test('a caller without a certificate, or with one of another authority, learns nothing', async () => {
     const hosts = ['127.0.0.1', 'node.example'];
     const [made, other] = [await makeCertificates('node', hosts), await makeCertificates()];
     closers.push(made.remove, other.remove);

@@ -5,7 +5,7 @@ import { assert } from '../../base/assert.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { RpcCredentials } from './credentials.ts';
-import { type Claim, createChallenges } from './secret-proofs.ts';
+import { createChallenges, type HandshakeFields } from './secret-proofs.ts';
 import { RPC_VERSION } from './wire.ts';
 
 export interface Member {
@@ -54,18 +54,22 @@ export function createAdmission(deps: {
   checkMember(self);
 
   /** With the secret: the callee's own proof, or why there is none for this caller. */
-  function checkProof(claim: Claim, proof: string): { answer: string } | { isChallenge: boolean } {
+  function checkProof(
+    handshake: HandshakeFields,
+    proof: string,
+  ): { answer: string } | { isChallenge: boolean } {
     if (credentials.secret === undefined) return { answer: '' };
     if (proof === '') return { isChallenge: true };
-    const isProved = credentials.secret.verify('caller', claim, proof);
-    if (!isProved || claim.nonce === '' || !challenges.isGood(claim.challenge)) return { isChallenge: false };
-    challenges.spend(claim.challenge);
-    return { answer: credentials.secret.prove('callee', claim) };
+    const isProved = credentials.secret.verify('caller', handshake, proof);
+    if (!isProved || handshake.nonce === '' || !challenges.isGood(handshake.challenge))
+      return { isChallenge: false };
+    challenges.spend(handshake.challenge);
+    return { answer: credentials.secret.prove('callee', handshake) };
   }
 
   return {
     decide(path, headers) {
-      const claim: Claim = {
+      const handshake: HandshakeFields = {
         path,
         address: deps.address(),
         clusterId: one(headers, HEADER.cluster),
@@ -74,7 +78,7 @@ export function createAdmission(deps: {
         challenge: one(headers, HEADER.challenge),
         nonce: one(headers, HEADER.nonce),
       };
-      const proved = checkProof(claim, one(headers, HEADER.proof));
+      const proved = checkProof(handshake, one(headers, HEADER.proof));
       if ('isChallenge' in proved) {
         const trailers = new Metadata();
         trailers.set(HEADER.challenge, challenges.issue());
@@ -82,7 +86,7 @@ export function createAdmission(deps: {
         return { kind: 'refused', code: status.UNAUTHENTICATED, reason, trailers, ...proved };
       }
       // Only members come so far: they may know what is wrong.
-      const reason = findMismatch(claim, one(headers, HEADER.version), self);
+      const reason = findMismatch(handshake, one(headers, HEADER.version), self);
       if (reason !== undefined) {
         const code = status.FAILED_PRECONDITION;
         return { kind: 'refused', code, reason, trailers: new Metadata(), isChallenge: false };
@@ -90,20 +94,20 @@ export function createAdmission(deps: {
       const accepted = new Metadata();
       accepted.set(HEADER.callee, self.nodeId);
       if (proved.answer !== '') accepted.set(HEADER.proof, proved.answer);
-      return { kind: 'admitted', caller: claim.caller, headers: accepted };
+      return { kind: 'admitted', caller: handshake.caller, headers: accepted };
     },
   };
 }
 
-function findMismatch(claim: Claim, version: string, self: Member): string | undefined {
+function findMismatch(handshake: HandshakeFields, version: string, self: Member): string | undefined {
   if (version !== String(RPC_VERSION)) {
     return `the caller speaks version ${version === '' ? '(none)' : version}, this node speaks ${RPC_VERSION}`;
   }
-  if (claim.clusterId !== self.clusterId) {
-    return `the caller is of cluster ${claim.clusterId}, this node of cluster ${self.clusterId}`;
+  if (handshake.clusterId !== self.clusterId) {
+    return `the caller is of cluster ${handshake.clusterId}, this node of cluster ${self.clusterId}`;
   }
-  if (claim.callee !== self.nodeId) return `this is node ${self.nodeId}, not ${claim.callee}`;
-  return ID.test(claim.caller) ? undefined : 'the caller does not say which node it is';
+  if (handshake.callee !== self.nodeId) return `this is node ${self.nodeId}, not ${handshake.callee}`;
+  return ID.test(handshake.caller) ? undefined : 'the caller does not say which node it is';
 }
 
 function one(headers: Metadata, name: string): string {

@@ -66,7 +66,7 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
   let sender = newSender();
   let ticket: Ticket | undefined;
   let lastNumber = 0;
-  let wasHeard = false;
+  let hasAnswered = false;
   let streamEnd = new AbortController();
 
   const link = createNodeLink<CallFrame, ReplyFrame>({ node, method: CALLS }, deps, {
@@ -83,7 +83,7 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
   });
 
   function take(frame: ReplyFrame): void {
-    wasHeard = true;
+    hasAnswered = true;
     telemetry.count('holdfast_rpc_received_frames_total', { kind: 'replies' });
     if (frame.version !== RPC_VERSION || frame.ticket === null) {
       link.cut('a frame that cannot be read');
@@ -147,9 +147,9 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
   /** R48: a call on an idle connection must not be refused for the age of its ticket. */
   async function keepTicketFresh(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      wasHeard = false;
+      hasAnswered = false;
       await clock.sleep(LIMITS.ticketRefreshMs, signal);
-      if (!signal.aborted && !wasHeard) sender.sendEmpty();
+      if (!signal.aborted && !hasAnswered) sender.sendEmpty();
     }
   }
 

@@ -156,7 +156,7 @@ describe('certificates', () => {
     await expect(open).rejects.toThrow(message);
   });
 
-  test('that end within a month are told of, each day', async () => {
+  test('that end within a month are logged each day', async () => {
     const { events, log } = createEvents();
     const manual = createManualClock(Date.now() + 700 * DAY_MS);
     let looks = 0;
@@ -204,7 +204,7 @@ describe('replaced certificate files', () => {
       () => false,
     );
 
-  test('are taken up while the node runs, for both directions; bad ones are told of and not used', async () => {
+  test('are used while the node runs, in both directions; bad ones are logged and not used', async () => {
     const [made, next] = [await makeCertificates(), await makeCertificates()];
     closers.push(made.remove, next.remove);
     const clock = createManualClock(Date.now());

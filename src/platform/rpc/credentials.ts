@@ -29,7 +29,7 @@ export interface RpcCredentials {
   readonly secret: ClusterSecret | undefined;
   /** For other protocols between the same nodes: `follow` tells of those of now and of those after. Absent with a secret. */
   readonly certificates:
-    | (NodeCertificates & { follow(tell: (now: NodeCertificates) => void): void })
+    | (NodeCertificates & { follow(listener: (now: NodeCertificates) => void): void })
     | undefined;
   /** Throws a {@link Refusal} for an address that may not be listened on or spoken to. */
   checkHost(host: string): void;
@@ -101,16 +101,16 @@ async function openCertificates(
   const listeners = new Set<(now: NodeCertificates) => void>();
   const closed = new AbortController();
 
-  function follow(tell: (now: NodeCertificates) => void): void {
-    listeners.add(tell);
-    tell(current);
+  function follow(listener: (now: NodeCertificates) => void): void {
+    listeners.add(listener);
+    listener(current);
   }
 
   async function reload(): Promise<void> {
     const next = await loadCertificates(paths, clock.wallMs());
     if (next.ca === current.ca && next.cert === current.cert && next.key === current.key) return;
     current = next;
-    for (const tell of listeners) tell(next);
+    for (const listener of listeners) listener(next);
     log.info({ expiresAtMs: next.expiresAtMs }, 'cluster-certificate-reloaded');
   }
 

@@ -25,7 +25,7 @@ const payload = (sizeBytes: number) => Buffer.alloc(sizeBytes);
 const numbers = (frames: readonly Batch[]) => frames.map((frame) => frame.numbers);
 
 describe('a frame', () => {
-  test('holds what was sent in one turn, in order', async () => {
+  test('holds the messages of one turn, in order', async () => {
     const { sender, frames, write } = openStream();
     sender.attach(write);
     for (const number of [3, 1, 2]) sender.send(number, payload(10));
@@ -34,7 +34,7 @@ describe('a frame', () => {
     expect(numbers(frames)).toEqual([[3, 1, 2]]);
   });
 
-  test('is one at a time: what comes meanwhile shares the next', async () => {
+  test('is sent one at a time: messages of the meantime share the next', async () => {
     const { sender, frames, write, take, drainedCount } = openStream();
     sender.attach(write);
     sender.send(1, payload(10));
@@ -62,7 +62,7 @@ describe('a frame', () => {
     expect(numbers(frames)).toEqual([[0, 1], [2], [3], [4]]);
   });
 
-  test('may be empty, once for any number of wishes', async () => {
+  test('may be empty, once for any number of requests', async () => {
     const { sender, frames, write, take } = openStream();
     sender.attach(write);
     sender.sendEmpty();
@@ -74,8 +74,8 @@ describe('a frame', () => {
   });
 });
 
-describe('what waits', () => {
-  test('is bounded, counting what the transport has not taken; a single message always fits', async () => {
+describe('waiting messages', () => {
+  test('are bounded, including what the transport has not taken; a single message always fits', async () => {
     const { sender, write, take } = openStream(100);
     sender.attach(write);
     expect([sender.send(1, payload(500)), sender.send(2, payload(1))]).toEqual([true, false]);
@@ -90,7 +90,7 @@ describe('what waits', () => {
     expect(sender.unsentBytes()).toBe(100);
   });
 
-  test('waits for the stream', async () => {
+  test('wait for the stream', async () => {
     const { sender, frames, write } = openStream();
     sender.send(1, payload(1));
     await turn();
@@ -99,7 +99,7 @@ describe('what waits', () => {
     expect(numbers(frames)).toEqual([[1]]);
   });
 
-  test('lets what is urgent go first, within a bound of its own', async () => {
+  test('let urgent ones go first, within a bound of their own', async () => {
     const { sender, frames, write, take } = openStream(3 * LIMITS.rpcFrameBytes);
     sender.attach(write);
     for (const number of [1, 2, 3]) sender.send(number, payload(LIMITS.rpcFrameBytes));
@@ -116,7 +116,7 @@ describe('what waits', () => {
     expect(numbers(frames)).toEqual([[5], [1], [2], [3]]);
   });
 
-  test('can be taken back until it leaves', async () => {
+  test('can be taken back until they are sent', async () => {
     const { sender, frames, write } = openStream(10);
     sender.attach(write);
     sender.send(1, payload(5));
@@ -127,7 +127,7 @@ describe('what waits', () => {
     expect(numbers(frames)).toEqual([[2]]);
   });
 
-  test('stays after the end, to be told from what has left', async () => {
+  test('stay after the end, so that they can be told from sent ones', async () => {
     const { sender, frames, write, take } = openStream();
     sender.attach(write);
     sender.send(1, payload(1));

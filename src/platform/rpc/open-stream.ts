@@ -15,7 +15,7 @@ import type { NodeId } from '../../ports/replication.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { HEADER, type Member } from './admission.ts';
 import type { RpcCredentials } from './credentials.ts';
-import type { Claim } from './secret-proofs.ts';
+import type { HandshakeFields } from './secret-proofs.ts';
 import { CONNECTION_OPTIONS, RPC_VERSION, WINDOW_BYTES } from './wire.ts';
 
 export interface StreamDeps {
@@ -66,7 +66,7 @@ export async function openStream<Out, In>(
   const waiting = AbortSignal.any([signal, over.signal]);
   void deps.clock.sleep(LIMITS.rpcConnectMaxMs, waiting).then(() => late.abort());
   try {
-    const claim = {
+    const handshake = {
       path: method.path,
       address,
       clusterId: deps.self.clusterId,
@@ -75,7 +75,7 @@ export async function openStream<Out, In>(
       challenge: '',
       nonce: '',
     };
-    const { stream, ended } = await attempt(client, method, claim, deps, late.signal);
+    const { stream, ended } = await attempt(client, method, handshake, deps, late.signal);
     const close = () => {
       stream.cancel();
       client.close();
@@ -94,7 +94,7 @@ export async function openStream<Out, In>(
 async function attempt<Out, In>(
   client: Client,
   method: MethodDefinition<Out, In>,
-  claim: Claim,
+  handshake: HandshakeFields,
   deps: StreamDeps,
   signal: AbortSignal,
 ): Promise<Omit<OpenStream<Out, In>, 'close'>> {
@@ -103,38 +103,39 @@ async function attempt<Out, In>(
     method.path,
     method.requestSerialize,
     method.responseDeserialize,
-    headersFor(claim, secret?.prove('caller', claim)),
+    headersFor(handshake, secret?.prove('caller', handshake)),
   );
   const ended = new Promise<string>((resolve) => {
     stream.once('status', ({ code, details }) => resolve(`${status[code]}: ${details}`));
   });
   const answer = await answerTo(stream, signal);
   if (answer.kind === 'accepted') {
-    const isNode = answer.headers.get(HEADER.callee)[0] === claim.callee;
+    const isNode = answer.headers.get(HEADER.callee)[0] === handshake.callee;
     const proof = String(answer.headers.get(HEADER.proof)[0] ?? '');
-    if (isNode && (secret === undefined || secret.verify('callee', claim, proof))) return { stream, ended };
+    if (isNode && (secret === undefined || secret.verify('callee', handshake, proof)))
+      return { stream, ended };
     stream.cancel();
     throw new NotReached('who answers is not a member of the cluster, or another node');
   }
   const challenge = answer.status.metadata.get(HEADER.challenge)[0];
-  const mayAnswer = secret !== undefined && claim.challenge === '' && typeof challenge === 'string';
+  const mayAnswer = secret !== undefined && handshake.challenge === '' && typeof challenge === 'string';
   if (answer.status.code !== status.UNAUTHENTICATED || !mayAnswer) {
     const { code, details } = answer.status;
     throw new NotReached(signal.aborted ? 'no answer in time' : `${status[code]}: ${details}`);
   }
   const nonce = toHex(deps.random.bytes(16));
-  return attempt(client, method, { ...claim, challenge, nonce }, deps, signal);
+  return attempt(client, method, { ...handshake, challenge, nonce }, deps, signal);
 }
 
-function headersFor(claim: Claim, proof: string | undefined): Metadata {
+function headersFor(handshake: HandshakeFields, proof: string | undefined): Metadata {
   const headers = new Metadata();
   headers.set(HEADER.version, String(RPC_VERSION));
-  headers.set(HEADER.cluster, claim.clusterId);
-  headers.set(HEADER.caller, claim.caller);
-  headers.set(HEADER.callee, claim.callee);
-  if (claim.challenge === '' || proof === undefined) return headers;
-  headers.set(HEADER.challenge, claim.challenge);
-  headers.set(HEADER.nonce, claim.nonce);
+  headers.set(HEADER.cluster, handshake.clusterId);
+  headers.set(HEADER.caller, handshake.caller);
+  headers.set(HEADER.callee, handshake.callee);
+  if (handshake.challenge === '' || proof === undefined) return headers;
+  headers.set(HEADER.challenge, handshake.challenge);
+  headers.set(HEADER.nonce, handshake.nonce);
   headers.set(HEADER.proof, proof);
   return headers;
 }
@@ -144,12 +145,12 @@ type Answer = { kind: 'accepted'; headers: Metadata } | { kind: 'ended'; status:
 function answerTo<Out, In>(stream: ClientDuplexStream<Out, In>, signal: AbortSignal): Promise<Answer> {
   return new Promise((resolve) => {
     const cancel = () => stream.cancel();
-    const settle = (answer: Answer) => {
+    const end = (answer: Answer) => {
       signal.removeEventListener('abort', cancel);
       resolve(answer);
     };
-    stream.once('metadata', (headers) => settle({ kind: 'accepted', headers }));
-    stream.once('status', (ended) => settle({ kind: 'ended', status: ended }));
+    stream.once('metadata', (headers) => end({ kind: 'accepted', headers }));
+    stream.once('status', (ended) => end({ kind: 'ended', status: ended }));
     // Each error comes as a status too, and that is where it is looked at.
     stream.on('error', () => undefined);
     if (signal.aborted) cancel();

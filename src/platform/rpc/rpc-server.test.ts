@@ -71,7 +71,7 @@ async function openBare<Out, In>(method: Parameters<typeof openStream<Out, In>>[
   return opened;
 }
 
-test('a call that waits for its connection grows old meanwhile (R48)', async () => {
+test('a call that waits for its connection ages meanwhile (R48)', async () => {
   const tickets: Pick<Ticket, 'monotonicMs' | 'wallMs'>[] = [];
   const handle = async ({ body, ticket }: ShardCall) => {
     const { monotonicMs, wallMs } = ticket;
@@ -94,7 +94,7 @@ test('a call that waits for its connection grows old meanwhile (R48)', async () 
 });
 
 describe('calls', () => {
-  test('that are under way when the node ends are answered first', async () => {
+  test('that are under way when the node stops are answered first', async () => {
     const reply = Promise.withResolvers<ShardReply>();
     const arrived = Promise.withResolvers<void>();
     const handler = handlerOf(() => {
@@ -112,7 +112,7 @@ describe('calls', () => {
     await expect(caller.calls.call(CALLEE, callOf(2), never())).rejects.toThrow(CallBroken);
   });
 
-  test('are unknown when the node ends and they do not', async () => {
+  test('are unknown when the node stops and they do not end', async () => {
     const clock = createManualClock(0);
     const arrived = Promise.withResolvers<void>();
     const handler = handlerOf(() => {
@@ -129,7 +129,7 @@ describe('calls', () => {
     await ended;
   });
 
-  test('whose handler fails are unknown, and told of', async () => {
+  test('whose handler fails are unknown, and logged', async () => {
     const callee = await start({
       nodeId: CALLEE,
       handler: handlerOf(({ body }) => {
@@ -144,7 +144,7 @@ describe('calls', () => {
     expect(callee.events.map(({ event }) => event)).toEqual(['shard-call-failed', 'shard-call-failed']);
   });
 
-  test('beyond what a node takes at once are answered busy, without being evaluated', async () => {
+  test('beyond what a node takes at once are answered busy, without evaluation', async () => {
     let evaluatedCount = 0;
     const gate = Promise.withResolvers<ShardReply>();
     const handler = handlerOf(({ body }) => {
@@ -191,7 +191,7 @@ describe('calls', () => {
     await expect(caller.calls.call(CALLEE, callOf(body), never())).rejects.toThrow('fits into a message');
   });
 
-  test('that were given up before they left are not sent', async () => {
+  test('that were cancelled before they were sent are not sent', async () => {
     const bodies: unknown[] = [];
     const handler = handlerOf(async ({ body }) => {
       bodies.push(body);
@@ -211,7 +211,7 @@ describe('calls', () => {
   });
 });
 
-describe('a member that sends what cannot be read', () => {
+describe('a member that sends unreadable messages', () => {
   test.each([
     ['a call of no MessagePack', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([0xd9])] }],
     ['what is no call', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([1])] }],
@@ -238,7 +238,7 @@ describe('a member that sends what cannot be read', () => {
   });
 });
 
-test('of two streams of one replica node the newer counts', async () => {
+test('the newer of two streams of one replica node counts', async () => {
   const callee = await start({ nodeId: CALLEE });
   const older = await openBare(REPLICATE);
   await openBare(REPLICATE);
@@ -263,7 +263,7 @@ describe('connections of strangers', () => {
     return socket;
   }
 
-  test('are no more than a node has files to spare for', async () => {
+  test('are no more than a node can spare files for', async () => {
     await start({ nodeId: CALLEE });
     const address = must(addresses.get(CALLEE), 'the node listens');
     const closed: Socket[] = [];
@@ -294,7 +294,7 @@ describe('connections of strangers', () => {
   });
 });
 
-test('a port that is taken is refused with words', async () => {
+test('a port in use is refused with a message', async () => {
   await start({ nodeId: CALLEE });
   const port = Number(addresses.get(CALLEE)?.split(':')[1]);
   const deps = {
@@ -315,7 +315,7 @@ test('a port that is taken is refused with words', async () => {
   await expect(second).rejects.toThrow(`cannot listen on 127.0.0.1:${port}: another program listens there`);
 });
 
-test('a node that does not answer is given up in time, and waited for longer each time', async () => {
+test('a node that does not answer is given up in time, and retried after longer pauses', async () => {
   // Accepts connections, and never says anything.
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');

@@ -114,18 +114,18 @@ function bind(
 
 /** Refusals of one kind from one address are written to the log this often. */
 const REFUSAL_LOG_EVERY_MS = 60_000;
-const REFUSALS_KEPT = 256;
+const REFUSALS_MAX = 256;
 
 type NoteRefusal = (refusal: { host: string; path?: string; reason: string }) => void;
 
 function createRefusalNotes({ clock, log, telemetry }: RpcServerDeps): NoteRefusal {
-  const toldAtMs = new BoundedMap<string, number>(REFUSALS_KEPT);
+  const loggedAtMs = new BoundedMap<string, number>(REFUSALS_MAX);
   return (refusal) => {
     telemetry.count('holdfast_rpc_refused_total');
     const key = `${refusal.host} ${refusal.reason}`;
     const nowMs = clock.monotonicMs();
-    if (nowMs - (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
-    toldAtMs.set(key, nowMs);
+    if (nowMs - (loggedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
+    loggedAtMs.set(key, nowMs);
     log.warn(refusal, 'rpc-refused');
   };
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createManualClock, createSeededRandom } from '../../../tests/support/simulated.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { type Claim, createChallenges, createClusterSecret } from './secret-proofs.ts';
+import { createChallenges, createClusterSecret, type HandshakeFields } from './secret-proofs.ts';
 
-const claim: Claim = {
+const handshake: HandshakeFields = {
   path: '/service/Call',
   address: '127.0.0.1:1',
   clusterId: 'c',
@@ -16,29 +16,29 @@ const claim: Claim = {
 describe('proofs', () => {
   const secret = createClusterSecret('one secret');
 
-  test('are known by those who know the secret, and do not show it', () => {
-    const proof = secret.prove('caller', claim);
-    expect(createClusterSecret('one secret').verify('caller', claim, proof)).toBe(true);
-    expect(createClusterSecret('other secret').verify('caller', claim, proof)).toBe(false);
+  test('are known to holders of the secret, and do not reveal it', () => {
+    const proof = secret.prove('caller', handshake);
+    expect(createClusterSecret('one secret').verify('caller', handshake, proof)).toBe(true);
+    expect(createClusterSecret('other secret').verify('caller', handshake, proof)).toBe(false);
     expect(proof).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test.each(Object.keys(claim) as (keyof Claim)[])('are over %s', (field) => {
-    const proof = secret.prove('caller', claim);
-    expect(secret.verify('caller', { ...claim, [field]: `${claim[field]}x` }, proof)).toBe(false);
+  test.each(Object.keys(handshake) as (keyof HandshakeFields)[])('are over %s', (field) => {
+    const proof = secret.prove('caller', handshake);
+    expect(secret.verify('caller', { ...handshake, [field]: `${handshake[field]}x` }, proof)).toBe(false);
   });
 
-  test('are of one end: what the callee proves is of no use to a caller', () => {
-    expect(secret.verify('caller', claim, secret.prove('callee', claim))).toBe(false);
+  test("are of one end: the callee's proof is useless to a caller", () => {
+    expect(secret.verify('caller', handshake, secret.prove('callee', handshake))).toBe(false);
   });
 
   test.each(['', '0', 'f'.repeat(64), 'é'.repeat(32), 'x'.repeat(10_000)])('are not %j', (proof) => {
-    expect(secret.verify('caller', claim, proof)).toBe(false);
+    expect(secret.verify('caller', handshake, proof)).toBe(false);
   });
 
   test('no field can be taken for part of another', () => {
-    const shifted = { ...claim, caller: 'a","b', callee: '' };
-    expect(secret.prove('caller', shifted)).not.toBe(secret.prove('caller', { ...claim, callee: 'b' }));
+    const shifted = { ...handshake, caller: 'a","b', callee: '' };
+    expect(secret.prove('caller', shifted)).not.toBe(secret.prove('caller', { ...handshake, callee: 'b' }));
   });
 });
 
@@ -48,7 +48,7 @@ describe('challenges', () => {
     return { clock, challenges: createChallenges({ clock, random: createSeededRandom(1) }) };
   }
 
-  test('are all different, and good until they are spent', () => {
+  test('are all different, and valid until they are spent', () => {
     const { challenges } = open();
     const [first, second] = [challenges.issue(), challenges.issue()];
     expect(first).not.toBe(second);
@@ -57,7 +57,7 @@ describe('challenges', () => {
     expect([first, second].map(challenges.isGood)).toEqual([false, true]);
   });
 
-  test('go stale, spent ones stay spent until then, and then cost no memory', () => {
+  test('expire; spent ones stay spent until then, and use no memory afterwards', () => {
     const { clock, challenges } = open();
     const [first, second] = [challenges.issue(), challenges.issue()];
     challenges.spend(first);
@@ -69,7 +69,7 @@ describe('challenges', () => {
     expect(challenges.isGood(first)).toBe(false);
   });
 
-  test('are of one process', () => {
+  test('are valid in one process', () => {
     const clock = createManualClock(0);
     const other = createChallenges({ clock, random: createSeededRandom(2) });
     expect(open().challenges.isGood(other.issue())).toBe(false);

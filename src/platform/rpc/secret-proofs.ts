@@ -7,7 +7,7 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 /** What is proved: who speaks to whom, where, and that it is now. */
-export interface Claim {
+export interface HandshakeFields {
   path: string;
   /** Of the callee, as others are told it: who has taken another node's old address cannot pass on what it hears there. */
   address: string;
@@ -20,14 +20,14 @@ export interface Claim {
 
 export interface ClusterSecret {
   /** 64 hex digits. */
-  prove(role: 'caller' | 'callee', claim: Claim): string;
+  prove(role: 'caller' | 'callee', handshake: HandshakeFields): string;
   /** In constant time. */
-  verify(role: 'caller' | 'callee', claim: Claim, proof: string): boolean;
+  verify(role: 'caller' | 'callee', handshake: HandshakeFields, proof: string): boolean;
 }
 
 export function createClusterSecret(secret: string): ClusterSecret {
-  const prove = (role: 'caller' | 'callee', claim: Claim) => {
-    const { path, address, clusterId, caller, callee, challenge, nonce } = claim;
+  const prove = (role: 'caller' | 'callee', handshake: HandshakeFields) => {
+    const { path, address, clusterId, caller, callee, challenge, nonce } = handshake;
     // As JSON, so that no field can be taken for part of another.
     const text = JSON.stringify([
       `holdfast rpc ${role}`,
@@ -41,7 +41,7 @@ export function createClusterSecret(secret: string): ClusterSecret {
     ]);
     return createHmac('sha256', secret).update(text).digest('hex');
   };
-  return { prove, verify: (role, claim, proof) => equalSecrets(prove(role, claim), proof) };
+  return { prove, verify: (role, handshake, proof) => equalSecrets(prove(role, handshake), proof) };
 }
 
 /** In constant time for texts of one length. */

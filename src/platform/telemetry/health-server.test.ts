@@ -22,7 +22,7 @@ async function open(readMetrics: () => Promise<{ contentType: string; text: stri
 
 const metrics = async () => ({ contentType: 'text/plain; version=0.0.4', text: 'holdfast_objects 7\n' });
 
-test('tells whether the process lives, is ready, and what it has measured', async () => {
+test('reports whether the process lives and is ready, and its metrics', async () => {
   const ask = await open(metrics);
   state.isReady = false;
   expect((await ask('/health/live')).status).toBe(200);
@@ -53,7 +53,7 @@ test('HEAD answers without a body; other methods, paths and bodies are refused',
   expect(tooMuch.status).toBe(431);
 });
 
-test('scrapes at the same time are one; one that fails is told and does no harm', async () => {
+test('scrapes at the same time share one reading; a failed one is reported and does no harm', async () => {
   state.readCount = 0;
   const ask = await open(async () => {
     state.readCount++;
@@ -78,7 +78,7 @@ test('an error of a scrape is answered 500', async () => {
   expect((await ask('/health/live')).status).toBe(200);
 });
 
-test('a scrape is told to all who ask within a second', async () => {
+test('a scrape answers all callers within a second', async () => {
   state.readCount = 0;
   const ask = await open(() => {
     state.readCount++;
@@ -111,7 +111,7 @@ async function connectFrom(localAddress: string) {
   };
 }
 
-test('idle connections keep no probe out: those that have asked nothing for longest go first', async () => {
+test('idle connections keep no probe out: those that have been idle longest end first', async () => {
   await open(metrics);
   const asked = await connectFrom('127.0.0.2');
   const idle = [];
@@ -129,7 +129,7 @@ test('idle connections keep no probe out: those that have asked nothing for long
   for (const { socket } of idle) socket.destroy();
 });
 
-test('many connections of one address do not end that of another', async () => {
+test('many connections of one address do not end those of another', async () => {
   await open(metrics);
   const kept = await connectFrom('127.0.0.3');
   expect(await kept.ask()).toBe('HTTP/1.1 200');
@@ -141,7 +141,7 @@ test('many connections of one address do not end that of another', async () => {
   for (const { socket } of [kept, ...others]) socket.destroy();
 });
 
-test('an address that is taken is refused', async () => {
+test('an address in use is refused', async () => {
   await open(metrics);
   const [host = '', port] = server?.address.split(':') ?? [];
   const again = startHealthServer({

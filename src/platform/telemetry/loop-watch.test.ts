@@ -36,7 +36,7 @@ function watched() {
   return { watch, look, lines, linesOf, clock, now, stopping };
 }
 
-test('delays are metrics of the last looks', async () => {
+test('metrics have the delays of the last looks', async () => {
   const { watch, look, linesOf, lines } = watched();
   await look({ maxMs: 30, p99Ms: 12 });
   expect(await linesOf(METRIC)).toEqual(['{statistic="max"} 0.03', '{statistic="p99"} 0.012']);
@@ -45,7 +45,7 @@ test('delays are metrics of the last looks', async () => {
   expect([watch.heldMs(), lines]).toEqual([0, []]);
 });
 
-test('a loop that stood still is logged; when it did so again, it is an alarm for some minutes', async () => {
+test('a loop that stood still is logged; a second time it is an alarm for some minutes', async () => {
   const { watch, look, lines, clock } = watched();
   await look({ maxMs: 2100, p99Ms: 3 });
   // The measurement that overlaps has seen it, too.
@@ -68,7 +68,7 @@ test('measurements overlap, and all end with the watch', async () => {
   expect(now.open).toBe(0);
 });
 
-test('the thread that is kept is seen by Node', async () => {
+test('Node sees a blocked thread', async () => {
   const measured = systemLoopDelay.measure();
   await new Promise((resolve) => setTimeout(resolve, 100));
   const until = performance.now() + 300;

@@ -31,7 +31,7 @@ test('counts, observes and gauges, and brings gauges up to date before a scrape'
   expect(lines).toEqual([]);
 });
 
-test('a gauge that nobody has told is absent; what a family is told anew has no more than that', async () => {
+test('a gauge without a value is absent; a new value of a family replaces the old one completely', async () => {
   const { telemetry, lines } = telemetryWithLog();
   const linesOf = async (name: string) => {
     const { text } = await telemetry.scrape();
@@ -56,7 +56,7 @@ test('a gauge that nobody has told is absent; what a family is told anew has no 
   expect(lines).toEqual([]);
 });
 
-test('what is not in the table is reported once and does no harm', () => {
+test('a metric outside the table is reported once and does no harm', () => {
   const { telemetry, lines } = telemetryWithLog();
   for (let round = 0; round < 2; round++) {
     telemetry.count('holdfast_unheard_of');
@@ -70,7 +70,7 @@ test('what is not in the table is reported once and does no harm', () => {
   ]);
 });
 
-test('names carry the prefix, units and "total" where Prometheus wants them', () => {
+test('names have the prefix, units and "total" as Prometheus recommends', () => {
   for (const [name, row] of Object.entries(METRICS)) {
     expect(name).toMatch(/^holdfast_[a-z0-9_]+$/);
     expect(name.endsWith('_total'), name).toBe(row.kind === 'counter');

@@ -4,7 +4,7 @@ import { rememberErrors } from './recent-errors.ts';
 
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-test('an error that is logged again is kept once, counted, and pushes out no other', () => {
+test('a repeated error is stored once, counted, and displaces no other', () => {
   let nowMs = 0;
   const log = rememberErrors(SILENT, { wallMs: () => nowMs });
   log.error({ shard: 1 }, 'worker-failed');
@@ -18,7 +18,7 @@ test('an error that is logged again is kept once, counted, and pushes out no oth
   ]);
 });
 
-test('20 are kept, the newest first', () => {
+test('the last 20 are stored, the newest first', () => {
   const log = rememberErrors(SILENT, { wallMs: () => 0 });
   for (let shard = 0; shard < 25; shard++) log.error({ shard }, 'worker-failed');
   const kept = log.recent().map(({ message }) => message);

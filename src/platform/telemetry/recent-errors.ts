@@ -3,7 +3,7 @@
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
-const KEPT = 20;
+const ERRORS_MAX = 20;
 
 export interface RecentError {
   /** ISO 8601. */
@@ -21,7 +21,7 @@ export interface RecentErrors extends Logger {
 
 /** A log that passes everything on to `log`. */
 export function rememberErrors(log: Logger, clock: Pick<ClockPort, 'wallMs'>): RecentErrors {
-  const kept: RecentError[] = [];
+  const errors: RecentError[] = [];
   return {
     debug: (fields, event) => log.debug(fields, event),
     info: (fields, event) => log.info(fields, event),
@@ -29,13 +29,13 @@ export function rememberErrors(log: Logger, clock: Pick<ClockPort, 'wallMs'>): R
     error(fields, event) {
       const { err } = fields as { err?: unknown };
       const message = err instanceof Error ? err.message : JSON.stringify(fields);
-      const same = kept.findIndex((known) => known.event === event && known.message === message);
-      const before = same === -1 ? [] : kept.splice(same, 1);
+      const same = errors.findIndex((known) => known.event === event && known.message === message);
+      const before = same === -1 ? [] : errors.splice(same, 1);
       const count = 1 + (before[0]?.count ?? 0);
-      kept.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message, count });
-      kept.length = Math.min(kept.length, KEPT);
+      errors.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message, count });
+      errors.length = Math.min(errors.length, ERRORS_MAX);
       log.error(fields, event);
     },
-    recent: () => [...kept],
+    recent: () => [...errors],
   };
 }

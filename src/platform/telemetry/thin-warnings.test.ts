@@ -10,7 +10,7 @@ function openLog() {
   return { lines, clock, log: thinWarnings({ debug: note, info: note, warn: note, error: note }, clock) };
 }
 
-test('a warning of each second stands once, and then each minute with its number', () => {
+test('a warning repeated each second is logged once, and then each minute with its number', () => {
   const { lines, clock, log } = openLog();
   for (let second = 0; second <= 120; second++) {
     log.warn({ err: new Error('etcd does not answer') }, 'coordinator-away');

@@ -30,7 +30,7 @@ describe('a node certificate', () => {
     expect(certificate(first.cert).serialNumber).not.toBe(certificate(second.cert).serialNumber);
   });
 
-  test('is for the hosts that were named, and for both ends of a connection', async () => {
+  test('is for the named hosts, and for both ends of a connection', async () => {
     const made = certificate((await make()).cert);
     for (const ip of ['10.1.2.3', 'fd00::1']) expect(made.checkIP(ip), ip).toBeDefined();
     expect(made.checkHost('meta-1.example')).toBeDefined();
@@ -40,13 +40,13 @@ describe('a node certificate', () => {
     expect(made.subject).toBe('CN=meta-1');
   });
 
-  test('ends when it says', async () => {
+  test('ends at the requested time', async () => {
     const { cert, expiresAtMs } = await make();
     expect(Math.abs(certificate(cert).validToDate.getTime() - expiresAtMs)).toBeLessThan(1000);
     expect(expiresAtMs - nowMs).toBe(825 * 24 * 3_600_000);
   });
 
-  test('has keys that only their owner reads', async () => {
+  test('has keys that only their owner can read', async () => {
     const { ca, cert, key } = await make();
     const mode = (path: string) => statSync(path).mode & 0o777;
     expect([mode(key), mode(join(folder, 'ca-key.pem'))]).toEqual([0o600, 0o600]);

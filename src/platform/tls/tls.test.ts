@@ -24,7 +24,7 @@ const openSelfSigned = (more: { names?: string[]; nowMs?: () => number } = {}) =
   openTls({ mode: 'self-signed', folder, names: more.names ?? names }, more.nowMs);
 
 describe('self-signed', () => {
-  test('serves every name that it was made for, to a client that trusts the certificate alone', async () => {
+  test('serves all of its names, to a client that trusts the certificate alone', async () => {
     const { cert, key } = (await openSelfSigned()).current();
     const server = createServer({ cert, key }, (_, response) => response.end()).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -49,7 +49,7 @@ describe('self-signed', () => {
     expect(parsed.checkHost('example.test')).toBeUndefined();
   });
 
-  test('is kept in files that only their owner reads, and used again', async () => {
+  test('is stored in files that only their owner can read, and used again', async () => {
     const first = (await openSelfSigned()).current();
     for (const name of ['tls-cert.pem', 'tls-key.pem']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
@@ -61,7 +61,7 @@ describe('self-signed', () => {
     expect(first.expiresAtMs).toBeGreaterThan(Date.now() + 800 * DAY_MS);
   });
 
-  test('names this machine where it listens everywhere, and is kept when one of its addresses goes', async () => {
+  test('names this machine if it listens on all addresses, and stays when one of them disappears', async () => {
     const interfaces = (...addresses: string[]) => ({
       lo: [{ address: '127.0.0.1', internal: true }],
       eth0: addresses.map((address) => ({ address, internal: false })),
@@ -94,7 +94,7 @@ describe('self-signed', () => {
     expect(second.fingerprint).not.toBe(first.fingerprint);
   });
 
-  test('is made anew near its end, on a reload too', async () => {
+  test('is replaced near its end, on a reload too', async () => {
     let nowMs = Date.now();
     const source = await openSelfSigned({ nowMs: () => nowMs });
     const first = source.current();
@@ -106,7 +106,7 @@ describe('self-signed', () => {
     expect(source.current()).toBe(second);
   });
 
-  test('is made anew when the files do not belong together or are damaged', async () => {
+  test('is replaced when the files do not belong together or are damaged', async () => {
     const first = (await openSelfSigned()).current();
     copyFileSync(join(folder, 'tls-key.pem'), join(folder, 'first-key'));
     await openSelfSigned({ names: ['other'] });

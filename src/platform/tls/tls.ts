@@ -140,9 +140,9 @@ async function loadSelfSigned(
   options: Extract<TlsOptions, { mode: 'self-signed' }>,
   nowMs: number,
 ): Promise<TlsIdentity> {
-  const kept = await readKept(options.folder);
-  const isCurrent = kept !== undefined && kept.expiresAtMs - nowMs > RENEW_BEFORE_END_MS;
-  if (isCurrent && isFor(kept.cert, options)) return kept;
+  const stored = await readStored(options.folder);
+  const isCurrent = stored !== undefined && stored.expiresAtMs - nowMs > RENEW_BEFORE_END_MS;
+  if (isCurrent && isFor(stored.cert, options)) return stored;
   const made = await makeSelfSigned(options, nowMs);
   // Cut short between the two, the files do not belong together and are made again.
   await writeDurableFile(join(options.folder, KEY_FILE), made.key);
@@ -154,7 +154,7 @@ async function loadSelfSigned(
  * The pair in the data folder; undefined when it is not there or of no use, for it can be made again. A key that others can
  * read is refused: clients trust its certificate, so it is for the operator to say whether to go on with it.
  */
-async function readKept(folder: string): Promise<TlsIdentity | undefined> {
+async function readStored(folder: string): Promise<TlsIdentity | undefined> {
   try {
     const [cert, key] = await Promise.all([
       readFile(join(folder, CERT_FILE), 'utf8'),

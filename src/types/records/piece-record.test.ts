@@ -13,7 +13,7 @@ const record = fc.record({
   sealed: bytes(300),
 });
 
-test('what is written is read', () => {
+test('a written piece is read back', () => {
   fc.assert(
     fc.property(record, (piece) => {
       expect(decodePiece(encodePiece(piece))).toEqual(piece);
@@ -21,7 +21,7 @@ test('what is written is read', () => {
   );
 });
 
-test('what ends too early, or is of a form that nobody knows, is no piece', () => {
+test('a cut record, or one of an unknown form, is refused', () => {
   const piece = encodePiece({
     ...{ pieceId: 'ab'.repeat(16) as BlobId, sizeBytes: 1 },
     ...{ wrappedDataKey: Buffer.alloc(60), sealed: Buffer.alloc(17) },

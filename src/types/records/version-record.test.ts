@@ -152,7 +152,7 @@ const record = fc
     };
   });
 
-test('what is written is read', () => {
+test('a written version is read back', () => {
   fc.assert(
     fc.property(record, (version) => {
       expect(decodeVersion(encodeVersion(version))).toEqual(version);
@@ -160,7 +160,7 @@ test('what is written is read', () => {
   );
 });
 
-test('bytes that end too early, or too late, are no version', () => {
+test('a record that ends too early or too late is refused', () => {
   fc.assert(
     fc.property(record, fc.nat(), (version, at) => {
       const whole = encodeVersion(version);
@@ -171,7 +171,7 @@ test('bytes that end too early, or too late, are no version', () => {
   );
 });
 
-test('order and id alone are those of the whole', () => {
+test('order and id are read alone', () => {
   fc.assert(
     fc.property(record, (version) => {
       const stored = encodeVersion(version);
@@ -180,7 +180,7 @@ test('order and id alone are those of the whole', () => {
   );
 });
 
-test('with another order everything else stays, and so do the bytes that were given', () => {
+test('a change of the order keeps everything else, and the given bytes', () => {
   fc.assert(
     fc.property(record, size, (version, order) => {
       const stored = encodeVersion(version);
@@ -190,7 +190,7 @@ test('with another order everything else stays, and so do the bytes that were gi
   );
 });
 
-test('versions that were written in the first form are read as they were meant', () => {
+test('versions of the first form are read correctly', () => {
   fc.assert(
     fc.property(record, fc.boolean(), (version, isPacked) => {
       const {
@@ -238,12 +238,12 @@ const marker: VersionRecord = {
   manifest: EMPTY_MANIFEST,
 };
 
-test('a form that nobody knows is refused', () => {
+test('an unknown form is refused', () => {
   for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
     expect(() => read(Buffer.alloc(100, 5))).toThrow('unknown format 5');
 });
 
-test('a protection that nobody knows is refused, and is not read as none', () => {
+test('an unknown protection is refused, and not read as none', () => {
   const stored = Buffer.from(encodeVersion({ ...marker, protection: { legalHold: true } }));
   expect(decodeVersionSummary(stored).protection).toEqual({ legalHold: true });
   for (const flags of [128, 3]) {
@@ -253,7 +253,7 @@ test('a protection that nobody knows is refused, and is not read as none', () =>
   }
 });
 
-test('a version that nothing protects is stored as before', () => {
+test('a version without protection is stored as before', () => {
   expect(encodeVersion(marker)[0]).toBe(2);
   expect(encodeVersion({ ...marker, protection: {} })[0]).toBe(4);
 });

@@ -20,7 +20,7 @@ function stoppedClock() {
   return { clock: { wallMs: () => 0, monotonicMs: () => 0, sleep }, ring: () => ring(), isCalledOff };
 }
 
-test('work that is done in time answers as it is, and the clock is called off', async () => {
+test('work that ends in time is answered normally, and the timer is cancelled', async () => {
   const { clock, isCalledOff } = stoppedClock();
   expect(await answerWhenDone({ clock }, Promise.resolve(RESULT))).toBe(RESULT);
   expect(isCalledOff).toEqual([true]);
@@ -34,7 +34,7 @@ test('an error in time is the error of the request', async () => {
   );
 });
 
-test('late work answers in the body', async () => {
+test('late work is answered in the body', async () => {
   const { clock, ring } = stoppedClock();
   const work = Promise.withResolvers<OperationResult>();
   const answer = answerWhenDone({ clock }, work.promise);

@@ -42,7 +42,7 @@ function documentAccessOf(name: string, xml: string) {
   return row?.documentAccess?.(input, document);
 }
 
-test('MOVE rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on what goes is refused', () => {
+test('MOVE rule 1: s3:PutObject on both ends; a denied s3:DeleteObject on the source refuses it', () => {
   const both: AccessPair[] = [
     ['s3:PutObject', `${ARN}/key`],
     ['s3:PutObject', `${ARN}/other`],
@@ -60,7 +60,7 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on w
   ]);
 });
 
-test('MOVE of a bucket, 4.5: s3:CreateBucket for the new name, and only its owner', () => {
+test('MOVE of a bucket, 4.5: s3:CreateBucket for the new name, and only by its owner', () => {
   expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
     ['s3:DeleteBucket', ARN, 'owner'],
@@ -78,7 +78,7 @@ test.each(['ComposeObject', 'AppendObject'])(
   },
 );
 
-test('composition, compose rule 1: of components nobody need be allowed to read one, and who is denied it is refused', () => {
+test('composition, compose rule 1: components need no read permission, but a denied one refuses it', () => {
   const body = [
     '<Component><Key>one</Key></Component>',
     '<Component><Key>a/two</Key><VersionId>null</VersionId></Component>',
@@ -91,14 +91,14 @@ test('composition, compose rule 1: of components nobody need be allowed to read 
   ]);
 });
 
-test('composition, with tags of its own: these are a right of their own', () => {
+test('composition with tags needs the tagging permission', () => {
   expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([
     ['s3:PutObject', `${ARN}/key`],
     ['s3:PutObjectTagging', `${ARN}/key`],
   ]);
 });
 
-test('forced deletion (extensions 2.5): s3:DeleteBucket, and the deletion of every object and version', () => {
+test('forced deletion (extensions 2.5) needs s3:DeleteBucket, and deletion of every object and version', () => {
   expect(accessOf('ForceDeleteBucket')).toEqual([
     ['s3:DeleteBucket', ARN],
     ['s3:DeleteObject', `${ARN}/*`],

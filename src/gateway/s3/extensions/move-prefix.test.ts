@@ -111,7 +111,7 @@ test.each(['unknown', 'busy'] as const)(
   },
 );
 
-test('errors that another driver has met are told to whom it overtook', async () => {
+test('errors that another driver met are reported to the request that it overtook', async () => {
   const { move } = await setUp('moves-overtaken');
   isOvertaken = true;
   const answer = await move(failing);
@@ -120,7 +120,7 @@ test('errors that another driver has met are told to whom it overtook', async ()
   expect([entries, textOf(answer, 'MoveCount')]).toEqual([['a/3'], '2']);
 });
 
-test('errors beyond those that a job with a token keeps are told by their number, and to who met them by their names', async () => {
+test('errors beyond those that a job stores are reported by number, and by name to the request that met them', async () => {
   const { ask, move } = await setUp('moves-many');
   const count = LIMITS.moveErrorsUnderTokenMax + 20;
   const names = Array.from({ length: count }, (_, at) => `many-${String(at).padStart(4, '0')}`);
@@ -146,7 +146,7 @@ test('errors beyond those that a job with a token keeps are told by their number
   expect(told(tokenless)).toEqual({ errorCount: count + 1, unlisted: undefined, moved: '0' });
 });
 
-test('others have brought it to its end, and it was forgotten: what they have met is not known, and that is told', async () => {
+test('after others ended and forgot the job its errors are unknown, and the answer says so', async () => {
   const { move } = await setUp('moves-forgotten');
   isOvertaken = true;
   isForgotten = true;
@@ -198,7 +198,7 @@ async function restOf(texts: AsyncGenerator<string, void>): Promise<string> {
   return text;
 }
 
-test('what a job has met is asked for before the client takes its time with the last of its keys', async () => {
+test("a job's errors are read before the client delays the answer with the last of its keys", async () => {
   await setUp('moves-slowly');
   const asked: Asked[] = [];
   const texts = await (await requestOf('moves-slowly', 'first', asked))();
@@ -211,7 +211,7 @@ test('what a job has met is asked for before the client takes its time with the 
   expect(asked.filter(([, name]) => name === 'get-job')).toHaveLength(1);
 });
 
-describe('a request whose client takes its time between two steps', () => {
+describe('a request whose client pauses between two steps', () => {
   const many = 3 * LIMITS.moveKeysBesideOthersMax;
 
   /** Up to the first step's keys. */
@@ -228,7 +228,7 @@ describe('a request whose client takes its time between two steps', () => {
     return { first, text };
   }
 
-  test('keeps its job: who repeats it waits for the end and takes no step from it', async () => {
+  test('keeps its job: a repeated request waits for the end and takes no step', async () => {
     const asked: Asked[] = [];
     const { first, text } = await begin('moves-repeated', asked);
     const repeated = restOf(await (await requestOf('moves-repeated', 'second', asked))('once'));
@@ -241,7 +241,7 @@ describe('a request whose client takes its time between two steps', () => {
     expect(asked.filter(([, name, by]) => by === 'second' && name === 'step-move')).toEqual([]);
   });
 
-  test('and goes away: who repeats it drives the job on at once', async () => {
+  test('and disconnects: a repeated request continues the job at once', async () => {
     const asked: Asked[] = [];
     const { first } = await begin('moves-left', asked);
     await first.return();
@@ -252,7 +252,7 @@ describe('a request whose client takes its time between two steps', () => {
   });
 });
 
-describe('one key with more than one entry may hold', () => {
+describe('a key with more versions than one entry may hold', () => {
   const count = 40;
   const token = { 'x-svc-idempotency-token': 'once' };
   const limits = LIMITS as { moveVersionsMax: number; moveStepVersionsMax: number };
@@ -286,7 +286,7 @@ describe('one key with more than one entry may hold', () => {
     return { ids, moveCount: textOf(root, 'MoveCount') };
   };
 
-  test('moves with all of them, is told as others are, and repeated by its count', async () => {
+  test('moves with all of them, is reported like others, and is repeated by its count', async () => {
     const { versions, ask } = await prepare('large-key');
     const ids: string[] = (await versions()).map(({ versionId }) => versionId);
     const headers = { destination: 'new', ...token };
@@ -305,7 +305,7 @@ describe('one key with more than one entry may hold', () => {
     ]);
   });
 
-  test('is told why it does not move as other keys are', async () => {
+  test('gets the same errors as other keys', async () => {
     const { ask } = await prepare('large-kept');
     expect((await ask('PUT', '/new')).status).toBe(200);
     const exists = await ask('MOVE', '/old', { destination: 'new' });
@@ -317,7 +317,7 @@ describe('one key with more than one entry may hold', () => {
     expect(failed.status).toBe(412);
   });
 
-  test('until it has moved as a whole writes to both keys are refused, and who repeats the request waits', async () => {
+  test('refuses writes to both keys until it has moved completely, and a repeated request waits', async () => {
     const { versions, ask } = await prepare('large-held');
     const headers = { destination: 'new', ...token };
     const { isFinished, moved } = await pausedMove(() => ask('MOVE', '/old', headers));
@@ -357,7 +357,7 @@ describe('one key with more than one entry may hold', () => {
   }
 });
 
-test('a request that repeats one which is under way waits for its end', async () => {
+test('a repeated request waits for the end of the one under way', async () => {
   const { move } = await setUp('moves-twice');
   const [first, second] = await Promise.all([move(world), move(world)]);
   const counts = [first, second].map((answer) => textOf(answer, 'MoveCount'));
@@ -367,7 +367,7 @@ test('a request that repeats one which is under way waits for its end', async ()
   expect(Math.min(...moved)).toBe(1);
 });
 
-test('a shard with as many jobs as it may have: 503 before anything is begun', async () => {
+test('a shard with the maximum of jobs: 503 before anything is begun', async () => {
   const { ask } = await setUp('moves-full');
   isFullOfJobs = true;
   const headers = { destination: 'b/', 'x-svc-prefix': 'true' };

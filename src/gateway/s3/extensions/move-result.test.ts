@@ -14,7 +14,7 @@ const keyOf = (versionCount: number, character = 'k'): MovedKey => ({
   result: Array.from({ length: versionCount }, (_, at) => `version-${at}` as VersionId),
 });
 
-test('a key of all the versions that it may have comes in small pieces, made when they are asked for', async () => {
+test('a key with the maximum of versions is written in small texts, made on demand', async () => {
   const body = moveBody(keyOf(LIMITS.moveVersionsMax, '&'), TELLING);
   if (body.kind !== 'xml-stream') throw new Error('it is built as a whole');
   let characterCount = 0;
@@ -28,7 +28,7 @@ test('a key of all the versions that it may have comes in small pieces, made whe
   expect(characterCount).toBeGreaterThan(100e6);
 });
 
-test('a short document is there at once', () => {
+test('a short document is complete at once', () => {
   const body = moveBody(keyOf(3), TELLING);
   const text = must(body.kind === 'xml' ? body.text : undefined, 'it has one piece');
   expect(text).toMatch(
@@ -36,7 +36,7 @@ test('a short document is there at once', () => {
   );
 });
 
-test('the keys of a step: small ones together, large ones in pieces, and an empty one for nothing', () => {
+test('keys of a step: small ones together, large ones split, and an empty text for none', () => {
   const texts = [...moveEntries([keyOf(1), keyOf(1), keyOf(100), keyOf(1)], TELLING)];
   expect(Math.max(...texts.map(({ length }) => length))).toBeLessThan(PIECE_CHARACTERS_MAX);
   expect(texts.length).toBeLessThan(20);

@@ -44,7 +44,7 @@ test.each([
   expect(() => upload(algorithm, type)).toThrowError(refusal('InvalidRequest'));
 });
 
-test('nothing asked, nothing summed', () => {
+test('no request for a checksum, none computed', () => {
   expect(upload()).toBeUndefined();
   expect(parseChecksumAlgorithm({})).toBeUndefined();
   expect(parseObjectChecksum({})).toBeUndefined();
@@ -69,7 +69,7 @@ test.each(['AAAA', 'no!', 'AAAAAA==-', 'AAAAAA==-0', 'AAAAAB', ''])('%j is no CR
   expect(() => parseObjectChecksum({ 'x-amz-checksum-crc32': value })).toThrowError(refusal('BadDigest'));
 });
 
-test('checksums are shown to those who ask', () => {
+test('checksums are returned on request', () => {
   expect(wantsChecksum({})).toBe(false);
   expect(wantsChecksum({ 'x-amz-checksum-mode': 'ENABLED' })).toBe(true);
   expect(() => wantsChecksum({ 'x-amz-checksum-mode': 'maybe' })).toThrowError(refusal('InvalidRequest'));
@@ -93,7 +93,7 @@ test('a checksum as header and as XML', () => {
   expect(checksumXml(undefined)).toBe('');
 });
 
-test('every digest is one in its own form alone, whole or of parts', () => {
+test('every digest is accepted in its own form only, whole or of parts', () => {
   const algorithms = fc.constantFrom(...CHECKSUM_ALGORITHMS);
   fc.assert(
     fc.property(

@@ -42,7 +42,7 @@ const invalidArgument = (message: string, value = 'null') => ({
   fields: { ArgumentName: 'x-amz-server-side-encryption', ArgumentValue: value },
 });
 
-test('a key is read, and named in the answer by its MD5', () => {
+test('a key is read, and the answer names it by its MD5', () => {
   const key = parseCustomerKey({ headers: headersOf(KEY), mayCarrySecrets: true });
   expect(key?.secret.export()).toEqual(KEY);
   expect(customerKeyAnswer(key)).toEqual({
@@ -52,7 +52,7 @@ test('a key is read, and named in the answer by its MD5', () => {
   expect(customerKeyAnswer(undefined)).toEqual({});
 });
 
-test('the key of a copy and that of its source are two', () => {
+test('the key of a copy and that of its source are separate', () => {
   const headers = { ...headersOf(KEY), ...headersOf(Buffer.alloc(32, 8), OF_SOURCE) };
   expect(parseCustomerKey({ headers, mayCarrySecrets: true })?.secret.export()).toEqual(KEY);
   expect(parseSourceKey({ headers, mayCarrySecrets: true })?.secret.export()[0]).toBe(8);
@@ -61,7 +61,7 @@ test('the key of a copy and that of its source are two', () => {
   expect(parseSourceKey({ headers: headersOf(KEY), mayCarrySecrets: true })).toBeUndefined();
 });
 
-test('what is missing is told', () => {
+test('a missing header is named in the error', () => {
   const must = 'Requests specifying Server Side Encryption with Customer provided keys must provide';
   const whole = headersOf(KEY);
   const missing: [string[], string][] = [
@@ -78,7 +78,7 @@ test('what is missing is told', () => {
   }
 });
 
-test('what does not fit together is told', () => {
+test('headers that do not fit together are named in the error', () => {
   const whole = headersOf(KEY);
   expect(refusalOf({ ...whole, [`${OWN}-algorithm`]: 'aes256' })).toEqual({
     code: 'InvalidEncryptionAlgorithmError',
@@ -111,7 +111,7 @@ test('what does not fit together is told', () => {
   );
 });
 
-test('a key that others may have heard is refused, whatever else is wrong with it', () => {
+test('a key sent without encryption is refused, whatever else is wrong', () => {
   const told = {
     code: 'InvalidRequest',
     status: 400,
@@ -125,7 +125,7 @@ test('a key that others may have heard is refused, whatever else is wrong with i
   expect(refusalOf(headersOf(KEY, OF_SOURCE), ofSource)).toEqual(told);
 });
 
-test('whatever the headers hold, they are read or refused with 400, and never echoed but for the algorithm', () => {
+test('any headers are accepted or refused with 400, and only the algorithm is ever echoed', () => {
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.base64String(),
@@ -157,7 +157,7 @@ test('whatever the headers hold, they are read or refused with 400, and never ec
   fc.assert(property, { numRuns: 500 });
 });
 
-test('what clients are told of what they signed holds no key', () => {
+test('the string to sign in an error contains no key', () => {
   const secret = KEY.toString('base64');
   const canonical = [
     'PUT',

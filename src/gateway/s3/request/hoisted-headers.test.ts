@@ -8,14 +8,14 @@ const of = (query: string, headers: Record<string, string> = {}) => ({
   ...hoistedHeaders(headers, parseQuery(query).parameters),
 });
 
-test('headers in a presigned query mean what they mean as headers', () => {
+test('headers in a presigned query have the meaning of headers', () => {
   expect(of('X-Amz-Signature=s&X-Amz-Expires=1&x-amz-acl=public-read&X-Amz-Meta-A=%C3%A9&prefix=x')).toEqual({
     'x-amz-acl': 'public-read',
     'x-amz-meta-a': '\u00c3\u00a9',
   });
 });
 
-test('a presigned query of version 2 the same, with digests: it signs them as headers', () => {
+test('so they have in version 2, with digests, which it signs as headers', () => {
   expect(
     of('Signature=s&Expires=1&x-amz-meta-a=b&x-amz-checksum-crc32=AAAAAA&X-Amz-Content-Sha256=00'),
   ).toEqual({
@@ -25,7 +25,7 @@ test('a presigned query of version 2 the same, with digests: it signs them as he
   });
 });
 
-test('a header that was sent wins; checksums of the presigning are left alone', () => {
+test('a sent header has precedence; checksums of the presigning are ignored', () => {
   expect(of('X-Amz-Signature=s&x-amz-acl=public-read', { 'x-amz-acl': 'private' })).toEqual({
     'x-amz-acl': 'private',
   });
@@ -50,11 +50,11 @@ test.each([
   expect(() => of(`X-Amz-Signature=s&${query}`)).toThrow('cannot be represented');
 });
 
-test('without a signature in the query nothing is a header', () => {
+test('without a signature in the query nothing counts as a header', () => {
   expect(of('x-amz-acl=public-read')).toEqual({});
 });
 
-test('any presigned query is headers that could have been sent, or refused', () => {
+test('any presigned query gives headers that could have been sent, or is refused', () => {
   const name = fc.oneof(
     fc.constantFrom('x-amz-acl', 'X-Amz-Meta-A', 'x-amz-__proto__', '__proto__', 'x-amz-'),
     anyText,

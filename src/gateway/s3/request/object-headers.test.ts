@@ -9,7 +9,7 @@ function shown(headers: Record<string, string>): AnswerHeaders {
   return answer;
 }
 
-test('content headers and user metadata come back, other headers do not', () => {
+test('content headers and user metadata are returned, other headers are not', () => {
   expect(
     shown({
       host: 'store.test',
@@ -57,7 +57,7 @@ test.each([
   expect(parseObjectHeaders({ 'content-encoding': header }).contentEncoding).toBe(kept);
 });
 
-test('user metadata is 2 KB at most, names counted', () => {
+test('user metadata is 2 KB at most, including names', () => {
   const ofBytes = (sizeBytes: number) => ({ 'x-amz-meta-key': 'v'.repeat(sizeBytes - 3) });
   expect(parseObjectHeaders(ofBytes(2048)).userMetadata.key).toHaveLength(2045);
   expect(() => parseObjectHeaders(ofBytes(2049))).toThrowError(
@@ -65,7 +65,7 @@ test('user metadata is 2 KB at most, names counted', () => {
   );
 });
 
-test('whatever metadata is called and says comes back, or there is too much of it', () => {
+test('any metadata is returned unchanged, or refused as too large', () => {
   const name = fc.oneof(
     fc.constantFrom('__proto__', 'constructor', 'length', ''),
     fc.stringMatching(/^[!#$%&'*+.^_`|~0-9a-z-]{1,20}$/),

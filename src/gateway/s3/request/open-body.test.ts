@@ -36,7 +36,7 @@ const VALID = [
 ];
 const texts = nearly(VALID, ['=', 'A', '-', ' ', '9'.repeat(20), '\xff', 'x-amz-', '-TRAILER']);
 
-test('a body of any description has a size, or comes in chunks of HTTP, or is refused', () => {
+test('any body has a size, comes in HTTP chunks, or is refused', () => {
   const headers = fc.dictionary(fc.constantFrom(...NAMES), texts);
   const declared = fc.option(fc.nat(), { nil: undefined });
   fc.assert(

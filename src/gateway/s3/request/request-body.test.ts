@@ -17,7 +17,7 @@ test('a body of unknown size up to the limit passes', async () => {
   expect((await readAll(bound.stream)).equals(body)).toBe(true);
 });
 
-test('one beyond the limit is EntityTooLarge, and nothing of it is stored', async () => {
+test('a body beyond the limit is EntityTooLarge, and nothing of it is stored', async () => {
   const world = await openObjectWorld();
   const source = sourceOf(randomBytes(2_000_001), { said: { sizeBytes: undefined } });
   const said = boundBody(2_000_000, source);

@@ -18,7 +18,7 @@ function overridden(request: {
   return answer;
 }
 
-test('the six parameters of AWS take the place of the stored headers', () => {
+test('the six parameters of AWS replace the stored headers', () => {
   expect(RESPONSE_PARAMETERS).toHaveLength(6);
   const query = RESPONSE_PARAMETERS.map((name) => `${name}=new`).join('&');
   expect(overridden({ query })).toEqual({
@@ -33,12 +33,12 @@ test('the six parameters of AWS take the place of the stored headers', () => {
   });
 });
 
-test('text beyond Latin-1 travels as UTF-8', () => {
+test('text beyond Latin-1 is sent as UTF-8', () => {
   const value = overridden({ query: 'response-content-disposition=%E2%82%AC' })['Content-Disposition'];
   expect(Buffer.from(String(value), 'latin1').toString('utf8')).toBe('€');
 });
 
-test('other response-* parameters are nothing to us', () => {
+test('other response-* parameters are ignored', () => {
   expect(overridden({ query: 'response-etag=x&versionId=null' }).ETag).toBe('"e"');
 });
 
@@ -50,7 +50,7 @@ test('without a signature the parameters are refused, the headers are not', () =
   expect(overridden({ headers, isSigned: false })).toMatchObject({ 'x-colour': 'red', constructor: 'blue' });
 });
 
-test('any response-* header is echoed, those of the framing and of the service are not', () => {
+test('any response-* header is echoed, except those of framing and of the service', () => {
   const headers = Object.fromEntries(
     [
       'content-type',
@@ -127,7 +127,7 @@ test.each(['a\r\nb', 'a\nb', 'a\0b', 'a\u007fb'])('%j is no header value', (valu
   expect(() => overridden({ headers: { 'response-x': value } })).toThrowError(refusal);
 });
 
-test('what a reader chooses can be sent as a header, or is refused', () => {
+test('any value can be sent as a header, or is refused', () => {
   const name = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9a-z-]{0,12}$/);
   const text = fc.oneof(byteText, fc.string({ unit: 'grapheme' }));
   fc.assert(

@@ -85,7 +85,7 @@ test('the bucket is the label before one of our domains', () => {
   expect(bucketLabelOf('127.0.0.1', [])).toBeUndefined();
 });
 
-test('no bucket at all before a domain is no way to ask for the service', () => {
+test('an empty label before a domain is refused', () => {
   const domains = ['s3.test'];
   expect(bucketLabelOf('.s3.test', domains)).toBe('');
   expect(codeOf(() => parseTarget('/', ''))).toBe('InvalidBucketName');
@@ -135,7 +135,7 @@ test('names are checked: bucket rules, key length in bytes', () => {
   );
 });
 
-test('parameters: of an unknown one the first value wins, a plus is a space, what has no value is empty', () => {
+test('the first value of an unknown parameter counts, a plus is a space, no value is empty', () => {
   const { parameters, pairs } = parseTarget('/b?a=1&a=2&uploads&&p=x+y%2Bz&=v&e=', undefined).query;
   expect([...parameters]).toEqual([
     ['a', '1'],
@@ -160,7 +160,7 @@ test.each([
   expect(codeOf(() => parseTarget(`/b?${query}`, undefined))).toBe('InvalidArgument');
 });
 
-test('every parameter that an operation reads is known, and may be there once', () => {
+test('every parameter of an operation is known, and may occur once', () => {
   for (const name of PARAMETER_NAMES.filter((name) => !/^(?:__proto__|constructor|x|)$/.test(name))) {
     const sent = encodeURIComponent(name);
     expect([name, codeOf(() => parseTarget(`/b?${sent}=1&a=2&${sent}=1`, undefined))]).toEqual([
@@ -170,7 +170,7 @@ test('every parameter that an operation reads is known, and may be there once', 
   }
 });
 
-test('an InvalidURI names the path alone', () => {
+test('an InvalidURI names the path only', () => {
   for (const uri of ['/b/k?secret=%zz', '/b/k#secret', '/b/k?a=%00secret', '/b/k?secret#x']) {
     try {
       parseTarget(uri, undefined);
@@ -211,7 +211,7 @@ test('any request line is a target, InvalidURI or InvalidBucketName', () => {
   );
 });
 
-test('what a client encodes is the bucket, the key and the parameters', () => {
+test('what a client encodes is decoded to the bucket, the key and the parameters', () => {
   const pairs = fc.array(fc.tuple(anyText, anyText), { maxLength: 5 });
   fc.assert(
     fc.property(anyText, anyText, pairs, fc.boolean(), (bucket, key, parameters, isVirtualHost) => {
@@ -225,7 +225,7 @@ test('what a client encodes is the bucket, the key and the parameters', () => {
   );
 });
 
-test('any bytes are a query or InvalidURI, in time that grows with them alone', () => {
+test('any bytes are a query or InvalidURI, in linear time', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(byteText, fc.constantFrom('&', '=', '%41', '+', '__proto__'))), (parts) => {
       expect(['none', 'InvalidURI']).toContain(codeOf(() => parseQuery(parts.join(''))));
@@ -243,7 +243,7 @@ test('any bytes are a query or InvalidURI, in time that grows with them alone', 
   });
 });
 
-test('a path that is too long for any key is not decoded, and parameters have a number', () => {
+test('a path longer than any key is not decoded, and parameters are bounded', () => {
   expect(codeOf(() => parseTarget(`/b/${'%41'.repeat(10_000)}`, undefined))).toBe('KeyTooLongError');
   expect(codeOf(() => parseTarget(`/${'b'.repeat(63)}/${'%41'.repeat(1024)}`, undefined))).toBe('none');
   expect(codeOf(() => parseTarget(`/b?${'a&'.repeat(1023)}`, undefined))).toBe('none');

@@ -26,7 +26,7 @@ test.each([
   expect(parseWriteConditions(headers as Record<string, string>)).toEqual(conditions);
 });
 
-test('of a delete', () => {
+test('conditions of a delete', () => {
   const headers = {
     'if-match': '"x"',
     'x-amz-if-match-last-modified-time': 'Sun, 06 Nov 1994 08:49:37 GMT',
@@ -64,7 +64,7 @@ test.each([
   expect.fail('it was taken');
 });
 
-test('any text is a condition or refused, and what is a list comes back whole', () => {
+test('any text is a condition or refused, and lists are returned completely', () => {
   const piece = fc.constantFrom('"', ',', ' ', '*', 'W/', '""', '"a"', 'b', '\t', '\\');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {

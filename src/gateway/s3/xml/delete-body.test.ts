@@ -10,7 +10,7 @@ const document = (inner: string) => Buffer.from(`<Delete>${inner}</Delete>`);
 const object = (key: string, more = '') => `<Object><Key>${key}</Key>${more}</Object>`;
 const refusal = (code: string) => expect.objectContaining({ code });
 
-test('keys and versions, as they stand', () => {
+test('keys and versions are read unchanged', () => {
   const longKey = 'k'.repeat(1025);
   expect(
     parse(
@@ -77,7 +77,7 @@ test('no body', () => {
   expect(() => parse(Buffer.alloc(0))).toThrowError(refusal('MissingRequestBodyError'));
 });
 
-test('every key that XML can write is read as it was written', () => {
+test('every key that XML can write is read back unchanged', () => {
   fc.assert(
     fc.property(fc.array(anyText, { minLength: 1 }), fc.boolean(), (keys, isQuiet) => {
       const objects = keys.map((text) => `<Object><Key>${escapeXml(text)}</Key></Object>`).join('');

@@ -25,7 +25,7 @@ test.each([
   expect(decodeURIComponent(encoded)).toBe(name);
 });
 
-test('an entry with all that it can hold', async () => {
+test('an entry with all fields', async () => {
   const summary = {
     order: 1,
     isDeleteMarker: false,
@@ -46,7 +46,7 @@ test('an entry with all that it can hold', async () => {
   );
 });
 
-test('common prefixes are written as names are', async () => {
+test('common prefixes are encoded like names', async () => {
   expect(await commonPrefixesXml(AT_ONCE, ['a b/'], nameWriter(true))).toBe(
     '<CommonPrefixes><Prefix>a%20b/</Prefix></CommonPrefixes>',
   );
@@ -64,7 +64,7 @@ test('a page of long names is written in several turns', async () => {
   expect(turnCount).toBe(Math.floor(xml.length / (256 * 1024)));
 });
 
-test('a token gives back what it was made of', () => {
+test('a token decodes to its content', () => {
   for (const after of ['a', 'dir/', 'ä😀', '\u0001', 'x'.repeat(1024)])
     expect(readToken(makeToken(after))).toBe(after);
 });
@@ -76,7 +76,7 @@ test.each(['', '1', '1a', 'x', 'token', '2YQ', '1YR', '1YWJjZ', '1_w', '1a=', '1
   },
 );
 
-test('any text is a token or a refusal, and never a page from the beginning', () => {
+test('any text is a token or refused, and never starts the list again', () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({ unit: 'binary' }),

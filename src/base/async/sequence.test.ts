@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createSequence } from './sequence.ts';
 
-test('each piece of work begins when the one before has ended, well or not', async () => {
+test('each piece of work begins when the one before has ended, with or without success', async () => {
   const inSequence = createSequence();
   const seen: string[] = [];
   const first = Promise.withResolvers<void>();

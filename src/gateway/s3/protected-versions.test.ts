@@ -87,7 +87,7 @@ function moveResult(answer: RawAnswer) {
   return { name: root.name, entries, count: textOf(root, 'MoveCount') };
 }
 
-describe('MOVE: the error is in the entry', () => {
+describe('MOVE reports the error in the entry', () => {
   test('of an object: 403 with a MoveObjectResult, and the request is logged with its error', async () => {
     await putKept('a');
     const before = await everything();
@@ -101,7 +101,7 @@ describe('MOVE: the error is in the entry', () => {
     expect(await everything()).toEqual(before);
   });
 
-  test('quiet, and of an older version: which one it was is told', async () => {
+  test('quiet, and of an older version: the version is named', async () => {
     await setVersioning('enabled');
     const versionId = await putKept('a');
     await put('a');
@@ -112,7 +112,7 @@ describe('MOVE: the error is in the entry', () => {
     expect(await everything()).toEqual(before);
   });
 
-  test('with Overwrite, onto an object that has to stay', async () => {
+  test('with Overwrite, onto a protected object', async () => {
     await put('a');
     await putKept('b');
     const before = await everything();
@@ -179,7 +179,7 @@ describe.each(Object.keys(REPLACING))('%s of what has to stay', (name) => {
   );
 });
 
-test('compose, append: where versions are kept, what has to stay becomes an older one', async () => {
+test('compose and append make a protected object an older version where versions are kept', async () => {
   await setVersioning('enabled');
   const versionId = await putKept('a');
   expectStatus(await request('PUT', '/a?append', {}, '!'), 200);
@@ -189,7 +189,7 @@ test('compose, append: where versions are kept, what has to stay becomes an olde
   expectError(await request('DELETE', `/a?versionId=${versionId}`), DENIED);
 });
 
-test('force delete: refused whole while one version may not go, else done', async () => {
+test('forced deletion is refused completely while one version is protected', async () => {
   await setVersioning('enabled');
   for (const name of ['1', '2', '3']) await put(name);
   await putKept('2');

@@ -87,7 +87,7 @@ test.each(REQUESTS)('%s', async (name, line, headers, body) => {
   expect(await listed()).not.toEqual(before);
 });
 
-test('MOVE of a prefix without a token, where as much is kept of such as may be; one with a token goes on', async () => {
+test('MOVE of a prefix without a token is refused when its store is full; one with a token continues', async () => {
   const tokenlessBytes = LIMITS.keptTokenlessPerAccountBytesMax - 1;
   const { ask, listed } = await setUp('full-tokenless', { tokenlessBytes });
   const before = await listed();
@@ -99,7 +99,7 @@ test('MOVE of a prefix without a token, where as much is kept of such as may be;
   expect(shed).toEqual([{ reason: 'kept' }]);
 });
 
-test('what was kept before is told again, and another account has room of its own', async () => {
+test('stored outcomes are returned again, and another account has room of its own', async () => {
   const { ask } = await setUp('nearly-full', { tokenBytes: TOKENS_MAX - 400 });
   const first = withToken({ destination: 'c' }, 'first');
   const done = await ask('MOVE a/1', first);
