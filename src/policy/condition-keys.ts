@@ -137,6 +137,12 @@ export function findConditionKey(key: string): (typeof CONDITION_KEYS)[number] |
   return slash === key.length - 1 ? undefined : BY_NAME.get(key.slice(0, slash + 1));
 }
 
+/** A normalized key as AWS writes it, where it is known. */
+export function displayKey(key: string): string {
+  const name = findConditionKey(key)?.name;
+  return name === undefined ? key : name + key.slice(name.length);
+}
+
 /** The family that a normalized key belongs to, as `s3:existingobjecttag/`; of others the key itself. */
 export function familyOf(key: string): string {
   const slash = key.indexOf('/');

@@ -1,7 +1,6 @@
 // The decision of policies about one action on one resource (AWS "Policy evaluation logic"): what one denies no other allows,
 // and nothing is allowed that none allows. Pure and synchronous: what a condition needs is looked up when it is asked. Stored
 // tags, which must be read first, are in the context only where `mentionsKey` says that they are needed.
-import type { AccountId } from '../types/names.ts';
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
 import { type ContextOf, matchPattern } from './patterns.ts';
@@ -34,7 +33,7 @@ export interface AccessQuestion {
   readonly action: string;
   readonly resource: string;
   /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
-  readonly resourceAccount: AccountId | string;
+  readonly resourceAccount: string;
   /** Of the bucket; of the role where the action is sts:AssumeRole. */
   readonly resourcePolicy?: NamedPolicy | undefined;
   /** Identities are not enough, even of the same account: the resource's policy must allow, as those of roles must. */
@@ -43,7 +42,7 @@ export interface AccessQuestion {
    * Of actions on an object's data, tags and ACL: the account that wrote it, where that is not the bucket's. Then the bucket's
    * policy can deny only, and the object's ACL must allow.
    */
-  readonly objectAccount?: AccountId | string | undefined;
+  readonly objectAccount?: string | undefined;
   readonly contextOf: ContextOf;
   /** Asked only where policies have not decided yet. */
   aclGrant?(): AclGrant;

@@ -3,10 +3,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { withinOneTurn } from '../../tests/support/loop-watch.ts';
-import { anyText, expectLinear } from '../../tests/support/properties.ts';
+import { anyText, expectLinear, nearly } from '../../tests/support/properties.ts';
 import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
 import { evaluate, type NamedPolicy } from './evaluate.ts';
 import { matchPattern, parsePattern } from './patterns.ts';
+import { parsePrincipal } from './principals.ts';
 
 const ALLOW = { Effect: 'Allow', Action: 's3:*', Resource: 'arn:aws:s3:::b/*' };
 const nothing = () => undefined;
@@ -138,6 +139,71 @@ test('a pattern of any text without wildcards matches that text alone', () => {
       expect(matchPattern(one, text, nothing)).toBe(false);
     }),
   );
+});
+
+test('what is nearly a policy is taken or refused with a place, in one turn', () => {
+  const grant = { Sid: 's', ...ALLOW, Principal: { AWS: ['*', '111111111111'] } };
+  const Condition = {
+    IpAddress: { 'aws:SourceIp': ['10.0.0.0/8', '::/0'] },
+    'ForAnyValue:StringLikeIfExists': { 's3:x-amz-acl': "${aws:username, 'x'}*" },
+    NumericLessThan: { 's3:signatureAge': 1e3 },
+  };
+  const valid = [of2012([grant, { ...grant, Sid: 't', Condition }]), of2012({ ...ALLOW, Condition })].map(
+    (document) => JSON.stringify(document),
+  );
+  const pieces = [
+    '"',
+    '\\',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '*',
+    '?',
+    '${',
+    '/',
+    '0',
+    'arn:aws:',
+    'Not',
+    'null',
+    '\u0000',
+  ];
+  fc.assert(
+    fc.property(nearly(valid, pieces), (text) => {
+      for (const options of [
+        { type: 'identity' },
+        { type: 'trust' },
+        { type: 'resource', bucket: 'b' },
+      ] as const) {
+        const outcome = withinOneTurn(() => compilePolicy(text, options));
+        if (outcome.kind === 'malformed') expect(outcome.place).not.toBe('');
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('a principal is known for one in time that grows with its length alone', () => {
+  expectLinear((text) => parsePrincipal('AWS', text), {
+    starts: [
+      'arn:aws:iam::111111111111:user/',
+      'arn:aws:iam::111111111111:',
+      'arn:aws:sts::111111111111:assumed-role/',
+    ],
+    pieces: ['a', 'a/', '/', '1', '.'],
+    end: '*',
+  });
+  const long = 'a/'.repeat(1000);
+  for (const end of ['*', '!', '']) {
+    expect(
+      withinOneTurn(() => parsePrincipal('AWS', `arn:aws:iam::111111111111:user/${long}${end}`)),
+    ).toBeUndefined();
+    expect(withinOneTurn(() => parsePrincipal('Federated', `${'a.'.repeat(1000)}${end}`))).toBeUndefined();
+    expect(withinOneTurn(() => parsePrincipal('Service', `${'a.'.repeat(50)}${end}`))).toBeUndefined();
+  }
+  expect(parsePrincipal('AWS', `arn:aws:iam::111111111111:user/${long}ann`)).toMatchObject({ kind: 'user' });
 });
 
 test('odd Unicode is text as any other', () => {

@@ -1,7 +1,7 @@
-// Patterns of policies: text with wildcards (`*`: any characters, `?`: one character) and policy variables
-// (`${aws:username}`, `${key, 'default'}`; AWS "IAM policy elements: Variables and tags"). A match takes time in proportion
-// to the text's length times a thirty-second of the pattern's, whatever they are: no regular expressions, no going back.
+// Patterns of policies: text with wildcards (globs.ts) and policy variables (`${aws:username}`, `${key, 'default'}`; AWS "IAM
+// policy elements: Variables and tags").
 import { normalizeKey } from './condition-keys.ts';
+import { codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
 
 /** The value of a condition key in a request; undefined: the request has none. A list: of a key with many values. */
 export type ContextValue = string | readonly string[];
@@ -20,10 +20,7 @@ interface Variable {
   readonly fallback: string | undefined;
 }
 
-type Token =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'any' | 'one' }
-  | { readonly kind: 'variable'; readonly variable: Variable };
+type Token = GlobToken | { readonly kind: 'variable'; readonly variable: Variable };
 
 /** A pattern that is ready to be matched. */
 export interface Pattern {
@@ -70,7 +67,7 @@ export function parsePatternParts(source: string, options: PatternOptions & { co
 
 function makePattern(source: string, tokens: readonly Token[]): Pattern {
   const keys = tokens.flatMap((token) => (token.kind === 'variable' ? [token.variable.key] : []));
-  return { source, tokens, keys, glob: keys.length === 0 ? makeGlob(tokens) : undefined };
+  return { source, tokens, keys, glob: keys.length === 0 ? makeGlob(putIn(tokens, [])) : undefined };
 }
 
 export function matchPattern(pattern: Pattern, text: string, contextOf: ContextOf): Match {
@@ -202,214 +199,9 @@ function valuesOf({ tokens }: Pattern, contextOf: ContextOf): string[] | undefin
 }
 
 /** Values are text: wildcards in them stand for themselves. */
-function putIn(tokens: readonly Token[], values: readonly string[]): Token[] {
+function putIn(tokens: readonly Token[], values: readonly string[]): GlobToken[] {
   let at = 0;
   return tokens.map((token) =>
     token.kind === 'variable' ? { kind: 'text', text: values[at++] ?? '' } : token,
   );
-}
-
-/** The stretches between `*`, in their order. */
-type Glob =
-  | { readonly kind: 'all' }
-  | { readonly kind: 'exact'; readonly text: string }
-  | { readonly kind: 'prefix'; readonly text: string }
-  | {
-      readonly kind: 'texts';
-      readonly parts: readonly string[];
-      readonly unitsMin: number;
-    }
-  /** With `?`: of code points, so that it stands for one character of any plane. */
-  | {
-      readonly kind: 'codes';
-      /** As they begin, before the first wildcard. */
-      readonly start: string;
-      readonly parts: readonly Int32Array[];
-      readonly codesMin: number;
-    };
-
-const ONE_CODE = -1;
-
-function makeGlob(tokens: readonly Token[]): Glob {
-  if (tokens.some(({ kind }) => kind === 'one')) return makeCodes(tokens);
-  const parts: string[] = [''];
-  for (const token of tokens) {
-    if (token.kind === 'text') parts[parts.length - 1] += token.text;
-    else parts.push('');
-  }
-  const [first = '', second] = parts;
-  if (second === undefined) return { kind: 'exact', text: first };
-  if (parts.every((part, at) => at === 0 || part === '')) {
-    return first === '' ? { kind: 'all' } : { kind: 'prefix', text: first };
-  }
-  return { kind: 'texts', parts, unitsMin: parts.reduce((sum, part) => sum + part.length, 0) };
-}
-
-function makeCodes(tokens: readonly Token[]): Glob {
-  const parts: number[][] = [[]];
-  for (const token of tokens) {
-    const part = parts[parts.length - 1] ?? [];
-    if (token.kind === 'any') parts.push([]);
-    else if (token.kind === 'one') part.push(ONE_CODE);
-    else if (token.kind === 'text') for (const code of codesOf(token.text)) part.push(code);
-  }
-  const codesMin = parts.reduce((sum, part) => sum + part.length, 0);
-  const [first] = tokens;
-  const start = first?.kind === 'text' ? first.text : '';
-  return { kind: 'codes', start, parts: parts.map((part) => Int32Array.from(part)), codesMin };
-}
-
-function codesOf(text: string): Int32Array {
-  const codes = new Int32Array(text.length);
-  let count = 0;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.codePointAt(at) ?? 0;
-    codes[count++] = code;
-    if (code > 0xffff) at++;
-  }
-  return codes.subarray(0, count);
-}
-
-/** Of the text that was asked about last: the statements of a policy ask about the same one. */
-let asked: { text: string; codes: Int32Array } = { text: '', codes: new Int32Array(0) };
-
-function codesOfAsked(text: string): Int32Array {
-  if (text !== asked.text) asked = { text, codes: codesOf(text) };
-  return asked.codes;
-}
-
-function matchGlob(glob: Glob, text: string): boolean {
-  switch (glob.kind) {
-    case 'all':
-      return true;
-    case 'exact':
-      return text === glob.text;
-    case 'prefix':
-      return text.startsWith(glob.text);
-    case 'texts':
-      return glob.unitsMin <= text.length && matchTexts(glob.parts, text);
-    case 'codes':
-      if (glob.codesMin > text.length || !text.startsWith(glob.start)) return false;
-      return matchCodes(glob, codesOfAsked(text));
-  }
-}
-
-/** Two parts at least: each is taken where it comes first, the last one at the end. */
-function matchTexts(parts: readonly string[], text: string): boolean {
-  const [first = ''] = parts;
-  const last = parts[parts.length - 1] ?? '';
-  const end = text.length - last.length;
-  if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  let at = first.length;
-  for (let index = 1; index < parts.length - 1; index++) {
-    const part = parts[index] ?? '';
-    const found = text.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return at <= end;
-}
-
-function matchCodes(
-  { parts, codesMin }: { parts: readonly Int32Array[]; codesMin: number },
-  text: Int32Array,
-): boolean {
-  if (codesMin > text.length) return false;
-  const [first = new Int32Array(0)] = parts;
-  if (parts.length === 1) return text.length === first.length && isAt(first, text, 0);
-  const last = parts[parts.length - 1] ?? first;
-  const end = text.length - last.length;
-  if (!isAt(first, text, 0) || !isAt(last, text, end)) return false;
-  let at = first.length;
-  for (let index = 1; index < parts.length - 1; index++) {
-    const part = parts[index] ?? first;
-    const found = find(part, text.subarray(0, end), at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return at <= end;
-}
-
-function isAt(part: Int32Array, text: Int32Array, from: number): boolean {
-  for (let at = 0; at < part.length; at++) {
-    if (part[at] !== ONE_CODE && part[at] !== text[from + at]) return false;
-  }
-  return true;
-}
-
-const WORD_BITS = 32;
-
-/** Where the part comes first in the text, from an index on; below 0: nowhere. */
-function find(part: Int32Array, text: Int32Array, from: number): number {
-  if (part.length > WORD_BITS) return findLong(part, text, from);
-  for (let at = from; at + part.length <= text.length; at++) if (isAt(part, text, at)) return at;
-  return -1;
-}
-
-/** By the bits of all beginnings of the part that the text ends in so far ("Shift-And"), 32 at a time. */
-function findLong(part: Int32Array, text: Int32Array, from: number): number {
-  const words = Math.ceil(part.length / WORD_BITS);
-  const { ones, often, seldom } = bitsOf(part, words);
-  const state = new Int32Array(words);
-  const last = part.length - 1;
-  for (let at = from; at < text.length; at++) {
-    const code = text[at] ?? 0;
-    const mask = often.get(code);
-    // Of the others only these places are looked at: where they go on from the ones before them.
-    const places =
-      mask === undefined
-        ? (seldom.get(code) ?? NO_PLACES).filter((place) => goesOn(state, place))
-        : NO_PLACES;
-    advance(state, mask ?? ones);
-    for (const place of places) set(state, place);
-    if (isSet(state, last)) return at - last;
-  }
-  return -1;
-}
-
-const NO_PLACES: readonly number[] = [];
-
-/** Each beginning one character further, where the mask has that place. */
-function advance(state: Int32Array, mask: Int32Array): void {
-  let carry = 1;
-  for (let word = 0; word < state.length; word++) {
-    // Within bounds. To ask whether it is there would take as long again.
-    const bits = state[word] as number;
-    state[word] = ((bits << 1) | carry) & (mask[word] as number);
-    carry = bits >>> 31;
-  }
-}
-
-function goesOn(state: Int32Array, place: number): boolean {
-  return place === 0 || isSet(state, place - 1);
-}
-
-/** Where each code stands in the part: as bits for those that are there often, else as a list. So both stay small. */
-function bitsOf(part: Int32Array, words: number) {
-  const seldom = new Map<number, number[]>();
-  for (let at = 0; at < part.length; at++) {
-    const code = part[at] ?? 0;
-    const places = seldom.get(code);
-    if (places === undefined) seldom.set(code, [at]);
-    else places.push(at);
-  }
-  const ones = new Int32Array(words);
-  for (const place of seldom.get(ONE_CODE) ?? []) set(ones, place);
-  seldom.delete(ONE_CODE);
-  const often = new Map<number, Int32Array>();
-  for (const [code, places] of seldom) {
-    if (places.length <= words) continue;
-    const mask = ones.slice();
-    for (const place of places) set(mask, place);
-    often.set(code, mask);
-  }
-  return { ones, often, seldom };
-}
-
-function set(bits: Int32Array, place: number): void {
-  bits[place >>> 5] = (bits[place >>> 5] ?? 0) | (1 << (place & 31));
-}
-
-function isSet(bits: Int32Array, place: number): boolean {
-  return ((bits[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0;
 }

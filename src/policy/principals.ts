@@ -45,8 +45,9 @@ const ACCOUNT_ID = /^[0-9]{12}$/;
 const CANONICAL_ID = /^[0-9a-f]{64}$/;
 const ARN = /^arn:aws:(iam|sts)::([0-9]{12}):([^/:]+)(?:\/([\x21-\x7e]*))?$/;
 /** Path and name; no wildcards. */
-const PATH_AND_NAME = /^(?:[\x21-\x29\x2b-\x3e\x40-\x7e]+\/)*[\w+=,.@-]{1,128}$/;
+const PATH_AND_NAME = /^(?:[\x21-\x29\x2b-\x2e\x30-\x3e\x40-\x7e]*\/)*[\w+=,.@-]{1,128}$/;
 const ROLE_AND_SESSION = /^[\w+=,.@-]{1,64}\/[\w+=,.@-]{2,64}$/;
+const FEDERATED_USER = /^[\w+=,.@-]{2,32}$/;
 const SERVICE = /^[a-z0-9][a-z0-9.-]{0,100}\.amazonaws\.com(?:\.cn)?$/;
 const PROVIDER =
   /^(?:arn:aws:iam::[0-9]{12}:(?:saml|oidc)-provider\/[\x21-\x29\x2b-\x3e\x40-\x7e]+|[a-z0-9.-]+\.[a-z]+)$/;
@@ -68,9 +69,9 @@ function parseAwsPrincipal(name: string): PrincipalName | undefined {
   const [arn, service, accountId = '', type, rest] = ARN.exec(name) ?? [];
   if (arn === undefined) return undefined;
   if (service === 'sts') {
-    if (rest === undefined || !ROLE_AND_SESSION.test(rest)) return undefined;
-    if (type === 'federated-user') return { kind: 'nobody' };
-    return type === 'assumed-role' ? { kind: 'session', accountId, arn } : undefined;
+    if (type === 'federated-user') return rest && FEDERATED_USER.test(rest) ? { kind: 'nobody' } : undefined;
+    const isSession = type === 'assumed-role' && rest !== undefined && ROLE_AND_SESSION.test(rest);
+    return isSession ? { kind: 'session', accountId, arn } : undefined;
   }
   if (type === 'root') return rest === undefined ? { kind: 'account', accountId } : undefined;
   if (rest === undefined || !PATH_AND_NAME.test(rest)) return undefined;

@@ -167,6 +167,7 @@ export const TEST_ONLY: readonly string[] = [
   'src/policy/documents/read-json.ts',
   'src/policy/documents/wording.ts',
   'src/policy/evaluate.ts',
+  'src/policy/globs.ts',
   'src/policy/patterns.ts',
   'src/policy/principals.ts',
   'src/policy/public-statements.ts',

@@ -1,6 +1,7 @@
 // What documents AWS takes and refuses, in its words; the messages are those that its users report, and that Moto and others
 // have recorded of it.
 import { expect, test } from 'vitest';
+import { displayKey } from '../condition-keys.ts';
 import { compilePolicy, compileStoredPolicy, countCharacters, POLICY_SIZES } from './compile-policy.ts';
 
 const ALLOW = { Effect: 'Allow', Action: 's3:ListBucket', Resource: 'arn:aws:s3:::b' };
@@ -514,13 +515,24 @@ test('a compiled policy says which condition keys and variables it looks at', ()
     of2012({
       ...ALLOW,
       Resource: 'arn:aws:s3:::b/${aws:UserName}',
-      Condition: { StringEquals: { 's3:ExistingObjectTag/A': "${aws:PrincipalTag/B, 'x'}" } },
+      Condition: {
+        StringEquals: { 's3:ExistingObjectTag/A': "${aws:PrincipalTag/B, 'x'}", 'X:Unknown': 'y' },
+      },
     }),
   );
   const outcome = compilePolicy(text, { type: 'identity' });
-  expect(outcome.kind === 'compiled' && [...outcome.policy.families].sort()).toEqual([
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  const { keys, families } = outcome.policy;
+  expect([...families].sort()).toEqual([
     'aws:principaltag/',
     'aws:username',
     's3:existingobjecttag/',
+    'x:unknown',
+  ]);
+  expect([...keys].map(displayKey).sort()).toEqual([
+    'aws:PrincipalTag/B',
+    'aws:username',
+    's3:ExistingObjectTag/A',
+    'x:unknown',
   ]);
 });

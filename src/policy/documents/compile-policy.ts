@@ -49,7 +49,9 @@ export interface Statement {
   /** undefined: of a policy of an identity. */
   readonly principals: { readonly isNot: boolean; readonly set: PrincipalSet } | undefined;
   readonly conditions: readonly Condition[];
-  /** Condition keys and variables that it looks at, families for keys of tags (condition-keys.ts). */
+  /** Condition keys and variables that it looks at, normalized (condition-keys.ts). */
+  readonly keys: ReadonlySet<string>;
+  /** The same, families for keys of tags. */
   readonly families: ReadonlySet<string>;
 }
 
@@ -65,6 +67,7 @@ export interface CompiledPolicy {
   readonly id: string | undefined;
   readonly statements: readonly Statement[];
   /** Of all statements. */
+  readonly keys: ReadonlySet<string>;
   readonly families: ReadonlySet<string>;
   /** Found once for each action that is asked about. */
   about(action: string): ActionStatements;
@@ -161,6 +164,7 @@ function compile(
     version,
     id,
     statements,
+    keys: new Set(statements.flatMap(({ keys }) => [...keys])),
     families: new Set(statements.flatMap(({ families }) => [...families])),
     about(action) {
       const found = known.get(action);
@@ -209,6 +213,7 @@ function compileStatement(form: StatementForm, { type, hasVariables }: CompileCo
         ? undefined
         : compilePrincipals(form.principals, type),
     conditions,
+    keys: new Set(keys),
     families: new Set(keys.map(familyOf)),
   };
 }
