@@ -1,12 +1,13 @@
 // Each group of tests/support/groups.ts is a project of vitest, and the folder of a test file says its group. Three more
 // run behind them: the api tests with every shard behind a transport, and what all servers of the run have shown. Within
-// a group vitest begins with the files that took longest in the last run, or with the largest ones.
+// a group the files that take longest begin.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { CHOSEN_FOR_CLUSTERS } from './tests/support/chosen-for-clusters.ts';
-import { GROUP_NAMES, GROUPS, type GroupName } from './tests/support/groups.ts';
+import { GROUP_NAMES, GROUPS, type GroupName, orderOf } from './tests/support/groups.ts';
+import { LongFilesFirst } from './tests/support/long-files-first.ts';
 import { isLongForm } from './tests/support/long-form.ts';
 import { filesOf, importedBy } from './tests/support/test-needs.ts';
 
@@ -45,8 +46,9 @@ const coverage = { name: 'coverage', include: ['tests/last/**/*.test.ts'], env }
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFilesFirst },
     projects: [
-      ...GROUP_NAMES.map(project),
+      ...GROUP_NAMES.map((name) => project(name, orderOf(name))),
       {
         test: {
           ...loopback.test,

@@ -13,8 +13,8 @@ import { expectStatus } from '../support/s3-api.ts';
 import { hashTree, writeTree } from '../support/tree.ts';
 
 const test = testOver('http');
-const KEY_COUNT = amountOf({ short: 5000, long: 200_000, byHand: process.env.HOLDFAST_TEST_RENAMED_KEYS });
-const TREE_MIB = 64;
+const KEY_COUNT = amountOf({ short: 2000, long: 200_000, byHand: process.env.HOLDFAST_TEST_RENAMED_KEYS });
+const TREE_MIB = 32;
 const CONNECTIONS = 32;
 /** Per key: a put, a rename, a listing. */
 const TIMEOUT_MS = 120_000 + KEY_COUNT * 4;

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 import { fullTreeMiB } from '../support/full-tree.ts';
+import { casesOf } from '../support/long-form.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
-const RUNS: { transport: Transport; sizeMiB: number; listVersion: string }[] = [
-  { transport: 'https', sizeMiB: fullTreeMiB(), listVersion: '2' },
-  { transport: 'http', sizeMiB: 32, listVersion: '1' },
-];
+const RUNS = casesOf<{ transport: Transport; sizeMiB: number; listVersion: string }>({
+  short: [{ transport: 'https', sizeMiB: fullTreeMiB(), listVersion: '2' }],
+  longOnly: [{ transport: 'http', sizeMiB: 32, listVersion: '1' }],
+});
 
 describe.each(RUNS)('rclone over $transport with $sizeMiB MiB', ({ transport, sizeMiB, listVersion }) => {
   const test = testOver(transport);

@@ -4,12 +4,13 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 import { fullTreeMiB } from '../support/full-tree.ts';
+import { casesOf } from '../support/long-form.ts';
 import { changeTree, compareTrees, hashTree, writeTree } from '../support/tree.ts';
 
-const RUNS: { transport: Transport; sizeMiB: number }[] = [
-  { transport: 'http', sizeMiB: fullTreeMiB() },
-  { transport: 'https', sizeMiB: 32 },
-];
+const RUNS = casesOf<{ transport: Transport; sizeMiB: number }>({
+  short: [{ transport: 'http', sizeMiB: fullTreeMiB() }],
+  longOnly: [{ transport: 'https', sizeMiB: 32 }],
+});
 
 describe.each(RUNS)('restic over $transport with $sizeMiB MiB', ({ transport, sizeMiB }) => {
   const test = testOver(transport);

@@ -3,14 +3,23 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
+import { casesOf } from '../support/long-form.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
-const RUNS = [
-  { transport: 'http', signature: 'SigV4', args: [] },
-  { transport: 'https', signature: 'SigV4', args: [] },
-  { transport: 'http', signature: 'SigV2', args: ['--signature-v2'] },
-] as const;
+interface Run {
+  transport: Transport;
+  signature: 'SigV2' | 'SigV4';
+  args: readonly string[];
+}
+
+const RUNS = casesOf<Run>({
+  short: [
+    { transport: 'https', signature: 'SigV4', args: [] },
+    { transport: 'http', signature: 'SigV2', args: ['--signature-v2'] },
+  ],
+  longOnly: [{ transport: 'http', signature: 'SigV4', args: [] }],
+});
 
 describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signature, args: choice }) => {
   const test = testOver(transport);

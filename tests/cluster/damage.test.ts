@@ -11,6 +11,7 @@ import { formatId } from '../../src/cli/format.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
 import { flipBits } from '../support/flip-bits.ts';
+import { isLongForm } from '../support/long-form.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
 import type { TestCluster } from '../support/start-cluster.ts';
 import { seededBytes } from '../support/tree.ts';
@@ -80,7 +81,7 @@ test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =
   }),
 );
 
-test('a metadata node is lost for good and replaced', { timeout: 240_000 }, () =>
+test.runIf(isLongForm)('a metadata node is lost for good and replaced', { timeout: 240_000 }, () =>
   endurance.endure('metadata node lost and replaced', async ({ back, note }) => {
     const name = await busiestNode(cluster);
     const nodeId = await nodeIdOf(name);

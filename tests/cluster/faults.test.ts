@@ -1,6 +1,6 @@
 // Faults of real processes under a continuous checked load: nothing acknowledged is lost, nothing is answered wrongly,
-// and writes are back soon; each fault prints how soon. Faults by chance are in random-faults.test.ts. With more load, and
-// etcd away for ten minutes:
+// and writes are back soon; each fault prints how soon. Faults by chance are in random-faults.test.ts; what chance does there
+// as well is done here in the long form alone. With more load, and etcd away for ten minutes:
 //   HOLDFAST_TEST_CLUSTER_FAULTS=long npm test -- tests/cluster/faults.test.ts
 import { cp, readdir, rename, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import type { ClusterLoad } from '../support/cluster-load.ts';
 import { busiestNode, type Endurance, eventCount, type Watch } from '../support/endure.ts';
 import { COMPARE_MS, isLong, openFaults } from '../support/fault-drills.ts';
 import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
+import { casesOf, isLongForm } from '../support/long-form.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { ETCD, type TestCluster } from '../support/start-cluster.ts';
 
@@ -23,7 +24,7 @@ const DRIVE_BYTES = 4 * 1024 ** 3;
 
 /** By name of the node whose data is on it. */
 const drives = new Map(
-  ['metadata-1', 'storage-1'].flatMap((name) => {
+  casesOf({ short: ['metadata-1'], longOnly: ['storage-1'] }).flatMap((name) => {
     const drive = mountHangingDrive(DRIVE_BYTES);
     return drive === undefined ? [] : [[name, drive] as const];
   }),
@@ -69,7 +70,7 @@ test('kill -9 of a metadata node that leads', { timeout: 180_000 }, () =>
   }),
 );
 
-test('SIGSTOP of a metadata node that leads, and it goes on', { timeout: 180_000 }, () =>
+test.runIf(isLongForm)('SIGSTOP of a metadata node that leads, and it goes on', { timeout: 180_000 }, () =>
   endure(`SIGSTOP of a primary for ${STOPPED_MS / 1000} s`, async ({ back }) => {
     const name = await busiestNode(cluster);
     cluster.pause(name);
@@ -81,7 +82,7 @@ test('SIGSTOP of a metadata node that leads, and it goes on', { timeout: 180_000
   }),
 );
 
-describe.skipIf(drives.size < 2)('drives that hang (skipped where nobody may mount one)', () => {
+describe.skipIf(drives.size === 0)('drives that hang (skipped where nobody may mount one)', () => {
   test.each([...drives])('under %s: the node ends, and others serve', { timeout: 180_000 }, (name, drive) =>
     endure(`the drive of ${name} leaves writes unanswered`, async ({ back, note }) => {
       const failures = await eventCount(cluster, name, 'store-failed');
@@ -105,7 +106,7 @@ describe.skipIf(drives.size < 2)('drives that hang (skipped where nobody may mou
   );
 });
 
-test('kill -9 of a gateway', { timeout: 180_000 }, () =>
+test.runIf(isLongForm)('kill -9 of a gateway', { timeout: 180_000 }, () =>
   endure('kill -9 of a gateway', async ({ back }) => {
     await cluster.kill('gateway-1');
     await back('killed');
@@ -113,7 +114,7 @@ test('kill -9 of a gateway', { timeout: 180_000 }, () =>
   }),
 );
 
-test('kill -9 and restart of etcd', { timeout: 180_000 }, () =>
+test.runIf(isLongForm)('kill -9 and restart of etcd', { timeout: 180_000 }, () =>
   endure('kill -9 of etcd', async ({ back }) => {
     await cluster.kill(ETCD);
     await back('killed');
@@ -168,19 +169,22 @@ test(
     }),
 );
 
-test('one-way cuts: a leading node that is not heard, and one that does not hear', { timeout: 180_000 }, () =>
-  endure(`one-way cuts for ${CUT_MS / 1000} s each`, async ({ back }) => {
-    for (const isDelivered of [false, true]) {
-      const name = await busiestNode(cluster);
-      if (isDelivered) cluster.network.cutOneWay(otherNodes(name), [name]);
-      else cluster.network.cutOneWay([name], otherNodes(name));
-      const until = sleep(CUT_MS);
-      await back(isDelivered ? 'it hears nobody' : 'nobody hears it');
-      await until;
-      cluster.network.heal();
-      await back('healed');
-    }
-  }),
+test.runIf(isLongForm)(
+  'one-way cuts: a leading node that is not heard, and one that does not hear',
+  { timeout: 180_000 },
+  () =>
+    endure(`one-way cuts for ${CUT_MS / 1000} s each`, async ({ back }) => {
+      for (const isDelivered of [false, true]) {
+        const name = await busiestNode(cluster);
+        if (isDelivered) cluster.network.cutOneWay(otherNodes(name), [name]);
+        else cluster.network.cutOneWay([name], otherNodes(name));
+        const until = sleep(CUT_MS);
+        await back(isDelivered ? 'it hears nobody' : 'nobody hears it');
+        await until;
+        cluster.network.heal();
+        await back('healed');
+      }
+    }),
 );
 
 test(
@@ -216,7 +220,7 @@ async function cutNewestLog(folder: string): Promise<number> {
   return Math.ceil(size / 2);
 }
 
-test(
+test.runIf(isLongForm)(
   'etcd restored from an old copy is refused, and all is well when the right one is back',
   {
     timeout: 300_000,

@@ -16,7 +16,7 @@ import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
-const RUNS = amountOf({ short: 3, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
+const RUNS = amountOf({ short: 2, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-fsck-'));

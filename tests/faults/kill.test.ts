@@ -20,7 +20,7 @@ import { type Access, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 import { seededBytes, seededNumbers } from '../support/tree.ts';
 
-const ROUNDS = amountOf({ short: 5, long: 100, byHand: process.env.HOLDFAST_TEST_KILL_ROUNDS });
+const ROUNDS = amountOf({ short: 3, long: 100, byHand: process.env.HOLDFAST_TEST_KILL_ROUNDS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const LOAD_MS_MAX = 1200;
 /** Longer than anything unlinked may stay: late commits are refused after a day (protocol R25, R32). */

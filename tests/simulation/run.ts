@@ -22,7 +22,7 @@ const SHARE_MIN = 0.02;
 /** With fewer seeds a share says nothing. */
 const SEEDS_FOR_SHARES = 300;
 /** With so many each thing that is wanted happens at least once. */
-const SEEDS_FOR_ALL = 200;
+const SEEDS_FOR_ALL = 100;
 const FAILURES_SHOWN = 5;
 const TRACE_LINES_SHOWN = 40;
 

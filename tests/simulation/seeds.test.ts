@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { amountOf } from '../support/long-form.ts';
 
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url));
-/** The command judges of 200 that each fault and each branch has happened, of 300 and more how often. */
-const SEED_COUNT = amountOf({ short: 200, long: 2000 });
+/** The command judges of 100 that each fault and each branch has happened, of 300 and more how often. */
+const SEED_COUNT = amountOf({ short: 100, long: 2000 });
 /** A seed takes a quarter of a second of two cores; machines may have other things to do. */
 const DURATION_MAX_MS = SEED_COUNT * 2000;
 

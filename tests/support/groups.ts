@@ -8,6 +8,8 @@ interface Group {
   readonly workers: number;
   /** True: each file has a process of its own. False: files share a process and its loaded modules, and leave both clean. */
   readonly isolate: boolean;
+  /** True: its files run among those of the group before it, with as many workers. */
+  readonly isBesideGroupBefore?: true;
   /** Of a test without a bound of its own. It ends tests that hang; slow and busy machines stay below it. */
   readonly timeoutMs: number;
 }
@@ -25,10 +27,12 @@ export const GROUPS = {
   contract: { include: [folder('contract')], workers: 2, isolate: true, timeoutMs: 60_000 },
   api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 60_000 },
   deploy: { include: [folder('deploy')], workers: 2, isolate: true, timeoutMs: 60_000 },
-  // A client program spends half of its time on its start, on one core, while the server waits.
-  clients: { include: [folder('clients')], workers: 3, isolate: true, timeoutMs: 180_000 },
-  // Clusters mostly wait for leases and promises to end.
-  cluster: { include: [folder('cluster')], workers: 3, isolate: true, timeoutMs: 180_000 },
+  // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
+  cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 180_000 },
+  clients: {
+    include: [folder('clients')],
+    ...{ workers: 4, isolate: true, timeoutMs: 180_000, isBesideGroupBefore: true },
+  },
   faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 180_000 },
   // They measure time or memory, or take all of the machine.
   alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 180_000 },
@@ -38,6 +42,14 @@ export const GROUPS = {
 export type GroupName = keyof typeof GROUPS;
 
 export const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
+
+/** When the files of a group run: those of one number beside one another, and numbers one after the other. */
+export function orderOf(group: GroupName): number {
+  const before: readonly Group[] = GROUP_NAMES.slice(0, GROUP_NAMES.indexOf(group) + 1).map(
+    (name) => GROUPS[name],
+  );
+  return before.filter(({ isBesideGroupBefore }) => isBesideGroupBefore !== true).length - 1;
+}
 
 /** What the script `test:NAME` runs, where that is more than the group NAME: projects of vitest.config.ts. */
 const MORE_PROJECTS: Readonly<Record<string, readonly string[]>> = {

@@ -4,6 +4,17 @@
 /** Set by `npm run test:long`. */
 export const isLongForm = process.env.HOLDFAST_TEST_LONG === 'true';
 
+/** The cases of this run: those of the short form, and in the long form all. */
+export function casesOf<T>({
+  short,
+  longOnly,
+}: {
+  short: readonly T[];
+  longOnly: readonly T[];
+}): readonly T[] {
+  return isLongForm ? [...short, ...longOnly] : short;
+}
+
 /** How often, how many or how large in this run: `byHand`, the text of a variable of its own, comes first. */
 export function amountOf(amounts: { short: number; long: number; byHand?: string | undefined }): number {
   if (amounts.byHand !== undefined) return Number(amounts.byHand);
