@@ -1,20 +1,20 @@
-// Each group of tests/support/groups.ts is a project of vitest, and the folder of a test file says its group. Three more
+// Each group of tests/support/run/groups.ts is a project of vitest, and the folder of a test file says its group. Three more
 // run behind them: the api tests with every shard behind a transport, and what all servers of the run have shown. Within
 // a group the files that take longest begin.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { CHOSEN_FOR_CLUSTERS } from './tests/support/chosen-for-clusters.ts';
-import { GROUP_NAMES, GROUPS, type GroupName, orderOf } from './tests/support/groups.ts';
-import { LongFilesFirst } from './tests/support/long-files-first.ts';
-import { isLongForm } from './tests/support/long-form.ts';
-import { filesOf, importedBy } from './tests/support/test-needs.ts';
+import { CHOSEN_FOR_CLUSTERS } from './tests/support/run/chosen-for-clusters.ts';
+import { GROUP_NAMES, GROUPS, type GroupName, orderOf } from './tests/support/run/groups.ts';
+import { LongFilesFirst } from './tests/support/run/long-files-first.ts';
+import { isLongForm } from './tests/support/run/long-form.ts';
+import { filesOf, importedBy } from './tests/support/run/test-needs.ts';
 
-// Files that share a server (tests/support/given-server.ts) count what is in it, and take turns.
+// Files that share a server (tests/support/servers/given-server.ts) count what is in it, and take turns.
 const sharesServer = process.env.HOLDFAST_TEST_ENDPOINT !== undefined;
 
-// Servers of tests leave there what their requests have shown (tests/support/operation-coverage.ts).
+// Servers of tests leave there what their requests have shown (tests/support/run/operation-coverage.ts).
 const coverageFolder = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'));
 process.on('exit', () => rmSync(coverageFolder, { recursive: true, force: true }));
 const env = { OPERATION_COVERAGE_FOLDER: coverageFolder };
@@ -22,7 +22,7 @@ const env = { OPERATION_COVERAGE_FOLDER: coverageFolder };
 /** The files of a group; in the long form those of them that have one. */
 function include(group: GroupName): string[] {
   if (!isLongForm) return [...GROUPS[group].include];
-  return filesOf(group).filter((file) => importedBy([file]).includes('tests/support/long-form.ts'));
+  return filesOf(group).filter((file) => importedBy([file]).includes('tests/support/run/long-form.ts'));
 }
 
 function project(group: GroupName, groupOrder: number): TestProjectInlineConfiguration {
@@ -56,7 +56,7 @@ export default defineConfig({
           include: [...GROUPS.api.include],
           // Those run over the transports of a real cluster (tests/cluster/api.test.ts).
           exclude: isLongForm ? [] : CHOSEN_FOR_CLUSTERS.map((name) => `tests/${name}.test.ts`),
-          // Every message to a shard is serialised, as between machines (tests/support/start-server.ts).
+          // Every message to a shard is serialised, as between machines (tests/support/servers/start-server.ts).
           env: { ...env, TEST_FORCE_LOOPBACK: 'true' },
         },
       },

@@ -17,7 +17,7 @@ import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkId } from '../src/ports/chunks.ts';
 import type { DiskChunks } from '../src/ports/disk-chunks.ts';
 import { makeBlobId } from '../src/types/names.ts';
-import { createPeerAuthority } from '../tests/support/peer-certificates.ts';
+import { createPeerAuthority } from '../tests/support/coordination/peer-certificates.ts';
 import type { ChunkNodeStart } from './chunk-node.ts';
 
 const MiB = 1024 * 1024;

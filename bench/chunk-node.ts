@@ -8,7 +8,7 @@ import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkPort } from '../src/ports/chunks.ts';
-import { withoutOrders } from '../tests/support/no-orders.ts';
+import { withoutOrders } from '../tests/support/disks/no-orders.ts';
 
 export interface ChunkNodeStart {
   clusterId: string;

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { DevCluster, ETCD } from '../cmd/cluster/dev-cluster.ts';
 import { must } from '../src/base/assert.ts';
-import { freePorts } from '../tests/support/free-ports.ts';
-import { settingVariables, startServer } from '../tests/support/start-server.ts';
+import { freePorts } from '../tests/support/cluster/free-ports.ts';
+import { settingVariables, startServer } from '../tests/support/servers/start-server.ts';
 import type { Target } from './load/spec.ts';
 
 export interface EndpointOptions {

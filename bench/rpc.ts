@@ -12,7 +12,7 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../tests/support/rpc-nodes.ts';
+} from '../tests/support/coordination/rpc-nodes.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CHOSEN_FOR_CLUSTERS } from './support/chosen-for-clusters.ts';
+import { CHOSEN_FOR_CLUSTERS } from './support/run/chosen-for-clusters.ts';
 import { titlesOf } from './tidy/titles.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../docs/internals/service.md'), 'utf8');

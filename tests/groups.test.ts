@@ -1,9 +1,9 @@
 // Each test file belongs to one group by its folder, and a run installs what its files need and no more.
 import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { GROUP_NAMES } from './support/groups.ts';
-import { ROOT } from './support/root.ts';
-import { filesOf, importedBy, needsOf } from './support/test-needs.ts';
+import { GROUP_NAMES } from './support/run/groups.ts';
+import { ROOT } from './support/run/root.ts';
+import { filesOf, importedBy, needsOf } from './support/run/test-needs.ts';
 
 const LAST = 'tests/last/';
 
@@ -31,11 +31,11 @@ describe('needs', () => {
 });
 
 test('modules that a file imports in any form are found', () => {
-  expect(importedBy(['tests/support/long-form.ts', 'tests/groups.test.ts'])).toEqual(
+  expect(importedBy(['tests/support/run/long-form.ts', 'tests/groups.test.ts'])).toEqual(
     expect.arrayContaining([
-      'tests/support/long-form.ts',
-      'tests/support/groups.ts',
-      'tests/support/root.ts',
+      'tests/support/run/long-form.ts',
+      'tests/support/run/groups.ts',
+      'tests/support/run/root.ts',
     ]),
   );
 });

@@ -6,7 +6,7 @@ import { asksForHelp, isInstalled, runProgram } from '../cmd/bootstrap.mjs';
 
 const PROGRAMS = {
   test: {
-    script: '../tests/support/run-tests.ts',
+    script: '../tests/support/run/run-tests.ts',
     usage: `Usage: npm test -- [--group NAME] [--long] [--no-install] [path...]
 
 Format and lint, types, and all tests; with paths the tests with one of these texts in their path. Vitest takes other

@@ -2,7 +2,7 @@
 // goes on until its standard input ends, then prints what it was answered.
 // Arguments: the attack's number, and { account, scale } as JSON.
 import { once } from 'node:events';
-import type { Access } from '../../tests/support/raw-s3.ts';
+import type { Access } from '../../tests/support/servers/raw-s3.ts';
 import { ATTACKS } from './attacks.ts';
 import { Crowd } from './crowd.ts';
 

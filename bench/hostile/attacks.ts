@@ -1,10 +1,10 @@
 // What one account, or somebody without any, does to stop a server for everybody else. Each attack is bounded: so many
 // connections, until it is told to stop.
 import { createHash } from 'node:crypto';
-import type { Access } from '../../tests/support/raw-s3.ts';
-import { send } from '../../tests/support/raw-s3.ts';
-import { headOf } from '../../tests/support/raw-socket.ts';
-import { presign } from '../../tests/support/s3-client.ts';
+import type { Access } from '../../tests/support/servers/raw-s3.ts';
+import { send } from '../../tests/support/servers/raw-s3.ts';
+import { headOf } from '../../tests/support/servers/raw-socket.ts';
+import { presign } from '../../tests/support/servers/s3-client.ts';
 import type { Crowd } from './crowd.ts';
 
 export const BUCKET = 'hostile';

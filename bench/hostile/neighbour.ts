@@ -3,7 +3,7 @@
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signRequest } from '../../src/cli/sign-request.ts';
-import { type Access, type RawRequest, send, sendBare } from '../../tests/support/raw-s3.ts';
+import { type Access, type RawRequest, send, sendBare } from '../../tests/support/servers/raw-s3.ts';
 
 export const BUCKET = 'neighbour';
 

@@ -1,6 +1,6 @@
 // holdfast cluster run: a whole cluster on this machine, of real processes, to try and to test: etcd, metadata nodes,
 // storage nodes, gateways. It keeps its data for the next start, and looks after its processes as a service manager would.
-// Tests start it in their own process and do harm to its parts by name (tests/support/start-cluster.ts).
+// Tests start it in their own process and do harm to its parts by name (tests/support/cluster/start-cluster.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { chmod, readFile, writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createManualClock, type ManualClock } from '../../tests/support/simulated.ts';
+import { createManualClock, type ManualClock } from '../../tests/support/run/simulated.ts';
 import type { ShardCall, ShardCallHandler, ShardReply } from '../ports/shard-calls.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';

@@ -1,7 +1,7 @@
 // The placement map after etcd has lost it, or its last versions (place-disks.ts).
 import { describe, expect, test } from 'vitest';
-import { openPlacer } from '../../tests/support/disk-placer.ts';
-import { placedDisks } from '../../tests/support/placed-disks.ts';
+import { openPlacer } from '../../tests/support/disks/disk-placer.ts';
+import { placedDisks } from '../../tests/support/disks/placed-disks.ts';
 import { changePlacement, makePlacement } from '../chunks/placement/placement.ts';
 import { withLeave } from '../chunks/placement/placement-changes.ts';
 

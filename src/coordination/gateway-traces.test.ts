@@ -1,7 +1,7 @@
 // A killed gateway is missed; one that was stopped, restarted or forgotten is not.
 import { expect, test } from 'vitest';
-import { memberOf } from '../../tests/support/coordination-records.ts';
-import { LEASE_MS, pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
+import { memberOf } from '../../tests/support/coordination/coordination-records.ts';
+import { LEASE_MS, pass, startCoordinatorWorld } from '../../tests/support/coordination/coordinator-world.ts';
 import type { Member } from '../ports/members.ts';
 
 const gatewayOf = (nodeId: string, instance = 'host 1.2.3.4:9000'): Member => ({

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { kek, type MetadataShards, openMetadata } from '../../tests/support/metadata-shards.ts';
-import { createManualClock, type ManualClock } from '../../tests/support/simulated.ts';
+import { kek, type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
+import { createManualClock, type ManualClock } from '../../tests/support/run/simulated.ts';
 import type { MetadataPort, QueryOf } from '../ports/metadata.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';

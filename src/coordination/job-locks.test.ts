@@ -6,7 +6,7 @@ import {
   pass,
   STEP_MS,
   startCoordinatorWorld,
-} from '../../tests/support/coordinator-world.ts';
+} from '../../tests/support/coordination/coordinator-world.ts';
 import { LIMITS } from '../types/limits.ts';
 
 test('a holder that is cut off notices before the next one gets the lock', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { kek, openMetadata } from '../../tests/support/metadata-shards.ts';
+import { kek, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import type { AccountId } from '../types/names.ts';
 import { createLocalIdentityFeed } from './local-identity-feed.ts';

@@ -1,8 +1,13 @@
 // The list of members while the coordinator, or a member, cannot be reached. The contract is in
 // tests/contract/members.test.ts.
 import { expect, test } from 'vitest';
-import { memberOf } from '../../tests/support/coordination-records.ts';
-import { LEASE_MS, pass, STEP_MS, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
+import { memberOf } from '../../tests/support/coordination/coordination-records.ts';
+import {
+  LEASE_MS,
+  pass,
+  STEP_MS,
+  startCoordinatorWorld,
+} from '../../tests/support/coordination/coordinator-world.ts';
 import { LIMITS } from '../types/limits.ts';
 
 test('a member that cannot reach the coordinator disappears with its lease, and returns', async () => {

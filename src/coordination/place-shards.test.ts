@@ -1,7 +1,7 @@
 // The placer's requests by the operator's commands. Which node gets which shard is tested in plan-shards.test.ts.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
-import { eventLog } from '../../tests/support/coordinators.ts';
+import { pass, startCoordinatorWorld } from '../../tests/support/coordination/coordinator-world.ts';
+import { eventLog } from '../../tests/support/coordination/coordinators.ts';
 import type { Coordination } from '../ports/coordination.ts';
 import type { NodeLeave } from '../ports/leaving-nodes.ts';
 import { createShardPlacer, type ShardsSeen } from './place-shards.ts';

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type ClusterNode, openShardCluster, type ShardCluster } from '../../tests/support/shard-cluster.ts';
+import {
+  type ClusterNode,
+  openShardCluster,
+  type ShardCluster,
+} from '../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../base/assert.ts';
 import type { ReplicaRef } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createManualClock, type ManualClock } from '../../tests/support/simulated.ts';
+import { createManualClock, type ManualClock } from '../../tests/support/run/simulated.ts';
 import { LIMITS } from '../types/limits.ts';
 import { createRevocationWait, type RevocationWait } from './revocation-wait.ts';
 

@@ -2,8 +2,12 @@
 // a network that cuts off gateways, and delays or loses questions and answers. No request that begins five seconds after a
 // revocation was acknowledged passes, whatever its gateway believes.
 import { expect, test } from 'vitest';
-import { type MetadataShards, openMetadata } from '../../tests/support/metadata-shards.ts';
-import { createManualClock, createSeededRandom, type ManualClock } from '../../tests/support/simulated.ts';
+import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
+import {
+  createManualClock,
+  createSeededRandom,
+  type ManualClock,
+} from '../../tests/support/run/simulated.ts';
 import { utf8 } from '../base/bytes/bytes.ts';
 import { createIdentities, type Identities } from '../gateway/auth/identities.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';

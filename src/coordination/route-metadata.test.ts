@@ -1,6 +1,6 @@
 // How soon a gateway finds a shard's new primary when the old one hangs instead of refusing.
 import { expect, test } from 'vitest';
-import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
+import { createManualClock, createSeededRandom } from '../../tests/support/run/simulated.ts';
 import type { ShardCall, ShardReply } from '../ports/shard-calls.ts';
 import type { ShardRecord } from '../ports/shard-registry.ts';
 import { LIMITS } from '../types/limits.ts';

@@ -1,6 +1,6 @@
 // How long the store has been silent, by its answers alone.
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../tests/support/simulated.ts';
+import { createManualClock } from '../../tests/support/run/simulated.ts';
 import type { CoordinationStore } from './store.ts';
 import { measureSilence } from './store-silence.ts';
 

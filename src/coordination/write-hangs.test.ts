@@ -1,13 +1,13 @@
 // Writes of chunks while a node or a disk accepts connections and answers nothing: write-copies.ts, hanging-disks.ts.
 import { describe, expect, test } from 'vitest';
-import { placedDisks } from '../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../tests/support/disks/placed-disks.ts';
 import {
   chunkId,
   openReplicatedWorld,
   type ReplicatedWorld,
   settleAll,
   watch,
-} from '../../tests/support/replicated-world.ts';
+} from '../../tests/support/disks/replicated-world.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 

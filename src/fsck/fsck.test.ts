@@ -1,11 +1,11 @@
 // Every kind of damage, planted beneath sound shards, is found and named; and what only waits for its turn is not.
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { DATA_DAMAGES } from '../../tests/support/fsck-data-damages.ts';
-import { KEPT_DAMAGES } from '../../tests/support/fsck-kept-damages.ts';
-import { ROW_DAMAGES } from '../../tests/support/fsck-row-damages.ts';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { kek } from '../../tests/support/metadata-shards.ts';
-import { CHUNK_BYTES } from '../../tests/support/object-world.ts';
+import { DATA_DAMAGES } from '../../tests/support/fsck/fsck-data-damages.ts';
+import { KEPT_DAMAGES } from '../../tests/support/fsck/fsck-kept-damages.ts';
+import { ROW_DAMAGES } from '../../tests/support/fsck/fsck-row-damages.ts';
+import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
+import { kek } from '../../tests/support/metadata/metadata-shards.ts';
+import { CHUNK_BYTES } from '../../tests/support/objects/object-world.ts';
 import { dataKey } from '../chunks/disk/keyspace.ts';
 import { linkRow, TABLES } from '../metadata/schema/keyspace.ts';
 import type { KeyMove } from '../ports/extension-calls.ts';

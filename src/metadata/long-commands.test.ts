@@ -9,7 +9,7 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../tests/support/metadata-shards.ts';
+} from '../../tests/support/metadata/metadata-shards.ts';
 import type { FairTurns } from '../base/async/fair-turns.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import type { ObjectKey } from '../types/names.ts';

@@ -5,7 +5,7 @@ import {
   type MetadataShards,
   OWNER,
   openMetadata,
-} from '../../tests/support/metadata-shards.ts';
+} from '../../tests/support/metadata/metadata-shards.ts';
 import type { CommandName, CommandOf, MetadataPort, OutcomeOf, Reply } from '../ports/metadata.ts';
 import type { BucketName, ObjectKey } from '../types/names.ts';
 import { refuseGrowth } from './refuse-growth.ts';

@@ -1,9 +1,9 @@
 // Appends through the whole data path, and the compaction of their pieces.
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany } from '../../tests/support/appends.ts';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
+import { append, appendMany } from '../../tests/support/objects/appends.ts';
+import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
+import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata.ts';

@@ -1,6 +1,6 @@
 // The memory of bodies: which bodies wait, are refused or are evicted, for one tenant and for several.
 import { expect, test } from 'vitest';
-import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
+import { countedTelemetry } from '../../tests/support/run/counted-telemetry.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/object-world.ts';
+import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/objects/object-world.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import { INTERNAL_TENANT } from '../types/tenant.ts';

@@ -1,10 +1,15 @@
 // Compaction of the small pieces of appended objects, through the whole data path.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
+import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { append, appendMany, segmentsOf, versioned } from '../../tests/support/objects/appends.ts';
+import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
+import {
+  CHUNK_BYTES,
+  INLINE_BYTES_MAX,
+  openObjectWorld,
+  readAll,
+} from '../../tests/support/objects/object-world.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';

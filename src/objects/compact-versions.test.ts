@@ -2,10 +2,10 @@
 // compactions interleave.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, versioned } from '../../tests/support/appends.ts';
-import { dataAtRest } from '../../tests/support/data-at-rest.ts';
-import { type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
-import { createManualClock } from '../../tests/support/simulated.ts';
+import { append, versioned } from '../../tests/support/objects/appends.ts';
+import { dataAtRest } from '../../tests/support/objects/data-at-rest.ts';
+import { type ObjectWorld, openObjectWorld } from '../../tests/support/objects/object-world.ts';
+import { createManualClock } from '../../tests/support/run/simulated.ts';
 import { must } from '../base/assert.ts';
 import { CHUNK_COLUMNS } from '../chunks/disk/keyspace.ts';
 import { SHARD_COLUMNS } from '../metadata/engine/shards.ts';

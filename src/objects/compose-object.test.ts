@@ -1,15 +1,15 @@
 // Compositions through the whole data path: their bytes, what they keep, and which keys they refuse.
 import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
 import {
   CHUNK_BYTES,
   codeOf,
   HEADERS,
   type ObjectWorld,
   openObjectWorld,
-} from '../../tests/support/object-world.ts';
+} from '../../tests/support/objects/object-world.ts';
 import { fromHex, toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import { LIMITS } from '../types/limits.ts';

@@ -2,8 +2,8 @@
 // of 5 TiB, whose parts are rows without bytes, is copied like one of 1 MiB.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { etagOf, type NewData, OWNER } from '../../tests/support/metadata-shards.ts';
-import { type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
+import { etagOf, type NewData, OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { type ObjectWorld, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { packPlain } from '../base/record-codec.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import { LIMITS } from '../types/limits.ts';

@@ -1,7 +1,7 @@
 import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
+import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/objects/object-uploads.ts';
+import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata.ts';

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
+import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
 import { AppError } from '../types/errors.ts';
 import { judgeKey, unwrapByCustomer, wrapByCustomer } from './customer-keys.ts';

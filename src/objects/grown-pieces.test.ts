@@ -2,11 +2,11 @@
 // compositions and versions that use its beginning, up to its deletion.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
-import { openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import { type ObjectWorld, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
+import { openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
+import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { append, appendMany, segmentsOf, versioned } from '../../tests/support/objects/appends.ts';
+import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
+import { type ObjectWorld, openObjectWorld, readAll } from '../../tests/support/objects/object-world.ts';
 import { must } from '../base/assert.ts';
 import { rowKey } from '../metadata/engine/row-keys.ts';
 import { blobRow } from '../metadata/schema/keyspace.ts';

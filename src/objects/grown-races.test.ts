@@ -2,11 +2,11 @@
 // never overwritten, and no reader gets another's bytes.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany, versioned } from '../../tests/support/appends.ts';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
-import { codeOf, type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
+import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
+import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { append, appendMany, versioned } from '../../tests/support/objects/appends.ts';
+import { beginUpload, completeUpload } from '../../tests/support/objects/object-uploads.ts';
+import { codeOf, type ObjectWorld, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { must } from '../base/assert.ts';
 import { rowKey } from '../metadata/engine/row-keys.ts';
 import { blobRow, HISTORY_ROW, TABLES } from '../metadata/schema/keyspace.ts';

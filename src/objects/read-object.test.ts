@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
 import {
   CHUNK_BYTES,
   codeOf,
@@ -10,7 +10,7 @@ import {
   openObjectWorld,
   readAll,
   type WorldOptions,
-} from '../../tests/support/object-world.ts';
+} from '../../tests/support/objects/object-world.ts';
 import { must } from '../base/assert.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';

@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { CHUNK_BYTES, codeOf, INLINE_BYTES_MAX, openObjectWorld } from '../../tests/support/object-world.ts';
-import { settleAll } from '../../tests/support/replicated-world.ts';
+import { settleAll } from '../../tests/support/disks/replicated-world.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  INLINE_BYTES_MAX,
+  openObjectWorld,
+} from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import { AppError } from '../types/errors.ts';

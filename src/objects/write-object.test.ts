@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { beginUpload } from '../../tests/support/object-uploads.ts';
+import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
+import { beginUpload } from '../../tests/support/objects/object-uploads.ts';
 import {
   CHUNK_BYTES,
   codeOf,
@@ -9,7 +9,7 @@ import {
   INLINE_BYTES_MAX,
   openObjectWorld,
   sourceOf,
-} from '../../tests/support/object-world.ts';
+} from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort, Reply } from '../ports/metadata.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createSeededRandom } from '../../tests/support/simulated.ts';
+import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { LIMITS } from './limits.ts';
 import type { BlobId, LinkId } from './names.ts';
 import {

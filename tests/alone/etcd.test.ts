@@ -7,15 +7,15 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { memberOf, shardRecordOf } from '../support/coordination-records.ts';
+import { startTestEtcd, type TestEtcd } from '../support/cluster/etcd.ts';
+import { memberOf, shardRecordOf } from '../support/coordination/coordination-records.ts';
 import {
   collect,
   connectToEtcd,
   eventLog,
   type LoggedEvents,
   SHORT_LEASE_MS,
-} from '../support/coordinators.ts';
-import { startTestEtcd, type TestEtcd } from '../support/etcd.ts';
+} from '../support/coordination/coordinators.ts';
 
 /** The machine may be busy: what is bounded must end within this beyond its bound. */
 const SLACK_MS = 1000;

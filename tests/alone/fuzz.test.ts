@@ -6,17 +6,23 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test, vi } from 'vitest';
 import { textOf } from '../../src/base/xml/parse-xml.ts';
 import { CLEAN, runFsck } from '../../src/cli/fsck-command.ts';
-import { keyHeaders } from '../support/customer-keys.ts';
-import { freePort } from '../support/free-ports.ts';
-import { createFuzzSender } from '../support/fuzz-exchanges.ts';
-import { CUSTOMER_KEY, DOMAIN, type FuzzRequest, makeRequest, UPLOAD_KEY } from '../support/fuzz-requests.ts';
-import { type FuzzWorld, rollDice } from '../support/fuzz-words.ts';
-import { amountOf } from '../support/long-form.ts';
-import { longestTurnMs, TURN_MS_MAX } from '../support/loop-watch.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { type RawAnswer, send } from '../support/raw-s3.ts';
-import { xmlOf } from '../support/s3-api.ts';
-import { startServer } from '../support/start-server.ts';
+import { freePort } from '../support/cluster/free-ports.ts';
+import { createFuzzSender } from '../support/fuzz/fuzz-exchanges.ts';
+import {
+  CUSTOMER_KEY,
+  DOMAIN,
+  type FuzzRequest,
+  makeRequest,
+  UPLOAD_KEY,
+} from '../support/fuzz/fuzz-requests.ts';
+import { type FuzzWorld, rollDice } from '../support/fuzz/fuzz-words.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { longestTurnMs, TURN_MS_MAX } from '../support/run/loop-watch.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { keyHeaders } from '../support/servers/customer-keys.ts';
+import { type RawAnswer, send } from '../support/servers/raw-s3.ts';
+import { xmlOf } from '../support/servers/s3-api.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const REQUESTS = amountOf({ short: 1500, long: 20_000, byHand: process.env.HOLDFAST_TEST_FUZZ_REQUESTS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());

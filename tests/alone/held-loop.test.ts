@@ -4,12 +4,12 @@ import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { inSlices } from '../support/in-slices.ts';
-import { expectFreeLoop } from '../support/loop-watch.ts';
-import { beginUpload, uploadPath } from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectStatus, useApi } from '../support/s3-api.ts';
+import { inSlices } from '../support/run/in-slices.ts';
+import { expectFreeLoop } from '../support/run/loop-watch.ts';
+import { beginUpload, uploadPath } from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ATTACKS, prepare } from '../../bench/hostile/attacks.ts';
 import { Crowd } from '../../bench/hostile/crowd.ts';
 import { neighbourWork, prepareNeighbour, type Work } from '../../bench/hostile/neighbour.ts';
-import type { Access } from '../support/raw-s3.ts';
-import { createAccount } from '../support/s3-api.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { createAccount } from '../support/servers/s3-api.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 /** Of each kind of request. */
 const ROUNDS = 5;

@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { type RawRequest, send } from '../support/raw-s3.ts';
-import { startCluster, type TestCluster } from '../support/start-cluster.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
+import { type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const WITHIN = { timeout: 60_000, interval: 300 };

@@ -10,10 +10,10 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep, setInterval as ticks } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../src/types/limits.ts';
-import { amountOf } from '../support/long-form.ts';
-import { answerOf, openRequest, send } from '../support/raw-s3.ts';
-import { headOf, openSocket, type RawSocket } from '../support/raw-socket.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { answerOf, openRequest, send } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../support/servers/raw-socket.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -5,8 +5,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { send, signedHeaders } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { send, signedHeaders } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const KEY_COUNT = 6000;
 const AT_ONCE = 16;

@@ -1,7 +1,7 @@
 // AbortMultipartUpload.
 import { beforeAll, expect, test } from 'vitest';
-import { beginUpload, putPart, sendComplete, uploadPath } from '../support/multipart.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { beginUpload, putPart, sendComplete, uploadPath } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

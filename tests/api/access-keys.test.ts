@@ -7,11 +7,11 @@ import { accountKeys, type KeyOptions } from '../../src/cli/access-key-commands.
 import { createAccount } from '../../src/cli/account-commands.ts';
 import type { CliContext, FileCliContext } from '../../src/cli/connect.ts';
 import { writeDurableFile } from '../../src/platform/disk/durable-file.ts';
-import { isServerGiven } from '../support/given-server.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { send } from '../support/raw-s3.ts';
-import { freshWord } from '../support/s3-api.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { isServerGiven } from '../support/servers/given-server.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { freshWord } from '../support/servers/s3-api.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let base = '';
 let dataDir = '';

@@ -10,9 +10,9 @@ import {
   suspendAccount,
 } from '../../src/cli/account-commands.ts';
 import type { CliContext } from '../../src/cli/connect.ts';
-import { send } from '../support/raw-s3.ts';
-import { freshWord } from '../support/s3-api.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { freshWord } from '../support/servers/s3-api.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -5,17 +5,17 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { toBase64 } from '../../src/base/bytes/bytes.ts';
 import { crcOf } from '../../src/base/crypto/crc.ts';
 import type { ErrorCode } from '../../src/types/errors.ts';
-import { keyHeaders } from '../support/customer-keys.ts';
-import { completeUpload } from '../support/multipart.ts';
-import { pathOf, type RawAnswer, sendBare, signedHeaders } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import { keyHeaders } from '../support/servers/customer-keys.ts';
+import { completeUpload } from '../support/servers/multipart.ts';
+import { pathOf, type RawAnswer, sendBare, signedHeaders } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
 import {
   listVersions,
   makeVersionedBucket,
   setVersioning,
   versionOf,
   versionsIn,
-} from '../support/versions.ts';
+} from '../support/servers/versions.ts';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;

@@ -4,9 +4,9 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/types/errors.ts';
-import { openSocket, type SocketAnswer } from '../support/raw-socket.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { chunkedBody, presign, sha256Hex, signHeaders } from '../support/s3-client.ts';
+import { openSocket, type SocketAnswer } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { chunkedBody, presign, sha256Hex, signHeaders } from '../support/servers/s3-client.ts';
 
 const api = useApi();
 const KEY = 'refused';

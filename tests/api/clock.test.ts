@@ -9,8 +9,8 @@ import { acceptClock } from '../../src/cli/clock-command.ts';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { startServer } from '../support/start-server.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const DAY = 24 * 3600_000;
 

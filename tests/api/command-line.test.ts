@@ -16,8 +16,8 @@ import { append } from '../../src/cli/append-command.ts';
 import { compose } from '../../src/cli/compose-command.ts';
 import { move } from '../../src/cli/move-command.ts';
 import { removeBucket } from '../../src/cli/remove-bucket-command.ts';
-import { type Access, pathOf } from '../support/raw-s3.ts';
-import { expectStatus, useApi } from '../support/s3-api.ts';
+import { type Access, pathOf } from '../support/servers/raw-s3.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-command-line-'));

@@ -10,9 +10,9 @@ import {
   sendComplete,
   type UploadAddress,
   uploadPath,
-} from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+} from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const PART_1 = randomBytes(5 * MiB);

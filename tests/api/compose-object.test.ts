@@ -6,11 +6,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { toBase64 } from '../../src/base/bytes/bytes.ts';
 import { crcOf } from '../../src/base/crypto/crc.ts';
 import type { ErrorCode } from '../../src/types/errors.ts';
-import { keyHeaders } from '../support/customer-keys.ts';
-import { completeUpload } from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { makeVersionedBucket } from '../support/versions.ts';
+import { keyHeaders } from '../support/servers/customer-keys.ts';
+import { completeUpload } from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket } from '../support/servers/versions.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi();

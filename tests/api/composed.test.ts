@@ -1,10 +1,10 @@
 // holdfast composed: data that compositions alone keep (service 4.2, compose rule 6), in whichever shards they are.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { showComposed } from '../../src/cli/composed-command.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { type RawRequest, send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { type RawRequest, send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

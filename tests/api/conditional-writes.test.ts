@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, putPart, sendComplete, uploadPath } from '../support/multipart.ts';
-import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
-import { makeVersionedBucket, versionOf } from '../support/versions.ts';
+import { beginUpload, putPart, sendComplete, uploadPath } from '../support/servers/multipart.ts';
+import { pathOf, type RawAnswer } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

@@ -3,11 +3,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { beginUpload, sendComplete, uploadPath } from '../support/multipart.ts';
-import type { RawAnswer } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { presign } from '../support/s3-client.ts';
+import { beginUpload, sendComplete, uploadPath } from '../support/servers/multipart.ts';
+import type { RawAnswer } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { presign } from '../support/servers/s3-client.ts';
 
 const api = useApi();
 let path: string;

@@ -3,11 +3,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { CopyObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { beginUpload, completeUpload, uploadPath } from '../support/multipart.ts';
-import { type Access, pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
-import { type Tags, tagsOf } from '../support/tagging.ts';
-import { makeVersionedBucket, versionOf } from '../support/versions.ts';
+import { beginUpload, completeUpload, uploadPath } from '../support/servers/multipart.ts';
+import { type Access, pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
+import { type Tags, tagsOf } from '../support/servers/tagging.ts';
+import { makeVersionedBucket, versionOf } from '../support/servers/versions.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi();

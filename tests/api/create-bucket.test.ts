@@ -1,8 +1,8 @@
 // CreateBucket: names, owners, bodies, and every refusal, after which no bucket is there.
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
-import type { Access } from '../support/raw-s3.ts';
-import { expectError, expectStatus, freshWord, useApi } from '../support/s3-api.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, freshWord, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const freshName = () => `fresh-${freshWord()}`;

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { beginUpload, putPart, sendComplete } from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -1,7 +1,7 @@
 // DeleteBucket.
 import { expect, test } from 'vitest';
-import { beginUpload } from '../support/multipart.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { beginUpload } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const remove = (name: string) => api.send({ method: 'DELETE', path: `/${name}` });

@@ -1,10 +1,10 @@
 // DeleteObjectTagging: the tags of one version go, and nothing else does.
 import { DeleteObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { type TaggedObject, taggingPath, tagsOf } from '../support/tagging.ts';
-import { makeVersionedBucket, versionOf } from '../support/versions.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { type TaggedObject, taggingPath, tagsOf } from '../support/servers/tagging.ts';
+import { makeVersionedBucket, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

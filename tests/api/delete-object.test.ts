@@ -1,6 +1,6 @@
 // DELETE of an object.
 import { beforeAll, expect, test } from 'vitest';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { DeleteObjectsCommand } from '@aws-sdk/client-s3';
 import { beforeEach, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { ownServerTest } from '../support/own-server-test.ts';
-import type { Access } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -1,10 +1,10 @@
 // No answer and no line of the log repeats a secret that came with the request, wherever it stood and whatever was wrong
 // with the rest: keys of customers, signatures, tokens, credentials.
 import { beforeAll, describe, expect, test } from 'vitest';
-import { openSocket } from '../support/raw-socket.ts';
-import { freshWord, useApi } from '../support/s3-api.ts';
-import { presign, signHeaders } from '../support/s3-client.ts';
-import { presignV2, signHeadersV2 } from '../support/sigv2-client.ts';
+import { openSocket } from '../support/servers/raw-socket.ts';
+import { freshWord, useApi } from '../support/servers/s3-api.ts';
+import { presign, signHeaders } from '../support/servers/s3-client.ts';
+import { presignV2, signHeadersV2 } from '../support/servers/sigv2-client.ts';
 
 const api = useApi();
 const MARK = `bWFyaw${freshWord()}`;

@@ -6,12 +6,12 @@ import { describe, expect } from 'vitest';
 import { addClientCommands } from '../../src/cli/commands.ts';
 import { bucketEvents, type EventsOptions, showEvents } from '../../src/cli/events-command.ts';
 import { createOperatorClient } from '../../src/cli/operator-client.ts';
-import { completeUpload } from '../support/multipart.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectStatus, useApi } from '../support/s3-api.ts';
-import { makeVersionedBucket, setVersioning } from '../support/versions.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { completeUpload } from '../support/servers/multipart.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket, setVersioning } from '../support/servers/versions.ts';
 
 const api = useApi();
 const { context, taken } = createPrintedTool();

@@ -3,9 +3,9 @@
 import { expect, test } from 'vitest';
 import { showComposed } from '../../src/cli/composed-command.ts';
 import { showJobs } from '../../src/cli/jobs-command.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectStatus, useApi } from '../support/s3-api.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const { context, taken } = createPrintedTool();

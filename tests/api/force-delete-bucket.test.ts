@@ -1,10 +1,10 @@
 // ForceDeleteBucket (service 3, 4.1; extensions 2.5): the bucket goes with all that is in it, at once for everybody.
 // That it is refused whole when something has to stay, and what happens between its steps: forced-deletions.test.ts.
 import { expect, test } from 'vitest';
-import { beginUpload, putPart, uploadPath } from '../support/multipart.ts';
-import type { Access } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
-import { listVersions, makeVersionedBucket, versionsIn } from '../support/versions.ts';
+import { beginUpload, putPart, uploadPath } from '../support/servers/multipart.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
+import { listVersions, makeVersionedBucket, versionsIn } from '../support/servers/versions.ts';
 
 const api = useApi();
 const remove = (name: string, as?: Access) =>

@@ -1,9 +1,15 @@
 // What the client has addressed, told by a proxy that is believed: buckets named by hosts, and public names.
 import { beforeAll, expect } from 'vitest';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { pathOf, type RawAnswer, type RawRequest, sendBare, signedHeaders } from '../support/raw-s3.ts';
-import { expectError, useApi } from '../support/s3-api.ts';
-import { signHeadersV2 } from '../support/sigv2-client.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import {
+  pathOf,
+  type RawAnswer,
+  type RawRequest,
+  sendBare,
+  signedHeaders,
+} from '../support/servers/raw-s3.ts';
+import { expectError, useApi } from '../support/servers/s3-api.ts';
+import { signHeadersV2 } from '../support/servers/sigv2-client.ts';
 
 const api = useApi({
   settings: {

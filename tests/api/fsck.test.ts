@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Refusal } from '../../src/base/refusal.ts';
 import { CLEAN, COULD_NOT_RUN, type FsckCommandOptions, runFsck } from '../../src/cli/fsck-command.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 let server: TestServer;

@@ -1,7 +1,7 @@
 // GetBucketAcl: the list of a private bucket.
 import { GetBucketAclCommand } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 

@@ -1,7 +1,7 @@
 // GetBucketLocation.
 import { GetBucketLocationCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

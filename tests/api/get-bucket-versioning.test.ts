@@ -1,7 +1,7 @@
 // GetBucketVersioning of a bucket that never had versions; what was set is in put-bucket-versioning.test.ts.
 import { GetBucketVersioningCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

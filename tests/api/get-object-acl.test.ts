@@ -1,8 +1,8 @@
 // GetObjectAcl: the list of a private object, per version.
 import { GetObjectAclCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { type Account, expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { setVersioning, versionOf } from '../support/versions.ts';
+import { type Account, expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { setVersioning, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
 let owner: Account;

@@ -2,8 +2,8 @@
 import { GetObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
 import { childOf } from '../../src/base/xml/parse-xml.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
-import { makeVersionedBucket } from '../support/versions.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

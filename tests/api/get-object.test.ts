@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { completeNumbered, completeUpload } from '../support/multipart.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { completeNumbered, completeUpload } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const UNKNOWN_VERSION = 'A'.repeat(32);

@@ -1,7 +1,7 @@
 // HeadBucket.
 import { HeadBucketCommand, NotFound } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { expectStatus, useApi } from '../support/s3-api.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

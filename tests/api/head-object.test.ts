@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { HeadObjectCommand, NotFound } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { completeUpload } from '../support/multipart.ts';
-import { expectStatus, useApi } from '../support/s3-api.ts';
+import { completeUpload } from '../support/servers/multipart.ts';
+import { expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi();

@@ -1,6 +1,6 @@
 // /health/live and /health/ready: for load balancers and supervisors, without credentials.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

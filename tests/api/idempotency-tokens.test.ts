@@ -1,8 +1,8 @@
 // X-Svc-Idempotency-Token at each operation that takes it (extensions 2.1): what is a token and what is none. How each
 // is answered a second time: the tests of the operations; for how long: src/metadata/outcomes/tokens.test.ts.
 import { beforeAll, describe, expect, test } from 'vitest';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -1,10 +1,10 @@
 // holdfast jobs, and the metric of jobs, while a bucket that was deleted by force is emptied and when it is.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { showJobs } from '../../src/cli/jobs-command.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -2,9 +2,9 @@
 // 64 MiB, so that they are made at once and their bytes are known.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { beginUpload, type ListedPart, sendComplete, uploadPath } from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import { beginUpload, type ListedPart, sendComplete, uploadPath } from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;

@@ -11,7 +11,7 @@ import {
   freshWord,
   useApi,
   xmlOf,
-} from '../support/s3-api.ts';
+} from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const run = freshWord();

@@ -1,8 +1,8 @@
 // ListMultipartUploads.
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, uploadPath } from '../support/multipart.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { beginUpload, uploadPath } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const KEYS = ['a b', 'dir/1', 'dir/2', 'dir/2', 'z&'];

@@ -2,15 +2,15 @@
 import { ListObjectVersionsCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 import {
   listVersions,
   makeVersionedBucket,
   setVersioning,
   versionOf,
   versionsIn,
-} from '../support/versions.ts';
+} from '../support/servers/versions.ts';
 
 const api = useApi();
 

@@ -2,7 +2,7 @@
 import { ListObjectsV2Command, paginateListObjectsV2 } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const KEYS = ['a b', 'dir/1', 'dir/2', 'dir/sub/3', 'x&y', 'ö'];

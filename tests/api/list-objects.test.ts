@@ -1,8 +1,8 @@
 // ListObjects, version 1.
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { completeUpload } from '../support/multipart.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { completeUpload } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 /** In byte order. */

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, putPart, type UploadAddress, uploadPath } from '../support/multipart.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { beginUpload, putPart, type UploadAddress, uploadPath } from '../support/servers/multipart.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const NUMBERS = [1, 2, 9, 10_000];

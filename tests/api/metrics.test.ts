@@ -1,9 +1,9 @@
 // /metrics: what a monitoring system reads.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { METRICS } from '../../src/platform/telemetry/prom-telemetry.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -1,11 +1,18 @@
 // MoveBucket (service 4.1, 4.5, 7.4; extensions 2.2): the new name at once, all that the bucket has under it, and
 // every refusal, after which it has the name that it had.
 import { beforeEach, expect, test } from 'vitest';
-import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
-import type { Access } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { type Api, expectError, expectStatus, fieldsOf, freshWord, useApi } from '../support/s3-api.ts';
-import { listVersions, setVersioning, versionsIn } from '../support/versions.ts';
+import { beginUpload, putPart, sendComplete } from '../support/servers/multipart.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import {
+  type Api,
+  expectError,
+  expectStatus,
+  fieldsOf,
+  freshWord,
+  useApi,
+} from '../support/servers/s3-api.ts';
+import { listVersions, setVersioning, versionsIn } from '../support/servers/versions.ts';
 
 const api = useApi({ settings: { domain: 's3.test' } });
 const freshName = () => `moved-${freshWord()}`;

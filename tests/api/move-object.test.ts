@@ -3,9 +3,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
 import type { ErrorCode } from '../../src/types/errors.ts';
-import { type Access, pathOf, sendBare, signedHeaders } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { type Access, pathOf, sendBare, signedHeaders } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

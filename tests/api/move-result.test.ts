@@ -2,9 +2,9 @@
 // move-object.test.ts, move-versions.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
-import { setVersioning, versionOf } from '../support/versions.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
+import { setVersioning, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

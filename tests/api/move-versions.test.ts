@@ -6,12 +6,12 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { toBase64 } from '../../src/base/bytes/bytes.ts';
 import { crcOf } from '../../src/base/crypto/crc.ts';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { keyAnswer, keyHeaders } from '../support/customer-keys.ts';
-import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
-import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
-import { tagsOf } from '../support/tagging.ts';
-import { listVersions, setVersioning, versionOf, versionsIn } from '../support/versions.ts';
+import { keyAnswer, keyHeaders } from '../support/servers/customer-keys.ts';
+import { beginUpload, putPart, sendComplete } from '../support/servers/multipart.ts';
+import { pathOf, type RawAnswer } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
+import { tagsOf } from '../support/servers/tagging.ts';
+import { listVersions, setVersioning, versionOf, versionsIn } from '../support/servers/versions.ts';
 
 const MORE_THAN_A_SECOND_MS = 1100;
 

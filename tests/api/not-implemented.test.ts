@@ -6,8 +6,8 @@ import type { OperationMatch } from '../../src/gateway/s3/operation.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { parseTarget } from '../../src/gateway/s3/request/target.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, useApi } from '../support/s3-api.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

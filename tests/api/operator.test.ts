@@ -3,10 +3,10 @@ import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type CliContext, connect } from '../../src/cli/connect.ts';
 import { signRequest } from '../../src/cli/sign-request.ts';
-import { ownServerTest } from '../support/own-server-test.ts';
-import { openSocket } from '../support/raw-socket.ts';
-import { freshWord } from '../support/s3-api.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
+import { openSocket } from '../support/servers/raw-socket.ts';
+import { freshWord } from '../support/servers/s3-api.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

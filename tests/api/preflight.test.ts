@@ -1,6 +1,6 @@
 // OPTIONS and the CORS headers of every answer (service 4.4): fixed, for everyone, whether the bucket is there or not.
 import { beforeAll, expect, test } from 'vitest';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 const CORS = {

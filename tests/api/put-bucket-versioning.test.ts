@@ -1,7 +1,7 @@
 // PutBucketVersioning.
 import { GetBucketVersioningCommand, PutBucketVersioningCommand } from '@aws-sdk/client-s3';
 import { beforeEach, expect, test } from 'vitest';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -3,11 +3,18 @@
 import { createHash } from 'node:crypto';
 import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { manyTags, sendTags, type Tags, taggingPath, taggingXml, tagsOf } from '../support/tagging.ts';
-import { listVersions, makeVersionedBucket, versionOf, versionsIn } from '../support/versions.ts';
+import { beginUpload, putPart, sendComplete } from '../support/servers/multipart.ts';
+import { pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import {
+  manyTags,
+  sendTags,
+  type Tags,
+  taggingPath,
+  taggingXml,
+  tagsOf,
+} from '../support/servers/tagging.ts';
+import { listVersions, makeVersionedBucket, versionOf, versionsIn } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

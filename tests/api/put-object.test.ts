@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
-import { answerOf, openRequest, pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { answerOf, openRequest, pathOf } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;

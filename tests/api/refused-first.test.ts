@@ -1,9 +1,9 @@
 // The order of refusals: a bucket that is not there, then who may not, and only then what is wrong with the body, of
 // which nothing was read until then (s3-behaviour 11 and 16).
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Access } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, useApi } from '../support/s3-api.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -3,9 +3,9 @@
 import { afterEach, expect } from 'vitest';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer | undefined;
 afterEach(() => server?.stop());

@@ -2,12 +2,12 @@
 // say of each, and the switch that refuses version 2. The readers and the strings to sign are tested beside their code.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ownServerTest } from '../support/own-server-test.ts';
-import { type RawAnswer, type RawRequest, sendBare } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { chunkedBody, presign } from '../support/s3-client.ts';
-import { presignV2, signHeadersV2 } from '../support/sigv2-client.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
+import { type RawAnswer, type RawRequest, sendBare } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { chunkedBody, presign } from '../support/servers/s3-client.ts';
+import { presignV2, signHeadersV2 } from '../support/servers/sigv2-client.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const api = useApi();
 let bucket: string;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { ENCRYPTION, keyAnswer, keyHeaders } from '../support/customer-keys.ts';
+import { ENCRYPTION, keyAnswer, keyHeaders } from '../support/servers/customer-keys.ts';
 import {
   beginUpload,
   type ListedPart,
@@ -13,10 +13,10 @@ import {
   sendPart,
   type UploadAddress,
   uploadPath,
-} from '../support/multipart.ts';
-import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
-import { makeVersionedBucket, versionOf } from '../support/versions.ts';
+} from '../support/servers/multipart.ts';
+import { pathOf, type RawAnswer } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket, versionOf } from '../support/servers/versions.ts';
 
 const MiB = 1024 * 1024;
 /** Longer than copies take that come behind their answers, and than the figures of one scrape are told. */

@@ -9,12 +9,12 @@ import { GetObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rotateKeys } from '../../src/cli/keys-commands.ts';
-import { ENCRYPTION, keyAnswer, keyHeaders, md5Of } from '../support/customer-keys.ts';
-import { ownServerTest } from '../support/own-server-test.ts';
-import { pathOf, type RawAnswer, send } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { startServer } from '../support/start-server.ts';
+import { ENCRYPTION, keyAnswer, keyHeaders, md5Of } from '../support/servers/customer-keys.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
+import { pathOf, type RawAnswer, send } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 const [MINE, OTHER] = [randomBytes(32), randomBytes(32)];

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
-import { ownServerTest as test } from '../support/own-server-test.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { ownServerTest as test } from '../support/servers/own-server-test.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import {
 import { beforeAll, expect, test } from 'vitest';
 import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/buckets/unset-configurations.ts';
 import type { ErrorCode } from '../../src/types/errors.ts';
-import { type Account, expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import { type Account, expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let bucket: string;

@@ -1,7 +1,7 @@
 // GetObjectRetention and GetObjectLegalHold where object lock cannot be set.
 import { beforeAll, describe, test } from 'vitest';
-import { expectError, useApi } from '../support/s3-api.ts';
-import { makeVersionedBucket, versionOf } from '../support/versions.ts';
+import { expectError, useApi } from '../support/servers/s3-api.ts';
+import { makeVersionedBucket, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;

@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, sendComplete, type UploadAddress, uploadPath } from '../support/multipart.ts';
-import type { Access } from '../support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import { beginUpload, sendComplete, type UploadAddress, uploadPath } from '../support/servers/multipart.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi();

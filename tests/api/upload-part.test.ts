@@ -3,9 +3,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { beginUpload, putPart, sendPart, type UploadAddress, uploadPath } from '../support/multipart.ts';
-import { answerOf, openRequest } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import {
+  beginUpload,
+  putPart,
+  sendPart,
+  type UploadAddress,
+  uploadPath,
+} from '../support/servers/multipart.ts';
+import { answerOf, openRequest } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;

@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/base/xml/parse-xml.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import { expectError, expectStatus, useApi, xmlOf } from '../support/servers/s3-api.ts';
 import {
   listVersions,
   makeVersionedBucket,
   setVersioning,
   versionOf,
   versionsIn,
-} from '../support/versions.ts';
+} from '../support/servers/versions.ts';
 
 const api = useApi();
 

@@ -1,9 +1,9 @@
 // Buckets named by hosts under several domains, in every spelling that a host has, signed by both versions. Through a proxy
 // that is believed: forwarded-hosts.test.ts.
 import { beforeAll, describe, expect, test } from 'vitest';
-import { pathOf, type RawAnswer, type RawRequest, sendBare } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
-import { signHeadersV2 } from '../support/sigv2-client.ts';
+import { pathOf, type RawAnswer, type RawRequest, sendBare } from '../support/servers/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { signHeadersV2 } from '../support/servers/sigv2-client.ts';
 
 const api = useApi({ settings: { domain: 's3.test,eu.s3.test,other.example' } });
 let bucket: string;

@@ -2,11 +2,11 @@
 // headers and parameters that decide are there once; a path is the same however its slashes were signed.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { signRequest } from '../../src/cli/sign-request.ts';
-import { pathOf, type RawAnswer, send, sendBare } from '../support/raw-s3.ts';
-import { headOf, openSocket, type SocketAnswer } from '../support/raw-socket.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
-import { chunkedBody, presign, signHeaders } from '../support/s3-client.ts';
-import { presignV2 } from '../support/sigv2-client.ts';
+import { pathOf, type RawAnswer, send, sendBare } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket, type SocketAnswer } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
+import { chunkedBody, presign, signHeaders } from '../support/servers/s3-client.ts';
+import { presignV2 } from '../support/servers/sigv2-client.ts';
 
 const api = useApi();
 let bucket: string;

@@ -10,10 +10,10 @@ import {
   type RunOptions,
   type Transport,
   testOver,
-} from '../support/clients.ts';
-import { fullTreeMiB } from '../support/full-tree.ts';
-import { casesOf } from '../support/long-form.ts';
-import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
+} from '../support/clients/clients.ts';
+import { fullTreeMiB } from '../support/clients/full-tree.ts';
+import { changeTree, compareTrees, listFiles, writeTree } from '../support/clients/tree.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 interface Run {
   name: 'of today' | 'of Debian';

@@ -4,7 +4,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
+import {
+  type ClientWorld,
+  openWorld,
+  PROGRAMS,
+  type Transport,
+  testOver,
+} from '../support/clients/clients.ts';
 
 const SCRIPT = join(import.meta.dirname, 'boto3_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');

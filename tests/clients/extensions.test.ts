@@ -2,11 +2,11 @@
 // run as they stand.
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
-import { exampleOf } from '../support/doc-examples.ts';
-import { send } from '../support/raw-s3.ts';
-import { ROOT } from '../support/root.ts';
-import { expectStatus } from '../support/s3-api.ts';
+import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients/clients.ts';
+import { exampleOf } from '../support/run/doc-examples.ts';
+import { ROOT } from '../support/run/root.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { expectStatus } from '../support/servers/s3-api.ts';
 
 const PAGE = 'extensions.md';
 const test = testOver('http');

@@ -5,12 +5,12 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { childrenOf, parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
-import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
-import { amountOf } from '../support/long-form.ts';
-import { send } from '../support/raw-s3.ts';
-import { ROOT } from '../support/root.ts';
-import { expectStatus } from '../support/s3-api.ts';
-import { hashTree, writeTree } from '../support/tree.ts';
+import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients/clients.ts';
+import { hashTree, writeTree } from '../support/clients/tree.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { ROOT } from '../support/run/root.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { expectStatus } from '../support/servers/s3-api.ts';
 
 const test = testOver('http');
 const KEY_COUNT = amountOf({ short: 2000, long: 200_000, byHand: process.env.HOLDFAST_TEST_RENAMED_KEYS });

@@ -4,10 +4,16 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
-import { fullTreeMiB } from '../support/full-tree.ts';
-import { casesOf } from '../support/long-form.ts';
-import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
+import {
+  type ClientWorld,
+  openWorld,
+  PROGRAMS,
+  type Transport,
+  testOver,
+} from '../support/clients/clients.ts';
+import { fullTreeMiB } from '../support/clients/full-tree.ts';
+import { changeTree, compareTrees, listFiles, writeTree } from '../support/clients/tree.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 const RUNS = casesOf<{ transport: Transport; sizeMiB: number; listVersion: string }>({
   short: [{ transport: 'https', sizeMiB: fullTreeMiB(), listVersion: '2' }],

@@ -2,10 +2,16 @@
 // over TLS with a small one.
 // By hand, with a tree of 1 GiB: HOLDFAST_TEST_TREE_MIB=1024 npm test -- tests/clients/restic.test.ts
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
-import { fullTreeMiB } from '../support/full-tree.ts';
-import { casesOf } from '../support/long-form.ts';
-import { changeTree, compareTrees, hashTree, writeTree } from '../support/tree.ts';
+import {
+  type ClientWorld,
+  openWorld,
+  PROGRAMS,
+  type Transport,
+  testOver,
+} from '../support/clients/clients.ts';
+import { fullTreeMiB } from '../support/clients/full-tree.ts';
+import { changeTree, compareTrees, hashTree, writeTree } from '../support/clients/tree.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 const RUNS = casesOf<{ transport: Transport; sizeMiB: number }>({
   short: [{ transport: 'http', sizeMiB: fullTreeMiB() }],

@@ -3,9 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
-import { casesOf } from '../support/long-form.ts';
-import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
+import {
+  type ClientWorld,
+  openWorld,
+  PROGRAMS,
+  type Transport,
+  testOver,
+} from '../support/clients/clients.ts';
+import { changeTree, compareTrees, listFiles, writeTree } from '../support/clients/tree.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 interface Run {
   transport: Transport;

@@ -25,7 +25,13 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
+import {
+  type ClientWorld,
+  openWorld,
+  PROGRAMS,
+  type Transport,
+  testOver,
+} from '../support/clients/clients.ts';
 
 const MiB = 1024 * 1024;
 const Bucket = 'sdk-bucket';

@@ -4,11 +4,11 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 // Files that are loaded by name below drive them.
-import '../support/client-programs.ts';
-import { CHOSEN_FOR_CLUSTERS } from '../support/chosen-for-clusters.ts';
-import { GIVEN_SETTINGS } from '../support/given-server.ts';
-import { startCluster } from '../support/start-cluster.ts';
-import { listFiles } from '../support/tree.ts';
+import '../support/clients/client-programs.ts';
+import { listFiles } from '../support/clients/tree.ts';
+import { startCluster } from '../support/cluster/start-cluster.ts';
+import { CHOSEN_FOR_CLUSTERS } from '../support/run/chosen-for-clusters.ts';
+import { GIVEN_SETTINGS } from '../support/servers/given-server.ts';
 
 const TESTS = join(import.meta.dirname, '..');
 const isWhole = process.env.HOLDFAST_TEST_CLUSTER === 'all';

@@ -10,10 +10,10 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import { type ComposeProcesses, composeProcesses } from '../support/compose-processes.ts';
-import { readCompose, secondsOf } from '../support/deploy-files.ts';
-import { bringTestEtcd } from '../support/etcd.ts';
-import { signedHeaders } from '../support/raw-s3.ts';
+import { bringTestEtcd } from '../support/cluster/etcd.ts';
+import { type ComposeProcesses, composeProcesses } from '../support/servers/compose-processes.ts';
+import { readCompose, secondsOf } from '../support/servers/deploy-files.ts';
+import { signedHeaders } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const READY_MAX_MS = 90_000;

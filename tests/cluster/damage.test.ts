@@ -9,12 +9,12 @@ import { openMetadataKv } from '../../src/admin/metadata-folder.ts';
 import { must } from '../../src/base/assert.ts';
 import { formatId } from '../../src/cli/format.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
-import { flipBits } from '../support/flip-bits.ts';
-import { isLongForm } from '../support/long-form.ts';
-import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
-import type { TestCluster } from '../support/start-cluster.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/cluster/endure.ts';
+import type { TestCluster } from '../support/cluster/start-cluster.ts';
+import { flipBits } from '../support/disks/flip-bits.ts';
+import { isLongForm } from '../support/run/long-form.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const SHARDS = 4;

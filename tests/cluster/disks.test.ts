@@ -1,18 +1,18 @@
 // Disks that are lost for good, away for a while, or full of flipped bits, under a continuous checked load: full replication
 // returns without help, and little is moved for who comes back. Where every copy lies is asked of every disk
-// (tests/support/copies.ts), not of those who repair.
+// (tests/support/cluster/copies.ts), not of those who repair.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import { readPlacementMap, untilWhole } from '../support/copies.ts';
-import { type Endurance, eventCount, openEndurance } from '../support/endure.ts';
-import { flipBits } from '../support/flip-bits.ts';
-import { digestOf } from '../support/ledger.ts';
-import { isLongForm } from '../support/long-form.ts';
-import { send } from '../support/raw-s3.ts';
-import type { TestCluster } from '../support/start-cluster.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { readPlacementMap, untilWhole } from '../support/cluster/copies.ts';
+import { type Endurance, eventCount, openEndurance } from '../support/cluster/endure.ts';
+import type { TestCluster } from '../support/cluster/start-cluster.ts';
+import { flipBits } from '../support/disks/flip-bits.ts';
+import { digestOf } from '../support/load/ledger.ts';
+import { isLongForm } from '../support/run/long-form.ts';
+import { send } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());

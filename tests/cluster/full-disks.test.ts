@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { untilWhole } from '../support/copies.ts';
-import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
-import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
-import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
-import type { TestCluster } from '../support/start-cluster.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { untilWhole } from '../support/cluster/copies.ts';
+import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/cluster/endure.ts';
+import type { TestCluster } from '../support/cluster/start-cluster.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/disks/small-disk.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());

@@ -9,10 +9,10 @@ import { must } from '../../src/base/assert.ts';
 import { parseXml, textOf } from '../../src/base/xml/parse-xml.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { freePort } from '../support/free-ports.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { pathOf, type RawAnswer, send } from '../support/raw-s3.ts';
-import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
+import { freePort } from '../support/cluster/free-ports.ts';
+import { openRoleProcesses, type RoleProcesses } from '../support/cluster/role-processes.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { pathOf, type RawAnswer, send } from '../support/servers/raw-s3.ts';
 
 const SHARDS = 4;
 const MiB = 1024 * 1024;

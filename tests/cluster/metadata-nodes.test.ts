@@ -5,12 +5,12 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import { freePort } from '../support/free-ports.ts';
-import { endGracefully, ranToEnd } from '../support/process-ends.ts';
-import { send } from '../support/raw-s3.ts';
-import { commandsOf } from '../support/runbook.ts';
-import { startCluster, type TestCluster } from '../support/start-cluster.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { freePort } from '../support/cluster/free-ports.ts';
+import { startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
+import { commandsOf } from '../support/run/runbook.ts';
+import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
+import { send } from '../support/servers/raw-s3.ts';
 
 const WITHIN = { timeout: 60_000, interval: 300 };
 /** In the metadata, and in chunks. */

@@ -7,10 +7,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import type { Endurance } from '../support/endure.ts';
-import { COMPARE_MS, isLong, openFaults, RANDOM_MS, SEED } from '../support/fault-drills.ts';
-import type { TestCluster } from '../support/start-cluster.ts';
-import { seededNumbers } from '../support/tree.ts';
+import { seededNumbers } from '../support/clients/tree.ts';
+import type { Endurance } from '../support/cluster/endure.ts';
+import { COMPARE_MS, isLong, openFaults, RANDOM_MS, SEED } from '../support/cluster/fault-drills.ts';
+import type { TestCluster } from '../support/cluster/start-cluster.ts';
 
 const HARM_MS_MAX = 6000;
 

@@ -1,8 +1,8 @@
 // What an operator does when more is lost than the cluster bears by itself (docs/disasters.md), with real processes.
 import { readdir, rm } from 'node:fs/promises';
 import { afterEach, expect, test } from 'vitest';
-import { pathOf, send } from '../support/raw-s3.ts';
-import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
+import { openRoleProcesses, type RoleProcesses } from '../support/cluster/role-processes.ts';
+import { pathOf, send } from '../support/servers/raw-s3.ts';
 
 const SHARDS = 4;
 const ALL = `0-${SHARDS - 1}`;

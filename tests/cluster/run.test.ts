@@ -12,10 +12,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
-import { freePort } from '../support/free-ports.ts';
-import { type Access, send } from '../support/raw-s3.ts';
-import { ROOT } from '../support/root.ts';
-import { cleanEnvironment } from '../support/start-server.ts';
+import { freePort } from '../support/cluster/free-ports.ts';
+import { ROOT } from '../support/run/root.ts';
+import { type Access, send } from '../support/servers/raw-s3.ts';
+import { cleanEnvironment } from '../support/servers/start-server.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');

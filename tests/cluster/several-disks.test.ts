@@ -4,10 +4,10 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
-import { type RawRequest, send } from '../support/raw-s3.ts';
-import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { openRoleProcesses, type RoleProcesses } from '../support/cluster/role-processes.ts';
+import { hangBeneath, mountHangingDrive } from '../support/disks/hanging-drive.ts';
+import { type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const GiB = 1024 ** 3;
 const OBJECTS = 32;

@@ -12,7 +12,7 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { makeBlobId } from '../../src/types/names.ts';
-import { QUIET } from '../support/chunk-nodes.ts';
+import { QUIET } from '../support/disks/chunk-nodes.ts';
 
 const CHUNKS = 600;
 const CHUNK_BYTES = 4000;

@@ -13,8 +13,8 @@ import { DiskBusy, StaleMap } from '../../src/types/chunk-refusals.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { makeBlobId } from '../../src/types/names.ts';
-import { connectTo, memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/chunk-nodes.ts';
-import { createPeerAuthority } from '../support/peer-certificates.ts';
+import { createPeerAuthority } from '../support/coordination/peer-certificates.ts';
+import { connectTo, memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/disks/chunk-nodes.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -19,6 +19,7 @@ import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { type BlobId, makeBlobId } from '../../src/types/names.ts';
+import { createPeerAuthority } from '../support/coordination/peer-certificates.ts';
 import {
   asChunkPort,
   connectTo,
@@ -27,8 +28,7 @@ import {
   servedDirectory,
   serveNode,
   TEST_SECRET,
-} from '../support/chunk-nodes.ts';
-import { createPeerAuthority } from '../support/peer-certificates.ts';
+} from '../support/disks/chunk-nodes.ts';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/base/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
-import { COORDINATORS, useCluster } from '../support/coordinators.ts';
+import { COORDINATORS, useCluster } from '../support/coordination/coordinators.ts';
 
 const identityOf = (clusterId: string): ClusterIdentity => ({
   clusterId,

@@ -11,9 +11,16 @@ import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Order } from '../../src/ports/disk-orders.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { ChunkUnread, OldFence, OwnedHere, StaleMap } from '../../src/types/chunk-refusals.ts';
-import { TEST_SECRET } from '../support/chunk-nodes.ts';
-import { nameOf, newId, type OrderedDisk, OrderedDisks, putChunk, rot } from '../support/ordered-disks.ts';
-import { createPeerAuthority } from '../support/peer-certificates.ts';
+import { createPeerAuthority } from '../support/coordination/peer-certificates.ts';
+import { TEST_SECRET } from '../support/disks/chunk-nodes.ts';
+import {
+  nameOf,
+  newId,
+  type OrderedDisk,
+  OrderedDisks,
+  putChunk,
+  rot,
+} from '../support/disks/ordered-disks.ts';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -6,7 +6,7 @@ import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { makeBlobId } from '../../src/types/names.ts';
-import { connectTo, memoryNode, serveNode } from '../support/chunk-nodes.ts';
+import { connectTo, memoryNode, serveNode } from '../support/disks/chunk-nodes.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

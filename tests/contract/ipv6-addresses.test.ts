@@ -3,9 +3,7 @@
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
-import { connectTo, memoryNode, serveNode, TEST_SECRET } from '../support/chunk-nodes.ts';
-import { createPeerAuthority } from '../support/peer-certificates.ts';
-import { chunkId } from '../support/replicated-world.ts';
+import { createPeerAuthority } from '../support/coordination/peer-certificates.ts';
 import {
   type AddressBook,
   makeCertificates,
@@ -13,7 +11,9 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../support/rpc-nodes.ts';
+} from '../support/coordination/rpc-nodes.ts';
+import { connectTo, memoryNode, serveNode, TEST_SECRET } from '../support/disks/chunk-nodes.ts';
+import { chunkId } from '../support/disks/replicated-world.ts';
 
 const HOST = '::1';
 const DISK = 'd'.repeat(32);

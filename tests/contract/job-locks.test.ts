@@ -1,7 +1,7 @@
 // What every JobLocksPort promises (src/ports/job-locks.ts).
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { COORDINATORS, SHORT_LEASE_MS, useCluster } from '../support/coordinators.ts';
+import { COORDINATORS, SHORT_LEASE_MS, useCluster } from '../support/coordination/coordinators.ts';
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);

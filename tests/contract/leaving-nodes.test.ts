@@ -1,7 +1,7 @@
 // What every LeavingNodesPort promises (src/ports/leaving-nodes.ts).
 import { describe, expect, test } from 'vitest';
 import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
-import { COORDINATORS, useCluster } from '../support/coordinators.ts';
+import { COORDINATORS, useCluster } from '../support/coordination/coordinators.ts';
 
 const draining = (nodeId: string): LeavingNode => ({ nodeId, leave: 'draining' });
 

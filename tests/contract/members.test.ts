@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
-import { memberOf } from '../support/coordination-records.ts';
-import { COORDINATORS, collect, SHORT_LEASE_MS, useCluster } from '../support/coordinators.ts';
+import { memberOf } from '../support/coordination/coordination-records.ts';
+import { COORDINATORS, collect, SHORT_LEASE_MS, useCluster } from '../support/coordination/coordinators.ts';
 
 const idsOf = (members: readonly Member[]) => members.map(({ nodeId }) => nodeId).join(' ');
 

@@ -10,7 +10,7 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../support/rpc-nodes.ts';
+} from '../support/coordination/rpc-nodes.ts';
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

@@ -1,7 +1,7 @@
 // What every PlacementMapPort promises (src/ports/placement-map.ts).
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PlacementDocument, StoredPlacement } from '../../src/ports/placement-map.ts';
-import { COORDINATORS, collect, useCluster } from '../support/coordinators.ts';
+import { COORDINATORS, collect, useCluster } from '../support/coordination/coordinators.ts';
 
 const mapOf = (version: number): PlacementDocument => ({
   version,

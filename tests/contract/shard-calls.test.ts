@@ -12,7 +12,6 @@ import type { Envelope } from '../../src/ports/metadata.ts';
 import type { ShardCall, ShardCallHandler, ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { linkCodec } from '../../src/types/records/rows.ts';
-import { openBackground } from '../support/metadata-workers.ts';
 import {
   type AddressBook,
   makeCertificates,
@@ -20,8 +19,9 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../support/rpc-nodes.ts';
-import { createManualClock } from '../support/simulated.ts';
+} from '../support/coordination/rpc-nodes.ts';
+import { openBackground } from '../support/metadata/metadata-workers.ts';
+import { createManualClock } from '../support/run/simulated.ts';
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
-import { shardRecordOf } from '../support/coordination-records.ts';
-import { COORDINATORS, collect, useCluster } from '../support/coordinators.ts';
+import { shardRecordOf } from '../support/coordination/coordination-records.ts';
+import { COORDINATORS, collect, useCluster } from '../support/coordination/coordinators.ts';
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);

@@ -7,9 +7,9 @@ import { chunkPath, HEADER } from '../../src/platform/chunk-http/wire.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { makeBlobId } from '../../src/types/names.ts';
-import { memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/chunk-nodes.ts';
-import { settleAll } from '../support/replicated-world.ts';
-import { createManualClock } from '../support/simulated.ts';
+import { memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/disks/chunk-nodes.ts';
+import { settleAll } from '../support/disks/replicated-world.ts';
+import { createManualClock } from '../support/run/simulated.ts';
 
 const MiB = 1024 * 1024;
 const DISK = 'd'.repeat(32);

@@ -8,7 +8,7 @@ import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
 import { openMemoryWitness, WitnessMedium } from '../../src/platform/memory/memory-witness.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { createManualClock } from '../support/simulated.ts';
+import { createManualClock } from '../support/run/simulated.ts';
 
 const PAGE_BYTES = 32 * LIMITS.shardCountMax;
 

@@ -6,7 +6,7 @@ import { LAG_SHOWN_MIN, PENDING_LONG_MS } from '../../src/admin/status/alarms.ts
 import { must } from '../../src/base/assert.ts';
 import { METRICS } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { readDeploy } from '../support/deploy-files.ts';
+import { readDeploy } from '../support/servers/deploy-files.ts';
 
 interface Alert {
   alert: string;

@@ -9,7 +9,8 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { healthEndpointOf } from '../../cmd/endpoint.ts';
 import { roleFolders } from '../../src/admin/growth/grow-folder.ts';
-import { VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
+import { VENV_CHECK_JSONSCHEMA } from '../support/clients/client-programs.ts';
+import { ROOT } from '../support/run/root.ts';
 import {
   type ComposeService,
   deployPath,
@@ -21,8 +22,7 @@ import {
   secondsOf,
   settingsOf,
   valuesOf,
-} from '../support/deploy-files.ts';
-import { ROOT } from '../support/root.ts';
+} from '../support/servers/deploy-files.ts';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const OURS = `holdfast:${version}`;

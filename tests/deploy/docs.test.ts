@@ -3,8 +3,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { expectCommand, readCompose } from '../support/deploy-files.ts';
-import { ROOT } from '../support/root.ts';
+import { ROOT } from '../support/run/root.ts';
+import { expectCommand, readCompose } from '../support/servers/deploy-files.ts';
 
 const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
 const PAGES = ['README.md', ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];

@@ -3,11 +3,11 @@
 // one of its own, 80 connections each and for each way to share; by hand more:
 // HOLDFAST_TEST_FUZZ_CONNECTIONS=20000 npm test -- tests/deploy/fuzz-proxied.test.ts
 import { afterAll, beforeAll, test } from 'vitest';
-import { openExampleProxies } from '../support/example-proxy.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/judge-connections.ts';
-import { amountOf } from '../support/long-form.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { freePorts } from '../support/cluster/free-ports.ts';
+import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/fuzz/judge-connections.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { openExampleProxies } from '../support/servers/example-proxy.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const CONNECTIONS = amountOf({ short: 80, long: 5_000, byHand: process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());

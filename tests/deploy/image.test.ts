@@ -14,7 +14,9 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, matchesGlob, relative } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { VENV_HADOLINT } from '../support/client-programs.ts';
+import { VENV_HADOLINT } from '../support/clients/client-programs.ts';
+import { freePorts } from '../support/cluster/free-ports.ts';
+import { ROOT } from '../support/run/root.ts';
 import {
   deployPath,
   expectCommand,
@@ -22,9 +24,7 @@ import {
   readDeploy,
   settingsOf,
   valuesOf,
-} from '../support/deploy-files.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { ROOT } from '../support/root.ts';
+} from '../support/servers/deploy-files.ts';
 
 const text = readDeploy('Dockerfile');
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-image-'));

@@ -10,12 +10,12 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
-import { keyHeaders } from '../support/customer-keys.ts';
-import { readCompose } from '../support/deploy-files.ts';
-import { HAPROXY, openExampleProxies } from '../support/example-proxy.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { signedHeaders } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { freePorts } from '../support/cluster/free-ports.ts';
+import { keyHeaders } from '../support/servers/customer-keys.ts';
+import { readCompose } from '../support/servers/deploy-files.ts';
+import { HAPROXY, openExampleProxies } from '../support/servers/example-proxy.ts';
+import { signedHeaders } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 const NAME = 's3.example.net';

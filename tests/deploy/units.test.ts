@@ -6,7 +6,8 @@ import { join, matchesGlob } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { CREDENTIALS_FILE } from '../../src/admin/root-credentials.ts';
 import { MASTER_KEYS_FILE } from '../../src/platform/keyring/file-keyring.ts';
-import { programPath } from '../support/client-programs.ts';
+import { programPath } from '../support/clients/client-programs.ts';
+import { ROOT } from '../support/run/root.ts';
 import {
   assignmentsOf,
   endMaxMs,
@@ -17,8 +18,7 @@ import {
   secondsOf,
   settingsOf,
   valuesOf,
-} from '../support/deploy-files.ts';
-import { ROOT } from '../support/root.ts';
+} from '../support/servers/deploy-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-units-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -6,8 +6,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { send } from '../support/raw-s3.ts';
-import { startServer } from '../support/start-server.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 const BODY_MARK = 'Marked-Body-7f3a9c';

@@ -3,9 +3,9 @@
 // Not here: what is wrong inside a request that arrives whole (tests/api).
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { answerOf, openRequest, send } from '../support/raw-s3.ts';
-import { headOf, openSocket, type RawSocket } from '../support/raw-socket.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { answerOf, openRequest, send } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../support/servers/raw-socket.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

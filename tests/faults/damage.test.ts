@@ -17,11 +17,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
 import type { KvPut, KvRow } from '../../src/ports/kv.ts';
-import { rewriteRows } from '../support/databases.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { answerOf, openRequest, pathOf, send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { rewriteRows } from '../support/metadata/databases.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { answerOf, openRequest, pathOf, send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 /** Three chunks and a rest. */

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { send } from '../support/raw-s3.ts';
-import { startServer } from '../support/start-server.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 

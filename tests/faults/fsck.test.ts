@@ -9,12 +9,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
-import { rewriteRows } from '../support/databases.ts';
-import { createLoad } from '../support/load.ts';
-import { amountOf } from '../support/long-form.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { createLoad } from '../support/load/load.ts';
+import { rewriteRows } from '../support/metadata/databases.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const RUNS = amountOf({ short: 2, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());

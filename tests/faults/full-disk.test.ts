@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
-import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/disks/small-disk.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 const DISK_BYTES = 1024 * MiB;

@@ -3,10 +3,10 @@
 // order, and never a part of a body. Two fixed seeds and one of its own, 150 connections each; by hand more:
 // HOLDFAST_TEST_FUZZ_CONNECTIONS=20000 npm test -- tests/faults/fuzz-connections.test.ts
 import { afterAll, beforeAll, test } from 'vitest';
-import { freePort } from '../support/free-ports.ts';
-import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/judge-connections.ts';
-import { amountOf } from '../support/long-form.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { freePort } from '../support/cluster/free-ports.ts';
+import { expectTrapsWork, type FuzzTarget, fuzzSeed, inFlightAt } from '../support/fuzz/judge-connections.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const CONNECTIONS = amountOf({
   short: 150,

@@ -9,9 +9,9 @@ import { afterAll, expect, test } from 'vitest';
 import { closeUnlessItHangs, DriveHangs } from '../../src/base/drive-hangs.ts';
 import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
-import { programPath } from '../support/client-programs.ts';
-import { mountHangingDrive } from '../support/hanging-drive.ts';
-import { ROOT } from '../support/root.ts';
+import { programPath } from '../support/clients/client-programs.ts';
+import { mountHangingDrive } from '../support/disks/hanging-drive.ts';
+import { ROOT } from '../support/run/root.ts';
 
 const MiB = 1024 * 1024;
 const AFTER_MS = 500;

@@ -13,19 +13,19 @@ import type { CliContext } from '../../src/cli/connect.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from '../../src/gateway/s3/buckets/unset-configurations.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
-import { countRows } from '../support/databases.ts';
-import { createLoad } from '../support/load.ts';
-import { amountOf } from '../support/long-form.ts';
-import { type Access, send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
-import { seededBytes, seededNumbers } from '../support/tree.ts';
+import { seededBytes, seededNumbers } from '../support/clients/tree.ts';
+import { createLoad } from '../support/load/load.ts';
+import { countRows } from '../support/metadata/databases.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { type Access, send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const ROUNDS = amountOf({ short: 3, long: 100, byHand: process.env.HOLDFAST_TEST_KILL_ROUNDS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const LOAD_MS_MAX = 1200;
 /** Longer than anything unlinked may stay: late commits are refused after a day (protocol R25, R32). */
 const AHEAD_MS = 25 * 3600 * 1000;
-const LATER_CLOCK = new URL('../support/later-clock.ts', import.meta.url).href;
+const LATER_CLOCK = new URL('../support/servers/later-clock.ts', import.meta.url).href;
 /** An object that stays, whose data lives by a copy in another bucket alone. */
 const KEPT_CHUNKS = 5;
 const KEPT = seededBytes('kept', KEPT_CHUNKS * 1024 * 1024);

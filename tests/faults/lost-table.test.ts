@@ -7,10 +7,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { salvage } from '../../src/admin/recovery/salvage.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { pathOf, send } from '../support/raw-s3.ts';
-import { startServer } from '../support/start-server.ts';
-import { seededBytes } from '../support/tree.ts';
+import { seededBytes } from '../support/clients/tree.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { pathOf, send } from '../support/servers/raw-s3.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 let folder = '';
 let dataDir = '';

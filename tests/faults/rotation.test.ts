@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
-import { createPrintedTool } from '../support/printed-tool.ts';
-import { answerOf, openRequest, send } from '../support/raw-s3.ts';
-import { startServer } from '../support/start-server.ts';
+import { createPrintedTool } from '../support/run/printed-tool.ts';
+import { answerOf, openRequest, send } from '../support/servers/raw-s3.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 const OBJECTS = 200;
 const body = (index: number) => Buffer.alloc(1000 + index, `object ${index} `);

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openRequest, send } from '../support/raw-s3.ts';
-import { startServer } from '../support/start-server.ts';
+import { openRequest, send } from '../support/servers/raw-s3.ts';
+import { startServer } from '../support/servers/start-server.ts';
 
 let folder = '';
 let dataDir = '';

@@ -10,9 +10,9 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { answerOf, openRequest, send } from '../support/raw-s3.ts';
-import { openSocket } from '../support/raw-socket.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { answerOf, openRequest, send } from '../support/servers/raw-s3.ts';
+import { openSocket } from '../support/servers/raw-socket.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const MiB = 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-stopping-'));

@@ -8,9 +8,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { programPath } from '../support/client-programs.ts';
-import { send } from '../support/raw-s3.ts';
-import { startServer, type TestServer } from '../support/start-server.ts';
+import { programPath } from '../support/clients/client-programs.ts';
+import { send } from '../support/servers/raw-s3.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 const CALLS = 'write,writev,pwrite64,pwritev,sendto,sendmsg,fsync,fdatasync,sync_file_range';
 const MiB = 1024 * 1024;

@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { ERRORS, type ErrorCode } from '../../src/types/errors.ts';
-import { ANYTHING, readCoverage, SUCCESS } from '../support/operation-coverage.ts';
+import { ANYTHING, readCoverage, SUCCESS } from '../support/run/operation-coverage.ts';
 
 /** What any operation may end with before it runs, or because the service cannot go on. */
 const PIPELINE_ERRORS: readonly ErrorCode[] = [

@@ -13,6 +13,7 @@ import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { IdempotencyToken } from '../../src/ports/extension-calls.ts';
 import type { ObjectKey, VersionId } from '../../src/types/names.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
 import {
   etagOf,
   type Model,
@@ -25,14 +26,13 @@ import {
   setArbitrary,
   stepArbitrary,
   type Versioning,
-} from '../support/changes-model.ts';
-import { moveCalls } from '../support/drive-job.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { driveLeftJobs, type Life, mortal, runJobs } from '../support/lives.ts';
-import { amountOf } from '../support/long-form.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { codeOf, readAll, sourceOf } from '../support/object-world.ts';
-import { createManualClock } from '../support/simulated.ts';
+} from '../support/metadata/changes-model.ts';
+import { moveCalls } from '../support/metadata/drive-job.ts';
+import { driveLeftJobs, type Life, mortal, runJobs } from '../support/metadata/lives.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { codeOf, readAll, sourceOf } from '../support/objects/object-world.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { createManualClock } from '../support/run/simulated.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

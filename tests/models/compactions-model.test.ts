@@ -6,13 +6,13 @@ import { must } from '../../src/base/assert.ts';
 import type { BucketTarget } from '../../src/objects/object-store.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { NULL_VERSION, type ObjectKey, type VersionId } from '../../src/types/names.ts';
-import { append } from '../support/appends.ts';
-import { dataAtRest } from '../support/data-at-rest.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { amountOf } from '../support/long-form.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { INLINE_BYTES_MAX, readAll } from '../support/object-world.ts';
-import { createSeededRandom } from '../support/simulated.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { append } from '../support/objects/appends.ts';
+import { dataAtRest } from '../support/objects/data-at-rest.ts';
+import { INLINE_BYTES_MAX, readAll } from '../support/objects/object-world.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { createSeededRandom } from '../support/run/simulated.ts';
 
 /** In each state of versioning. */
 const SEED_COUNT = amountOf({ short: 1, long: 10 });

@@ -7,10 +7,10 @@ import type { BucketTarget } from '../../src/objects/object-store.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { ObjectKey } from '../../src/types/names.ts';
 import { countOriginals } from '../../src/types/originals.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { INLINE_BYTES_MAX, sourceOf } from '../support/object-world.ts';
-import { createSeededRandom } from '../support/simulated.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { INLINE_BYTES_MAX, sourceOf } from '../support/objects/object-world.ts';
+import { createSeededRandom } from '../support/run/simulated.ts';
 
 const KEYS = ['a', 'b'];
 const STEPS = 400;

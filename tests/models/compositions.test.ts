@@ -5,9 +5,9 @@ import { must } from '../../src/base/assert.ts';
 import { currentRow } from '../../src/metadata/schema/keyspace.ts';
 import type { BucketId, ObjectKey } from '../../src/types/names.ts';
 import { encodeVersion } from '../../src/types/records/version-record.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { sourceOf } from '../support/object-world.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { sourceOf } from '../support/objects/object-world.ts';
 
 async function compose(world: FsckWorld, key: string, names: readonly string[], shard = 0) {
   const bucket = world.bucket(shard);

@@ -6,12 +6,12 @@ import { must } from '../../src/base/assert.ts';
 import { type ClosingCalls, driveClosing } from '../../src/metadata/buckets/drive-closing.ts';
 import type { PartTarget } from '../../src/objects/object-store.ts';
 import type { BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
-import { bringToRest, cutShort } from '../support/crash-points.ts';
-import type { FsckWorld } from '../support/fsck-world.ts';
-import { runJobs } from '../support/lives.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { beginUpload, completeUpload } from '../support/object-uploads.ts';
-import { CHUNK_BYTES, sourceOf } from '../support/object-world.ts';
+import type { FsckWorld } from '../support/fsck/fsck-world.ts';
+import { bringToRest, cutShort } from '../support/metadata/crash-points.ts';
+import { runJobs } from '../support/metadata/lives.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { beginUpload, completeUpload } from '../support/objects/object-uploads.ts';
+import { CHUNK_BYTES, sourceOf } from '../support/objects/object-world.ts';
 
 const MINUTE = 60_000;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);

@@ -2,11 +2,11 @@
 // each has the bytes that a model of it has, and fsck, which reads all, finds nothing.
 import { expect, test } from 'vitest';
 import type { ObjectKey } from '../../src/types/names.ts';
-import { append } from '../support/appends.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { OWNER } from '../support/metadata-shards.ts';
-import { codeOf } from '../support/object-world.ts';
-import { createSeededRandom } from '../support/simulated.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
+import { OWNER } from '../support/metadata/metadata-shards.ts';
+import { append } from '../support/objects/appends.ts';
+import { codeOf } from '../support/objects/object-world.ts';
+import { createSeededRandom } from '../support/run/simulated.ts';
 
 const STEPS = 220;
 const NAMES = [0, 1].flatMap((shard) => ['a', 'b', 'c', 'd', 'e'].map((key) => ({ shard, key })));

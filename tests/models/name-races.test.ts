@@ -22,11 +22,11 @@ import {
   type NameRecord,
   nameCodec,
 } from '../../src/types/records/rows.ts';
-import { type FsckWorld, openFsckWorld } from '../support/fsck-world.ts';
-import { amountOf } from '../support/long-form.ts';
-import { kek, OWNER } from '../support/metadata-shards.ts';
-import { createSeededRandom } from '../support/simulated.ts';
-import { createSteppedCalls, type SteppedCalls } from '../support/stepped-calls.ts';
+import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
+import { kek, OWNER } from '../support/metadata/metadata-shards.ts';
+import { createSteppedCalls, type SteppedCalls } from '../support/metadata/stepped-calls.ts';
+import { amountOf } from '../support/run/long-form.ts';
+import { createSeededRandom } from '../support/run/simulated.ts';
 
 const SEEDS = amountOf({ short: 50, long: 1000 });
 /** Of one seed, and at one time. */

@@ -12,7 +12,7 @@ import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import type { Envelope, Reply } from '../../src/ports/metadata.ts';
 import type { TableRef } from '../../src/ports/state-machine.ts';
 import type { Worker } from '../../src/ports/worker.ts';
-import { createManualClock, createSeededRandom } from '../support/simulated.ts';
+import { createManualClock, createSeededRandom } from '../support/run/simulated.ts';
 import type { ScenarioMachine } from './machines.ts';
 import { parseValue, showKey, showStored, showValue } from './show.ts';
 

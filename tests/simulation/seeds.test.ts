@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { amountOf } from '../support/long-form.ts';
+import { amountOf } from '../support/run/long-form.ts';
 
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url));
 /** The command judges of 100 that each fault and each branch has happened, of 300 and more how often. */

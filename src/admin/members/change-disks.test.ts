@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startCoordinatorWorld } from '../../../tests/support/coordinator-world.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { startCoordinatorWorld } from '../../../tests/support/coordination/coordinator-world.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import { changePlacement, makePlacement } from '../../chunks/placement/placement.ts';
 import { clearPrevious, withLeave } from '../../chunks/placement/placement-changes.ts';

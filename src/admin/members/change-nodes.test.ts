@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startCoordinatorWorld } from '../../../tests/support/coordinator-world.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { startCoordinatorWorld } from '../../../tests/support/coordination/coordinator-world.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { makePlacement, NO_PLACEMENT } from '../../chunks/placement/placement.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import type { LeavingNode } from '../../ports/leaving-nodes.ts';

@@ -1,6 +1,6 @@
 // The wait for a killed node until its lease has ended; a running node is reported at once.
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import type { Member } from '../../ports/members.ts';
 import { LEASE_WAIT_MAX_MS, takesConnections, waitUntilGone } from './wait-until-gone.ts';
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
-import { memberOf } from '../../../tests/support/disk-placer.ts';
-import { createFakeDisks } from '../../../tests/support/fake-disks.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { memberOf } from '../../../tests/support/disks/disk-placer.ts';
+import { createFakeDisks } from '../../../tests/support/disks/fake-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { readDiskStates } from '../../chunks/placement/disk-states.ts';
 import { makePlacement, NO_PLACEMENT } from '../../chunks/placement/placement.ts';
 import type { DiskSpace } from '../../ports/disk-reserve.ts';

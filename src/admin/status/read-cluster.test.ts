@@ -10,7 +10,7 @@ import {
   openCredentials,
   secretSecurity,
   startRpcNode,
-} from '../../../tests/support/rpc-nodes.ts';
+} from '../../../tests/support/coordination/rpc-nodes.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { ReplicaStatus, ShardCall } from '../../ports/shard-calls.ts';
 import type { KnownCluster } from './last-known.ts';

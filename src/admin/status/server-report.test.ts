@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createPromTelemetry } from '../../platform/telemetry/prom-telemetry.ts';
 import { rememberErrors } from '../../platform/telemetry/recent-errors.ts';
 import { createReports } from './server-report.ts';

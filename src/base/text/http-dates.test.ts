@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { cpuMs } from '../../../tests/support/cpu-time.ts';
-import { expectLinear, nearly } from '../../../tests/support/properties.ts';
+import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
+import { expectLinear, nearly } from '../../../tests/support/run/properties.ts';
 import { httpDate, isoSeconds, parseHttpDate } from './http-dates.ts';
 
 const TIME_MS = Date.UTC(1994, 10, 6, 8, 49, 37);

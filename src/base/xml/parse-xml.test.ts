@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { XMLParser } from 'fast-xml-parser';
 import { describe, expect, test } from 'vitest';
-import { withinOneTurn } from '../../../tests/support/loop-watch.ts';
-import { expectLinear } from '../../../tests/support/properties.ts';
+import { withinOneTurn } from '../../../tests/support/run/loop-watch.ts';
+import { expectLinear } from '../../../tests/support/run/properties.ts';
 import { utf8 } from '../bytes/bytes.ts';
 import {
   childOf,

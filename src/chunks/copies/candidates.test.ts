@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { makeBlobId } from '../../types/names.ts';
 import { changePlacement, makePlacement, partitionOf } from '../placement/placement.ts';
 import { withLeave } from '../placement/placement-changes.ts';

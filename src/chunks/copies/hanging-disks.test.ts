@@ -1,8 +1,8 @@
 // The rules of hanging-disks.ts, one by one; their effect on writes is tested in write-hangs.test.ts.
 import { expect, test } from 'vitest';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { HangingDisks, isLate } from './hanging-disks.ts';

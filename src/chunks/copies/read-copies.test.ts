@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { FakeDisk } from '../../../tests/support/fake-disks.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import type { FakeDisk } from '../../../tests/support/disks/fake-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import {
   chunkId,
   openReplicatedWorld,
   type ReplicatedWorld,
   watch,
-} from '../../../tests/support/replicated-world.ts';
+} from '../../../tests/support/disks/replicated-world.ts';
 import type { ChunkRead } from '../../ports/chunks.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { changePlacement } from '../placement/placement.ts';

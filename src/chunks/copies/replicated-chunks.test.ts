@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Mood } from '../../../tests/support/fake-disks.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
-import { chunkId, openReplicatedWorld, watch } from '../../../tests/support/replicated-world.ts';
+import type { Mood } from '../../../tests/support/disks/fake-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
+import { chunkId, openReplicatedWorld, watch } from '../../../tests/support/disks/replicated-world.ts';
 import type { PlacementMap } from '../../ports/placement.ts';
 import { OldFence } from '../../types/chunk-refusals.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import {
   chunkId,
   chunkOwnedBy,
   openReplicatedWorld,
   type ReplicatedWorld,
   watch,
-} from '../../../tests/support/replicated-world.ts';
+} from '../../../tests/support/disks/replicated-world.ts';
 import { must } from '../../base/assert.ts';
 import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { OtherBytes } from '../../types/chunk-refusals.ts';

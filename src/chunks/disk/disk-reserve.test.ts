@@ -1,6 +1,6 @@
 // The room left for writers: what was measured, less the reserve, less what was admitted since.
 import { beforeEach, expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { sealedBytes } from '../../base/crypto/seal.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkRoomLimitsOf, createDiskReserve, isFull, roomLimitsOf } from './disk-reserve.ts';

@@ -9,9 +9,9 @@ import {
   nodeOver,
   reserve,
   started,
-} from '../../../tests/support/node-world.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+} from '../../../tests/support/disks/node-world.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { DriveHangs } from '../../base/drive-hangs.ts';
 import { openMemoryWitness, WitnessMedium } from '../../platform/memory/memory-witness.ts';

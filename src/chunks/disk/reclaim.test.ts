@@ -1,6 +1,6 @@
 // When the reclaim worker compacts a store. That the room comes back is tested in tests/faults/reclaim.test.ts.
 import { beforeEach, expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createReclaim } from './reclaim.ts';
 

@@ -1,8 +1,8 @@
 // Metrics of disks that answer, that do not answer, and that are gone.
 import { expect, test } from 'vitest';
-import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import type { OpenDisk } from './node-disks.ts';
 import { createDiskReport } from './report-disks.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { createMemoryKv, type MemoryKv } from '../../platform/memory/memory-kv.ts';
 import type { ChunkId } from '../../ports/chunks.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
-import { chunksOf, closeNodes, folder, newId, started } from '../../../tests/support/node-world.ts';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
+import { chunksOf, closeNodes, folder, newId, started } from '../../../tests/support/disks/node-world.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import type { ChunkServerPort, ServedDisks } from '../../ports/chunk-server.ts';
 import type { StorageMember } from '../../ports/storage-members.ts';

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
-import { settleAll } from '../../../tests/support/replicated-world.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { createMemoryKv, type MemoryKv } from '../../platform/memory/memory-kv.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { auditedVersion } from './audited-version.ts';
 
 test('the lowest version at which all shards have ended an audit', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { memberOf } from '../../../tests/support/disk-placer.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { memberOf } from '../../../tests/support/disks/disk-placer.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { countOwnerNodes, isMissed, readDiskStates } from './disk-states.ts';

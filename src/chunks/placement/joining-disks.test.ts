@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LOOKED_MS, openPlacer } from '../../../tests/support/disk-placer.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { LOOKED_MS, openPlacer } from '../../../tests/support/disks/disk-placer.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import { holdings } from './placement-changes.ts';
 

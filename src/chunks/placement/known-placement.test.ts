@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { createKnownPlacement } from './known-placement.ts';
 import { makePlacement } from './placement.ts';
 

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { pass, startCoordinatorWorld } from '../../../tests/support/coordinator-world.ts';
-import { eventLog } from '../../../tests/support/coordinators.ts';
+import { pass, startCoordinatorWorld } from '../../../tests/support/coordination/coordinator-world.ts';
+import { eventLog } from '../../../tests/support/coordination/coordinators.ts';
 import {
   AWAY_AFTER_MS,
   GIVEN_UP_MS,
   LOOKED_MS,
   memberOf,
   openPlacer,
-} from '../../../tests/support/disk-placer.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+} from '../../../tests/support/disks/disk-placer.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { must } from '../../base/assert.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { runDiskPlacer } from './place-disks.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMs } from '../../../tests/support/cpu-time.ts';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
+import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
 import { finishInTurns } from '../../base/async/steps.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { placedDisks } from '../../../tests/support/placed-disks.ts';
+import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { makeBlobId } from '../../types/names.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createDiskBackoffs, type DiskBackoffs, type DiskEffort } from './disk-backoffs.ts';
 

@@ -1,8 +1,13 @@
 // Orders of a home shard over real disks behind HTTP; the workers of src/metadata/blobs are tested with simulated ones.
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { memoryNode, QUIET, type ReachedNodes, servedDirectory } from '../../../tests/support/chunk-nodes.ts';
-import { mapOf } from '../../../tests/support/home-world.ts';
+import {
+  memoryNode,
+  QUIET,
+  type ReachedNodes,
+  servedDirectory,
+} from '../../../tests/support/disks/chunk-nodes.ts';
+import { mapOf } from '../../../tests/support/disks/home-world.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import type { ChunkId } from '../../ports/chunks.ts';

@@ -1,7 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMs } from '../../../tests/support/cpu-time.ts';
-import { signHeaders } from '../../../tests/support/s3-client.ts';
 import {
   ACCOUNT,
   AWS,
@@ -11,8 +9,10 @@ import {
   openSigningWorld,
   type Sent,
   signed,
-} from '../../../tests/support/signing-world.ts';
-import { signHeadersV2 } from '../../../tests/support/sigv2-client.ts';
+} from '../../../tests/support/objects/signing-world.ts';
+import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
+import { signHeaders } from '../../../tests/support/servers/s3-client.ts';
+import { signHeadersV2 } from '../../../tests/support/servers/sigv2-client.ts';
 import { textToBytes } from '../../base/text/uri.ts';
 
 const { outcome, metadata } = await openSigningWorld();

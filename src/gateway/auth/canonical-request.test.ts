@@ -1,7 +1,7 @@
 // What of the canonical request is not in the examples of sigv4-header.test.ts: heads that no client sends.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { byteText } from '../../../tests/support/properties.ts';
+import { byteText } from '../../../tests/support/run/properties.ts';
 import { readHeaders } from '../http/request-headers.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import { canonicalRequests } from './canonical-request.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import type { IdentityChange, IdentityFeed } from '../../ports/identity-feed.ts';

@@ -8,8 +8,8 @@ import {
   presigned,
   type Sent,
   signed,
-} from '../../../tests/support/signing-world.ts';
-import { presignV2, signHeadersV2 } from '../../../tests/support/sigv2-client.ts';
+} from '../../../tests/support/objects/signing-world.ts';
+import { presignV2, signHeadersV2 } from '../../../tests/support/servers/sigv2-client.ts';
 import { AppError } from '../../types/errors.ts';
 
 const { identify } = await openSigningWorld();

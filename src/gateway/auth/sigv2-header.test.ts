@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearly } from '../../../tests/support/properties.ts';
 import {
   ACCOUNT,
   AWS,
@@ -9,8 +8,9 @@ import {
   HOST,
   openSigningWorld,
   type Sent,
-} from '../../../tests/support/signing-world.ts';
-import { type SigV2Options, signHeadersV2 } from '../../../tests/support/sigv2-client.ts';
+} from '../../../tests/support/objects/signing-world.ts';
+import { nearly } from '../../../tests/support/run/properties.ts';
+import { type SigV2Options, signHeadersV2 } from '../../../tests/support/servers/sigv2-client.ts';
 import type { AppError } from '../../types/errors.ts';
 
 const { outcome, identify, metadata } = await openSigningWorld();

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { AWS, DAY_MS, HOST, openSigningWorld, type Sent } from '../../../tests/support/signing-world.ts';
-import { presignV2, type SigV2Options } from '../../../tests/support/sigv2-client.ts';
+import {
+  AWS,
+  DAY_MS,
+  HOST,
+  openSigningWorld,
+  type Sent,
+} from '../../../tests/support/objects/signing-world.ts';
+import { presignV2, type SigV2Options } from '../../../tests/support/servers/sigv2-client.ts';
 import type { AppError } from '../../types/errors.ts';
 
 const { outcome, identify } = await openSigningWorld();

@@ -1,13 +1,13 @@
 import { createHash, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearly } from '../../../tests/support/properties.ts';
+import { nearly } from '../../../tests/support/run/properties.ts';
 import {
   type ChunkedOptions,
   chunkedBody,
   type Signed,
   signHeaders,
-} from '../../../tests/support/s3-client.ts';
+} from '../../../tests/support/servers/s3-client.ts';
 import { AppError } from '../../types/errors.ts';
 import { createChunkSignatures } from './chunk-signatures.ts';
 import { openChunkedBody } from './sigv4-chunked-body.ts';

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Credentials } from '../../../tests/support/s3-client.ts';
 import {
   AWS,
   DAY_MS,
@@ -8,7 +7,8 @@ import {
   HOST,
   openSigningWorld,
   signed,
-} from '../../../tests/support/signing-world.ts';
+} from '../../../tests/support/objects/signing-world.ts';
+import type { Credentials } from '../../../tests/support/servers/s3-client.ts';
 import type { AppError } from '../../types/errors.ts';
 
 const { outcome, identify } = await openSigningWorld();

@@ -6,7 +6,7 @@ import {
   presigned,
   type Sent,
   signed,
-} from '../../../tests/support/signing-world.ts';
+} from '../../../tests/support/objects/signing-world.ts';
 
 const { outcome } = await openSigningWorld();
 

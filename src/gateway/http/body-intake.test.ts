@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';

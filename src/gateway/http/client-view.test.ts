@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { expectLinear, nearly } from '../../../tests/support/properties.ts';
+import { expectLinear, nearly } from '../../../tests/support/run/properties.ts';
 import { createClientViewer } from './client-view.ts';
 import { readHeaders } from './request-headers.ts';
 

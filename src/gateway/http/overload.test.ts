@@ -3,11 +3,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { countedTelemetry } from '../../../tests/support/counted-telemetry.ts';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type Access, send } from '../../../tests/support/raw-s3.ts';
-import { headOf, openSocket, type RawSocket } from '../../../tests/support/raw-socket.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { type Access, send } from '../../../tests/support/servers/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { GatewayDependencies, GatewaySettings } from './server.ts';
 

@@ -1,7 +1,7 @@
 // Whatever an error or a log line repeats goes through here, so every code of the catalogue is tried, in both renderers.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { expectLinear } from '../../../tests/support/properties.ts';
+import { expectLinear } from '../../../tests/support/run/properties.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { errorXml } from '../s3/xml/error-xml.ts';

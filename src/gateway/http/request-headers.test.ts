@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { byteText } from '../../../tests/support/properties.ts';
+import { byteText } from '../../../tests/support/run/properties.ts';
 import { readHeaders, requireSingleHeaders } from './request-headers.ts';
 
 test('names are in lower case, repeated headers joined, and the sent form is kept beside', () => {

@@ -1,6 +1,6 @@
 // The table of HTTP services: which row a request goes to, and that rows of the services to come fit in as they are.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { AppError } from '../../types/errors.ts';
 import { createJsonService } from './json-service.ts';
 import { ROUTES } from './routes.ts';

@@ -1,9 +1,9 @@
 // The services beside S3, over real sockets; what the operator API does is tested by tests/api.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
-import { openSocket, type RawSocket, type SocketAnswer } from '../../../tests/support/raw-socket.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
+import { openSocket, type RawSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
 import { signRequest } from '../../cli/sign-request.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { OPERATOR_BODY_BYTES_MAX } from '../operator-api/operator-api.ts';

@@ -2,9 +2,9 @@
 // served at once, and all memory is given back when the slow ones go.
 import { Agent } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type Access, send } from '../../../tests/support/raw-s3.ts';
-import { headOf, openSocket, type RawSocket } from '../../../tests/support/raw-socket.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { type Access, send } from '../../../tests/support/servers/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -2,10 +2,10 @@
 // the pages, wherever it was composed (service 4.2, compose rule 6).
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { type FsckWorld, openFsckWorld } from '../../../tests/support/fsck-world.ts';
-import { runJobs } from '../../../tests/support/lives.ts';
-import { OWNER } from '../../../tests/support/metadata-shards.ts';
-import { uploadCopies } from '../../../tests/support/object-uploads.ts';
+import { type FsckWorld, openFsckWorld } from '../../../tests/support/fsck/fsck-world.ts';
+import { runJobs } from '../../../tests/support/metadata/lives.ts';
+import { OWNER } from '../../../tests/support/metadata/metadata-shards.ts';
+import { uploadCopies } from '../../../tests/support/objects/object-uploads.ts';
 import type { BucketTarget } from '../../objects/object-store.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, BucketName, ObjectKey } from '../../types/names.ts';

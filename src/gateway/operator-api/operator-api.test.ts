@@ -2,7 +2,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { byteText, nearly } from '../../../tests/support/properties.ts';
+import { byteText, nearly } from '../../../tests/support/run/properties.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';

@@ -1,9 +1,9 @@
 // Copies whose source is replaced while they are under way: what a request said of its source holds for what is read
 // again, too.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keyHeaders } from '../../../tests/support/customer-keys.ts';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { keyHeaders } from '../../../tests/support/servers/customer-keys.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { BucketName } from '../../types/names.ts';
 
 let world: GatewayWorld;

@@ -1,7 +1,7 @@
 // Decisions over HTTP: rules see the facts of the request and the stored tags, and the operator sees which rule refused.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
 import { createAuthorizer, RULES, type Rule } from '../../policy/authorize.ts';
 
 /** Keeps what is tagged as kept from being deleted, but for programs that say they are the archive's. */

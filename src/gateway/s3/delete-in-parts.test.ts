@@ -1,8 +1,8 @@
 // DeleteObjects where a commit takes the first of the items only: the gateway asks for the rest, and the answer is one.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 
 const ITEMS_MAX = 3;

@@ -9,7 +9,7 @@ import {
   statusOf,
   type TwoGateways,
   textOf,
-} from '../../../tests/support/two-gateways.ts';
+} from '../../../tests/support/metadata/two-gateways.ts';
 import { createBucketEmptier } from '../../metadata/buckets/empty-buckets.ts';
 import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';

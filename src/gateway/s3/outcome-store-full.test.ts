@@ -1,8 +1,8 @@
 // Requests of which an outcome would be kept, where as much is kept of earlier ones as may be: 503 SlowDown with nothing
 // done, over HTTP. What was kept before is answered, and what leaves nothing behind goes on.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
 import { parseXml, textOf } from '../../base/xml/parse-xml.ts';
 import { counterKey } from '../../metadata/engine/counters.ts';
 import { COUNTER } from '../../metadata/schema/counters.ts';

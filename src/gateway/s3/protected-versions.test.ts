@@ -3,11 +3,11 @@
 // test's own; from the shard's answer on all is the product's.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { createKeptVersions } from '../../../tests/support/kept-versions.ts';
-import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';
-import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
-import { expectError, expectStatus, xmlOf } from '../../../tests/support/s3-api.ts';
+import { createKeptVersions } from '../../../tests/support/metadata/kept-versions.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { CHUNK_BYTES } from '../../../tests/support/objects/object-world.ts';
+import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
+import { expectError, expectStatus, xmlOf } from '../../../tests/support/servers/s3-api.ts';
 import { must } from '../../base/assert.ts';
 import { childOf, childrenOf, textOf } from '../../base/xml/parse-xml.ts';
 import { createMetadataMachine } from '../../metadata/state-machine.ts';

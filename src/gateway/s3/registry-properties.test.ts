@@ -2,8 +2,8 @@
 // they are matched, screened and parsed, or refused as the client's mistake.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HEADER_NAMES, PARAMETER_NAMES } from '../../../tests/support/fuzz-words.ts';
-import { byteText, nearly, outcomeOf } from '../../../tests/support/properties.ts';
+import { HEADER_NAMES, PARAMETER_NAMES } from '../../../tests/support/fuzz/fuzz-words.ts';
+import { byteText, nearly, outcomeOf } from '../../../tests/support/run/properties.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
 import { createMatcher } from './matcher.ts';

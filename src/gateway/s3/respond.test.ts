@@ -1,9 +1,9 @@
 // What handlers may give back or throw, as it arrives at a client: through a whole gateway with one made-up operation.
 import { Readable } from 'node:stream';
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { openSocket, type SocketAnswer } from '../../../tests/support/raw-socket.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { openSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
 import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { defineOperation, type OperationMatch, type OperationResult } from './operation.ts';

@@ -1,9 +1,9 @@
 // How many questions a request asks of shards and of the chunk store: the table of design "Round trips". In a cluster each
 // is a round trip, so one more is a decision and not an accident.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';
-import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { CHUNK_BYTES } from '../../../tests/support/objects/object-world.ts';
+import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';
 

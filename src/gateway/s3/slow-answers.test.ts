@@ -1,7 +1,7 @@
 // Answers that begin before their outcome is known, on a real connection: white space first, then the document, or the
 // error that came of it.
 import { afterEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { parseXml } from '../../base/xml/parse-xml.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import { AppError } from '../../types/errors.ts';

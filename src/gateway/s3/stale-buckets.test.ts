@@ -1,7 +1,7 @@
 // Two gateways over the same shards: what one of them has cached of a bucket may have changed through the other (R45).
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { type Access, type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
 import { must } from '../../base/assert.ts';
 import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
 import type { BucketName } from '../../types/names.ts';

@@ -2,7 +2,7 @@
 // comes, and with an end of their own where their making breaks off.
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { parseXml } from '../../base/xml/parse-xml.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import { AppError } from '../../types/errors.ts';

@@ -2,9 +2,9 @@
 // told directly to keep versions.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
-import { expectError, expectStatus, fieldsOf, xmlOf } from '../../../tests/support/s3-api.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, xmlOf } from '../../../tests/support/servers/s3-api.ts';
 import { must } from '../../base/assert.ts';
 import type { BucketName } from '../../types/names.ts';
 

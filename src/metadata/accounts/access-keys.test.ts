@@ -1,6 +1,6 @@
 // Access keys of an account: two at most, refused at once when disabled or deleted, and never the root's last one.
 import { beforeEach, expect, test } from 'vitest';
-import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { AccountId } from '../../types/names.ts';
 
 const ROOT = '000000000001' as AccountId;

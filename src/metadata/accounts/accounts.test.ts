@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { AccountId, BucketName } from '../../types/names.ts';
 
 const ANN = '000000000011' as AccountId;

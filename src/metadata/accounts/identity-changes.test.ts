@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { IdentityPosition } from '../../ports/identity-feed.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';

@@ -1,8 +1,8 @@
 // Claims that are told anew while some shard does not answer (R23).
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { MetadataShards } from '../../../tests/support/metadata-shards.ts';
-import { openBackground } from '../../../tests/support/metadata-workers.ts';
-import { createSilentShards, type SilentShards } from '../../../tests/support/silent-shards.ts';
+import type { MetadataShards } from '../../../tests/support/metadata/metadata-shards.ts';
+import { openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
+import { createSilentShards, type SilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { homeShardOf, makeBlobId, makeLinkId } from '../../types/names.ts';

@@ -7,8 +7,13 @@ import {
   type MetadataShards,
   type NewData,
   OWNER,
-} from '../../../tests/support/metadata-shards.ts';
-import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import {
+  type Background,
+  DAY,
+  MINUTE,
+  openBackground,
+} from '../../../tests/support/metadata/metadata-workers.ts';
 import { must } from '../../base/assert.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
-import { nameOf } from '../../../tests/support/order-disks.ts';
+import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/disks/home-world.ts';
+import { nameOf } from '../../../tests/support/disks/order-disks.ts';
 
 let home: HomeWorld;
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import {
   type NewData,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { PlacedChunks } from '../../types/debts.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';

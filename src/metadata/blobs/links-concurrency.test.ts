@@ -7,9 +7,9 @@ import {
   type MetadataShards,
   type NewData,
   OWNER,
-} from '../../../tests/support/metadata-shards.ts';
-import { openBackground } from '../../../tests/support/metadata-workers.ts';
-import { createSeededRandom } from '../../../tests/support/simulated.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { dataLinkId, linksOf } from '../../types/version.ts';

@@ -6,7 +6,7 @@ import {
   type MetadataShards,
   type NewData,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { must } from '../../base/assert.ts';
 import type { PendingClaim } from '../../ports/claim-calls.ts';
 import type { OutcomeOf } from '../../ports/metadata.ts';

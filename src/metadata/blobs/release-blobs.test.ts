@@ -6,8 +6,8 @@ import {
   type MetadataShards,
   type NewData,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
-import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 
 let world: MetadataShards;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { chunkIds, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
-import { nameOf } from '../../../tests/support/order-disks.ts';
+import { chunkIds, type HomeWorld, openHomeWorld } from '../../../tests/support/disks/home-world.ts';
+import { nameOf } from '../../../tests/support/disks/order-disks.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BlobId } from '../../types/names.ts';
 

@@ -8,9 +8,9 @@ import {
   type MetadataShards,
   type NewData,
   OWNER,
-} from '../../../tests/support/metadata-shards.ts';
-import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { createSilentShards } from '../../../tests/support/silent-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
+import { createSilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import { must } from '../../base/assert.ts';
 import type { SettledClaim } from '../../ports/claim-calls.ts';
 import type { CommandOf } from '../../ports/metadata.ts';

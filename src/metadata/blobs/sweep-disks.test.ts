@@ -1,5 +1,11 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { chunkIds, DAY, HOUR, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
+import {
+  chunkIds,
+  DAY,
+  HOUR,
+  type HomeWorld,
+  openHomeWorld,
+} from '../../../tests/support/disks/home-world.ts';
 
 let home: HomeWorld;
 beforeEach(async () => {

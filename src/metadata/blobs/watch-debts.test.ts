@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { openHomeWorld } from '../../../tests/support/home-world.ts';
+import { openHomeWorld } from '../../../tests/support/disks/home-world.ts';
 
 test('what is owed is shown by copies, with the time that it will take', async () => {
   const home = await openHomeWorld();

@@ -4,7 +4,7 @@ import {
   BUCKET_NAME,
   type MetadataShards,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { must } from '../../base/assert.ts';
 import type { BucketConfigs } from '../../types/bucket-config.ts';
 import type { BucketName } from '../../types/names.ts';

@@ -1,7 +1,6 @@
 // Force delete of a bucket (service 3 and 4.1; extensions 2.5) as its home and its worker do it: nothing is written
 // while it is looked at, nothing goes when something has to stay, and all goes when nothing has, whoever drives it.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { inSlices } from '../../../tests/support/in-slices.ts';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -10,8 +9,9 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
-import { MINUTE } from '../../../tests/support/metadata-workers.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { MINUTE } from '../../../tests/support/metadata/metadata-workers.ts';
+import { inSlices } from '../../../tests/support/run/in-slices.ts';
 import { must } from '../../base/assert.ts';
 import type { DeleteRules } from '../../types/delete-blocker.ts';
 import { LIMITS } from '../../types/limits.ts';

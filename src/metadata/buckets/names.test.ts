@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';
 

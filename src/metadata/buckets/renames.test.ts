@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createAccount, type MetadataShards, OWNER } from '../../../tests/support/metadata-shards.ts';
-import { type Background, openBackground } from '../../../tests/support/metadata-workers.ts';
+import {
+  createAccount,
+  type MetadataShards,
+  OWNER,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import { must } from '../../base/assert.ts';
 import type { OutcomeOf } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,6 +1,6 @@
 // R48: what was sent long ago is not evaluated, by whatever clock it is long ago.
 import { expect, test } from 'vitest';
-import { openShardCluster, type ShardCluster } from '../../../tests/support/shard-cluster.ts';
+import { openShardCluster, type ShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 import type { ShardReply, Ticket } from '../../ports/shard-calls.ts';
 import { LIMITS } from '../../types/limits.ts';

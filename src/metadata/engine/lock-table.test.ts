@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isPending, settle } from '../../../tests/support/note-shards.ts';
+import { isPending, settle } from '../../../tests/support/metadata/note-shards.ts';
 import type { LockRequest } from '../../ports/state-machine.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
 

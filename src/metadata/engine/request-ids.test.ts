@@ -1,6 +1,6 @@
 // One outcome for each request id, whatever is sent again (R18).
 import { expect, test } from 'vitest';
-import { isPending, openNoteShards, settle } from '../../../tests/support/note-shards.ts';
+import { isPending, openNoteShards, settle } from '../../../tests/support/metadata/note-shards.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 const note = (key: string, text = 'text', more: object = {}) => ({ bucketId: 'b', key, text, ...more });

@@ -1,7 +1,7 @@
 // How many messages of replicas an answer rests on: with those of gateways (gateway/s3/round-trips.test.ts) the table of
 // design "Round trips".
 import { expect, test } from 'vitest';
-import { openShardCluster } from '../../../tests/support/shard-cluster.ts';
+import { openShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
 import type { ReplicaMessage } from '../../ports/replication.ts';
 
 const NOTE = { bucketId: 'b', key: 'k', text: 'text' };

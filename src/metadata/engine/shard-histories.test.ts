@@ -2,7 +2,7 @@
 // having happened one after another, each between its call and its reply (I7), also when a crash cuts the log.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type NoteShards, openNoteShards, settle } from '../../../tests/support/note-shards.ts';
+import { type NoteShards, openNoteShards, settle } from '../../../tests/support/metadata/note-shards.ts';
 
 type Step =
   | { kind: 'write'; key: string; onlyIfAbsent: boolean }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createShardTime } from './shard-time.ts';
 
 const START = Date.parse('2024-01-01');

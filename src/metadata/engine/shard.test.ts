@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { noteMachine } from '../../../tests/scenarios/note-machine.ts';
-import { believed, isPending, openNoteShards, settle } from '../../../tests/support/note-shards.ts';
-import { createSeededRandom } from '../../../tests/support/simulated.ts';
+import { believed, isPending, openNoteShards, settle } from '../../../tests/support/metadata/note-shards.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createLoopbackMetadata } from '../../platform/memory/loopback-metadata.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openShardCluster, type ShardCluster } from '../../../tests/support/shard-cluster.ts';
+import { openShardCluster, type ShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 
 /** One voter, and three wanted, up to the moment at which both sets count. */

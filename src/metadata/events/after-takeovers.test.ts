@@ -1,7 +1,7 @@
 // Events over takeovers: each that was acknowledged is there once, in its order, whoever leads, and so is what was taken.
 import { expect, test } from 'vitest';
-import { BUCKET, BUCKET_NAME, etagOf, kek, OWNER } from '../../../tests/support/metadata-shards.ts';
-import { openShardCluster, type ShardCluster } from '../../../tests/support/shard-cluster.ts';
+import { BUCKET, BUCKET_NAME, etagOf, kek, OWNER } from '../../../tests/support/metadata/metadata-shards.ts';
+import { openShardCluster, type ShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
 import type { CommandName, CommandOf, OutcomeOf, ResultOf } from '../../ports/metadata.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';

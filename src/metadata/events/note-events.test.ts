@@ -1,7 +1,7 @@
 // Which commands write which events: in their order, with the request that asked for them, and none where nothing happened or
 // nobody wants to know.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
+import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -12,7 +12,7 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { must } from '../../base/assert.ts';
 import type { CommandName, CommandOf } from '../../ports/metadata.ts';
 import type { RequestOrigin } from '../../types/events.ts';

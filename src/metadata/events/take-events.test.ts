@@ -7,7 +7,7 @@ import {
   type MetadataShards,
   OWNER,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import type { CommandOf, QueryOf } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,7 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createAccount, type MetadataShards, OWNER } from '../../../tests/support/metadata-shards.ts';
-import { type Background, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { createSilentShards, type SilentShards } from '../../../tests/support/silent-shards.ts';
+import {
+  createAccount,
+  type MetadataShards,
+  OWNER,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
+import { createSilentShards, type SilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BucketId, type BucketName, makeBlobId, makeLinkId, makeOutboxId } from '../../types/names.ts';

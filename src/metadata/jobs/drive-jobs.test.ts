@@ -1,9 +1,18 @@
 // Prefix MOVEs whose driver is gone, or not alone; and what becomes of them with their bucket, and after their end.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
-import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
-import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { noteReads } from '../../../tests/support/noted-reads.ts';
+import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import {
+  type Background,
+  DAY,
+  MINUTE,
+  openBackground,
+} from '../../../tests/support/metadata/metadata-workers.ts';
+import { noteReads } from '../../../tests/support/metadata/noted-reads.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId, BucketId, BucketName, JobId, ObjectKey } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';

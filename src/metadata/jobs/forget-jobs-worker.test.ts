@@ -1,10 +1,15 @@
 // Jobs that have ended and that no token leads to: kept while an answer may be told from them, then the newest of a shard
 // for the operator; those with a token for a day, whatever else there is.
 import { beforeEach, expect, test } from 'vitest';
-import { beginMove, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
-import { BUCKET, type MetadataShards, OWNER } from '../../../tests/support/metadata-shards.ts';
-import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { noteReads } from '../../../tests/support/noted-reads.ts';
+import { beginMove, driveJob, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
+import { BUCKET, type MetadataShards, OWNER } from '../../../tests/support/metadata/metadata-shards.ts';
+import {
+  type Background,
+  DAY,
+  MINUTE,
+  openBackground,
+} from '../../../tests/support/metadata/metadata-workers.ts';
+import { noteReads } from '../../../tests/support/metadata/noted-reads.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type JobId, makeJobId, type ObjectKey } from '../../types/names.ts';
 import type { MoveError } from '../../types/records/job-record.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BUCKET, kek, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { BUCKET, kek, OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import { driveClosing } from '../buckets/drive-closing.ts';

@@ -1,16 +1,16 @@
 // MOVE of keys and prefixes against a model, in all states of versioning; then what no model meets.
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
-import { inSlices } from '../../../tests/support/in-slices.ts';
-import { amountOf } from '../../../tests/support/long-form.ts';
+import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
 import {
   BUCKET,
   type BUCKET_NAME,
   etagOf,
   type MetadataShards,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { inSlices } from '../../../tests/support/run/in-slices.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';

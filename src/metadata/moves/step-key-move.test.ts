@@ -1,14 +1,14 @@
 // A key that is renamed in several entries: what clients may do meanwhile, and what becomes of it behind a crash.
 import { beforeEach, expect, test } from 'vitest';
-import { beginMove, DRIVER, moveCalls } from '../../../tests/support/drive-job.ts';
+import { beginMove, DRIVER, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
 import {
   BUCKET,
   BUCKET_NAME,
   type MetadataShards,
   OWNER,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
-import { runUntilIdle } from '../../../tests/support/run-worker.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
 import type { CommandName, CommandOf } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';

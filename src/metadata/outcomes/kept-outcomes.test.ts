@@ -1,10 +1,24 @@
 // What is kept of requests that are over is bounded, of an account and of all: beyond it the next one is refused with
 // nothing done, and what was kept goes on being answered.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
-import { BUCKET, type MetadataShards, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
-import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { TOKEN_REQUEST_NAMES, TOKEN_REQUESTS, tokenOf } from '../../../tests/support/token-requests.ts';
+import { driveJob, moveCalls } from '../../../tests/support/metadata/drive-job.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import {
+  type Background,
+  DAY,
+  MINUTE,
+  openBackground,
+} from '../../../tests/support/metadata/metadata-workers.ts';
+import {
+  TOKEN_REQUEST_NAMES,
+  TOKEN_REQUESTS,
+  tokenOf,
+} from '../../../tests/support/servers/token-requests.ts';
 import type { RowPut } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId } from '../../types/names.ts';

@@ -1,8 +1,12 @@
 // Idempotency tokens: kept for a day with what was answered, then forgotten with their time.
 import { beforeEach, expect, test } from 'vitest';
-import { BUCKET, type MetadataShards } from '../../../tests/support/metadata-shards.ts';
-import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { TOKEN_REQUEST_NAMES, TOKEN_REQUESTS, tokenOf } from '../../../tests/support/token-requests.ts';
+import { BUCKET, type MetadataShards } from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
+import {
+  TOKEN_REQUEST_NAMES,
+  TOKEN_REQUESTS,
+  tokenOf,
+} from '../../../tests/support/servers/token-requests.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
-import { openMetadata } from '../../../tests/support/metadata-shards.ts';
-import { runUntilIdle } from '../../../tests/support/run-worker.ts';
-import { TOKEN_REQUESTS, tokenOf } from '../../../tests/support/token-requests.ts';
+import { openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
+import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
+import { TOKEN_REQUESTS, tokenOf } from '../../../tests/support/servers/token-requests.ts';
 import { counterKey } from '../engine/counters.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { createKeptWatch } from './watch-kept.ts';

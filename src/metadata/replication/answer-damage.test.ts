@@ -3,7 +3,7 @@ import {
   type ClusterNode,
   openShardCluster,
   type ShardCluster,
-} from '../../../tests/support/shard-cluster.ts';
+} from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 import { Corruption } from '../../base/corruption.ts';
 import type { MemoryKv } from '../../platform/memory/memory-kv.ts';

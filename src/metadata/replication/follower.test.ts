@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import type { AppendMessage, LogPosition } from '../../ports/replication.ts';
 import type { WitnessPort } from '../../ports/witness.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openShardCluster } from '../../../tests/support/shard-cluster.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { openShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { SILENCE_MS } from '../engine/timing.ts';
 import { GivenUpTakeovers } from './given-up-takeovers.ts';
 

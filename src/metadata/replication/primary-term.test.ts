@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createManualClock, type ManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock, type ManualClock } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import type { NackMessage } from '../../ports/replication.ts';

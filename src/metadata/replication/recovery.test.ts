@@ -4,7 +4,7 @@ import {
   type ClusterNode,
   openShardCluster,
   type ShardCluster,
-} from '../../../tests/support/shard-cluster.ts';
+} from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';

@@ -1,6 +1,6 @@
 // R14: what becomes of the rows of a replica that its shard does not list any more.
 import { expect, test } from 'vitest';
-import { openShardCluster, type ShardCluster } from '../../../tests/support/shard-cluster.ts';
+import { openShardCluster, type ShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 import { LOG_COLUMN, logKey, shardBounds } from '../engine/row-keys.ts';
 import { UNLISTED_KEPT_MS } from '../engine/timing.ts';

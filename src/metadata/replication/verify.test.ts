@@ -4,7 +4,7 @@ import {
   type ClusterNode,
   openShardCluster,
   type ShardCluster,
-} from '../../../tests/support/shard-cluster.ts';
+} from '../../../tests/support/metadata/shard-cluster.ts';
 import { must } from '../../base/assert.ts';
 import type { KvRow } from '../../ports/kv.ts';
 import { ENGINE_TABLES, shardBounds } from '../engine/row-keys.ts';

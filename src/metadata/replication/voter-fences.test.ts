@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { VoterFences } from './voter-fences.ts';
 
 const SETS = { voters: ['p', 'f', 'g'] };

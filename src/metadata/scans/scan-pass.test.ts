@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { NOTE_EVERY_MS, ScanPass } from './scan-pass.ts';
 
 const HOUR = 3600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 
 const NAME = 'look-at-all';
 

@@ -1,7 +1,11 @@
 // Listings and walks over versions whose rows are large: pages of rows end at a number of bytes, and nothing is missing.
 import { beforeEach, expect, test } from 'vitest';
-import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
-import { type NotedReads, noteReads } from '../../../tests/support/noted-reads.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type NotedReads, noteReads } from '../../../tests/support/metadata/noted-reads.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 const ROW_BYTES = 300 * 1024;

@@ -7,7 +7,7 @@ import {
   type MetadataShards,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { BlobId, ObjectKey, UploadId } from '../../types/names.ts';
 
 const key = 'a' as ObjectKey;

@@ -9,7 +9,7 @@ import {
   type MetadataShards,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { CompletePart } from '../../ports/metadata-commands.ts';

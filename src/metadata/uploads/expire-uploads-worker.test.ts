@@ -5,8 +5,8 @@ import {
   etagOf,
   type MetadataShards,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
-import { type Background, DAY, openBackground } from '../../../tests/support/metadata-workers.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { type Background, DAY, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import { createCompletedUploadForgetter } from '../workers/forget-by-age.ts';
 import { createUploadExpiry } from './expire-uploads-worker.ts';

@@ -6,7 +6,7 @@ import {
   type MetadataShards,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { QueryOf } from '../../ports/metadata.ts';
 import { commonPrefixOf } from '../../types/listing.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { BUCKET, beginUpload, putPart } from '../../../tests/support/metadata-shards.ts';
-import { openBackground } from '../../../tests/support/metadata-workers.ts';
+import { BUCKET, beginUpload, putPart } from '../../../tests/support/metadata/metadata-shards.ts';
+import { openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import type { ObjectKey, UploadId } from '../../types/names.ts';
 
 test('parts of an upload that cannot end keep none that ended behind it', async () => {

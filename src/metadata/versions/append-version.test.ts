@@ -1,6 +1,6 @@
 // service 4.2, append: the version that is current when it is evaluated grows, whoever else appends meanwhile.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { DRIVER, driveJob } from '../../../tests/support/drive-job.ts';
+import { DRIVER, driveJob } from '../../../tests/support/metadata/drive-job.ts';
 import {
   BUCKET,
   beginUpload,
@@ -10,7 +10,7 @@ import {
   type NewData,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { toBase64 } from '../../base/bytes/bytes.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';

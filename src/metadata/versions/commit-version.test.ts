@@ -6,7 +6,7 @@ import {
   etagOf,
   type MetadataShards,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 

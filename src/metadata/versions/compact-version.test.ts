@@ -9,7 +9,7 @@ import {
   type MetadataShards,
   type NewData,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CompactedSegment } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';

@@ -9,7 +9,7 @@ import {
   type NewData,
   OWNER,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';

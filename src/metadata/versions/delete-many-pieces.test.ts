@@ -1,6 +1,11 @@
 // Deletes of versions that are of many pieces: their rows are large, and each piece has a link that ends.
 import { beforeEach, expect, test } from 'vitest';
-import { BUCKET, type MetadataShards, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { DeleteItem, DeleteOutcome } from '../../ports/metadata-commands.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';

@@ -5,7 +5,7 @@ import {
   type MetadataShards,
   OWNER,
   openMetadata,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { DeleteItem } from '../../ports/metadata-commands.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';

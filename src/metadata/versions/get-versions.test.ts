@@ -1,6 +1,6 @@
 // Several versions by one question, as a composition asks for its components.
 import { expect, test } from 'vitest';
-import { BUCKET, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { BUCKET, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 

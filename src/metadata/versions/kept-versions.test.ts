@@ -1,8 +1,8 @@
 // Versions that may not go (extensions 2.1; service 3, 4.2): neither moved nor replaced, by whatever would do so. The
 // shard says why and writes nothing; the data lives on, and once the version may go the same command is done.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { beginMove, driveJob } from '../../../tests/support/drive-job.ts';
-import { createKeptVersions } from '../../../tests/support/kept-versions.ts';
+import { beginMove, driveJob } from '../../../tests/support/metadata/drive-job.ts';
+import { createKeptVersions } from '../../../tests/support/metadata/kept-versions.ts';
 import {
   BUCKET,
   beginUpload,
@@ -14,7 +14,7 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';

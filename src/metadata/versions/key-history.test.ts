@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BUCKET, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { BUCKET, OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { DeleteItem } from '../../ports/metadata-commands.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';
 

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { ListVersionsQuery } from '../../ports/metadata-queries.ts';
 import { commonPrefixOf } from '../../types/listing.ts';

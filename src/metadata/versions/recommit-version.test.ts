@@ -1,5 +1,10 @@
 import { beforeEach, expect, test } from 'vitest';
-import { BUCKET, type MetadataShards, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { LinkId, ObjectKey } from '../../types/names.ts';
 import { dataLinkId, linksOf, type VersionRecord } from '../../types/version.ts';

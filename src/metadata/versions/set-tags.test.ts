@@ -7,7 +7,7 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../../tests/support/metadata-shards.ts';
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import type { Tag } from '../../types/tags.ts';

@@ -1,7 +1,7 @@
 // What a member answers that no disk would: nobody goes by it.
 import { afterEach, expect, test } from 'vitest';
-import { connectTo, memoryNode, serveNode } from '../../../tests/support/chunk-nodes.ts';
-import { withoutOrders } from '../../../tests/support/no-orders.ts';
+import { connectTo, memoryNode, serveNode } from '../../../tests/support/disks/chunk-nodes.ts';
+import { withoutOrders } from '../../../tests/support/disks/no-orders.ts';
 import type { ServedDisk } from '../../ports/chunk-server.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import { makeBlobId } from '../../types/names.ts';

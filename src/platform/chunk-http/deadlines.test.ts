@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { Deadlines } from './deadlines.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

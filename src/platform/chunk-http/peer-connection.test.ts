@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createPeerAuthority } from '../../../tests/support/peer-certificates.ts';
-import { answer, askPeer, type PeerSide, question } from '../../../tests/support/scripted-peer.ts';
+import { createPeerAuthority } from '../../../tests/support/coordination/peer-certificates.ts';
+import {
+  answer,
+  askPeer,
+  type PeerSide,
+  question,
+} from '../../../tests/support/coordination/scripted-peer.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { systemClock } from '../system-clock.ts';

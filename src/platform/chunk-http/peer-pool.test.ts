@@ -1,7 +1,12 @@
 import { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { answer, askPeer, type PeerSide, question } from '../../../tests/support/scripted-peer.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import {
+  answer,
+  askPeer,
+  type PeerSide,
+  question,
+} from '../../../tests/support/coordination/scripted-peer.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { systemClock } from '../system-clock.ts';
 import { createDial } from './dial.ts';

@@ -7,7 +7,7 @@ import {
   QUIET,
   TEST_CLUSTER,
   TEST_SECRET,
-} from '../../../tests/support/chunk-nodes.ts';
+} from '../../../tests/support/disks/chunk-nodes.ts';
 import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { mountSmallDisk } from '../../../tests/support/small-disk.ts';
+import { mountSmallDisk } from '../../../tests/support/disks/small-disk.ts';
 import { createMountMemory, type MountMemory } from './mount-points.ts';
 
 let folder = '';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { RELEASED_BYTES_MIN, RELEASED_EVERY_MS, systemHeap, watchHeap } from './heap-release.ts';
 
 const BASE_BYTES = 50 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openNoteShards } from '../../../tests/support/note-shards.ts';
-import { createSeededRandom } from '../../../tests/support/simulated.ts';
+import { openNoteShards } from '../../../tests/support/metadata/note-shards.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createLoopbackMetadata } from './loopback-metadata.ts';
 
 test('a lost reply is requested again under the same id: one effect, the first outcome', async () => {

@@ -1,9 +1,14 @@
 // The faults that the memory coordinator can be given, and what registry, identity and watches make of them. The
 // contracts themselves are tests/contract.
 import { describe, expect, test } from 'vitest';
-import { memberOf, shardRecordOf } from '../../../tests/support/coordination-records.ts';
-import { outcomeOf, pass, STEP_MS, startCoordinatorWorld } from '../../../tests/support/coordinator-world.ts';
-import { collect } from '../../../tests/support/coordinators.ts';
+import { memberOf, shardRecordOf } from '../../../tests/support/coordination/coordination-records.ts';
+import {
+  outcomeOf,
+  pass,
+  STEP_MS,
+  startCoordinatorWorld,
+} from '../../../tests/support/coordination/coordinator-world.ts';
+import { collect } from '../../../tests/support/coordination/coordinators.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { RegisteredShard } from '../../ports/shard-registry.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -13,7 +13,7 @@ import {
   type RpcNode,
   secretSecurity,
   startRpcNode,
-} from '../../../tests/support/rpc-nodes.ts';
+} from '../../../tests/support/coordination/rpc-nodes.ts';
 import { must } from '../../base/assert.ts';
 import type { ReplicaMessage } from '../../ports/replication.ts';
 import type { ShardCallHandler } from '../../ports/shard-calls.ts';

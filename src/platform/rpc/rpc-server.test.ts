@@ -12,8 +12,8 @@ import {
   type RpcNode,
   secretSecurity,
   startRpcNode,
-} from '../../../tests/support/rpc-nodes.ts';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+} from '../../../tests/support/coordination/rpc-nodes.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClockPort } from '../../ports/clock.ts';

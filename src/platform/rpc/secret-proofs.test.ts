@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createManualClock, createSeededRandom } from '../../../tests/support/simulated.ts';
+import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createChallenges, createClusterSecret, type HandshakeFields } from './secret-proofs.ts';
 

@@ -1,6 +1,6 @@
 // Warnings that repeat themselves are logged once, and then each minute.
 import { expect, test } from 'vitest';
-import { createManualClock } from '../../../tests/support/simulated.ts';
+import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { thinWarnings } from './thin-warnings.ts';
 
 function openLog() {

@@ -1,7 +1,7 @@
 // Answers to MOVE of a prefix whose gateway does not bring it to its end, and to those who ask again.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/gateway-world.ts';
-import { type RawAnswer, send } from '../../../../tests/support/raw-s3.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/objects/gateway-world.ts';
+import { type RawAnswer, send } from '../../../../tests/support/servers/raw-s3.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
 import type { MetadataPort } from '../../../ports/metadata.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { nearly, outcomeOf } from '../../../../tests/support/properties.ts';
+import { nearly, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { AppError } from '../../../types/errors.ts';
 import { makeUploadId, makeVersionId } from '../../../types/names.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { expectLinear, nearly, outcomeOf } from '../../../../tests/support/properties.ts';
+import { expectLinear, nearly, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { CHECKSUM_ALGORITHMS, CHECKSUM_BYTES, checksumHeader } from '../../../types/checksums.ts';
 import {
   addChecksum,

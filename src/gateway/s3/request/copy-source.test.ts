@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyText, expectLinear, nearly, outcomeOf } from '../../../../tests/support/properties.ts';
+import { anyText, expectLinear, nearly, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { makeVersionId } from '../../../types/names.ts';
 import { parseCopySource } from './copy-source.ts';
 

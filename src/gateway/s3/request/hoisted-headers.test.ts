@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyText, outcomeOf } from '../../../../tests/support/properties.ts';
+import { anyText, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import { parseQuery } from './query.ts';
 

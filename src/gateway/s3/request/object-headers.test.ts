@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { byteText, expectLinear, outcomeOf } from '../../../../tests/support/properties.ts';
+import { byteText, expectLinear, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { type AnswerHeaders, addObjectHeaders, parseObjectHeaders } from './object-headers.ts';
 
 function shown(headers: Record<string, string>): AnswerHeaders {

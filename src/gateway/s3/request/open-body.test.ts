@@ -1,7 +1,7 @@
 // Any headers about a body, in any form: they are understood before a byte of it is read, or refused.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { nearly, outcomeOf } from '../../../../tests/support/properties.ts';
+import { nearly, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { readPayload } from '../../auth/payload-form.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { openBody } from './open-body.ts';

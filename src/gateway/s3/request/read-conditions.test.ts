@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { expectLinear, nearly } from '../../../../tests/support/properties.ts';
+import { expectLinear, nearly } from '../../../../tests/support/run/properties.ts';
 import { httpDate } from '../../../base/text/http-dates.ts';
 import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
 

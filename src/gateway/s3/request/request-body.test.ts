@@ -1,7 +1,12 @@
 // Bodies are bounded by their announced size, or, where none is announced, by what comes.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { codeOf, openObjectWorld, readAll, sourceOf } from '../../../../tests/support/object-world.ts';
+import {
+  codeOf,
+  openObjectWorld,
+  readAll,
+  sourceOf,
+} from '../../../../tests/support/objects/object-world.ts';
 import { AppError } from '../../../types/errors.ts';
 import { boundBody } from './request-body.ts';
 

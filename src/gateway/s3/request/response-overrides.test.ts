@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { byteText, outcomeOf } from '../../../../tests/support/properties.ts';
+import { byteText, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
 

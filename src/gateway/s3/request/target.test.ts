@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMs } from '../../../../tests/support/cpu-time.ts';
-import { PARAMETER_NAMES } from '../../../../tests/support/fuzz-words.ts';
-import { anyText, byteText, expectLinear } from '../../../../tests/support/properties.ts';
+import { PARAMETER_NAMES } from '../../../../tests/support/fuzz/fuzz-words.ts';
+import { cpuMs } from '../../../../tests/support/run/cpu-time.ts';
+import { anyText, byteText, expectLinear } from '../../../../tests/support/run/properties.ts';
 import { AppError } from '../../../types/errors.ts';
 import { parseQuery } from './query.ts';
 import { bucketLabelOf, checkNames, parseTarget } from './target.ts';

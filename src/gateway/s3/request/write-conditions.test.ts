@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { cpuMs } from '../../../../tests/support/cpu-time.ts';
+import { cpuMs } from '../../../../tests/support/run/cpu-time.ts';
 import { AppError } from '../../../types/errors.ts';
 import { parseDeleteConditions, parseWriteConditions } from './write-conditions.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { outcomeOf } from '../../../../tests/support/properties.ts';
+import { outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { finishAtOnce } from '../../../base/async/steps.ts';
 import { parseCompleteBody } from './complete-body.ts';
 

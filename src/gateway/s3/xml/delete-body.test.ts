@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyText } from '../../../../tests/support/properties.ts';
+import { anyText } from '../../../../tests/support/run/properties.ts';
 import { finishAtOnce } from '../../../base/async/steps.ts';
 import { escapeXml } from '../../../base/xml/write-xml.ts';
 import { parseDeleteBody } from './delete-body.ts';

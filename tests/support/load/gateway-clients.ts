@@ -1,0 +1,62 @@
+// Requests to one of several gateways, on connections that are kept. What says nothing of what came of a request counts
+// as no answer: an error of the gateway's, a connection that breaks, a client that has waited long enough.
+import { Agent } from 'node:http';
+import { type Access, type RawAnswer, type RawRequest, send } from '../servers/raw-s3.ts';
+
+/** Longer than a gateway takes to say 503 (protocol R48). */
+const PATIENCE_MS = 40_000;
+
+export type Wanted = Omit<RawRequest, 'agent'>;
+
+export class GatewayClients {
+  /** Requests without an answer, by what came instead: a status, or how the connection ended. */
+  readonly unanswered = new Map<string, number>();
+  readonly #gateways: readonly Access[];
+  readonly #agents: Agent[];
+
+  constructor(gateways: readonly Access[]) {
+    this.#gateways = gateways;
+    this.#agents = gateways.map(() => new Agent({ keepAlive: true }));
+  }
+
+  get count(): number {
+    return this.#gateways.length;
+  }
+
+  get unansweredCount(): number {
+    return [...this.unanswered.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  async send(gateway: number, wanted: Wanted): Promise<RawAnswer | undefined> {
+    const [access, agent] = [this.#gateways[gateway], this.#agents[gateway]];
+    if (access === undefined || agent === undefined) throw new Error(`there is no gateway ${gateway}`);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), PATIENCE_MS);
+    });
+    try {
+      const answer = await Promise.race([send(access, { ...wanted, agent }), late]);
+      if (answer !== undefined && answer.status < 500) return answer;
+      this.#count(String(answer?.status ?? 'late'));
+    } catch (error) {
+      this.#count((error as NodeJS.ErrnoException).code ?? 'cut');
+    } finally {
+      clearTimeout(timer);
+    }
+    return undefined;
+  }
+
+  /** Breaks what is under way to it, as a client does that goes elsewhere. */
+  leave(gateway: number): void {
+    this.#agents[gateway]?.destroy();
+    this.#agents[gateway] = new Agent({ keepAlive: true });
+  }
+
+  close(): void {
+    for (const agent of this.#agents) agent.destroy();
+  }
+
+  #count(kind: string): void {
+    this.unanswered.set(kind, (this.unanswered.get(kind) ?? 0) + 1);
+  }
+}
