@@ -1,8 +1,13 @@
 // Whoever follows the events of a bucket knows which objects there are, whatever was asked for and in which order.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { beginMove, driveJob } from '../../../tests/support/drive-job.ts';
-import { BUCKET, type MetadataShards, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { beginMove, driveJob } from '../../../tests/support/metadata/drive-job.ts';
+import {
+  BUCKET,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import type { EventRecord } from '../../types/records/event-record.ts';
 
