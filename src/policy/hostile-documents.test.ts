@@ -2,8 +2,8 @@
 // at the edges. Every one is answered, and in time that grows with its length alone.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { withinOneTurn } from '../../tests/support/loop-watch.ts';
-import { anyText, expectLinear, nearly } from '../../tests/support/properties.ts';
+import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
+import { anyText, expectLinear, nearly } from '../../tests/support/run/properties.ts';
 import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
 import { evaluate, type NamedPolicy } from './evaluate.ts';
 import { matchPattern, parsePattern } from './patterns.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { expectLinear, nearly } from '../../../tests/support/properties.ts';
+import { expectLinear, nearly } from '../../../tests/support/run/properties.ts';
 import { JsonFault, type JsonValue, placeOf, readJson } from './read-json.ts';
 
 function plain(value: JsonValue): unknown {
