@@ -1,13 +1,13 @@
 // The engine and the plain model give the same answer to random questions about random policies, for the same reason, and the
 // statement that the engine names applies by the model, too.
 import { expect, test } from 'vitest';
-import { policyWorlds } from '../../tests/support/policy/worlds.ts';
 import {
   applying,
   type ModelDocument,
   type ModelQuestion,
   modelAnswer,
-} from '../../tests/support/policy-model.ts';
+} from '../../tests/support/policy/model.ts';
+import { policyWorlds } from '../../tests/support/policy/worlds.ts';
 import { amountOf } from '../../tests/support/run/long-form.ts';
 import { compileStoredPolicy } from './documents/compile-policy.ts';
 import type { DocumentType } from './documents/wording.ts';

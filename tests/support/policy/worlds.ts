@@ -1,7 +1,7 @@
 // Random policies and questions about them, of few words, so that they meet often. The same for the same seed.
 
 import { createSeededRandom } from '../run/simulated.ts';
-import type { ModelCaller, ModelDocument, ModelQuestion, ModelStatement } from './policy-model.ts';
+import type { ModelCaller, ModelDocument, ModelQuestion, ModelStatement } from './model.ts';
 
 const ACCOUNTS = ['111111111111', '222222222222'] as const;
 const CANONICAL = { [ACCOUNTS[0]]: 'a'.repeat(64), [ACCOUNTS[1]]: 'b'.repeat(64) };
