@@ -13,7 +13,7 @@ import { metadataMachine } from '../src/metadata/state-machine.ts';
 import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
 import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
-import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata.ts';
+import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata/port.ts';
 import {
   type AccountId,
   type BucketId,

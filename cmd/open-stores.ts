@@ -23,7 +23,7 @@ import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/platform/memory/loopback-metadata.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
-import type { MetadataPort } from '../src/ports/metadata.ts';
+import type { MetadataPort } from '../src/ports/metadata/port.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
 import { warnOfTimeJump } from './warn-of-time-jump.ts';

@@ -56,7 +56,7 @@ import { createPeerClient } from '../../src/platform/rpc/peer-client.ts';
 import { createPeerServer } from '../../src/platform/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/platform/rpc/rpc-server.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
-import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { LIMITS } from '../../src/types/limits.ts';

@@ -3,7 +3,7 @@
 import { utf8 } from '../base/bytes/bytes.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';

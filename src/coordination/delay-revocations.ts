@@ -1,8 +1,9 @@
 // Holds back the answers of commands that revoke rights until gateways know of the change (R46). It stands before the
 // metadata node's own handler, and treats calls to the system shard only.
-import type { QueryOf, ResultOf } from '../ports/metadata.ts';
-import { SYSTEM_SHARD } from '../ports/metadata.ts';
-import type { Revocation } from '../ports/metadata-commands.ts';
+
+import type { Revocation } from '../ports/metadata/accounts.ts';
+import type { QueryOf, ResultOf } from '../ports/metadata/port.ts';
+import { SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { ShardCall, ShardCallHandler, ShardReply } from '../ports/shard-calls.ts';
 import type { RevocationWait } from './revocation-wait.ts';
 

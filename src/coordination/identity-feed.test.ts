@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { kek, type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createManualClock, type ManualClock } from '../../tests/support/run/simulated.ts';
-import type { MetadataPort, QueryOf } from '../ports/metadata.ts';
+import type { MetadataPort, QueryOf } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import { type ClusterIdentityFeed, createIdentityFeed } from './identity-feed.ts';

@@ -4,7 +4,7 @@
 import { type Moment, momentNow, passedMs } from '../base/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
-import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata.ts';
+import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { LIMITS } from '../types/limits.ts';
 import { watchIdentityCommands } from './watch-identity-commands.ts';

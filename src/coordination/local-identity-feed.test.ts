@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { kek, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { AccountId } from '../types/names.ts';
 import { createLocalIdentityFeed } from './local-identity-feed.ts';
 

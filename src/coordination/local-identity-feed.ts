@@ -1,6 +1,6 @@
 // The identity feed of the embedded form, where all commands pass through one process: exact, and never behind.
 import type { IdentityFeed } from '../ports/identity-feed.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { watchIdentityCommands } from './watch-identity-commands.ts';
 
 /** Every command that changes identities must go through `metadata`. */

@@ -11,7 +11,7 @@ import {
 import { utf8 } from '../base/bytes/bytes.ts';
 import { createIdentities, type Identities } from '../gateway/auth/identities.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
-import type { MetadataPort, Reply } from '../ports/metadata.ts';
+import type { MetadataPort, Reply } from '../ports/metadata/port.ts';
 import type { ShardCall, ShardCallHandler } from '../ports/shard-calls.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';

@@ -5,7 +5,7 @@ import { assert } from '../base/assert.ts';
 import { CANCELLED } from '../base/async/cancelled.ts';
 import { toHex } from '../base/bytes/bytes.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
-import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { Envelope, MetadataPort, Reply } from '../ports/metadata/port.ts';
 import type { NodeId } from '../ports/replication.ts';
 import type { ShardCall, ShardCallPort, ShardReply } from '../ports/shard-calls.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';

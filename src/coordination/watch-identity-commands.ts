@@ -1,7 +1,7 @@
 // Wraps the metadata port: changes of identities by this process are reported before they are answered, without a question
 // to the shard (R46).
 import type { IdentityChange } from '../ports/identity-feed.ts';
-import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
+import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata/port.ts';
 
 const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => IdentityChange } = {
   'set-account': ({ accountId }) => ({ accountId }),

@@ -1,6 +1,6 @@
 // The full comparison, step by step: every row with all that must agree with it, shard after shard; then every blob with
 // its bytes, over all shards at once; then what still waits for its turn, which is no damage.
-import type { CheckedTable } from '../ports/metadata-checks.ts';
+import type { CheckedTable } from '../ports/metadata/checks.ts';
 import { compareForeign } from './compare-claims.ts';
 import { compareData } from './compare-data.ts';
 import { compareLinks } from './compare-links.ts';

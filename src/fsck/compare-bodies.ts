@@ -1,7 +1,7 @@
 // A shard's blobs in order: small ones against their bodies, which lie in a column of their own; those with chunks are
 // handed on.
 import { sealedBytes } from '../base/crypto/seal.ts';
-import type { BlobFact } from '../ports/metadata-checks.ts';
+import type { BlobFact } from '../ports/metadata/checks.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { BlobId } from '../types/names.ts';
 import { comparePieces } from './compare-pieces.ts';

@@ -2,7 +2,7 @@
 // The two are read one after the other, so what does not agree is looked at again where it began: work on its way has
 // moved on by then, or stands in the outbox.
 
-import type { ClaimFact, ForeignFact } from '../ports/metadata-checks.ts';
+import type { ClaimFact, ForeignFact } from '../ports/metadata/checks.ts';
 import type { FindingKind } from '../types/findings.ts';
 import type { BlobId, LinkId } from '../types/names.ts';
 import type { BlobRecord, OutboxRecord } from '../types/records/rows.ts';

@@ -3,7 +3,7 @@
 // what does not agree is looked at again, in the order in which work on its way would explain it.
 import { sealedBytes } from '../base/crypto/seal.ts';
 import type { ChunkId } from '../ports/chunks.ts';
-import type { BlobFact } from '../ports/metadata-checks.ts';
+import type { BlobFact } from '../ports/metadata/checks.ts';
 import { LIMITS } from '../types/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../types/names.ts';
 import { isLiveBlob } from '../types/records/rows.ts';

@@ -2,7 +2,7 @@
 // links in the order of blobs: a window of links is held in memory and ticked off by a pass over all uses. Memory is
 // bounded by the window; the cost is one pass over the shard's versions per window.
 import { asBuffer, concatBytes, toHex } from '../base/bytes/bytes.ts';
-import type { BucketUsage, CheckedTable } from '../ports/metadata-checks.ts';
+import type { BucketUsage, CheckedTable } from '../ports/metadata/checks.ts';
 import type { BlobId, BucketId, LinkId } from '../types/names.ts';
 import { compareClaims } from './compare-claims.ts';
 import { comparePieceUses } from './compare-pieces.ts';

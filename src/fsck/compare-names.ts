@@ -1,7 +1,7 @@
 // Buckets in their homes and their names in the system shard (R41 to R43), both ways. A name comes before its bucket and
 // goes after it, and a rename changes the two one after the other; so what does not agree is looked at again.
 
-import { SYSTEM_SHARD } from '../ports/metadata.ts';
+import { SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { BucketName } from '../types/names.ts';
 import type { BucketRecord, NameRecord } from '../types/records/rows.ts';
 import { findInOutbox } from './compare-claims.ts';

@@ -2,7 +2,7 @@
 // none behind them. Both are read in the order of blob ids, at different moments, and grow meanwhile: what does not agree is
 // looked at again. Pieces are never written anew, so what a row tells must be there whenever it was read.
 import { sealedBytes } from '../base/crypto/seal.ts';
-import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata-checks.ts';
+import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata/checks.ts';
 import { LIMITS } from '../types/limits.ts';
 import { type BlobId, homeShardOf } from '../types/names.ts';
 import { decodePiece, type PieceRecord } from '../types/records/piece-record.ts';

@@ -1,7 +1,7 @@
 // Names what is damaged or missing in the words of its owner: which versions, and parts of open uploads, use the data that
 // was found so. That is what has to be uploaded again.
 
-import type { QueryOf, ResultOf } from '../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import type { FindingPlace } from '../types/findings.ts';
 import type { BlobId } from '../types/names.ts';
 import type { FsckRun } from './run.ts';

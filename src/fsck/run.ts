@@ -3,8 +3,8 @@
 
 import type { ChunkId, ChunkPort } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata.ts';
-import type { CheckedTable } from '../ports/metadata-checks.ts';
+import type { CheckedTable } from '../ports/metadata/checks.ts';
+import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata/port.ts';
 import type { Finding, FindingKind, FindingPlace, Pending } from '../types/findings.ts';
 import type { BlobId } from '../types/names.ts';
 

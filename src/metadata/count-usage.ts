@@ -1,5 +1,5 @@
 // Objects and bytes of a bucket or of the whole shard, as counters.ts counts them.
-import type { QueryOf, ResultOf } from '../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import type { QuerySpec } from '../ports/state-machine.ts';
 import { COUNTER } from './schema/counters.ts';
 

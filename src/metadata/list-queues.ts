@@ -1,6 +1,6 @@
 // What waits in a shard for background work, in the order of time (B11: from where the last look ended).
 import { toHex } from '../base/bytes/bytes.ts';
-import type { QueryOf, ResultOf } from '../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import type { QuerySpec } from '../ports/state-machine.ts';
 import type { BlobId, LinkId, OutboxId, UploadId } from '../types/names.ts';
 import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../types/records/rows.ts';

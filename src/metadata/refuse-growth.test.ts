@@ -6,7 +6,7 @@ import {
   OWNER,
   openMetadata,
 } from '../../tests/support/metadata/metadata-shards.ts';
-import type { CommandName, CommandOf, MetadataPort, OutcomeOf, Reply } from '../ports/metadata.ts';
+import type { CommandName, CommandOf, MetadataPort, OutcomeOf, Reply } from '../ports/metadata/port.ts';
 import type { BucketName, ObjectKey } from '../types/names.ts';
 import { refuseGrowth } from './refuse-growth.ts';
 

@@ -1,8 +1,8 @@
 // Below the reserve of its disk a metadata node refuses what grows, and goes on with deletes, settings and its own
 // upkeep (R20). Here alone stands which command is which; how much room there is, is chunks/disk/disk-reserve.ts's.
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
-import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
-import type { DataGrant } from '../ports/metadata-commands.ts';
+import type { DataGrant } from '../ports/metadata/blobs.ts';
+import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata/port.ts';
 import type { ShardCallHandler } from '../ports/shard-calls.ts';
 
 /** Rows of one command, roughly: a version, its links, an outcome. */

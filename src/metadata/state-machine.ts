@@ -1,6 +1,13 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
 
-import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
+import type {
+  CommandName,
+  CommandOf,
+  OutcomeOf,
+  QueryName,
+  QueryOf,
+  ResultOf,
+} from '../ports/metadata/port.ts';
 import type { QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { DELETE_RULES, type DeleteRules } from '../types/delete-blocker.ts';
 import { addAccessKey } from './accounts/add-access-key.ts';

@@ -6,7 +6,7 @@ import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 
 const KiB = 1024;

@@ -4,8 +4,8 @@
 // compacted afterwards.
 import { must } from '../base/assert.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
-import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
-import type { CommandOf, OutcomeOf } from '../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../ports/metadata/port.ts';
+import type { AppendedPiece, AppendedVersion } from '../ports/metadata/versions.ts';
 import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';

@@ -1,7 +1,7 @@
 // Links to existing data, which a copy needs before its commit (R26-R28). The commit itself links blobs of the target's
 // shard; blobs of other homes are claimed there first.
 import { must } from '../base/assert.ts';
-import type { LinkGrant } from '../ports/metadata-commands.ts';
+import type { LinkGrant } from '../ports/metadata/blobs.ts';
 import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../types/names.ts';
 import { type Manifest, type ManifestBody, type Segment, widerUse } from '../types/version.ts';
 import type { DataPath } from './data-path.ts';

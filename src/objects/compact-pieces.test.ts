@@ -10,7 +10,7 @@ import {
   openObjectWorld,
   readAll,
 } from '../../tests/support/objects/object-world.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';
 import { linksOf, ownBody } from '../types/version.ts';

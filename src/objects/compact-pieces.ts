@@ -4,7 +4,7 @@
 import { must } from '../base/assert.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { CompactedSegment } from '../ports/compose-calls.ts';
+import type { CompactedSegment } from '../ports/metadata/versions.ts';
 import { isCrc } from '../types/checksums.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';

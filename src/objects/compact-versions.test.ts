@@ -11,7 +11,7 @@ import { CHUNK_COLUMNS } from '../chunks/disk/keyspace.ts';
 import { SHARD_COLUMNS } from '../metadata/engine/shards.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
-import type { CommandOf, MetadataPort } from '../ports/metadata.ts';
+import type { CommandOf, MetadataPort } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { BlobId } from '../types/names.ts';
 import { ownBody } from '../types/version.ts';

@@ -2,8 +2,8 @@
 // keeps; data keys of the others are wrapped anew. Claim the data at its homes, commit; no byte of it is read. If data is
 // gone meanwhile, read the components again, as for a copy.
 import { equalBytes } from '../base/bytes/bytes.ts';
-import type { ComposedVersion } from '../ports/compose-calls.ts';
-import type { CommandOf } from '../ports/metadata.ts';
+import type { CommandOf } from '../ports/metadata/port.ts';
+import type { ComposedVersion } from '../ports/metadata/versions.ts';
 import { AppError } from '../types/errors.ts';
 import { joinChecksums } from '../types/join-checksums.ts';
 import { LIMITS } from '../types/limits.ts';

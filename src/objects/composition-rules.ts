@@ -1,7 +1,7 @@
 // Shared by compositions and appends: which key is allowed, and the errors of a refused command.
 
-import type { ComposedVersion } from '../ports/compose-calls.ts';
-import type { OutcomeOf } from '../ports/metadata.ts';
+import type { OutcomeOf } from '../ports/metadata/port.ts';
+import type { ComposedVersion } from '../ports/metadata/versions.ts';
 import { AppError } from '../types/errors.ts';
 import { OutcomeStoreFull } from '../types/outcome-store-full.ts';
 import type { VersionRecord } from '../types/version.ts';

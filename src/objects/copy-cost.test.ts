@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { etagOf, type NewData, OWNER } from '../../tests/support/metadata/metadata-shards.ts';
 import { type ObjectWorld, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { packPlain } from '../base/record-codec.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';
 

@@ -4,7 +4,7 @@ import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/o
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
-import type { MetadataPort } from '../ports/metadata.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';
 import { linksOf } from '../types/version.ts';

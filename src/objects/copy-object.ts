@@ -3,9 +3,8 @@
 // object's key, which the copy keeps; only the wrapping of that key changes, also when a customer's key comes or goes. Only
 // a part gets its data keys wrapped by another key.
 import { createHash } from 'node:crypto';
-import type { CommandOf } from '../ports/metadata.ts';
-import type { NewVersion } from '../ports/metadata-commands.ts';
-import type { FoundVersion } from '../ports/metadata-queries.ts';
+import type { CommandOf } from '../ports/metadata/port.ts';
+import type { FoundVersion, NewVersion } from '../ports/metadata/versions.ts';
 import { AppError } from '../types/errors.ts';
 import { type ETag, isPlainMd5 } from '../types/etag.ts';
 import { LIMITS } from '../types/limits.ts';

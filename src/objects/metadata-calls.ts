@@ -1,7 +1,7 @@
 // Metadata calls of one request: replies that are not `done` become an AppError; if the bucket has changed since the
 // request was authorised, it is authorised again and the call repeated (R45). The port finds primaries.
 import { must } from '../base/assert.ts';
-import type { BelievedBucket, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { BelievedBucket, MetadataPort, Reply } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import type { RequestOrigin } from '../types/events.ts';
 import type { BucketRecord } from '../types/records/rows.ts';

@@ -2,7 +2,7 @@
 // AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...) and leaves nothing that a client could
 // see.
 import type { Readable } from 'node:stream';
-import type { IdempotencyToken } from '../ports/extension-calls.ts';
+import type { IdempotencyToken } from '../ports/metadata/jobs.ts';
 import type {
   BelievedBucket,
   CommandName,
@@ -11,8 +11,8 @@ import type {
   QueryName,
   QueryOf,
   ResultOf,
-} from '../ports/metadata.ts';
-import type { FoundVersion } from '../ports/metadata-queries.ts';
+} from '../ports/metadata/port.ts';
+import type { FoundVersion } from '../ports/metadata/versions.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../types/checksums.ts';
 import type { ETag } from '../types/etag.ts';
 import type { AccountId, ObjectKey, VersionId } from '../types/names.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../tests/support/objects/object-world.ts';
 import { must } from '../base/assert.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
-import type { FoundVersion } from '../ports/metadata-queries.ts';
+import type { FoundVersion } from '../ports/metadata/versions.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';

@@ -1,7 +1,7 @@
 // The last known time of each shard: ids are made from it, never from this machine's clock (R24).
 
 import type { ClockPort } from '../ports/clock.ts';
-import type { MetadataPort, Reply } from '../ports/metadata.ts';
+import type { MetadataPort, Reply } from '../ports/metadata/port.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { MetadataCalls } from './object-store.ts';
 

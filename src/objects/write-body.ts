@@ -11,7 +11,7 @@ import { layPlaintext, sealedBytes } from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
 import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
-import type { NewBlob } from '../ports/metadata-commands.ts';
+import type { NewBlob } from '../ports/metadata/blobs.ts';
 import { gatherPlaces } from '../types/debts.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';

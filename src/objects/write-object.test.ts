@@ -12,7 +12,7 @@ import {
 } from '../../tests/support/objects/object-world.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
-import type { MetadataPort, Reply } from '../ports/metadata.ts';
+import type { MetadataPort, Reply } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import { unpackOriginals } from '../types/originals.ts';

@@ -2,8 +2,8 @@
 // client declared, commit; else abandon. The data is written first and the pointer to it last, in one entry, so no reader
 // ever sees a part.
 
-import type { OutcomeOf } from '../ports/metadata.ts';
-import type { GrantRefusal } from '../ports/metadata-commands.ts';
+import type { GrantRefusal } from '../ports/metadata/blobs.ts';
+import type { OutcomeOf } from '../ports/metadata/port.ts';
 import type { ChecksumAlgorithm } from '../types/checksums.ts';
 import { AppError } from '../types/errors.ts';
 import { packOriginals } from '../types/originals.ts';

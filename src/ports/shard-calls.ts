@@ -1,7 +1,7 @@
 // Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
 // Which node to call, and whether to call again, is src/coordination/route-metadata.ts.
 import type { Moment } from '../base/moment.ts';
-import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
+import type { CommandName, Envelope, QueryName, Reply } from './metadata/port.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 
 /** R48: where the callee's clocks stood, by its last reply or ping on this connection. */

@@ -1,4 +1,4 @@
-// Replies of metadata shards (ports/metadata.ts) as values, or as the error that ends the request.
+// Replies of metadata shards (ports/metadata/port.ts) as values, or as the error that ends the request.
 import { BrokenInvariant } from '../base/assert.ts';
 import { AppError } from './errors.ts';
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMetadataKv } from '../../src/admin/metadata-folder.ts';
 import { must } from '../../src/base/assert.ts';
 import { formatId } from '../../src/cli/format.ts';
-import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { seededBytes } from '../support/clients/tree.ts';
 import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/cluster/endure.ts';
 import type { TestCluster } from '../support/cluster/start-cluster.ts';

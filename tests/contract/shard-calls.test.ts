@@ -8,7 +8,7 @@ import { linkRow, PRESENT, pendingClaimRow } from '../../src/metadata/schema/key
 import { createMemoryCalls } from '../../src/platform/memory/memory-calls.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
-import type { Envelope } from '../../src/ports/metadata.ts';
+import type { Envelope } from '../../src/ports/metadata/port.ts';
 import type { ShardCall, ShardCallHandler, ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { linkCodec } from '../../src/types/records/rows.ts';

@@ -11,7 +11,7 @@ import { driveMove } from '../../src/metadata/moves/drive-move.ts';
 import type { CopyFrom } from '../../src/objects/object-store.ts';
 import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
-import type { IdempotencyToken } from '../../src/ports/extension-calls.ts';
+import type { IdempotencyToken } from '../../src/ports/metadata/jobs.ts';
 import type { ObjectKey, VersionId } from '../../src/types/names.ts';
 import { type FsckWorld, openFsckWorld } from '../support/fsck/fsck-world.ts';
 import {

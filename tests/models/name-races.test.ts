@@ -12,7 +12,7 @@ import { createBucketCache } from '../../src/gateway/s3/buckets/bucket-cache.ts'
 import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
 import { createOutboxDelivery } from '../../src/metadata/jobs/deliver-outbox.ts';
 import { doneValue } from '../../src/metadata/workers/shard-worker.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import {

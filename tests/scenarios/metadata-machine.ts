@@ -4,7 +4,7 @@ import { asBuffer, fromUtf8, toHex } from '../../src/base/bytes/bytes.ts';
 import { readU48 } from '../../src/metadata/schema/key-parts.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
-import type { ResultOf } from '../../src/ports/metadata.ts';
+import type { ResultOf } from '../../src/ports/metadata/port.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../src/ports/state-machine.ts';
 import { blobCodec, foreignCodec, linkCodec, nameCodec, outboxCodec } from '../../src/types/records/rows.ts';
 import type { ScenarioMachine } from './machines.ts';

@@ -13,8 +13,9 @@
 //   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
 import { linkRow } from '../../src/metadata/schema/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
-import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
-import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
+import type { DataGrant } from '../../src/ports/metadata/blobs.ts';
+import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata/port.ts';
+import type { DeleteItem, NewVersion } from '../../src/ports/metadata/versions.ts';
 import type { CommandSpec, View } from '../../src/ports/state-machine.ts';
 import {
   type AccountId,

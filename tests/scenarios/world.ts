@@ -9,7 +9,7 @@ import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/metadata/engine/row-k
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
 import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
-import type { Envelope, Reply } from '../../src/ports/metadata.ts';
+import type { Envelope, Reply } from '../../src/ports/metadata/port.ts';
 import type { TableRef } from '../../src/ports/state-machine.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import { createManualClock, createSeededRandom } from '../support/run/simulated.ts';

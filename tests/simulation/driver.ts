@@ -1,5 +1,5 @@
 // How the operations of the simulation are put to a state machine, and its answers understood.
-import type { Envelope } from '../../src/ports/metadata.ts';
+import type { Envelope } from '../../src/ports/metadata/port.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { Chance } from './chance.ts';
 import type { Operation, Outcome } from './operations.ts';

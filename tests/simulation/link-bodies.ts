@@ -1,7 +1,7 @@
 // What the bodies of the links part are made of: pieces, each written once by a put or an append, which copies and
 // compositions share and folding writes anew. A blob tells its pieces, a version those of its blobs, in order.
 import { utf8 } from '../../src/base/bytes/bytes.ts';
-import type { CommandOf } from '../../src/ports/metadata.ts';
+import type { CommandOf } from '../../src/ports/metadata/port.ts';
 import type { BlobId } from '../../src/types/names.ts';
 import type { PieceRecord } from '../../src/types/records/piece-record.ts';
 import type { Manifest, ManifestBody } from '../../src/types/version.ts';

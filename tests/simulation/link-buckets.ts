@@ -2,7 +2,7 @@
 // doing so, and perhaps begin again, while clients are at work.
 
 import type { BucketTarget } from '../../src/objects/object-store.ts';
-import type { BelievedBucket } from '../../src/ports/metadata.ts';
+import type { BelievedBucket } from '../../src/ports/metadata/port.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import type { BucketRecord } from '../../src/types/records/rows.ts';

@@ -7,7 +7,7 @@ import { moveObject } from '../../src/gateway/s3/extensions/move-object.ts';
 import { movePrefix, type PrefixMove } from '../../src/gateway/s3/extensions/move-prefix.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { CopyFrom, MetadataCalls, ObjectStore, PutObject } from '../../src/objects/object-store.ts';
-import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
+import type { ListedVersion } from '../../src/ports/metadata/versions.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import type { JobId, ObjectKey, VersionId } from '../../src/types/names.ts';

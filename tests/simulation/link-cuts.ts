@@ -1,7 +1,7 @@
 // Ends and halts between any two steps of R27 to R32, and of renames, compositions and appends: of the gateway that claims
 // and commits, and of the nodes whose workers condemn, release, resolve and erase. Each is counted by the step behind which
 // it came.
-import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { PartWorld } from './part.ts';

@@ -4,8 +4,8 @@
 
 import { rowKey } from '../../src/metadata/engine/row-keys.ts';
 import { pieceRow } from '../../src/metadata/versions/piece-rows.ts';
-import type { MetadataPort } from '../../src/ports/metadata.ts';
-import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
+import type { ListedVersion } from '../../src/ports/metadata/versions.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { homeShardOf } from '../../src/types/names.ts';
 import { decodePiece } from '../../src/types/records/piece-record.ts';

@@ -1,8 +1,8 @@
 // How clients of the links part do things: through a gateway that is picked, perhaps cut between two steps, with what
 // they did and were told kept as the history of the buckets.
 
-import type { CommandOf } from '../../src/ports/metadata.ts';
-import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
+import type { CommandOf } from '../../src/ports/metadata/port.ts';
+import type { ListedVersion } from '../../src/ports/metadata/versions.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { VersionId } from '../../src/types/names.ts';
 import type { BucketOperation, BucketRecord } from './bucket-operations.ts';

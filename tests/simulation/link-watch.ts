@@ -2,8 +2,8 @@
 // what happens behind each step.
 
 import type { MetadataCalls } from '../../src/objects/object-store.ts';
-import type { MoveResult } from '../../src/ports/extension-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
+import type { MoveResult } from '../../src/ports/metadata/moves.ts';
+import type { CommandOf, OutcomeOf } from '../../src/ports/metadata/port.ts';
 import type { VersionId } from '../../src/types/names.ts';
 import type { Versioning } from '../../src/types/versioning.ts';
 import type { BucketOperation, BucketOutcome } from './bucket-operations.ts';

@@ -2,7 +2,13 @@
 // under conditions, read and listed. The value of a key is the body of its object, and its ETag as well.
 import { fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
-import type { BelievedBucket, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
+import type {
+  BelievedBucket,
+  CommandOf,
+  OutcomeOf,
+  QueryOf,
+  ResultOf,
+} from '../../src/ports/metadata/port.ts';
 import {
   type AccountId,
   type BucketId,

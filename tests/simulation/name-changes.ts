@@ -6,7 +6,7 @@ import { presentBucket } from '../../src/gateway/s3/buckets/present-bucket.ts';
 import type { OperationContext, ResolvedBucket } from '../../src/gateway/s3/context.ts';
 import { forceDeleteBucket } from '../../src/gateway/s3/extensions/force-delete-bucket.ts';
 import type { MetadataCalls } from '../../src/objects/object-store.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
 import type { AccountRecord } from '../../src/types/records/rows.ts';

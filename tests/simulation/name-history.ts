@@ -4,7 +4,7 @@
 import { fromUtf8, toHex } from '../../src/base/bytes/bytes.ts';
 import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
-import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import type { AccountId, BucketId } from '../../src/types/names.ts';
 import {
   type AccountRecord,

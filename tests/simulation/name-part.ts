@@ -6,7 +6,7 @@ import { toHex } from '../../src/base/bytes/bytes.ts';
 import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { AppError } from '../../src/types/errors.ts';
 import type { AccountId, BucketId, BucketName } from '../../src/types/names.ts';
 import type { AccountRecord } from '../../src/types/records/rows.ts';

@@ -20,7 +20,7 @@ import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
-import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import type { ShardCallPort } from '../../src/ports/shard-calls.ts';
 import type { RegisteredShard, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import { AppError } from '../../src/types/errors.ts';

@@ -2,7 +2,7 @@
 // of them. Checked: no request that begins 5 s after a revocation was acknowledged passes (I14), whatever happened to
 // gateways, their clocks and the primary of the system shard.
 
-import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import type { AccountId } from '../../src/types/names.ts';

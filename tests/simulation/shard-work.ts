@@ -23,7 +23,7 @@ import { createPartRelease } from '../../src/metadata/uploads/release-parts-work
 import { createJobForgetter, createTokenForgetter } from '../../src/metadata/workers/forget-by-age.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { SimulatedProcess } from './clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { AskPrimary } from '../status/ask-primary.ts';

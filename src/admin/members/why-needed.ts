@@ -1,7 +1,7 @@
 // Whether disks may be removed for good (R36, R40): once previous owners are forgotten only repair entries know the holders
 // of a chunk, and a removed disk is never asked again.
 
-import type { DebtPlace } from '../../ports/debt-calls.ts';
+import type { DebtPlace } from '../../ports/metadata/repair.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,5 +1,5 @@
 // Asks the primaries of shards, as operators' commands do: once, and without waiting for one that is not there.
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { ShardCallPort } from '../../ports/shard-calls.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
 

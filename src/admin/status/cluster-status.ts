@@ -7,7 +7,7 @@ import type { ChunkPort } from '../../ports/chunks.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { LeavingNode, NodeLeave } from '../../ports/leaving-nodes.ts';
 import type { Member, UnservedDisk } from '../../ports/members.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { DiskId, DiskLeave, PlacementMap } from '../../ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../ports/replication.ts';
 import type { ReplicaStatus, VerificationStatus } from '../../ports/shard-calls.ts';

@@ -15,7 +15,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { DiskReservePort } from '../../ports/disk-reserve.ts';
 import type { Member } from '../../ports/members.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';
 import type { Figure, TelemetryPort } from '../../ports/telemetry.ts';

@@ -6,7 +6,7 @@ import type { LostChunks } from '../../chunks/disk/lost-chunks.ts';
 import type { Scrub, ScrubProgress } from '../../chunks/disk/scrub.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { ChunkPort } from '../../ports/chunks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 
 export interface ServerFacts {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, makeBlobId } from '../../types/names.ts';
 import { createChunkSweep } from './sweep-chunks.ts';

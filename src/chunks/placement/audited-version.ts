@@ -1,6 +1,6 @@
 // When previous owners may be forgotten: every home shard has audited all of its chunks by this map or a later one, and
 // each misplaced chunk has a repair entry that names its holders (R39).
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 
 /** Shards asked at once. */
 const ASKED_MAX = 16;

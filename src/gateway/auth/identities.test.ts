@@ -3,7 +3,7 @@ import { type MetadataShards, openMetadata } from '../../../tests/support/metada
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import type { IdentityChange, IdentityFeed } from '../../ports/identity-feed.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
 import { createIdentities, type Identities } from './identities.ts';
 

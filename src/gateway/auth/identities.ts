@@ -7,7 +7,7 @@ import { BoundedMap } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';

@@ -19,7 +19,7 @@ import { type Authorizer, createAuthorizer } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';

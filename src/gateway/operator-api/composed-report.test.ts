@@ -1,7 +1,7 @@
 // Pages of what compositions alone keep: which shard is asked what, and what becomes of its answers.
 import { beforeEach, expect, test } from 'vitest';
-import type { ClaimedBlob, CompositionHolder } from '../../ports/compose-calls.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { BlobId, BucketId } from '../../types/names.ts';
 import { readComposed } from './composed-report.ts';
 

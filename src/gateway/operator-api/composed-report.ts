@@ -2,8 +2,8 @@
 // of blobs at a time; who asks adds the pages up. Of a blob that is held in several shards each is asked, one after the
 // other: what is copied meanwhile may be told as it was.
 
-import type { BlobClaim, ClaimedBlob, CompositionHolder } from '../../ports/compose-calls.ts';
-import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { BlobClaim, ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
+import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BlobId, BucketId } from '../../types/names.ts';
 

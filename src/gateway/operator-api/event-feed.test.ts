@@ -1,7 +1,7 @@
 // The feed over several shards: one order, pages without a gap or a repetition, and shards that do not answer.
 import { beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, BucketName, ObjectKey } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';

@@ -1,8 +1,8 @@
 // What `holdfast events` shows: the events of the buckets whose events are recorded, over all shards, in the order of their
 // times; events of one shard in the order in which they happened. Where who reads has come to is a text that it keeps; what
 // it takes is gone for all who read.
-import type { EventPosition } from '../../ports/event-calls.ts';
-import type { MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { EventPosition } from '../../ports/metadata/events.ts';
+import type { MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { EventConsumer } from '../../types/events.ts';
 import { LIMITS } from '../../types/limits.ts';

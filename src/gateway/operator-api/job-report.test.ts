@@ -1,6 +1,6 @@
 // However many jobs a shard keeps, the report reads no more than it shows.
 import { expect, test } from 'vitest';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { JOBS_SHOWN_MAX, readJobs } from './job-report.ts';
 
 test('of a million jobs the last ones are returned, and the others counted', async () => {

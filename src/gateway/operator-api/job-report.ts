@@ -1,6 +1,6 @@
 // What `holdfast jobs` shows: the jobs of all shards, newest first: those under way, and of those that have ended what is kept.
 
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { type JobRecord, type JobState, jobState } from '../../types/records/job-record.ts';
 
 /** Records of one page: those of renames may hold many errors. */

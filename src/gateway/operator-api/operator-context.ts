@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 import type { StatusReport } from './status-report.ts';

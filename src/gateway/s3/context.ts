@@ -3,7 +3,7 @@
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
-import type { BelievedBucket } from '../../ports/metadata.ts';
+import type { BelievedBucket } from '../../ports/metadata/port.ts';
 import type { ConfigsOfBucket } from '../../types/bucket-config.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../../tests/support/metadata/two-gateways.ts';
 import { createBucketEmptier } from '../../metadata/buckets/empty-buckets.ts';
 import { createOutboxDelivery } from '../../metadata/jobs/deliver-outbox.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketName } from '../../types/names.ts';
 

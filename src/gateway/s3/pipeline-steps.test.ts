@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../base/assert.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import { type AccessPair, createAuthorizer, type RequestFacts } from '../../policy/authorize.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { Exchange } from '../http/exchange.ts';

@@ -1,7 +1,7 @@
 // What a request does when a shard says that its bucket has changed (R45): the row is read anew, and the request judged
 // by it again before it goes on.
 
-import type { BelievedBucket } from '../../ports/metadata.ts';
+import type { BelievedBucket } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { ResolvedBucket } from './context.ts';

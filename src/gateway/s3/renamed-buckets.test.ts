@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
 import { must } from '../../base/assert.ts';
-import { SYSTEM_SHARD } from '../../ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { BucketName } from '../../types/names.ts';
 
 let one: GatewayWorld;

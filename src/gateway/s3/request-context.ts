@@ -6,7 +6,7 @@ import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { AccessPair, Authorizer, Principal, RequestFacts } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';

@@ -2,7 +2,7 @@
 
 import type { RequestFacts } from '../../policy/authorize.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Tag } from '../../types/tags.ts';

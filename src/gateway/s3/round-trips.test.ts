@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { CHUNK_BYTES } from '../../../tests/support/objects/object-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 const SMALL = Buffer.alloc(100, 1);

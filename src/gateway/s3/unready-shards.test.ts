@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
-import type { MetadataPort, Reply } from '../../ports/metadata.ts';
+import type { MetadataPort, Reply } from '../../ports/metadata/port.ts';
 
 let world: GatewayWorld;
 let unready: GatewayWorld;

@@ -1,6 +1,6 @@
 // Disables, enables or deletes an access key of an account. The root account keeps one that it can sign with.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { accessKeyCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

@@ -1,6 +1,6 @@
 // An account with its first access key. Everything that finds an account is one account's alone.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowAddress } from '../../ports/state-machine.ts';
 import {
   type AccessKeyRecord,

@@ -1,5 +1,5 @@
 // Deletes an account that owns no bucket, with its access keys.
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accessKeyRow, accountAccessKeyRow, accountRow, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';

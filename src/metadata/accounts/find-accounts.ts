@@ -1,6 +1,6 @@
 // Accounts and their access keys, by everything that finds them.
 
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RowAddress, StateReader } from '../../ports/state-machine.ts';
 import type { AccountId } from '../../types/names.ts';
 import { type AccountRecord, accessKeyCodec, accountCodec } from '../../types/records/rows.ts';

@@ -1,6 +1,6 @@
 // The changes of identities since a gateway last asked (R46).
 
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { identityChangeCodec } from '../../types/records/rows.ts';
 import { identityChangeRange, LAST_IDENTITY_CHANGE, positionOf } from './identity-changes.ts';

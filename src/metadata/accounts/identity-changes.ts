@@ -3,7 +3,7 @@
 import { toHex } from '../../base/bytes/bytes.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { IdentityPosition } from '../../ports/identity-feed.ts';
-import type { Revocation } from '../../ports/metadata-commands.ts';
+import type { Revocation } from '../../ports/metadata/accounts.ts';
 import type { RangeAddress, Row, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';

@@ -1,6 +1,6 @@
 // Changes an account's state or its limit of buckets. Buckets above a lowered limit stay.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { accountCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountRow, put } from '../schema/keyspace.ts';

@@ -2,8 +2,7 @@
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
 // kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 
-import type { AskedClaim, SettledClaim } from '../../ports/claim-calls.ts';
-import type { HeldClaim } from '../../ports/metadata-commands.ts';
+import type { AskedClaim, HeldClaim, SettledClaim } from '../../ports/metadata/blobs.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type BlobId, homeShardOf } from '../../types/names.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';

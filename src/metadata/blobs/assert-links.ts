@@ -3,9 +3,8 @@
 // held them when it told says nothing of now, because what it has released since may have been ended here already (R29),
 // and nobody would end it again. Only what it says when it is asked behind this entry is about what is pending here.
 import { assert } from '../../base/assert.ts';
-import type { AskedClaim } from '../../ports/claim-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { HeldClaim } from '../../ports/metadata-commands.ts';
+import type { AskedClaim, HeldClaim } from '../../ports/metadata/blobs.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { COPIES_UNKNOWN, wholeRange } from '../../types/debts.ts';
 import { homeShardOf } from '../../types/names.ts';

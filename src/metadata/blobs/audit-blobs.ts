@@ -3,7 +3,7 @@
 // were away are looked at for themselves when they are back.
 
 import type { ChunkId } from '../../ports/chunks.ts';
-import type { CommandOf, ResultOf } from '../../ports/metadata.ts';
+import type { CommandOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';

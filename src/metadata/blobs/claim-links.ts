@@ -1,7 +1,7 @@
 // R27, in the blobs' home: another shard claims them before it commits a version of theirs. All or none.
 
 import { assert, must } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../../types/names.ts';

@@ -1,6 +1,6 @@
 // Looks after links that have ended: their blobs are condemned where no other link holds them, and claims on other
 // shards' blobs are given back (R26, R29).
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
 

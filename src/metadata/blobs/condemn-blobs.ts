@@ -1,8 +1,8 @@
 // R26 and R29: what has lost its last link. A blob of this home is condemned, finally; a claim on a blob of another home
 // is given back. Links may have ended in any entry before; this one holds the blob, so that none begins meanwhile.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { EndedLink } from '../../ports/metadata-commands.ts';
+import type { EndedLink } from '../../ports/metadata/blobs.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import type { BlobId } from '../../types/names.ts';
 import { makeOutboxId } from '../../types/names.ts';

@@ -1,7 +1,7 @@
 // R23: how a history that began with what one replica had left comes to be believed: every other shard hears of it, tells
 // what it holds of this home, and then the operator says that what is lost is lost.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { historyCodec, homeHistoryCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { HISTORY_ROW, put } from '../schema/keyspace.ts';

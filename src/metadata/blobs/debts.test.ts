@@ -8,7 +8,7 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { PlacedChunks } from '../../types/debts.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 

@@ -1,6 +1,6 @@
 // R31, when nothing of the blobs is left on storage nodes: their rows go. Ids that are gone already are done.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import type { BlobId } from '../../types/names.ts';
 import { type BlobRecord, blobCodec } from '../../types/records/rows.ts';

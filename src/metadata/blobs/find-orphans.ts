@@ -2,7 +2,7 @@
 // a version that was renamed meanwhile, from what was still to be walked to what had been, has not been met (R26).
 // Only links that were not met are looked for here, in all that may hold them, under one view.
 import { allRows } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
 import { manifestPageCodec, partCodec } from '../../types/records/rows.ts';
 import { decodeVersion } from '../../types/records/version-record.ts';

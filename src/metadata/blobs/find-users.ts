@@ -2,7 +2,7 @@
 // in the words of its owner.
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateView } from '../../ports/state-machine.ts';
 import type { FindingPlace } from '../../types/findings.ts';
 import type { BlobId, BucketId, UploadId } from '../../types/names.ts';

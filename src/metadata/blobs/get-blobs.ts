@@ -1,6 +1,6 @@
 // What readers need of blobs whose home this is: pages of manifests, bodies, rows. null for what is not there.
 import { equalBytes } from '../../base/bytes/bytes.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { type BlobRecord, blobCodec, manifestPageCodec } from '../../types/records/rows.ts';
 import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow } from '../schema/keyspace.ts';

@@ -1,7 +1,7 @@
 // Of which history a shard is, and what it holds of other homes (R23).
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import type { BlobId } from '../../types/names.ts';
 import { foreignCodec, historyCodec } from '../../types/records/rows.ts';

@@ -3,7 +3,7 @@
 // A piece that is there is never written again: who uses a blob of pieces uses its beginning, whatever comes behind it.
 import { assert, must } from '../../base/assert.ts';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
-import type { GrantRefusal, NewBlob } from '../../ports/metadata-commands.ts';
+import type { GrantRefusal, NewBlob } from '../../ports/metadata/blobs.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';

@@ -8,8 +8,8 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { must } from '../../base/assert.ts';
-import type { PendingClaim } from '../../ports/claim-calls.ts';
-import type { OutcomeOf } from '../../ports/metadata.ts';
+import type { PendingClaim } from '../../ports/metadata/blobs.ts';
+import type { OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, LinkId } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';

@@ -3,7 +3,7 @@
 import { assert } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
-import type { DataGrant, GrantRefusal, LinkGrant, NewBlob } from '../../ports/metadata-commands.ts';
+import type { DataGrant, GrantRefusal, LinkGrant, NewBlob } from '../../ports/metadata/blobs.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../../ports/state-machine.ts';
 import { debtOfBirth } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';

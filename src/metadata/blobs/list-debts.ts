@@ -2,7 +2,7 @@
 // the audit has come, and what there is to audit.
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';

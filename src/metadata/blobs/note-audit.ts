@@ -1,7 +1,7 @@
 // R39: how far the look at all blobs of this shard has come, so that another primary goes on there. From its beginning on
 // births by an older map are debts: it may have passed them by.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type AuditRecord, auditCodec } from '../../types/records/rows.ts';
 import { nextScan } from '../../types/records/scan-record.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

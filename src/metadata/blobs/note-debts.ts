@@ -1,7 +1,7 @@
 // R39: chunks that a look at the disks did not find on just their owners, or that a disk has damaged. What is owed already
 // stays owed; the mark is another one, so that a repair that looked before settles nothing of it.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type Debt, mergeDebts } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

@@ -2,8 +2,8 @@
 // the chunks of data, by order to the nodes that have them; then the rows.
 
 import type { ChunkId, ChunkPort, Fence } from '../../ports/chunks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
-import type { CondemnedPlace } from '../../ports/metadata-queries.ts';
+import type { CondemnedPlace } from '../../ports/metadata/blobs.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { BlobRecord } from '../../types/records/rows.ts';

@@ -1,6 +1,6 @@
 // R29, in the blobs' home: a shard that holds no link on them any more gives its claims back. Absent ones are done.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { linkCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { linkRow, pendingClaimRow, remove } from '../schema/keyspace.ts';

@@ -3,9 +3,9 @@
 // else. Nothing is ever given up: a chunk that no disk has stays a debt, and an alarm.
 
 import type { Fence } from '../../ports/chunks.ts';
-import type { DebtPlace } from '../../ports/debt-calls.ts';
 import type { ChunkState, ChunkToRepair } from '../../ports/home-disks.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
+import type { DebtPlace } from '../../ports/metadata/repair.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -12,8 +12,8 @@ import {
 import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import { createSilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import { must } from '../../base/assert.ts';
-import type { SettledClaim } from '../../ports/claim-calls.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import {
   type BlobId,

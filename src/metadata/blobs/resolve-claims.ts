@@ -1,8 +1,8 @@
 // R30, for the blobs' home: asks the claiming shards what became of claims that nobody has confirmed. One that is held
 // is confirmed; one that is not, and that no commit can use any more, is dropped; the others are asked about later.
 
-import type { PendingClaim, SettledClaim } from '../../ports/claim-calls.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { PendingClaim, SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';

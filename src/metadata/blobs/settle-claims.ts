@@ -1,8 +1,8 @@
 // R30: what the claiming shard said of pending links. Those that were released meanwhile stay away, and one that was claimed
 // again since, by a message that was sent twice, is asked about again.
 
-import type { SettledClaim } from '../../ports/claim-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
 import { type LinkRecord, linkCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

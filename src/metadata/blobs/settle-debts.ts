@@ -1,7 +1,7 @@
 // R39: what a repair has found or made whole is owed no more. A debt that was noted again since it was listed stays: the
 // repair may have looked before what was noted happened.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { changeDebt, findDebt, joinChanges } from './debts.ts';
 

@@ -1,7 +1,7 @@
 // What the shards that are led here owe, as figures: by copies, and how long it will take at the pace of the last minutes.
 
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { COPIES_UNKNOWN } from '../../types/debts.ts';

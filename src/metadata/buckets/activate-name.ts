@@ -1,6 +1,6 @@
 // R41, last step: the bucket is there, so its name is shown to readers and in its owner's list.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type NameRecord, nameCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountBucketRow, nameRow, outboxRow, put, remove } from '../schema/keyspace.ts';

@@ -1,7 +1,7 @@
 // R43, first step: both names lead to the bucket from now on, and its home alone says which of them it bears. An owner
 // who asks again while the rename is under way gets the same one.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type BucketName, makeOutboxId } from '../../types/names.ts';
 import { type NameRecord, nameCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

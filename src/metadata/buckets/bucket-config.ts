@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
-import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RowPut, View } from '../../ports/state-machine.ts';
 import {
   type BucketConfigs,

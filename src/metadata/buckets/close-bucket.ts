@@ -1,7 +1,7 @@
 // Force delete, first step (service 3): the bucket takes no more writes, so that what is looked at stays as it is. Its
 // job brings it to its end, whatever becomes of the gateway. Asking again gives the same job.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { makeJobId } from '../../types/names.ts';
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';

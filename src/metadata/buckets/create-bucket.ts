@@ -1,6 +1,6 @@
 // R41, in the bucket's home: the bucket by its id. Asking again gives the same bucket, unless it has been deleted.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

@@ -1,7 +1,7 @@
 // R42, in the bucket's home: an empty bucket becomes deleted for good, and the system shard is told to free its name.
 // Open uploads do not keep a bucket; they are ended in the background.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { makeOutboxId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';

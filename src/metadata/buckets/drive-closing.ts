@@ -1,8 +1,8 @@
 // A forced deletion from its closing to its decision: looks through the bucket, a bounded piece at a time, and tells the
 // shard. Whoever drives it, and however many at once, goes on from where it is.
 
-import type { ClosingOutcome } from '../../ports/extension-calls.ts';
-import type { CommandOf, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { ClosingOutcome } from '../../ports/metadata/buckets.ts';
+import type { CommandOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';
 
 /** Versions that one look goes through. */

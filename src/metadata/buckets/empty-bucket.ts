@@ -3,7 +3,7 @@
 // counters follow. Its uploads go as those of every deleted bucket do (expire-uploads).
 import { must } from '../../base/assert.ts';
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { CounterDelta, RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';

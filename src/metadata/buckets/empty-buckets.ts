@@ -2,7 +2,7 @@
 // and what deleted buckets have left behind. A step of each at a time, so that none waits for a large one.
 
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId } from '../../types/names.ts';

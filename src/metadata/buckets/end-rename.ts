@@ -1,6 +1,6 @@
 // R43, last step: of the two names one goes, as the home has decided. Idempotent by the item that drives the rename.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type NameRecord, nameCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountBucketRow, nameRow, outboxRow, put, remove } from '../schema/keyspace.ts';

@@ -1,7 +1,7 @@
 // Names of buckets and lists of them, in the system shard (R41).
 import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromUtf8 } from '../../base/bytes/bytes.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import type { BucketName } from '../../types/names.ts';
 import { nameCodec } from '../../types/records/rows.ts';

@@ -2,8 +2,8 @@
 // nothing in the bucket can be kept at all.
 import { must } from '../../base/assert.ts';
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
-import type { KeptVersion } from '../../ports/extension-calls.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { KeptVersion } from '../../ports/metadata/buckets.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
 import type { DeleteBlocker, DeleteRules } from '../../types/delete-blocker.ts';
 import { LIMITS } from '../../types/limits.ts';

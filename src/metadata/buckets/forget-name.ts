@@ -1,7 +1,7 @@
 // R42, last step: the bucket is deleted, so its name is free and its owner may make another; and so is the other one of a
 // rename that was under way (R43). Idempotent by bucket id.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { accountCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountBucketRow, accountRow, nameRow, outboxRow, put, remove } from '../schema/keyspace.ts';

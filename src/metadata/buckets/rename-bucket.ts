@@ -1,7 +1,7 @@
 // R43, in the bucket's home: the one moment of change. Each rename is decided once, by the epoch that it ends: a refusal
 // moves on to the next epoch as well, so that a message that comes late cannot do what was undone long ago.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, put } from '../schema/keyspace.ts';

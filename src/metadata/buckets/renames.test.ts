@@ -6,7 +6,7 @@ import {
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { type Background, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import { must } from '../../base/assert.ts';
-import type { OutcomeOf } from '../../ports/metadata.ts';
+import type { OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, BucketName } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';

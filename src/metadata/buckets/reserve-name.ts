@@ -1,7 +1,7 @@
 // R41, first step: takes a name for a bucket to be, and makes sure that the bucket will be there whatever becomes of
 // the gateway. An owner who asks again while the name is being created gets the same bucket id, so both finish it.
 import { toHex } from '../../base/bytes/bytes.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext } from '../../ports/state-machine.ts';
 import type { BucketId } from '../../types/names.ts';
 import {

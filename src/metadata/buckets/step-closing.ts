@@ -1,8 +1,8 @@
 // Force delete, from its first look to its decision (service 3): what a look has found is noted, so that another
 // driver can go on from there; behind the last one the bucket is deleted for good (R42), or open again.
 import { assert } from '../../base/assert.ts';
-import type { ClosingOutcome } from '../../ports/extension-calls.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { ClosingOutcome } from '../../ports/metadata/buckets.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, Decision, RangeAddress, View } from '../../ports/state-machine.ts';
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';

@@ -2,7 +2,7 @@
 // only where that differs from the counter is the bucket counted anew here, under the view that shows the counter.
 import { concatBytes, fromHex } from '../../base/bytes/bytes.ts';
 import { allRows } from '../../base/table-rows.ts';
-import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
+import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
 import type { BucketId } from '../../types/names.ts';
 import { accountCodec, bucketCodec, nameCodec } from '../../types/records/rows.ts';

@@ -1,7 +1,7 @@
 // What fsck asks of blobs that no link holds, of single links, of bodies, and of what waits for its turn.
 import { EMPTY_BYTES, fromHex, toHex } from '../../base/bytes/bytes.ts';
 import { allRows, behind, TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import type { Pending, PendingKind } from '../../types/findings.ts';
 import type { BlobId } from '../../types/names.ts';

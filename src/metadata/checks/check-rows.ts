@@ -1,8 +1,8 @@
 // A page of a table, each row with its check, under one view. Every table is here: a new one needs a check to compile.
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
-import type { CheckedTable } from '../../ports/metadata-checks.ts';
+import type { CheckedTable } from '../../ports/metadata/checks.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import {
   checkBlob,

@@ -1,8 +1,8 @@
 // What every check of a row is given, and gathers into: a view of the shard at one moment, findings, and facts for
 // comparisons with what is elsewhere.
 import { concatBytes, fromHex } from '../../base/bytes/bytes.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
-import type { CheckFacts } from '../../ports/metadata-checks.ts';
+import type { CheckFacts } from '../../ports/metadata/checks.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { Row, RowAddress, StateView } from '../../ports/state-machine.ts';
 import type { FindingKind, FindingPlace } from '../../types/findings.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';

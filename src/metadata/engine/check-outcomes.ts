@@ -1,7 +1,7 @@
 // The engine's own part of a full comparison: outcomes kept for retries, and the index by which they are forgotten (R18).
 import { fromUtf8, toHex } from '../../base/bytes/bytes.ts';
 import { allRows } from '../../base/table-rows.ts';
-import type { ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import type { Finding } from '../../types/findings.ts';
 import { ENGINE_TABLES } from './row-keys.ts';

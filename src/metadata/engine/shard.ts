@@ -6,7 +6,7 @@ import { assert, must } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
-import type { Envelope, Reply } from '../../ports/metadata.ts';
+import type { Envelope, Reply } from '../../ports/metadata/port.ts';
 import type {
   CommandSpec,
   DecideContext,

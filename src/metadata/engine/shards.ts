@@ -8,7 +8,7 @@ import { defineRecord } from '../../base/record-codec.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { CoordinatorPort } from '../../ports/coordinator.ts';
 import type { KvPort } from '../../ports/kv.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { BUCKET, BUCKET_NAME, etagOf, kek, OWNER } from '../../../tests/support/metadata/metadata-shards.ts';
 import { openShardCluster, type ShardCluster } from '../../../tests/support/metadata/shard-cluster.ts';
-import type { CommandName, CommandOf, OutcomeOf, ResultOf } from '../../ports/metadata.ts';
+import type { CommandName, CommandOf, OutcomeOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';
 import { EMPTY_MANIFEST } from '../../types/version.ts';

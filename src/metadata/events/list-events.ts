@@ -1,5 +1,5 @@
 // The events of a consumer, in the order in which they happened in the shard: a page, and what was missed before it.
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { eventCodec } from '../../types/records/event-record.ts';

@@ -14,7 +14,7 @@ import {
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { must } from '../../base/assert.ts';
-import type { CommandName, CommandOf } from '../../ports/metadata.ts';
+import type { CommandName, CommandOf } from '../../ports/metadata/port.ts';
 import type { RequestOrigin } from '../../types/events.ts';
 import type { LinkId, ObjectKey, VersionId } from '../../types/names.ts';
 import { type ClosingCalls, driveClosing } from '../buckets/drive-closing.ts';

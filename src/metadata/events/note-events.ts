@@ -1,7 +1,7 @@
 // The rows of events, which go into the entry that makes them true. Each consumer numbers them from 0, without gaps, by a
 // counter: so it sees what it has missed, and the row that makes room for a new one is known without being read. A bucket
 // that asks for none costs a look at its row, which commands have.
-import type { CommittedVersion } from '../../ports/metadata-commands.ts';
+import type { CommittedVersion } from '../../ports/metadata/versions.ts';
 import type { CounterDelta, DecideContext, RowPut } from '../../ports/state-machine.ts';
 import type { ETag } from '../../types/etag.ts';
 import type { EventType, RequestOrigin } from '../../types/events.ts';

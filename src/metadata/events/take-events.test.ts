@@ -9,7 +9,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
-import type { CommandOf, QueryOf } from '../../ports/metadata.ts';
+import type { CommandOf, QueryOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, BucketName } from '../../types/names.ts';
 import { eventCodec } from '../../types/records/event-record.ts';

@@ -1,6 +1,6 @@
 // A consumer has done with its events up to a number: they go, some at a time, and its cursor says so in the same entry.
 // Taking them again does nothing.
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { eventCursorCodec } from '../../types/records/event-record.ts';

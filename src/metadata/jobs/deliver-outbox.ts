@@ -2,7 +2,7 @@
 // that wrote an item usually finish it themselves; this is for those that could not. Shards that do not answer hold up what
 // is for them alone.
 
-import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
+import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import type { OutboxId } from '../../types/names.ts';

@@ -2,7 +2,7 @@
 // Accounts have their turns, a step each (account-turns.ts): none waits for another one's many or large jobs.
 import { doubledPause } from '../../base/async/doubled-pause.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId } from '../../types/names.ts';

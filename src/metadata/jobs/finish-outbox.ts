@@ -1,5 +1,5 @@
 // Takes delivered items out of the outbox (R21). Those that are out already are done.
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand } from '../schema/define-command.ts';
 import { outboxRow, remove } from '../schema/keyspace.ts';
 

@@ -1,6 +1,6 @@
 // Jobs of a shard, those that began last first, and how many there are.
 import { TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { JOB_KINDS, JOB_STATES, jobCodec } from '../../types/records/job-record.ts';

@@ -1,6 +1,6 @@
 // Jobs that are under way, and those that may be forgotten: for their age, or because newer ones are shown in their place.
 
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { jobCodec } from '../../types/records/job-record.ts';

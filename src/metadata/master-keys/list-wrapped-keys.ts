@@ -2,7 +2,7 @@
 // not among them.
 import { concatBytes } from '../../base/bytes/bytes.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { TABLES } from '../schema/keyspace.ts';

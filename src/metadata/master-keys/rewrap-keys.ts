@@ -1,6 +1,6 @@
 // Key rotation: exchanges wrapped keys where they still are the expected ones; what has changed since is met again by a
 // later pass.
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand } from '../schema/define-command.ts';
 import { put } from '../schema/keyspace.ts';
 import { addressesOf, locksOf, rewrapRow } from './wrapped-keys.ts';

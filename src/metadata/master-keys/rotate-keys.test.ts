@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KeyringPort } from '../../ports/keyring.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { WrappedKek } from '../../types/version.ts';
 import { createKeyRotation } from './rotate-keys.ts';

@@ -2,7 +2,7 @@
 // here on, and its null version; those below follow by a job (step-key-move.ts). Until that has ended nothing else changes
 // the two keys, and their bucket's row says so.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type JobId, makeJobId, type ObjectKey } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';

@@ -1,7 +1,7 @@
 // MOVE of a prefix begins (service 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
 // its token it is the same job.
 import { equalBytes } from '../../base/bytes/bytes.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type AccountId, type JobId, makeJobId } from '../../types/names.ts';

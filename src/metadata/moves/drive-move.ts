@@ -4,8 +4,8 @@
 // little at a time, and rests for longer than it works.
 import { must } from '../../base/assert.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MoveCursor, MoveResult } from '../../ports/extension-calls.ts';
-import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { MoveCursor, MoveResult } from '../../ports/metadata/moves.ts';
+import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import { type MovePrefixJob, mayDrive } from '../../types/records/job-record.ts';

@@ -2,8 +2,8 @@
 // as one step may move in one entry.
 import { must } from '../../base/assert.ts';
 import { asBuffer, compareBytes, concatBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { MoveCursor } from '../../ports/extension-calls.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { MoveCursor } from '../../ports/metadata/moves.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, ObjectKey } from '../../types/names.ts';

@@ -2,7 +2,7 @@
 // are, with their ids, times, ETags, tags and links (R26): their bytes are copied, and decoded only where they go for good
 // or may be protected.
 
-import type { KeyMove, MoveResult } from '../../ports/extension-calls.ts';
+import type { KeyMove, MoveResult } from '../../ports/metadata/moves.ts';
 import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { MoveRefusal } from '../../types/move-refusals.ts';

@@ -12,7 +12,7 @@ import {
 import { inSlices } from '../../../tests/support/run/in-slices.ts';
 import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { driveMove } from './drive-move.ts';

@@ -1,7 +1,7 @@
 // MOVE of one key (service 4.2): all of its versions and delete markers bear another key from one entry on, with the
 // ids, times and data that they have.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId, ObjectKey } from '../../types/names.ts';

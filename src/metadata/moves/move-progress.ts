@@ -1,6 +1,6 @@
 // How far a prefix's MOVE has come, and which step may come next.
 
-import type { MoveCursor, MoveResult } from '../../ports/extension-calls.ts';
+import type { MoveCursor, MoveResult } from '../../ports/metadata/moves.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { explainMoveRefusal } from '../../types/move-refusals.ts';
 import type { ObjectKey } from '../../types/names.ts';

@@ -9,7 +9,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
-import type { CommandName, CommandOf } from '../../ports/metadata.ts';
+import type { CommandName, CommandOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';

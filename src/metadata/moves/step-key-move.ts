@@ -3,8 +3,8 @@
 import { assert } from '../../base/assert.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import { behind } from '../../base/table-rows.ts';
-import type { MoveCursor, MoveResult } from '../../ports/extension-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { MoveCursor, MoveResult } from '../../ports/metadata/moves.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { Decision, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type KeyInSteps, type MovePrefixJob, mayDrive } from '../../types/records/job-record.ts';

@@ -2,7 +2,7 @@
 // walk has come, in the same entry. Bucket and settings are looked at here, for it goes on whatever becomes of the name
 // that the bucket had, or of the caller's rights, when it began (R45).
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { CounterDelta, RangeAddress, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, ObjectKey } from '../../types/names.ts';

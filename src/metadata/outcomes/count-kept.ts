@@ -1,5 +1,5 @@
 // How much a shard keeps of requests that are over, as kept-outcomes.ts counts it.
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { TOKENLESS, UNDER_TOKENS } from './kept-outcomes.ts';
 

@@ -1,5 +1,5 @@
 // Forgets what requests with idempotency tokens were answered once it has been kept long enough.
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { forgetToken, lookAtKept } from './tokens.ts';

@@ -1,6 +1,6 @@
 // What a request's token stands for already (extensions 2.1). Commands look for themselves; who asks before is one whose
 // answer would else depend on what has become of other objects since.
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { outcomeIn, tokenRow } from './tokens.ts';
 

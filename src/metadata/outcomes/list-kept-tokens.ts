@@ -1,5 +1,5 @@
 // Idempotency tokens by age (extensions 2.1), oldest first.
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { TABLES, timeRange } from '../schema/keyspace.ts';

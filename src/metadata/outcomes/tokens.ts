@@ -2,8 +2,7 @@
 // it, so that sending it again repeats the answer and not the deed. A command that takes one asks for it in `locks`,
 // `look` and `decide`, before it looks at anything that its first run may have changed.
 import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../../base/bytes/bytes.ts';
-import type { TokenAnswer } from '../../ports/compose-calls.ts';
-import type { IdempotencyToken, KeptToken } from '../../ports/extension-calls.ts';
+import type { IdempotencyToken, KeptToken, TokenAnswer } from '../../ports/metadata/jobs.ts';
 import type { LockRequest, RangeAddress, RowAddress, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';

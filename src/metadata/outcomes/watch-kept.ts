@@ -1,6 +1,6 @@
 // What the shards that are led here keep of requests that are over, as figures: who reads them sees how near they are to
 // what may be kept (kept-outcomes.ts), before requests are refused for it.
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 

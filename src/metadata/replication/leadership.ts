@@ -3,7 +3,7 @@
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
-import type { Envelope, Reply } from '../../ports/metadata.ts';
+import type { Envelope, Reply } from '../../ports/metadata/port.ts';
 import type {
   AckMessage,
   NackMessage,

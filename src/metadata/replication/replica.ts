@@ -1,7 +1,7 @@
 // One replica of one shard on a metadata node (protocol 1.5), and what it does for itself: takes over when nobody leads
 // (R11, R12), leads, steps down (R13), and brings the shard to the voters that are wanted (R14). What it does for others
 // is follower.ts, what it has promised promises.ts.
-import type { Envelope, Reply } from '../../ports/metadata.ts';
+import type { Envelope, Reply } from '../../ports/metadata/port.ts';
 import type {
   NodeId,
   ReleaseMessage,

@@ -2,7 +2,7 @@
 // how far it has come (scans.ts): after a restart or a failover it goes on there. A short one costs them nothing.
 import type { Plain } from '../../base/record-codec.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort, Reply } from '../../ports/metadata.ts';
+import type { MetadataPort, Reply } from '../../ports/metadata/port.ts';
 import type { ScanRecord, ScanStep } from '../../types/records/scan-record.ts';
 
 /** How much of a pass is done again after a restart, at most. */

@@ -1,5 +1,5 @@
 // AbortMultipartUpload: the upload is gone for clients; its parts follow in the background (release-parts).
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
 import { endUploadWithParts, findUpload } from './uploads.ts';

@@ -1,6 +1,6 @@
 // UploadPart and UploadPartCopy: a part and the links of its data. A part of the same number is replaced (R25).
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { admitGrant, endLinks, grantLocks, isBornAlready, linksOnlyIn, lookAtGrant } from '../blobs/links.ts';

@@ -11,8 +11,8 @@ import {
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
-import type { CompletePart } from '../../ports/metadata-commands.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
+import type { CompletePart } from '../../ports/metadata/uploads.ts';
 import { multipartETag } from '../../types/etag.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey, UploadId } from '../../types/names.ts';

@@ -1,8 +1,8 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go afterwards; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { NewVersion } from '../../ports/metadata-commands.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { NewVersion } from '../../ports/metadata/versions.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { multipartETag } from '../../types/etag.ts';
 import { packOriginals } from '../../types/originals.ts';

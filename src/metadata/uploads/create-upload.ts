@@ -1,6 +1,6 @@
 // CreateMultipartUpload: an id, and what the object will have besides its bytes.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { makeUploadId } from '../../types/names.ts';
 import { type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { defineCommand, LOCK, shared } from '../schema/define-command.ts';

@@ -1,5 +1,5 @@
 // Ends uploads that their clients have left: above an age, or of a deleted bucket.
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';

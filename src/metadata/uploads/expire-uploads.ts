@@ -1,6 +1,6 @@
 // Ends uploads that nobody will: those above an age, and those whose bucket is deleted.
 import { must } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { View } from '../../ports/state-machine.ts';
 import type { BucketId } from '../../types/names.ts';
 import { findBucket } from '../buckets/buckets.ts';

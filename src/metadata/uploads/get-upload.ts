@@ -1,7 +1,7 @@
 // An open upload and its parts (ListParts).
 
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
-import type { ListedPart } from '../../ports/metadata-queries.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { ListedPart } from '../../ports/metadata/uploads.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { completedUploadCodec, partCodec, type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { completedUploadRow, partRange, uploadRow } from '../schema/keyspace.ts';

@@ -1,6 +1,6 @@
 // Uploads that nobody will end: above an age, or of a deleted bucket.
 import { fromUtf8, toHex } from '../../base/bytes/bytes.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import type { BucketId, ObjectKey, UploadId } from '../../types/names.ts';
 import { uploadCodec } from '../../types/records/rows.ts';

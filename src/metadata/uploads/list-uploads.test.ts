@@ -8,7 +8,7 @@ import {
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { QueryOf } from '../../ports/metadata.ts';
+import type { QueryOf } from '../../ports/metadata/port.ts';
 import { commonPrefixOf } from '../../types/listing.ts';
 import type { ObjectKey, UploadId } from '../../types/names.ts';
 

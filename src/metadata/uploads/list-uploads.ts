@@ -1,7 +1,7 @@
 // ListMultipartUploads: open uploads by key, and of one key by initiation (AWS ListMultipartUploads).
 import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex } from '../../base/bytes/bytes.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from '../../types/listing.ts';
 import type { BucketId, ObjectKey, UploadId } from '../../types/names.ts';

@@ -1,8 +1,8 @@
 // What a Complete may ask for, of parts that are there by number and ETag (AWS CompleteMultipartUpload,
 // s3-behaviour 30).
 import { createHash } from 'node:crypto';
-import type { CommandOf } from '../../ports/metadata.ts';
-import type { CompletePart, CompleteRefusal } from '../../ports/metadata-commands.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
+import type { CompletePart, CompleteRefusal } from '../../ports/metadata/uploads.ts';
 import type { Checksum } from '../../types/checksums.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { PartRecord, UploadRecord } from '../../types/records/rows.ts';

@@ -1,5 +1,5 @@
 // Ends the parts of uploads that were aborted or have expired: some of each at a time, so that none waits for a large one.
-import type { MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueWalks, createShardWorker, doneValue } from '../workers/shard-worker.ts';
 

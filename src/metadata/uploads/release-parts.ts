@@ -1,6 +1,6 @@
 // Ends parts of an upload that has ended, and their links, a bounded number at a time: no upload is too large to end.
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { partCodec } from '../../types/records/rows.ts';
 import { endLinks, type LinkName } from '../blobs/links.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

@@ -1,7 +1,7 @@
 // An open upload and its parts as commands see them, and how both end: by Complete, by Abort, or by age.
 
 import { decodeOnce } from '../../base/record-codec.ts';
-import type { CompletePart } from '../../ports/metadata-commands.ts';
+import type { CompletePart } from '../../ports/metadata/uploads.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, ObjectKey, UploadId } from '../../types/names.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { toBase64 } from '../../base/bytes/bytes.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { multipartETag } from '../../types/etag.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';

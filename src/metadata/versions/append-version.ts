@@ -1,9 +1,8 @@
 // Append: the version that is current in this moment, with one more piece behind its bytes (service 4.2). Where the
 // bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
 
-import type { AppendedPiece, AppendedVersion } from '../../ports/compose-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { NewVersion } from '../../ports/metadata-commands.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { AppendedPiece, AppendedVersion, NewVersion } from '../../ports/metadata/versions.ts';
 import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
 import { type Checksum, isCrc } from '../../types/checksums.ts';
 import { joinChecksums } from '../../types/join-checksums.ts';

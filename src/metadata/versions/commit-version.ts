@@ -1,6 +1,6 @@
 // PUT and copy: one entry writes the version, the rows of its data, and the end of what it replaced (R25, R26).
 
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
 import { isComposed, linksOf } from '../../types/version.ts';
 import { joinChanges } from '../blobs/debts.ts';

@@ -10,8 +10,8 @@ import {
   type NewData,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CompactedSegment } from '../../ports/compose-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { CompactedSegment } from '../../ports/metadata/versions.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';
 import { type BlobUse, dataLinkId, linksOf, type VersionRecord } from '../../types/version.ts';
 

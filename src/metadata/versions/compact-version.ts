@@ -5,8 +5,8 @@
 // its blob would stay for as long as that version does.
 
 import { assert } from '../../base/assert.ts';
-import type { CompactedSegment } from '../../ports/compose-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { CompactedSegment } from '../../ports/metadata/versions.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { type CompactedSource, compactedRanges, packRanges } from '../../types/compacted-from.ts';
 import { homeShardOf } from '../../types/names.ts';

@@ -10,7 +10,7 @@ import {
   OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { packOriginals, unpackOriginals } from '../../types/originals.ts';

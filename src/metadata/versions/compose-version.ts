@@ -1,8 +1,8 @@
 // Compose: one entry writes a version whose bytes are those of others, one behind the other, and links of its own to
 // their data (service 4.2). Components may be deleted later, or be the version that this one replaces.
 
-import type { ComposedVersion } from '../../ports/compose-calls.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { ComposedVersion } from '../../ports/metadata/versions.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { admitGrant, grantLocks, lookAtGrant } from '../blobs/links.ts';

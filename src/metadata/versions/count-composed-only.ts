@@ -3,8 +3,8 @@
 // (find-compositions), and who asks puts the answers together (gateway/operator-api/composed-report.ts).
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/metadata/blobs.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { coveredBytes, unpackRanges } from '../../types/compacted-from.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -6,7 +6,7 @@ import {
   OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { DeleteItem, DeleteOutcome } from '../../ports/metadata-commands.ts';
+import type { DeleteItem, DeleteOutcome } from '../../ports/metadata/versions.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 

@@ -6,8 +6,8 @@ import {
   OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
-import type { DeleteItem } from '../../ports/metadata-commands.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
+import type { DeleteItem } from '../../ports/metadata/versions.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 
 let world: MetadataShards;

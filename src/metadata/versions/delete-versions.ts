@@ -1,8 +1,8 @@
 // DeleteObject and DeleteObjects: one entry for the items, each of which sees what the ones before it did. Versions of
 // many pieces have large rows and many links to end: then the entry is for the first of the items only.
 import { must } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { DeleteItem, DeleteOutcome } from '../../ports/metadata-commands.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { DeleteItem, DeleteOutcome } from '../../ports/metadata/versions.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type AccountId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';

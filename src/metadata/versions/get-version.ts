@@ -1,6 +1,6 @@
 // GET, HEAD and copy sources: one version, with the body where that is small enough to be here.
 
-import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -1,6 +1,6 @@
 // What appending and folding make of a manifest. Pages are never written again: what changes is in the version's own row.
 import { must } from '../../base/assert.ts';
-import type { CompactedSegment } from '../../ports/compose-calls.ts';
+import type { CompactedSegment } from '../../ports/metadata/versions.ts';
 import {
   type BlobUse,
   type Manifest,

@@ -15,7 +15,7 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';
 import { dataLinkId } from '../../types/version.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BUCKET, OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { DeleteItem } from '../../ports/metadata-commands.ts';
+import type { DeleteItem } from '../../ports/metadata/versions.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';
 
 // Any sequence of writes, deletes and changes of tags in any versioning states, against a list per key: what is listed,

@@ -6,7 +6,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { ListObjectsQuery } from '../../ports/metadata-queries.ts';
+import type { ListObjectsQuery } from '../../ports/metadata/versions.ts';
 import type { BucketId } from '../../types/names.ts';
 
 let world: MetadataShards;

@@ -2,7 +2,7 @@
 // common prefix with one seek, so a page costs what it shows, whatever the size of the bucket.
 import { must } from '../../base/assert.ts';
 import { afterPrefix, asBuffer, compareBytes, concatBytes } from '../../base/bytes/bytes.ts';
-import type { ListObjectsPage, ListObjectsQuery } from '../../ports/metadata-queries.ts';
+import type { ListObjectsPage, ListObjectsQuery } from '../../ports/metadata/versions.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from '../../types/listing.ts';
 import type { BucketId, ObjectKey } from '../../types/names.ts';

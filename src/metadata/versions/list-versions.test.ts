@@ -6,7 +6,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { ListVersionsQuery } from '../../ports/metadata-queries.ts';
+import type { ListVersionsQuery } from '../../ports/metadata/versions.ts';
 import { commonPrefixOf } from '../../types/listing.ts';
 
 let world: MetadataShards;

@@ -1,7 +1,7 @@
 // ListObjectVersions: all versions and delete markers of a bucket, by key, newest first.
 import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex } from '../../base/bytes/bytes.ts';
-import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata-queries.ts';
+import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata/versions.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from '../../types/listing.ts';
 import type { BucketId, ObjectKey, VersionId } from '../../types/names.ts';

@@ -5,7 +5,7 @@ import {
   OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { LinkId, ObjectKey } from '../../types/names.ts';
 import { dataLinkId, linksOf, type VersionRecord } from '../../types/version.ts';
 

@@ -1,7 +1,7 @@
 // Copy onto itself with new headers: the same data under another version. There is no moment at which its blobs are
 // without a link of this key, and that is why none of them needs a lock.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { dataLinkId, isComposed, type VersionRecord } from '../../types/version.ts';
 import { joinChanges } from '../blobs/debts.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';

@@ -1,6 +1,6 @@
 // Ends the links that a condemned paged manifest holds, a page at a time, so that no entry grows with the object.
 import { assert } from '../../base/assert.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { manifestPageCodec } from '../../types/records/rows.ts';
 import { endLinks, isLive } from '../blobs/links.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

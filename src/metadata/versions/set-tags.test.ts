@@ -8,7 +8,7 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import type { Tag } from '../../types/tags.ts';
 import { dataLinkId, type VersionRecord } from '../../types/version.ts';

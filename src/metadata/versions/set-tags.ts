@@ -1,6 +1,6 @@
 // PutObjectTagging, DeleteObjectTagging: other tags for one version, which stays the version that it is: its id, its
 // order, its ETag and its time (AWS "Categorizing your storage using tags").
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';

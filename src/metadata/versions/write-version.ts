@@ -1,6 +1,6 @@
 // What every command that makes a version has in common: PUT, copy, copy onto itself, Complete.
 
-import type { CommittedVersion, NewVersion } from '../../ports/metadata-commands.ts';
+import type { CommittedVersion, NewVersion } from '../../ports/metadata/versions.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';

@@ -2,7 +2,7 @@
 // idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions 2.1); and of jobs
 // that nobody asks for any more those that newer ones have taken the place of.
 
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';

@@ -4,7 +4,7 @@
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { ChunkState, HomeDisks } from '../../ports/home-disks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { debtOfChunks } from '../../types/debts.ts';

@@ -3,7 +3,7 @@
 import { doubledPause } from '../../base/async/doubled-pause.ts';
 import { within } from '../../base/async/within.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 

@@ -1,6 +1,6 @@
 // What the background jobs over shards have in common: a round visits each shard once and does one bounded unit there.
 import { doubledPause } from '../../base/async/doubled-pause.ts';
-import type { Reply } from '../../ports/metadata.ts';
+import type { Reply } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
 

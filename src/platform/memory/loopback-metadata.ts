@@ -4,7 +4,7 @@
 import { toHex } from '../../base/bytes/bytes.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import type { RandomPort } from '../../ports/clock.ts';
-import type { Envelope, MetadataPort, Reply } from '../../ports/metadata.ts';
+import type { Envelope, MetadataPort, Reply } from '../../ports/metadata/port.ts';
 
 export interface LoopbackOptions {
   metadata: MetadataPort;

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import type { ShardStatus } from '../../../src/admin/status/cluster-status.ts';
 import { must } from '../../../src/base/assert.ts';
 import { runFsck } from '../../../src/cli/fsck-command.ts';
-import { SYSTEM_SHARD } from '../../../src/ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../../src/ports/metadata/port.ts';
 import { ClusterLoad, shardThatGrows } from '../load/cluster-load.ts';
 import { createPrintedTool } from '../run/printed-tool.ts';
 import { send } from '../servers/raw-s3.ts';

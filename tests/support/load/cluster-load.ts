@@ -6,7 +6,7 @@
 // Not here: the faults (tests/cluster: faults, random-faults).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { must } from '../../../src/base/assert.ts';
-import { SYSTEM_SHARD } from '../../../src/ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../../src/ports/metadata/port.ts';
 import { seededNumbers } from '../clients/tree.ts';
 import type { Access, RawAnswer, RawRequest } from '../servers/raw-s3.ts';
 import { ClusterWorker, type Work } from './cluster-worker.ts';

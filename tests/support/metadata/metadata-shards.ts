@@ -6,6 +6,7 @@ import { createShards, SHARD_COLUMNS, type Shards } from '../../../src/metadata/
 import { metadataMachine } from '../../../src/metadata/state-machine.ts';
 import { createLocalCoordinator } from '../../../src/platform/local-coordinator.ts';
 import { createMemoryKv, type MemoryKv } from '../../../src/platform/memory/memory-kv.ts';
+import type { DataGrant, NewBlob } from '../../../src/ports/metadata/blobs.ts';
 import type {
   CommandName,
   CommandOf,
@@ -13,8 +14,8 @@ import type {
   QueryName,
   QueryOf,
   ResultOf,
-} from '../../../src/ports/metadata.ts';
-import type { DataGrant, NewBlob, NewVersion } from '../../../src/ports/metadata-commands.ts';
+} from '../../../src/ports/metadata/port.ts';
+import type { NewVersion } from '../../../src/ports/metadata/versions.ts';
 import type { StateMachine } from '../../../src/ports/state-machine.ts';
 import {
   type AccountId,

@@ -4,7 +4,7 @@ import { createShards, SHARD_COLUMNS, type Shards } from '../../../src/metadata/
 import { createLocalCoordinator } from '../../../src/platform/local-coordinator.ts';
 import { createMemoryKv, type MemoryKv } from '../../../src/platform/memory/memory-kv.ts';
 import type { RandomPort } from '../../../src/ports/clock.ts';
-import type { BelievedBucket, Reply } from '../../../src/ports/metadata.ts';
+import type { BelievedBucket, Reply } from '../../../src/ports/metadata/port.ts';
 import { noteMachine } from '../../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from '../run/simulated.ts';
 

@@ -1,5 +1,5 @@
 // Shards that keep their answers to themselves, or say that they have none, between work that asks and real ones.
-import type { MetadataPort } from '../../../src/ports/metadata.ts';
+import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 
 export interface SilentShards {
   port: MetadataPort;

@@ -8,7 +8,7 @@ import type {
   Envelope,
   MetadataPort,
   QueryName,
-} from '../../../src/ports/metadata.ts';
+} from '../../../src/ports/metadata/port.ts';
 
 export interface SteppedCalls {
   /** The port of one actor. Its calls wait until they are chosen. */

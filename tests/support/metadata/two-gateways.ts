@@ -1,7 +1,7 @@
 // Two gateways over the same shards, and an account that asks either. The second one can be cut off at a step of what it
 // does, before the shard has heard of the step or behind it, and something can come before a step.
 import { expect } from 'vitest';
-import type { MetadataPort } from '../../../src/ports/metadata.ts';
+import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import { type GatewayWorld, openGatewayWorld } from '../objects/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../servers/raw-s3.ts';
 

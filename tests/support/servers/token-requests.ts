@@ -1,7 +1,7 @@
 // The commands that take an idempotency token, each as one request that may be sent again: for tests of what is kept of
 // them. BUCKET keeps versions, so that each one that is done shows.
 
-import type { IdempotencyToken } from '../../../src/ports/extension-calls.ts';
+import type { IdempotencyToken } from '../../../src/ports/metadata/jobs.ts';
 import type { ObjectKey } from '../../../src/types/names.ts';
 import { packOriginals } from '../../../src/types/originals.ts';
 import { BUCKET, etagOf, kek, type MetadataShards, OWNER } from '../metadata/metadata-shards.ts';

@@ -2,7 +2,7 @@
 // may be repeated, and the outbox finishes what a gateway leaves behind.
 import type { Steps } from '../../../base/async/steps.ts';
 import { childrenOf, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
-import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccountId, BucketName } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';

@@ -1,7 +1,7 @@
 // DeleteBucket: the home decides that the bucket is empty and ends it, then the system shard forgets the name (R42). The
 // outbox of the home does the second step, should this gateway not get to it.
 
-import { SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import { AppError } from '../../../types/errors.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 

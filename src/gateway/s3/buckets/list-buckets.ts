@@ -1,7 +1,7 @@
 // ListBuckets: the caller's own buckets by name, in pages where the caller asks for them (s3-behaviour 37).
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import { escapeXml, xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
-import { SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { NameRecord } from '../../../types/records/rows.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type QueryParameters } from '../operation.ts';

@@ -4,7 +4,7 @@
 // was in it goes afterwards (metadata/buckets/empty-buckets.ts).
 import { must } from '../../../base/assert.ts';
 import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from '../../../metadata/buckets/drive-closing.ts';
-import { SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketName } from '../../../types/names.ts';
 import type { EmptyBucketJob } from '../../../types/records/job-record.ts';

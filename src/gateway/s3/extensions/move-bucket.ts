@@ -2,7 +2,7 @@
 // the name that it bears, the system shard drops the old one (R43). Each step may be repeated, and the outbox finishes
 // what a gateway leaves behind. All that a bucket has hangs on its id, so nothing else moves.
 
-import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata.ts';
+import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import { AppError } from '../../../types/errors.ts';
 import { type BucketName, parseBucketName } from '../../../types/names.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';

@@ -2,7 +2,7 @@
 // delete marker of a key bears another one from one commit on, and no data is touched.
 
 import type { AccessPair } from '../../../policy/authorize.ts';
-import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
+import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
 import { AppError } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';

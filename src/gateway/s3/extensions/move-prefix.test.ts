@@ -4,7 +4,7 @@ import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/o
 import { type RawAnswer, send } from '../../../../tests/support/servers/raw-s3.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
-import type { MetadataPort } from '../../../ports/metadata.ts';
+import type { MetadataPort } from '../../../ports/metadata/port.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketId, BucketName } from '../../../types/names.ts';
 import { movePrefix } from './move-prefix.ts';

@@ -8,7 +8,8 @@ import {
   type MovedKeys,
   restBetweenSteps,
 } from '../../../metadata/moves/drive-move.ts';
-import type { IdempotencyToken, KeyMove } from '../../../ports/extension-calls.ts';
+import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
+import type { KeyMove } from '../../../ports/metadata/moves.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { MoveRefusal } from '../../../types/move-refusals.ts';

@@ -1,7 +1,7 @@
 // The MoveObjectResult (service 2.6, extensions 2.1): an entry for each version and delete marker that was renamed,
 // or one with an Error for a key of which nothing was, and the number of those that were.
 import { XML_DECLARATION, xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
-import type { MoveResult } from '../../../ports/extension-calls.ts';
+import type { MoveResult } from '../../../ports/metadata/moves.ts';
 import { type AppError, ERRORS } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { ObjectKey } from '../../../types/names.ts';

@@ -1,7 +1,7 @@
 // ListObjectVersions: all versions and delete markers in one order, by key and newest first. The shard walks them; here
 // are only parameters and XML.
 import { isoSeconds } from '../../../base/text/http-dates.ts';
-import type { ListedVersion } from '../../../ports/metadata-queries.ts';
+import type { ListedVersion } from '../../../ports/metadata/versions.ts';
 import type { AccountId, VersionId } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type QueryParameters } from '../operation.ts';

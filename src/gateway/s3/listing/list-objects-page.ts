@@ -1,6 +1,6 @@
 // What both versions of ListObjects share: their common parameters, and one page of the bucket's current versions.
 
-import type { ListObjectsPage } from '../../../ports/metadata-queries.ts';
+import type { ListObjectsPage } from '../../../ports/metadata/versions.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, type OperationRequest } from '../operation.ts';

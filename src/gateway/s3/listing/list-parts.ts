@@ -1,7 +1,7 @@
 // The parts that an upload has so far, in the order of their numbers.
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import { escapeXml } from '../../../base/xml/write-xml.ts';
-import type { ListedPart } from '../../../ports/metadata-queries.ts';
+import type { ListedPart } from '../../../ports/metadata/uploads.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import { defineOperation, objectArn } from '../operation.ts';

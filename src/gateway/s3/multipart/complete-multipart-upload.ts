@@ -3,7 +3,7 @@
 
 import { unreachable } from '../../../base/assert.ts';
 import { xmlText } from '../../../base/xml/write-xml.ts';
-import type { CommandOf, OutcomeOf } from '../../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../../ports/metadata/port.ts';
 import type { ChecksumType } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';

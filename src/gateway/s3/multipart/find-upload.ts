@@ -1,6 +1,6 @@
 // The upload that a request is about: UploadPart and UploadPartCopy begin with it.
 
-import type { ResultOf } from '../../../ports/metadata.ts';
+import type { ResultOf } from '../../../ports/metadata/port.ts';
 import type { ChecksumAlgorithm } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { ObjectKey, UploadId } from '../../../types/names.ts';

@@ -1,7 +1,7 @@
 // DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
 // shard (metadata/versions/delete-versions.ts).
 import { must } from '../../../base/assert.ts';
-import type { DeleteItem } from '../../../ports/metadata-commands.ts';
+import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
 import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';

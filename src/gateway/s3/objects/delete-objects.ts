@@ -2,7 +2,7 @@
 // pieces for one. Each key is authorised, answered and recorded by itself (service 4.2, delete rule 2).
 import { assert, must } from '../../../base/assert.ts';
 import { xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
-import type { DeleteItem } from '../../../ports/metadata-commands.ts';
+import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, VersionId } from '../../../types/names.ts';

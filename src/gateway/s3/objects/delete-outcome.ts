@@ -1,6 +1,6 @@
 // What the shard said of a delete, as an error or a success; DeleteObject throws the error, DeleteObjects lists it.
 import { unreachable } from '../../../base/assert.ts';
-import type { DeleteOutcome } from '../../../ports/metadata-commands.ts';
+import type { DeleteOutcome } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 
 export type Deleted = Extract<DeleteOutcome, { kind: 'deleted' }>;

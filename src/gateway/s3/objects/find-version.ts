@@ -2,9 +2,8 @@
 // a copy, too. Not here: opening its headers or its bytes.
 import { assert, must } from '../../../base/assert.ts';
 import { httpDate } from '../../../base/text/http-dates.ts';
-import type { ResultOf } from '../../../ports/metadata.ts';
-import type { VersionAbsence } from '../../../ports/metadata-commands.ts';
-import type { FoundVersion } from '../../../ports/metadata-queries.ts';
+import type { ResultOf } from '../../../ports/metadata/port.ts';
+import type { FoundVersion, VersionAbsence } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { ObjectKey, VersionId } from '../../../types/names.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../../types/versioning.ts';

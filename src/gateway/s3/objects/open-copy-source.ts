@@ -1,7 +1,7 @@
 // The source of CopyObject and UploadPartCopy: its bucket resolved, its reading allowed, its version found.
 
 import type { Copied } from '../../../objects/object-store.ts';
-import type { FoundVersion } from '../../../ports/metadata-queries.ts';
+import type { FoundVersion } from '../../../ports/metadata/versions.ts';
 import type { OperationContext, ResolvedBucket } from '../context.ts';
 import { objectArn } from '../operation.ts';
 import { BucketReplaced } from '../reauthorise.ts';

@@ -4,7 +4,7 @@
 import { httpDate } from '../../../base/text/http-dates.ts';
 import type { ByteRange } from '../../../objects/object-store.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
-import type { FoundVersion } from '../../../ports/metadata-queries.ts';
+import type { FoundVersion } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import { isPlainMd5 } from '../../../types/etag.ts';
 import type { VersionRecord } from '../../../types/version.ts';

@@ -1,7 +1,7 @@
 // X-Svc-Idempotency-Token: the name under which an answer is kept for a day, so that the request may be sent again
 // (extensions 2.1; AWS RenameObject has x-amz-client-token for the same).
 import { createHash } from 'node:crypto';
-import type { IdempotencyToken } from '../../../ports/extension-calls.ts';
+import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import { invalidArgument } from './arguments.ts';
 

@@ -1,7 +1,7 @@
 // The part list of CompleteMultipartUpload. Whether the parts exist and are in order is the shard's to say.
 import type { Steps } from '../../../base/async/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
-import type { CompletePart } from '../../../ports/metadata-commands.ts';
+import type { CompletePart } from '../../../ports/metadata/uploads.ts';
 import { CHECKSUM_ALGORITHMS } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';

@@ -1,7 +1,7 @@
 // The body of DeleteObjects: which keys and versions, and how much of an answer.
 import type { Steps } from '../../../base/async/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
-import type { DeleteItem } from '../../../ports/metadata-commands.ts';
+import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import { parseObjectKey } from '../../../types/names.ts';

@@ -4,7 +4,7 @@ import { fromUtf8 } from '../../../base/bytes/bytes.ts';
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import { percentEncodePath, textToBytes } from '../../../base/text/uri.ts';
 import { escapeXml } from '../../../base/xml/write-xml.ts';
-import type { ListedObject } from '../../../ports/metadata-queries.ts';
+import type { ListedObject } from '../../../ports/metadata/versions.ts';
 import type { AccountId } from '../../../types/names.ts';
 import type { VersionSummary } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';

@@ -1,16 +1,16 @@
 // The queries of a full comparison (`holdfast fsck`): each looks at a page of rows and at all that must agree with them
 // within the shard, at one moment, so that nothing under way can look like damage. What lies elsewhere (other shards,
 // chunks, bodies) comes back as facts, for whoever asks to compare.
-import type { Finding, FindingPlace, Pending } from '../types/findings.ts';
-import type { BlobId, BucketId, BucketName, LinkId } from '../types/names.ts';
+import type { Finding, FindingPlace, Pending } from '../../types/findings.ts';
+import type { BlobId, BucketId, BucketName, LinkId } from '../../types/names.ts';
 import type {
   BlobRecord,
   BucketRecord,
   ForeignRecord,
   LinkRecord,
   NameRecord,
-} from '../types/records/rows.ts';
-import type { BlobLayout } from '../types/version.ts';
+} from '../../types/records/rows.ts';
+import type { BlobLayout } from '../../types/version.ts';
 
 /** The tables of a shard by the names of metadata/schema/keyspace.ts. */
 export type CheckedTable =

@@ -8,11 +8,10 @@
 // - of a gateway: what it learns of changed identities (src/coordination) and of shard time (src/objects/shard-times.ts);
 // - on the way: nothing in the embedded form, the search for the primary in a cluster (src/coordination/route-metadata.ts);
 // - of the node that has the shard: the room of its disk (src/metadata/refuse-growth.ts).
-import type { RequestOrigin } from '../types/events.ts';
-import type { BucketId, BucketName } from '../types/names.ts';
-import type { BucketRecord } from '../types/records/rows.ts';
-import type { CommandTable } from './metadata-commands.ts';
-import type { QueryTable } from './metadata-queries.ts';
+import type { RequestOrigin } from '../../types/events.ts';
+import type { BucketId, BucketName } from '../../types/names.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
+import type { CommandTable, QueryTable } from './tables.ts';
 
 /** The shard of names, accounts and access keys (R41). */
 export const SYSTEM_SHARD = 0;

@@ -1,7 +1,7 @@
 // How events are had from a shard, and done with (src/metadata/events). Commands write them by themselves.
-import type { EventConsumer } from '../types/events.ts';
-import type { BucketId } from '../types/names.ts';
-import type { EventRecord } from '../types/records/event-record.ts';
+import type { EventConsumer } from '../../types/events.ts';
+import type { BucketId } from '../../types/names.ts';
+import type { EventRecord } from '../../types/records/event-record.ts';
 
 /** A place among a consumer's events of one shard: behind those of lower numbers. */
 export interface EventPosition {

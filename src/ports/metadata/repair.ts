@@ -1,10 +1,16 @@
-// The commands and queries of debts and audits (R36, R39): part of the tables in metadata-commands.ts and
-// metadata-queries.ts, as plain data. A debt is of chunks that do not lie on just their owners.
-import type { Debt } from '../types/debts.ts';
-import type { BlobId } from '../types/names.ts';
-import type { AuditRecord, DebtRecord } from '../types/records/rows.ts';
+// Commands and queries about chunks that do not lie on just their owners: missing copies, and audits (R36, R39).
+import type { Debt } from '../../types/debts.ts';
+import type { BlobId } from '../../types/names.ts';
+import type { AuditRecord, DebtRecord } from '../../types/records/rows.ts';
 
-export interface DebtCommands {
+/** Where a debt stands in its queue. */
+export interface DebtPlace {
+  copies: number;
+  notedAtMs: number;
+  blobId: BlobId;
+}
+
+export interface RepairCommands {
   /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
   'note-debts': {
     command: { debts: (Debt & { blobId: BlobId })[] };
@@ -30,14 +36,7 @@ export interface DebtCommands {
   };
 }
 
-/** Where a debt stands in its queue. */
-export interface DebtPlace {
-  copies: number;
-  notedAtMs: number;
-  blobId: BlobId;
-}
-
-export interface DebtQueries {
+export interface RepairQueries {
   /** Of live blobs: fewest copies first, then the oldest. `next` is absent at the end. */
   'list-debts': {
     query: { after?: DebtPlace; limit: number };

@@ -1,0 +1,150 @@
+// Commands and queries about buckets: their names (R41 to R43), configuration, forced deletion and usage.
+import type { BucketConfigs, ConfigKind, ConfigsOfBucket } from '../../types/bucket-config.ts';
+import type { DeleteBlocker } from '../../types/delete-blocker.ts';
+import type {
+  AccountId,
+  BucketId,
+  BucketName,
+  JobId,
+  ObjectKey,
+  OutboxId,
+  VersionId,
+} from '../../types/names.ts';
+import type { EmptyBucketJob } from '../../types/records/job-record.ts';
+import type { BucketRecord, NameRecord } from '../../types/records/rows.ts';
+
+export interface KeptVersion {
+  key: ObjectKey;
+  versionId: VersionId;
+  blocker: DeleteBlocker;
+}
+
+/** How a forced deletion stands. */
+export type ClosingOutcome =
+  /** At this step: whoever drives it looks on from there. */
+  | { kind: 'looking'; job: EmptyBucketJob }
+  /** For everybody and for good; what was in it goes by its job. */
+  | { kind: 'deleted'; bucket: BucketRecord }
+  /** Something in it has to stay: it is open again, with all that it had. */
+  | { kind: 'reopened' }
+  /** There is no such job, and the bucket is not deleted. */
+  | { kind: 'gone' };
+
+export interface BucketCommands {
+  /** R41 first step: checks name and limit, writes the name as `creating`, and the outbox. */
+  'reserve-name': {
+    command: { name: BucketName; owner: AccountId };
+    outcome:
+      | { kind: 'reserved'; bucketId: BucketId; homeShard: number }
+      | { kind: 'owned-already'; record: NameRecord }
+      | { kind: 'taken' }
+      | { kind: 'in-progress' }
+      | { kind: 'too-many-buckets' };
+  };
+  'activate-name': {
+    command: { name: BucketName; bucketId: BucketId };
+    outcome: { kind: 'active' } | { kind: 'gone' };
+  };
+  /**
+   * R43 first step: `from` leaves, `to` enters, and the outbox brings it to its end whatever becomes of the gateway.
+   * `nameEpoch`: of the bucket's row, by which the renaming was authorised. Of a rename that is under way it answers as
+   * of one that has begun now.
+   */
+  'begin-rename': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome:
+      | { kind: 'begun'; homeShard: number; nameEpoch: number; itemId: OutboxId }
+      /** `from` is not, or no longer, this bucket's. */
+      | { kind: 'no-such-name' }
+      /** `to` has this owner already, or another. */
+      | { kind: 'owned-already'; record: NameRecord }
+      | { kind: 'taken' }
+      /** Another creation or rename has one of the names. */
+      | { kind: 'in-progress' };
+  };
+  /** R43 last step: does what the home has decided; `gone` when somebody else has done so, or the bucket is forgotten. */
+  'end-rename': {
+    command: {
+      bucketId: BucketId;
+      from: BucketName;
+      to: BucketName;
+      itemId: OutboxId;
+      verdict: 'renamed' | 'refused';
+    };
+    outcome: { kind: 'renamed' } | { kind: 'undone' } | { kind: 'gone' };
+  };
+  /** R42 last step: removes all name and list rows of this bucket id. Idempotent. */
+  'forget-name': {
+    command: { name: BucketName; bucketId: BucketId; owner: AccountId };
+    outcome: { kind: 'forgotten' };
+  };
+  'create-bucket': {
+    command: { bucketId: BucketId; name: BucketName; owner: AccountId };
+    outcome: { kind: 'created'; bucket: BucketRecord } | { kind: 'deleted-already' };
+  };
+  /** Holds the bucket exclusively, so that no PUT slips in behind the emptiness check (R7, A15). */
+  'delete-bucket': {
+    command: { bucketId: BucketId };
+    outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
+  };
+  /** R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. */
+  'rename-bucket': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused' };
+  };
+  'set-bucket-config': {
+    /** null takes the document away. What is absent in one of `versioning` stays as it is. */
+    command: {
+      [K in ConfigKind]: { bucketId: BucketId; kind: K; document: BucketConfigs[K] | null };
+    }[ConfigKind];
+    outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
+  };
+  /** Force delete: from here on nothing is written into the bucket, until its job (a new one) has decided. */
+  'close-bucket': {
+    command: { bucketId: BucketId };
+    outcome: { kind: 'closing'; job: EmptyBucketJob } | { kind: 'no-such-bucket' };
+  };
+  /**
+   * What a look behind step `stepCount` has found in a closing bucket: `count` versions that may go, and more `after`
+   * them; or no more (`delete`); or one that has to stay (`reopen`). Behind another step it changes nothing.
+   */
+  'step-closing': {
+    command: {
+      bucketId: BucketId;
+      jobId: JobId;
+      stepCount: number;
+      count: number;
+      next: { kind: 'look'; after: string } | { kind: 'delete' } | { kind: 'reopen' };
+    };
+    outcome: ClosingOutcome;
+  };
+  /** Takes some of what is left out of a deleted bucket, behind step `stepCount`. `job`: as it is then. */
+  'empty-bucket': {
+    command: { bucketId: BucketId; jobId: JobId; stepCount: number };
+    outcome: { kind: 'stepped'; job: EmptyBucketJob } | { kind: 'elsewhere' };
+  };
+}
+
+export interface BucketQueries {
+  'find-name': { query: { name: BucketName }; result: { record: NameRecord | null } };
+  'list-names': {
+    query: { owner: AccountId; prefix?: string; after?: string; max: number };
+    result: { names: { name: BucketName; record: NameRecord }[]; isTruncated: boolean };
+  };
+  'get-bucket': {
+    query: { bucketId: BucketId };
+    result: { bucket: BucketRecord | null; configs: ConfigsOfBucket };
+  };
+  'count-usage': {
+    query: { bucketId?: BucketId };
+    result: { objectCount: number; sizeBytes: number; bucketCount: number };
+  };
+  /**
+   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` objects were met, delete markers apart, up
+   * to one that has to stay (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
+   */
+  'find-protected': {
+    query: { bucketId: BucketId; after?: string; limit: number };
+    result: { count: number; kept?: KeptVersion; next?: string };
+  };
+}

@@ -1,0 +1,299 @@
+// Commands and queries about versions of objects: writes, compositions, appends, deletions, tags, reads and listings.
+import type { Checksum, ChecksumAlgorithm } from '../../types/checksums.ts';
+import type { DeleteBlocker } from '../../types/delete-blocker.ts';
+import type { EventType } from '../../types/events.ts';
+import type { AccountId, BlobId, BucketId, LinkId, ObjectKey, VersionId } from '../../types/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../../types/preconditions.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
+import type { Tag } from '../../types/tags.ts';
+import type {
+  ManifestBody,
+  ManifestPage,
+  VersionRecord,
+  VersionSummary,
+  WrappedKek,
+} from '../../types/version.ts';
+import type { DataGrant, GrantRefusal, NewBlob } from './blobs.ts';
+import type { IdempotencyToken, OutcomeStoreFull, TokenAnswer } from './jobs.ts';
+
+/** A version to be, without what the commit gives it. */
+export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
+
+export interface CommittedVersion {
+  kind: 'committed';
+  versionId: VersionId;
+  /** The bucket is or was versioned: the answer carries x-amz-version-id (only when enabled, or 'null' suspended). */
+  versioning: BucketRecord['versioning'];
+  modifiedAtMs: number;
+}
+
+/** No version that has data under this key or id. */
+export type VersionAbsence =
+  /** The current version, or the one asked for, is a delete marker. */
+  | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number }
+  | { kind: 'no-such-key' }
+  | { kind: 'no-such-version' };
+
+export interface DeleteItem {
+  key: ObjectKey;
+  /** Absent: the simple delete of the current version. */
+  versionId?: VersionId;
+  conditions?: WriteConditions;
+}
+
+export type DeleteOutcome =
+  | {
+      kind: 'deleted';
+      /** The version that was removed for good, or the marker that was written. Absent in unversioned buckets. */
+      versionId?: VersionId;
+      /** True when a marker was written, or the removed version was one. */
+      isDeleteMarker: boolean;
+      /** A marker was written by this delete. */
+      madeMarker: boolean;
+    }
+  | ConditionRefusal
+  | { kind: 'blocked'; blocker: DeleteBlocker };
+
+export type GetVersionResult =
+  | FoundVersion
+  /** The current version, or the one asked for, is a delete marker. */
+  | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number; isLatest: boolean }
+  | { kind: 'no-such-key' }
+  | { kind: 'no-such-version' };
+
+export interface ListObjectsQuery {
+  bucketId: BucketId;
+  prefix: string;
+  delimiter?: string;
+  /** Exclusive: keys (and whole common prefixes) at or before it are skipped. */
+  after?: string;
+  /** Up to LIMITS.listPageMax; 0 gives an empty, untruncated page. */
+  max: number;
+}
+
+export interface ListedObject {
+  key: ObjectKey;
+  summary: VersionSummary;
+}
+
+export interface ListObjectsPage {
+  objects: ListedObject[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  /** The last key or common prefix of the page: `after` of the next. Present when truncated. */
+  nextAfter?: string;
+}
+
+export interface ListVersionsQuery {
+  bucketId: BucketId;
+  prefix: string;
+  delimiter?: string;
+  /** Exclusive: a key with all its versions (or a whole common prefix), unless `versionIdMarker` is there. */
+  keyMarker?: string;
+  /** Exclusive: a version of `keyMarker`. One that is gone since begins that key anew. */
+  versionIdMarker?: string;
+  /** Up to LIMITS.listPageMax; 0 gives an empty, untruncated page. */
+  max: number;
+}
+
+export interface ListedVersion {
+  key: ObjectKey;
+  versionId: VersionId;
+  isLatest: boolean;
+  summary: VersionSummary;
+}
+
+/** Versions and delete markers by key, newest first within a key. */
+export interface ListVersionsPage {
+  versions: ListedVersion[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  /** Markers of the next page, when truncated; the second is absent behind a common prefix. */
+  nextKeyMarker?: string;
+  nextVersionIdMarker?: string;
+}
+
+/** A version with what a reader needs to begin: one round trip for a GET. */
+export interface FoundVersion {
+  kind: 'found';
+  version: VersionRecord;
+  isLatest: boolean;
+  /** Sealed bytes of an object whose only segment is one whole inline blob. */
+  inlineBody?: Uint8Array;
+}
+
+/** The version that a composition or an append made. */
+export type ComposedVersion = CommittedVersion &
+  Pick<VersionRecord, 'etag' | 'sizeBytes'> & { checksum?: Checksum };
+
+/**
+ * `mayFold`: it has small pieces that are worth folding (types/plan-fold.ts). `growingId`: the blob of pieces that it ends with,
+ * which the next append may let grow.
+ */
+export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: BlobId };
+
+/** Bytes to append: one blob that is born with them, or none where there are no bytes. */
+export interface AppendedPiece {
+  sizeBytes: number;
+  /** hex */
+  md5: string;
+  births: NewBlob[];
+  /** base64, by algorithm: as many as were computed. */
+  crcs: Partial<Record<ChecksumAlgorithm, string>>;
+}
+
+/** A piece of a version that is to be folded: by its data, whatever link a version has to it. */
+export interface CompactedSegment {
+  blobId: BlobId;
+  offsetBytes: number;
+  sizeBytes: number;
+  /** Of a blob of pieces: the last one that the version sees, as it tells them from those of a forgotten history (R23). */
+  lastPieceId?: BlobId;
+}
+
+export interface VersionCommands {
+  'commit-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      version: NewVersion;
+      data: DataGrant;
+      conditions?: WriteConditions;
+      /** How it came to be; absent: by a PUT. */
+      event?: Extract<EventType, 's3:ObjectCreated:Copy' | 's3:ObjectCreated:Post'>;
+    };
+    outcome: CommittedVersion | GrantRefusal | ConditionRefusal | { kind: 'blocked'; blocker: DeleteBlocker };
+  };
+  /** Replaces headers (and kek wrapping) of the current version by a new version with the same data: copy onto itself. */
+  'recommit-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      /**
+       * The version that was read: another current one means `changed`, and the gateway reads again. The link
+       * (dataLinkId of types/version.ts) tells it from a later one that got the same order after a deletion: the new
+       * kek fits the data of this one only.
+       */
+      expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
+      version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
+      /** Absent: those that the version has in the moment of the commit. */
+      tags?: Tag[];
+      /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
+      linkId: LinkId;
+    };
+    outcome:
+      | CommittedVersion
+      | GrantRefusal
+      | { kind: 'changed' }
+      | { kind: 'blocked'; blocker: DeleteBlocker };
+  };
+  /** One entry for the items, in order, or for the first ones (LIMITS.deleteItemsMin at least): ask for the rest. */
+  'delete-versions': {
+    command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
+    outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
+  };
+  /** Gives a version these tags instead of those it has; null takes them away. It stays the version that it was in all else. */
+  'set-tags': {
+    command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] | null };
+    outcome:
+      | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      | VersionAbsence;
+  };
+  /** A version of the data of others (service 4.2): `body` is in order, its links are granted by `data`. */
+  'compose-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      version: Omit<NewVersion, 'manifest' | 'appendCount'>;
+      body: ManifestBody;
+      data: DataGrant;
+      conditions?: WriteConditions;
+      token?: IdempotencyToken;
+    };
+    outcome:
+      | ComposedVersion
+      | GrantRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | OutcomeStoreFull
+      | TokenAnswer<ComposedVersion>;
+  };
+  /** Extends what is the current version when it is evaluated, so that appends do not get into each other's way. */
+  'append-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      piece: AppendedPiece;
+      /** The object's key as it was read: it wraps the data key of the piece. `renewed`: what the new version has of it. */
+      kek: { found: WrappedKek; renewed: WrappedKek };
+      /** Of the new version on each blob that the old one keeps. */
+      linkId: LinkId;
+      /** The blob of pieces that the object ended with when it was read: a small piece goes into it where it still does. */
+      growingId?: BlobId;
+      /** A small piece begins a blob where the object ends with another one than `growingId`: it has changed again and again. */
+      beginsAnew?: true;
+      /** Where the piece is to begin. */
+      offsetBytes?: number;
+      conditions?: WriteConditions;
+      token?: IdempotencyToken;
+    };
+    outcome:
+      | AppendedVersion
+      /** No object, or a delete marker. */
+      | { kind: 'no-such-key' }
+      /**
+       * The current version has another key, or has it wrapped anew, or the piece lacks the CRC that goes on, or the object ends
+       * with another blob that may grow: read it, wrap the data key by it, ask again.
+       */
+      | { kind: 'other-key' }
+      | { kind: 'wrong-offset'; sizeBytes: number }
+      | { kind: 'too-many-appends' }
+      | { kind: 'too-large' }
+      | GrantRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | OutcomeStoreFull
+      | TokenAnswer<AppendedVersion>;
+  };
+  /**
+   * One blob of the same bytes in place of a run of pieces, in the version that is current when it is evaluated: appends may
+   * have made newer ones of the same pieces. It stays what it is in all else.
+   */
+  'fold-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      /** The object's key as it was read: it wraps the data key of the new blob. */
+      kek: WrappedKek;
+      run: CompactedSegment[];
+      /** Its link is that of the first piece that it replaces. */
+      birth: NewBlob;
+    };
+    outcome:
+      | { kind: 'folded' }
+      /** The pieces do not stand in the current version, or it has another key, or has it wrapped anew. */
+      | { kind: 'changed' }
+      | GrantRefusal;
+  };
+}
+
+export interface VersionQueries {
+  'get-version': {
+    query: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; includeBody: boolean };
+    result: GetVersionResult;
+  };
+  /** Several at once, without bodies, in order: of the first ones where all together would be too large for one answer. */
+  'get-versions': {
+    query: { bucketId: BucketId; wanted: { key: ObjectKey; versionId?: VersionId }[] };
+    result: { found: GetVersionResult[] };
+  };
+  'list-objects': { query: ListObjectsQuery; result: ListObjectsPage };
+  'list-versions': { query: ListVersionsQuery; result: ListVersionsPage };
+  'get-manifest-pages': {
+    query: { manifestId: BlobId; from: number; to: number };
+    result: { pages: (ManifestPage | null)[] };
+  };
+  /** The first ones of a blob of pieces, as PieceRecords; null where one of them is missing. */
+  'get-pieces': { query: { blobId: BlobId; pieceCount: number }; result: { pieces: Uint8Array[] | null } };
+  'get-bodies': { query: { blobIds: BlobId[] }; result: { bodies: (Uint8Array | null)[] } };
+}
