@@ -1,5 +1,7 @@
-// The commands and queries that the shard engine runs: one row each, complete by type.
+// The commands and queries that the shard engine runs: one row each, complete by type. A command's row also says by how much
+// it grows.
 
+import type { DataGrant } from '../ports/metadata/blobs.ts';
 import type {
   CommandName,
   CommandOf,
@@ -119,70 +121,113 @@ import { recommitVersion } from './versions/recommit-version.ts';
 import { releaseManifestPage } from './versions/release-manifest-page.ts';
 import { setTags } from './versions/set-tags.ts';
 
-type Commands = { [N in CommandName]: DefinedCommand<CommandOf<N>, OutcomeOf<N>> };
+type Commands = {
+  [N in CommandName]: {
+    define: DefinedCommand<CommandOf<N>, OutcomeOf<N>>;
+    /** Bytes that it adds for good: below the reserve of its disk a node refuses what grows (R20, refuse-growth.ts). */
+    growthBytes: (command: CommandOf<N>) => number;
+  };
+};
 /** All but the engine's own. */
 type Queries = { [N in Exclude<QueryName, 'check-outcomes'>]: QuerySpec<QueryOf<N>, ResultOf<N>> };
 
+/** Rows of one command, roughly: a version, its links, an outcome. */
+const ROWS_BYTES = 4096;
+const ROW_BYTES = 256;
+
+/** Of deletes, settings, upkeep, and what is bounded: events are, and the oldest make room for new ones (LIMITS.eventsKeptMax). */
+const NONE = () => 0;
+
+function dataBytes({ births, links }: DataGrant): number {
+  const bodyBytes = births.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
+  return bodyBytes + ROWS_BYTES + links.length * ROW_BYTES;
+}
+
 const commands: Commands = {
-  'create-account': createAccount,
-  'set-account': setAccount,
-  'delete-account': deleteAccount,
-  'add-access-key': addAccessKey,
-  'change-access-key': changeAccessKey,
-  'reserve-name': reserveName,
-  'activate-name': activateName,
-  'begin-rename': beginRename,
-  'end-rename': endRename,
-  'forget-name': forgetName,
+  'create-account': { define: createAccount, growthBytes: () => ROWS_BYTES },
+  'set-account': { define: setAccount, growthBytes: NONE },
+  'delete-account': { define: deleteAccount, growthBytes: NONE },
+  // Whoever must replace a key that was stolen can do so on a full disk.
+  'add-access-key': { define: addAccessKey, growthBytes: NONE },
+  'change-access-key': { define: changeAccessKey, growthBytes: NONE },
+  // The first step of a new bucket decides for the others.
+  'reserve-name': { define: reserveName, growthBytes: () => ROWS_BYTES },
+  'activate-name': { define: activateName, growthBytes: NONE },
+  // As many rows when it is over; beginning takes some more.
+  'begin-rename': { define: beginRename, growthBytes: () => ROWS_BYTES },
+  'end-rename': { define: endRename, growthBytes: NONE },
+  'forget-name': { define: forgetName, growthBytes: NONE },
 
-  'create-bucket': createBucket,
-  'delete-bucket': deleteBucket,
-  'rename-bucket': renameBucket,
-  'set-bucket-config': setBucketConfig,
-  'commit-version': commitVersion,
-  'recommit-version': recommitVersion,
-  'compose-version': composeVersion,
-  'append-version': appendVersion,
-  'fold-version': compactVersion,
-  'delete-versions': deleteVersions,
-  'set-tags': setTags,
-  'move-key': moveKey,
-  'begin-move': beginMove,
-  'begin-key-move': beginKeyMove,
-  'step-move': stepMove,
-  'step-key-move': stepKeyMove,
-  'hold-move': holdMove,
-  'create-upload': createUpload,
-  'commit-part': commitPart,
-  'complete-upload': completeUpload,
-  'abort-upload': abortUpload,
+  'create-bucket': { define: createBucket, growthBytes: NONE },
+  'delete-bucket': { define: deleteBucket, growthBytes: NONE },
+  'rename-bucket': { define: renameBucket, growthBytes: NONE },
+  // A bounded number of bounded documents.
+  'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
+  'commit-version': { define: commitVersion, growthBytes: ({ data }) => dataBytes(data) },
+  'recommit-version': { define: recommitVersion, growthBytes: () => ROWS_BYTES },
+  'compose-version': { define: composeVersion, growthBytes: ({ data }) => 2 * dataBytes(data) },
+  'append-version': {
+    define: appendVersion,
+    growthBytes: ({ piece }) => dataBytes({ births: piece.births, links: [] }),
+  },
+  // What it takes goes back, but not at once.
+  'fold-version': {
+    define: compactVersion,
+    growthBytes: ({ birth }) => dataBytes({ births: [birth], links: [] }),
+  },
+  // A delete marker is a row more, and yet a delete.
+  'delete-versions': { define: deleteVersions, growthBytes: NONE },
+  // To take tags away is a delete.
+  'set-tags': {
+    define: setTags,
+    growthBytes: ({ tags }) => (tags === null || tags.length === 0 ? 0 : ROWS_BYTES),
+  },
+  // The same rows under other keys; a job or token takes some of its own.
+  'move-key': { define: moveKey, growthBytes: ({ token }) => (token === undefined ? 0 : ROW_BYTES) },
+  'begin-move': { define: beginMove, growthBytes: () => ROWS_BYTES },
+  'begin-key-move': { define: beginKeyMove, growthBytes: () => ROWS_BYTES },
+  'step-move': { define: stepMove, growthBytes: NONE },
+  'step-key-move': { define: stepKeyMove, growthBytes: NONE },
+  'hold-move': { define: holdMove, growthBytes: NONE },
+  'create-upload': { define: createUpload, growthBytes: () => ROWS_BYTES },
+  'commit-part': { define: commitPart, growthBytes: ({ data }) => dataBytes(data) },
+  'complete-upload': {
+    define: completeUpload,
+    growthBytes: ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
+  },
+  'abort-upload': { define: abortUpload, growthBytes: NONE },
 
-  'claim-links': claimLinks,
-  'release-links': releaseLinks,
-  'release-parts': releaseParts,
-  'settle-claims': settleClaims,
-  'condemn-blobs': condemnBlobs,
-  'release-manifest-page': releaseManifestPage,
-  'erase-blobs': eraseBlobs,
-  'note-debts': noteDebts,
-  'settle-debts': settleDebts,
-  'note-audit': noteAudit,
-  'note-scan': noteScan,
-  'learn-history': learnHistory,
-  'assert-links': assertLinks,
-  'note-asserted': noteAsserted,
-  'confirm-history': confirmHistory,
-  'finish-outbox': finishOutbox,
-  'expire-uploads': expireUploads,
-  'forget-completed-uploads': forgetCompletedUploads,
-  'forget-tokens': forgetTokens,
-  'forget-jobs': forgetJobs,
-  'close-bucket': closeBucket,
-  'step-closing': stepClosing,
-  'empty-bucket': emptyBucket,
-  'take-events': takeEvents,
-  'rewrap-keys': rewrapKeys,
-  tick,
+  // Of a copy; what follows it settles what is there already.
+  'claim-links': {
+    define: claimLinks,
+    growthBytes: ({ blobIds }) => ROWS_BYTES + blobIds.length * ROW_BYTES,
+  },
+  'release-links': { define: releaseLinks, growthBytes: NONE },
+  'release-parts': { define: releaseParts, growthBytes: NONE },
+  'settle-claims': { define: settleClaims, growthBytes: NONE },
+  'condemn-blobs': { define: condemnBlobs, growthBytes: NONE },
+  'release-manifest-page': { define: releaseManifestPage, growthBytes: NONE },
+  'erase-blobs': { define: eraseBlobs, growthBytes: NONE },
+  // Bounded rows, of what is there already.
+  'note-debts': { define: noteDebts, growthBytes: NONE },
+  'settle-debts': { define: settleDebts, growthBytes: NONE },
+  'note-audit': { define: noteAudit, growthBytes: NONE },
+  'note-scan': { define: noteScan, growthBytes: NONE },
+  'learn-history': { define: learnHistory, growthBytes: NONE },
+  'assert-links': { define: assertLinks, growthBytes: NONE },
+  'note-asserted': { define: noteAsserted, growthBytes: NONE },
+  'confirm-history': { define: confirmHistory, growthBytes: NONE },
+  'finish-outbox': { define: finishOutbox, growthBytes: NONE },
+  'expire-uploads': { define: expireUploads, growthBytes: NONE },
+  'forget-completed-uploads': { define: forgetCompletedUploads, growthBytes: NONE },
+  'forget-tokens': { define: forgetTokens, growthBytes: NONE },
+  'forget-jobs': { define: forgetJobs, growthBytes: NONE },
+  'close-bucket': { define: closeBucket, growthBytes: NONE },
+  'step-closing': { define: stepClosing, growthBytes: NONE },
+  'empty-bucket': { define: emptyBucket, growthBytes: NONE },
+  'take-events': { define: takeEvents, growthBytes: NONE },
+  'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
+  tick: { define: tick, growthBytes: NONE },
 };
 
 /** All that ask nothing of any rule. */
@@ -255,13 +300,18 @@ const queries: Omit<Queries, 'find-protected'> = {
 
 /** The one place where it is said by which rules versions may go: every command and query that asks has these. */
 export function createMetadataMachine(rules: DeleteRules): StateMachine {
-  const specs = Object.entries(commands).map(([name, define]) => [name, define(rules)] as const);
+  const specs = Object.entries(commands).map(([name, { define }]) => [name, define(rules)] as const);
   return {
     commands: Object.fromEntries(specs),
     queries: { ...queries, 'find-protected': findProtected(rules) } satisfies Queries,
     bucketGuard,
     history: historyRow,
   };
+}
+
+/** Bytes that a command adds for good; 0 for one that there is not. */
+export function growthBytesOf(name: string, command: unknown): number {
+  return commands[name as CommandName]?.growthBytes(command as never) ?? 0;
 }
 
 export const metadataMachine: StateMachine = createMetadataMachine(DELETE_RULES);
