@@ -92,8 +92,8 @@ async function measure(own: OwnCluster, { mib, seconds }: Options): Promise<stri
     const besideBytes = (await disks.storedBytes()) - begun.bytes - COPIES * during.put.bytes;
     const besideSeconds = (performance.now() - begun.atMs) / 1000;
     const end = await untilQuiet(disks);
-    const mended = end.bytes - atFirst - COPIES * during.put.bytes;
-    const rate = mended / MiB / ((end.atMs - begun.atMs) / 1000);
+    const repaired = end.bytes - atFirst - COPIES * during.put.bytes;
+    const rate = repaired / MiB / ((end.atMs - begun.atMs) / 1000);
     return [
       ['PUT 1 MiB x8 alone', `${alone.toFixed(0)} MiB/s`],
       ['PUT and GET 1 MiB x2 each, all well', latencies(before)],
@@ -108,7 +108,7 @@ async function measure(own: OwnCluster, { mib, seconds }: Options): Promise<stri
         'all mended',
         `${((end.atMs - begun.atMs) / 1000).toFixed(0)} s after the first copy, ${rate.toFixed(0)} MiB/s`,
       ],
-      ['mended of what was lost', `${((mended / lostBytes) * 100).toFixed(1)} %`],
+      ['mended of what was lost', `${((repaired / lostBytes) * 100).toFixed(1)} %`],
       ['repair : write speed', (rate / alone).toFixed(2)],
       ['p99 during : before', `PUT ${worse(during, before, 'put')}, GET ${worse(during, before, 'get')}`],
     ];

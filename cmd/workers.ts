@@ -8,16 +8,16 @@ import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunk
 import { createClaimAssertion } from '../src/metadata/blobs/assert-claims.ts';
 import { type BlobAuditDeps, createBlobAudit } from '../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../src/metadata/blobs/collect-corruption.ts';
-import { createBlobCondemner } from '../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDeletionMarker } from '../src/metadata/blobs/mark-blobs-worker.ts';
 import { type BlobReleaseDeps, createBlobRelease } from '../src/metadata/blobs/release-blobs.ts';
-import { createDebtRepair } from '../src/metadata/blobs/repair-debts.ts';
+import { createRepairWorker } from '../src/metadata/blobs/repair-chunks-worker.ts';
 import { createClaimResolver } from '../src/metadata/blobs/resolve-claims.ts';
 import { createDiskSweep, type DiskSweepDeps } from '../src/metadata/blobs/sweep-disks.ts';
-import { createDebtWatch } from '../src/metadata/blobs/watch-debts.ts';
+import { createRepairWatch } from '../src/metadata/blobs/watch-repairs.ts';
 import { createBucketEmptier } from '../src/metadata/buckets/empty-buckets.ts';
 import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
 import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
-import { createKeptWatch } from '../src/metadata/outcomes/watch-kept.ts';
+import { createOutcomeWatch } from '../src/metadata/outcomes/watch-outcomes.ts';
 import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
 import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
 import {
@@ -100,9 +100,9 @@ export const WORKERS: readonly WorkerRow[] = [
     create: createPartRelease,
   },
   {
-    ...{ name: 'condemn-blobs', role: 'shard', forms: 'both' },
+    ...{ name: 'mark-blobs', role: 'shard', forms: 'both' },
     help: 'Marks data that no version and no upload uses any more for deletion.',
-    create: createBlobCondemner,
+    create: createDeletionMarker,
   },
   {
     ...{ name: 'release-blobs', role: 'shard', forms: 'both' },
@@ -156,9 +156,9 @@ export const WORKERS: readonly WorkerRow[] = [
     create: createJobForgetter,
   },
   {
-    ...{ name: 'repair-debts', role: 'shard', forms: 'cluster' },
+    ...{ name: 'repair-chunks', role: 'shard', forms: 'cluster' },
     help: 'Makes copies of chunks that lack some, those with the fewest copies first.',
-    create: createDebtRepair,
+    create: createRepairWorker,
   },
   {
     ...{ name: 'audit-blobs', role: 'shard', forms: 'cluster' },
@@ -167,7 +167,7 @@ export const WORKERS: readonly WorkerRow[] = [
     create: createBlobAudit,
   },
   {
-    ...{ name: 'hear-damage', role: 'shard', forms: 'cluster' },
+    ...{ name: 'collect-corruption', role: 'shard', forms: 'cluster' },
     help: 'Asks the disks for copies that are damaged or cannot be read, so that they are repaired.',
     create: createCorruptionCollector,
   },
@@ -178,14 +178,14 @@ export const WORKERS: readonly WorkerRow[] = [
     create: createDiskSweep,
   },
   {
-    ...{ name: 'watch-debts', role: 'shard', forms: 'cluster' },
+    ...{ name: 'watch-repairs', role: 'shard', forms: 'cluster' },
     help: 'Measures how many chunks lack copies, and how long their repair will take.',
-    create: createDebtWatch,
+    create: createRepairWatch,
   },
   {
-    ...{ name: 'watch-kept', role: 'shard', forms: 'both' },
+    ...{ name: 'watch-outcomes', role: 'shard', forms: 'both' },
     help: 'Measures how much is stored of the answers of requests that have ended.',
-    create: createKeptWatch,
+    create: createOutcomeWatch,
   },
   {
     ...{ name: 'forget-request-outcomes', role: 'shard', forms: 'both' },

@@ -100,8 +100,8 @@ Scrape all of its processes as one job. [deploy/prometheus/alerts.yaml](../deplo
 | partitions that are left of drains | \`sum by (disk) (holdfast_disk_partitions) and on (disk) holdfast_disk_state{leave="draining"}\` |
 | room of all disks | \`sum(holdfast_disk_free_bytes{disk!=""})\`; without a disk are the data folders of metadata nodes, and the sum as gateways see it |
 | storage nodes that take new chunks | \`min(holdfast_chunk_taking_nodes)\` |
-| chunks that lack copies | \`sum by (copies) (holdfast_debt_chunks)\` |
-| seconds of repair that are left | \`sum(holdfast_debt_chunks) / sum(holdfast_repair_chunks_per_second)\` |
+| chunks that lack copies | \`sum by (copies) (holdfast_chunks_to_repair)\` |
+| seconds of repair that are left | \`sum(holdfast_chunks_to_repair) / sum(holdfast_repair_chunks_per_second)\` |
 | shards that have audited the last change of owners | \`sum(holdfast_shards{role="primary"}) - sum(holdfast_audits_awaited)\` |
 | metadata nodes that leave | \`sum by (leave) (holdfast_leaving_voters)\` |
 `;
@@ -361,8 +361,8 @@ a MOVE onto what it may not replace, is refused before more is read.
 | unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
-| outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
-| jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
+| outcomes that are kept under tokens (storedOutcomesBytesMax, storedOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have outcomesAtLeastBytes |
+| jobs of renamed prefixes without a token (tokenlessOutcomesBytesMax, tokenlessOutcomesPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
 | requests behind one that is not answered, on one connection (pipelinedRequestsMax) and on all (pipelinedWaitingMax) | the connection ends; what its last read has brought behind them is not parsed |
 | heads that are not complete (the share of unfinishedHeadsBytesMax) | the oldest connections end, of whoever holds too much |
 

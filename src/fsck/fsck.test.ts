@@ -1,7 +1,7 @@
 // Every kind of damage, planted beneath sound shards, is found and named; and what only waits for its turn is not.
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DATA_DAMAGES } from '../../tests/support/fsck/fsck-data-damages.ts';
-import { KEPT_DAMAGES } from '../../tests/support/fsck/fsck-kept-damages.ts';
+import { OUTCOME_DAMAGES } from '../../tests/support/fsck/fsck-outcome-damages.ts';
 import { ROW_DAMAGES } from '../../tests/support/fsck/fsck-row-damages.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
 import { kek } from '../../tests/support/metadata/metadata-shards.ts';
@@ -18,7 +18,7 @@ import { compareLinks } from './compare-links.ts';
 import { createFsck } from './fsck.ts';
 import { FsckRun } from './run.ts';
 
-const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES, ...KEPT_DAMAGES];
+const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES, ...OUTCOME_DAMAGES];
 
 const OPTIONS = { readData: false, fullSpeed: false };
 

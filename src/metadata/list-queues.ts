@@ -9,7 +9,7 @@ import { COUNTER } from './schema/counters.ts';
 import { END_OF_TIME_MS, readU48 } from './schema/key-parts.ts';
 import {
   blobRow,
-  condemnedRow,
+  deletionRow,
   endedUploadRow,
   foreignRow,
   HISTORY_ROW,
@@ -57,14 +57,14 @@ export const listEndedUploads: QuerySpec<QueryOf<'list-ended-uploads'>, ResultOf
   },
 };
 
-export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
+export const listMarkedBlobs: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
   async run({ fromMs, after: place, olderThanMs, limit }, state, { nowMs }) {
     const [totalCount = 0] = await state.counters([COUNTER.condemned]);
     const [history] = await state.rows([HISTORY_ROW]);
     // R23: none of them may go.
     if (isUnconfirmedRow(history)) return { blobs: [], totalCount };
     const toMs = Math.max(0, nowMs - olderThanMs);
-    const after = place && condemnedRow(place.condemnedAtMs, place.blobId);
+    const after = place && deletionRow(place.condemnedAtMs, place.blobId);
     const range = timeRange({ table: TABLES.condemned, fromMs, after, toMs, limit });
     const places = (await state.range(range)).map(({ key }) => ({
       condemnedAtMs: readU48(key),

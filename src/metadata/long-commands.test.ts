@@ -55,7 +55,7 @@ async function openCounted() {
   return { world, taken, count };
 }
 
-test('a Complete whose list is wrong reads no part behind the first wrong one, however many there are', async () => {
+test('a Complete with a wrong list reads no part behind the first wrong one, however many there are', async () => {
   const { world, count } = await openCounted();
   const uploadId = await beginUpload(world, 'a');
   for (let partNumber = 1; partNumber <= 300; partNumber++)
@@ -85,7 +85,7 @@ test('a Complete whose list is wrong reads no part behind the first wrong one, h
   expect(await complete(all)).toMatchObject({ kind: 'committed' });
 });
 
-test('a MOVE onto an object that it may not replace reads none of the older versions', async () => {
+test('a MOVE onto a protected object reads none of the older versions', async () => {
   const { world, count } = await openCounted();
   await world.execute('set-bucket-config', {
     ...{ bucketId: BUCKET, kind: 'versioning', document: { status: 'enabled' } },
@@ -99,7 +99,7 @@ test('a MOVE onto an object that it may not replace reads none of the older vers
   ).toBeLessThan(10);
 });
 
-test("a command that looks at many rows takes turns of its bucket's owner, and one of few rows goes on at once", async () => {
+test("a command on many rows takes turns of its bucket's owner, and one on few rows runs at once", async () => {
   const { world, taken } = await openCounted();
   await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(50));
   expect(taken).toEqual([]);

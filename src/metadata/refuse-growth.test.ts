@@ -40,7 +40,7 @@ beforeEach(async () => {
 const execute = <N extends CommandName>(name: N, command: CommandOf<N>): Promise<Reply<OutcomeOf<N>>> =>
   metadata.execute({ shard: 0 }, name, command);
 
-test('what grows is refused unevaluated while the disk is full, and not before or after', async () => {
+test('growth is refused without evaluation while the disk is full, and not before or after', async () => {
   const name = 'another' as BucketName;
   isFull = true;
   expect(await execute('reserve-name', { name, owner: OWNER })).toEqual({ kind: 'full' });
@@ -49,7 +49,7 @@ test('what grows is refused unevaluated while the disk is full, and not before o
   expect(heldBytes).toBe(0);
 });
 
-test('deletes, settings and upkeep ask for no room', async () => {
+test('deletes, settings and upkeep need no room', async () => {
   await world.put('k');
   isFull = true;
   const key = 'k' as ObjectKey;
@@ -71,7 +71,7 @@ test('deletes, settings and upkeep ask for no room', async () => {
   expect((await metadata.query({ shard: 0 }, 'list-objects', page)).kind).toBe('done');
 });
 
-test('a body that lives with its metadata asks for its own bytes', async () => {
+test('an inline body needs its own bytes', async () => {
   const births = [{ body: new Uint8Array(50_000) }, {}];
   const command = { data: { births, links: [] } } as unknown as CommandOf<'commit-version'>;
   isFull = true;

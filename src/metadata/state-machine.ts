@@ -25,9 +25,9 @@ import {
 } from './accounts/find-accounts.ts';
 import { findIdentityChanges } from './accounts/find-identity-changes.ts';
 import { setAccount } from './accounts/set-account.ts';
+import { applyClaimVerdicts } from './blobs/apply-claim-verdicts.ts';
 import { assertLinks } from './blobs/assert-links.ts';
 import { claimLinks } from './blobs/claim-links.ts';
-import { condemnBlobs } from './blobs/condemn-blobs.ts';
 import { confirmHistory, learnHistory, noteAsserted } from './blobs/confirm-history.ts';
 import { eraseBlobs } from './blobs/erase-blobs.ts';
 import { findOrphans } from './blobs/find-orphans.ts';
@@ -35,12 +35,12 @@ import { findUsers } from './blobs/find-users.ts';
 import { getBlobs, getBodies, getManifestPages, getPieces } from './blobs/get-blobs.ts';
 import { getHistory, listClaims } from './blobs/get-history.ts';
 import { historyRow } from './blobs/history.ts';
-import { countDebts, getAudit, getDebts, listBlobs, listDebts } from './blobs/list-debts.ts';
+import { countRepairs, getAudit, getRepairs, listBlobs, listRepairs } from './blobs/list-repairs.ts';
+import { markBlobs } from './blobs/mark-blobs.ts';
 import { noteAudit } from './blobs/note-audit.ts';
-import { noteDebts } from './blobs/note-debts.ts';
+import { recordRepairs } from './blobs/record-repairs.ts';
 import { releaseLinks } from './blobs/release-links.ts';
-import { settleClaims } from './blobs/settle-claims.ts';
-import { settleDebts } from './blobs/settle-debts.ts';
+import { resolveRepairs } from './blobs/resolve-repairs.ts';
 import { activateName } from './buckets/activate-name.ts';
 import { beginRename } from './buckets/begin-rename.ts';
 import { getBucket, setBucketConfig } from './buckets/bucket-config.ts';
@@ -75,9 +75,9 @@ import { countJobs, getJob, listJobs } from './jobs/list-jobs.ts';
 import { listEndedJobs, listOpenJobs, listSurplusJobs } from './jobs/list-open-jobs.ts';
 import {
   listCompletedUploads,
-  listCondemned,
   listEndedLinks,
   listEndedUploads,
+  listMarkedBlobs,
   listOutbox,
   listPendingClaims,
   resolveClaims,
@@ -91,10 +91,10 @@ import { holdMove } from './moves/hold-move.ts';
 import { moveKey } from './moves/move-key.ts';
 import { stepKeyMove } from './moves/step-key-move.ts';
 import { stepMove } from './moves/step-move.ts';
-import { countKept } from './outcomes/count-kept.ts';
+import { countOutcomes } from './outcomes/count-outcomes.ts';
 import { forgetTokens } from './outcomes/forget-tokens.ts';
-import { getKeptOutcome } from './outcomes/get-kept-outcome.ts';
-import { listKeptTokens } from './outcomes/list-kept-tokens.ts';
+import { getStoredOutcome } from './outcomes/get-stored-outcome.ts';
+import { listStoredTokens } from './outcomes/list-stored-tokens.ts';
 import { getScan, noteScan } from './scans/scans.ts';
 import type { DefinedCommand } from './schema/define-command.ts';
 import { tick } from './tick.ts';
@@ -204,13 +204,13 @@ const commands: Commands = {
   },
   'release-links': { define: releaseLinks, growthBytes: NONE },
   'release-parts': { define: releaseParts, growthBytes: NONE },
-  'settle-claims': { define: settleClaims, growthBytes: NONE },
-  'condemn-blobs': { define: condemnBlobs, growthBytes: NONE },
+  'settle-claims': { define: applyClaimVerdicts, growthBytes: NONE },
+  'condemn-blobs': { define: markBlobs, growthBytes: NONE },
   'release-manifest-page': { define: releaseManifestPage, growthBytes: NONE },
   'erase-blobs': { define: eraseBlobs, growthBytes: NONE },
   // Bounded rows, of what is there already.
-  'note-debts': { define: noteDebts, growthBytes: NONE },
-  'settle-debts': { define: settleDebts, growthBytes: NONE },
+  'note-debts': { define: recordRepairs, growthBytes: NONE },
+  'settle-debts': { define: resolveRepairs, growthBytes: NONE },
   'note-audit': { define: noteAudit, growthBytes: NONE },
   'note-scan': { define: noteScan, growthBytes: NONE },
   'learn-history': { define: learnHistory, growthBytes: NONE },
@@ -260,10 +260,10 @@ const queries: Omit<Queries, 'find-protected'> = {
   'list-outbox': listOutbox,
   'list-ended-links': listEndedLinks,
   'list-ended-uploads': listEndedUploads,
-  'list-condemned': listCondemned,
-  'list-debts': listDebts,
-  'get-debts': getDebts,
-  'count-debts': countDebts,
+  'list-condemned': listMarkedBlobs,
+  'list-debts': listRepairs,
+  'get-debts': getRepairs,
+  'count-debts': countRepairs,
   'get-audit': getAudit,
   'get-scan': getScan,
   'list-blobs': listBlobs,
@@ -271,11 +271,11 @@ const queries: Omit<Queries, 'find-protected'> = {
   'resolve-claims': resolveClaims,
   'list-stale-uploads': listStaleUploads,
   'list-completed-uploads': listCompletedUploads,
-  'get-kept-outcome': getKeptOutcome,
-  'list-kept-tokens': listKeptTokens,
+  'get-kept-outcome': getStoredOutcome,
+  'list-kept-tokens': listStoredTokens,
   'list-jobs': listJobs,
   'count-jobs': countJobs,
-  'count-kept': countKept,
+  'count-kept': countOutcomes,
   'get-job': getJob,
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,

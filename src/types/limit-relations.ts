@@ -37,35 +37,35 @@ assert(
   'who is told anew of a job that it began finds it (R18), and none is shown for longer than those that may be asked for',
 );
 assert(
-  4 * LIMITS.keptOutcomesPerAccountBytesMax <= LIMITS.keptOutcomesBytesMax &&
-    4 * LIMITS.keptTokenlessPerAccountBytesMax <= LIMITS.keptTokenlessBytesMax,
+  4 * LIMITS.storedOutcomesPerAccountBytesMax <= LIMITS.storedOutcomesBytesMax &&
+    4 * LIMITS.tokenlessOutcomesPerAccountBytesMax <= LIMITS.tokenlessOutcomesBytesMax,
   'one account leaves room for what is kept of others',
 );
 assert(
-  64 * LIMITS.keptAtLeastBytes <= LIMITS.keptOutcomesPerAccountBytesMax &&
-    64 * LIMITS.keptAtLeastBytes <= LIMITS.keptTokenlessBytesMax,
+  64 * LIMITS.outcomesAtLeastBytes <= LIMITS.storedOutcomesPerAccountBytesMax &&
+    64 * LIMITS.outcomesAtLeastBytes <= LIMITS.tokenlessOutcomesBytesMax,
   'what accounts have in a full shard is little: it takes hundreds of them to double it',
 );
 assert(
   // An id is 32 characters, and two more bytes around them.
-  4 * 64 * LIMITS.moveVersionsMax <= LIMITS.keptAtLeastBytes &&
-    4 * 2 * LIMITS.moveErrorsKeptBytesMax <= LIMITS.keptAtLeastBytes,
+  4 * 64 * LIMITS.moveVersionsMax <= LIMITS.outcomesAtLeastBytes &&
+    4 * 2 * LIMITS.moveErrorsKeptBytesMax <= LIMITS.outcomesAtLeastBytes,
   'an account has room for some of the largest outcomes and jobs, however full the shard is',
 );
 assert(
-  4 * LIMITS.jobsShownBytesMax <= LIMITS.keptTokenlessPerAccountBytesMax,
+  4 * LIMITS.jobsShownBytesMax <= LIMITS.tokenlessOutcomesPerAccountBytesMax,
   'jobs that are kept to be shown leave their account room for others',
 );
 // An id is 32 characters, and two more bytes around them.
 assert(
   64 * LIMITS.moveVersionsMax + LIMITS.jobsPerAccountMax * 2 * LIMITS.moveErrorsKeptBytesMax <
-    LIMITS.keptOutcomesPerAccountBytesMax / 16,
+    LIMITS.storedOutcomesPerAccountBytesMax / 16,
   'the largest outcome is a small part of what may be kept, and so is what jobs under way may still add to it',
 );
 assert(
   // Each error takes 128 bytes and its texts.
   128 * LIMITS.moveErrorsUnderTokenMax <= LIMITS.moveErrorsUnderTokenBytesMax &&
-    4000 * 2 * LIMITS.moveErrorsUnderTokenBytesMax <= LIMITS.keptOutcomesPerAccountBytesMax,
+    4000 * 2 * LIMITS.moveErrorsUnderTokenBytesMax <= LIMITS.storedOutcomesPerAccountBytesMax,
   'an account may repeat some thousands of renames under tokens in a day, whatever they meet',
 );
 assert(

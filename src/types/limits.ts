@@ -181,13 +181,13 @@ export const LIMITS = {
 
   // What shards keep of requests that are over: outcomes under tokens, and jobs of prefix renames.
   /** Under tokens, of one shard, and of them those of one account; what would be more is refused. */
-  keptOutcomesBytesMax: 1 * GiB,
-  keptOutcomesPerAccountBytesMax: 256 * MiB,
+  storedOutcomesBytesMax: 1 * GiB,
+  storedOutcomesPerAccountBytesMax: 256 * MiB,
   /** The same of jobs without a token, which go sooner: bounded by themselves, so that neither takes the other's room. */
-  keptTokenlessBytesMax: 256 * MiB,
-  keptTokenlessPerAccountBytesMax: 32 * MiB,
+  tokenlessOutcomesBytesMax: 256 * MiB,
+  tokenlessOutcomesPerAccountBytesMax: 32 * MiB,
   /** Of either, which an account may have where the others have filled the shard. */
-  keptAtLeastBytes: 4 * MiB,
+  outcomesAtLeastBytes: 4 * MiB,
 
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
   jobKeptMs: 25 * HOUR,
@@ -298,12 +298,12 @@ export const LIMITS = {
 
   // Debts, repair and audit: R36, R39.
   /** Of one debt, whose record is bounded so; more become one. */
-  debtRangesMax: 32,
-  debtHoldersMax: 16,
+  repairRangesMax: 32,
+  repairHoldersMax: 16,
   /** Debts, or rows of blobs, of one page of repair or audit. */
-  debtPageMax: 200,
+  repairPageMax: 200,
   /** Chunks that a repair has in hand at once. */
-  mendChunksMax: 512,
+  repairChunksMax: 512,
   /** Copies that one metadata node has on their way at once: what clients notice of a repair. */
   repairPullsMax: 2,
   /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second; a full one to the third. */

@@ -131,7 +131,7 @@ test('what a single node held is there when it has grown, and nodes join one by 
       /^holdfast_disk_partitions\{disk="\w{32}",hold="owned"\} 4096$/m,
       /^holdfast_disk_partitions\{disk="\w{32}",hold="pending"\} 0$/m,
       /^holdfast_missed_disks 0$/m,
-      /^holdfast_debt_chunks\{copies="unknown"\} \d+$/m,
+      /^holdfast_chunks_to_repair\{copies="unknown"\} \d+$/m,
       /^holdfast_repair_left_seconds \S+$/m,
       new RegExp(`^holdfast_cluster_shards ${SHARDS}$`, 'm'),
       /^holdfast_unsettled_shards\{why="few-voters"\} \d+$/m,

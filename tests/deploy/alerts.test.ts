@@ -101,7 +101,9 @@ test('no two have one name, and the bounds are those of cluster status and of th
   expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
   expect(alertOf('HoldfastReplicaBehind').expr).toContain(`lag_entries_max > ${LAG_SHOWN_MIN} `);
   expect(alertOf('HoldfastPlacementPending').for).toBe(`${PENDING_LONG_MS / 3_600_000}h`);
-  const kept = [LIMITS.keptOutcomesBytesMax, LIMITS.keptTokenlessBytesMax].map((max) => `> ${0.75 * max}`);
-  expect(alertOf('HoldfastKeptUnderTokens').expr).toContain(kept[0]);
-  expect(alertOf('HoldfastKeptWithoutTokens').expr).toContain(kept[1]);
+  const kept = [LIMITS.storedOutcomesBytesMax, LIMITS.tokenlessOutcomesBytesMax].map(
+    (max) => `> ${0.75 * max}`,
+  );
+  expect(alertOf('HoldfastOutcomesUnderTokens').expr).toContain(kept[0]);
+  expect(alertOf('HoldfastOutcomesWithoutTokens').expr).toContain(kept[1]);
 });

@@ -1,5 +1,5 @@
 // The background workers of metadata for scenarios, over storage that only says what it is told to drop.
-import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDeletionMarker } from '../../src/metadata/blobs/mark-blobs-worker.ts';
 import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
 import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
 import type { Shards } from '../../src/metadata/engine/shards.ts';
@@ -50,7 +50,7 @@ export function metadataWorkers(deps: {
   const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
   return [
     createPartRelease({ metadata, shards }),
-    createBlobCondemner({ metadata, shards }),
+    createDeletionMarker({ metadata, shards }),
     createBlobRelease({ metadata, shards, chunks, fenceOf, readingGraceMs: 10 * MINUTE }),
     createClaimResolver({ metadata, shards, clock, log }),
     createOutboxDelivery({ metadata, shards, clock, log }),

@@ -241,7 +241,7 @@ export class ChunkPart implements Part {
   /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
   async #settle(when: { hasAudited: boolean }): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
-    if (this.#blobs.debtsEver > 0) counts.add(BRANCHES.owed);
+    if (this.#blobs.repairsEver > 0) counts.add(BRANCHES.owed);
     const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
     for (let unrest = this.#rest.unrest(when); unrest.length > 0; unrest = this.#rest.unrest(when)) {
       if (scheduler.nowMs > endMs)

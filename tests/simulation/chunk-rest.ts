@@ -84,7 +84,7 @@ export class ChunkRest {
     const unrest = [
       ...(isPending(map) ? [`map ${map.version} is pending`] : []),
       ...(operators.draining === undefined || isHeldUp === true ? [] : ['a node is drained']),
-      ...(blobs.debtCount > 0 ? [`${blobs.debtCount} debts`] : []),
+      ...(blobs.repairCount > 0 ? [`${blobs.repairCount} debts`] : []),
       ...(this.areAllUp() ? [] : ['not all disks work']),
     ];
     if (unrest.length > 0) return unrest;

@@ -41,7 +41,7 @@ const QUEUES: ReadonlyMap<number, string> = new Map(
 /** What one shard has of blobs, of its own and of other homes. */
 class ShardRows {
   readonly shard: number;
-  readonly blobs = new Map<BlobId, { isCondemned: boolean }>();
+  readonly blobs = new Map<BlobId, { isMarked: boolean }>();
   readonly links = new Map<BlobId, Map<LinkId, LinkRecord>>();
   readonly foreign = new Map<BlobId, ForeignRecord>();
   /** Blob -> link -> how many rows lead to it by this link. */
@@ -102,12 +102,12 @@ class ShardRows {
 
   #noteBlob(blobId: BlobId, value: Uint8Array | null, touched: Set<BlobId>): void {
     touched.add(blobId);
-    const isCondemned = value !== null && blobCodec.decode(value).condemnedAtMs !== undefined;
-    if (value === null || isCondemned) this.#gone.add(blobId);
+    const isMarked = value !== null && blobCodec.decode(value).condemnedAtMs !== undefined;
+    if (value === null || isMarked) this.#gone.add(blobId);
     else if (this.#gone.has(blobId))
       throw new SimulationFailure(`I10: blob ${blobId} lives again, and was condemned before`);
     if (value === null) this.blobs.delete(blobId);
-    else this.blobs.set(blobId, { isCondemned });
+    else this.blobs.set(blobId, { isMarked });
   }
 
   #noteLink(own: Uint8Array, value: Uint8Array | null, touched: Set<BlobId>): void {
@@ -187,7 +187,7 @@ export class LinkRows {
     }
     const blob = home.blobs.get(blobId);
     if (blob === undefined) return 'the blob is gone';
-    return blob.isCondemned ? 'the blob is condemned' : undefined;
+    return blob.isMarked ? 'the blob is condemned' : undefined;
   }
 
   /** I16: what is not as it must be when nothing is under way; empty when all is well. */

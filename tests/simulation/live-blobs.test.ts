@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { debtRow } from '../../src/metadata/blobs/debts.ts';
+import { repairRow } from '../../src/metadata/blobs/repair-entries.ts';
 import { rowKey } from '../../src/metadata/engine/row-keys.ts';
 import { blobRow } from '../../src/metadata/schema/keyspace.ts';
 import { type BlobId, makeBlobId } from '../../src/types/names.ts';
@@ -71,13 +71,13 @@ test('on too few nodes, when it is born and at rest; each loss may have taken on
 
 test('what is owed of which blob', () => {
   const [one, other] = [bornAt(NOW_MS), bornAt(NOW_MS - 1)];
-  append(debtRow(one), Uint8Array.of(1));
-  expect([blobs.isOwed(one), blobs.isOwed(other), blobs.debtCount, blobs.debtsEver]).toEqual([
+  append(repairRow(one), Uint8Array.of(1));
+  expect([blobs.isOwed(one), blobs.isOwed(other), blobs.repairCount, blobs.repairsEver]).toEqual([
     true,
     false,
     1,
     1,
   ]);
-  append(debtRow(one), null);
-  expect([blobs.isOwed(one), blobs.debtCount, blobs.debtsEver]).toEqual([false, 0, 1]);
+  append(repairRow(one), null);
+  expect([blobs.isOwed(one), blobs.repairCount, blobs.repairsEver]).toEqual([false, 0, 1]);
 });

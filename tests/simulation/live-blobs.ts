@@ -24,7 +24,7 @@ export class LiveBlobs {
   readonly #gone = new Set<BlobId>();
   readonly #debts = new Set<BlobId>();
   /** How often something was owed. */
-  debtsEver = 0;
+  repairsEver = 0;
   /** Condemned blobs whose rows went. */
   erasedCount = 0;
 
@@ -41,7 +41,7 @@ export class LiveBlobs {
       const entry = history.entry(seq);
       for (const { column, key, value } of entry?.rows ?? []) {
         if (column !== 'rows') continue;
-        if (key[2] === TABLES.debts.id) this.#noteDebt(toHex(keyOfRow(key)) as BlobId, value !== null);
+        if (key[2] === TABLES.debts.id) this.#recordRepair(toHex(keyOfRow(key)) as BlobId, value !== null);
         if (key[2] === TABLES.blobs.id)
           this.#note(toHex(keyOfRow(key)) as BlobId, value && blobCodec.decode(value), entry?.timeMs ?? 0);
       }
@@ -50,7 +50,7 @@ export class LiveBlobs {
   }
 
   /** Blobs of which not all copies are where they should be (R36). */
-  get debtCount(): number {
+  get repairCount(): number {
     return this.#debts.size;
   }
 
@@ -64,8 +64,8 @@ export class LiveBlobs {
     return this.#gone.has(blobId);
   }
 
-  #noteDebt(blobId: BlobId, isOwed: boolean): void {
-    if (isOwed) this.debtsEver++;
+  #recordRepair(blobId: BlobId, isOwed: boolean): void {
+    if (isOwed) this.repairsEver++;
     if (isOwed) this.#debts.add(blobId);
     else this.#debts.delete(blobId);
   }

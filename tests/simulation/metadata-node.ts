@@ -24,7 +24,7 @@ const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database
 const ID_BYTES = 16;
 const LOOK_EVERY_MS = 500;
 /** So little that whoever is away for a while needs a snapshot. */
-const LOG_KEPT = { bytes: 2048, forOthersBytes: 6144 };
+const LOG_RETENTION = { bytes: 2048, forOthersBytes: 6144 };
 
 /** So often that a difference is found while the clients are there. */
 const VERIFY_PACE = { pauseMs: 1000, passMs: 8000, rowsMax: 400, bytesMax: 64 * 1024 };
@@ -83,7 +83,7 @@ async function start(processContext: NodeContext): Promise<SimulatedNode> {
   });
   const node = createMetadataNode({
     ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
-    ...{ registry, peers, logger, logKept: LOG_KEPT, verifyPace: VERIFY_PACE },
+    ...{ registry, peers, logger, logRetention: LOG_RETENTION, verifyPace: VERIFY_PACE },
     onUnreadable: onFatal,
     onEvent(event) {
       const branch = BRANCHES[event];

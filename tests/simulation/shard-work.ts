@@ -9,9 +9,9 @@ import { delayRevocations } from '../../src/coordination/delay-revocations.ts';
 import { createRevocationWait } from '../../src/coordination/revocation-wait.ts';
 import { createBlobAudit } from '../../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../../src/metadata/blobs/collect-corruption.ts';
-import { createBlobCondemner } from '../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDeletionMarker } from '../../src/metadata/blobs/mark-blobs-worker.ts';
 import { createBlobRelease } from '../../src/metadata/blobs/release-blobs.ts';
-import { createDebtRepair } from '../../src/metadata/blobs/repair-debts.ts';
+import { createRepairWorker } from '../../src/metadata/blobs/repair-chunks-worker.ts';
 import { createClaimResolver } from '../../src/metadata/blobs/resolve-claims.ts';
 import { createDiskSweep } from '../../src/metadata/blobs/sweep-disks.ts';
 import { createBucketEmptier } from '../../src/metadata/buckets/empty-buckets.ts';
@@ -137,7 +137,7 @@ function workersOf(
     ...(disks === undefined
       ? []
       : [
-          createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
+          createRepairWorker({ ...deps, disks, clock, telemetry: SILENT }),
           createBlobAudit({ ...deps, disks, clock, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
           createCorruptionCollector({ ...deps, disks, clock, telemetry: SILENT }),
           createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
@@ -147,7 +147,7 @@ function workersOf(
       ? [createBucketEmptier({ ...deps, clock, metadata: countingClosings(deps.metadata, ground) })]
       : []),
     ...(openChunks !== undefined || hasLinks
-      ? [createBlobCondemner(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
+      ? [createDeletionMarker(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
       : []),
     ...(hasLinks
       ? [

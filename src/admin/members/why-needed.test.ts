@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ResultOf } from '../../ports/metadata/port.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import type { AskPrimary } from '../status/ask-primary.ts';
 import { whyNeeded } from './why-needed.ts';
 

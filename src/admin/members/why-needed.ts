@@ -1,10 +1,10 @@
 // Whether disks may be removed for good (R36, R40): once previous owners are forgotten only repair entries know the holders
 // of a chunk, and a removed disk is never asked again.
 
-import type { DebtPlace } from '../../ports/metadata/repair.ts';
+import type { RepairQueuePlace } from '../../ports/metadata/repair.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import type { AskPrimary } from '../status/ask-primary.ts';
 
 /** Entries with enough copies elsewhere come and go: beyond this many pages the holders are unknown. */
@@ -24,9 +24,9 @@ async function whyNeededBy(
   ask: AskPrimary,
   { shard, disks }: { shard: number; disks: ReadonlySet<DiskId> },
 ): Promise<string | undefined> {
-  let after: DebtPlace | undefined;
+  let after: RepairQueuePlace | undefined;
   for (let page = 0; page < PAGES_MAX; page++) {
-    const query = { limit: LIMITS.debtPageMax, ...(after && { after }) };
+    const query = { limit: LIMITS.repairPageMax, ...(after && { after }) };
     const found = await ask(shard, 'list-debts', query);
     if (found === undefined) return `shard ${shard} does not say what it is owed`;
     for (const { debt } of found.debts) {
@@ -36,7 +36,9 @@ async function whyNeededBy(
       if (debt.ranges.some(({ holders }) => holders.some((holder) => disks.has(holder))))
         return `shard ${shard} is owed copies of chunks that these disks have`;
       // Holders are not named where they were unknown, and not all of them where there were many.
-      if (debt.ranges.some(({ holders }) => holders.length === 0 || holders.length >= LIMITS.debtHoldersMax))
+      if (
+        debt.ranges.some(({ holders }) => holders.length === 0 || holders.length >= LIMITS.repairHoldersMax)
+      )
         return `shard ${shard} is owed copies of chunks of which it does not know all that have them`;
     }
     if (found.next === undefined) return undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { describeAudits, isMetadataReady, sumRepairs, withRate } from './cluster-status.ts';
 
 const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({

@@ -12,8 +12,8 @@ import type { DiskId, DiskLeave, PlacementMap } from '../../ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../ports/replication.ts';
 import type { ReplicaStatus, VerificationStatus } from '../../ports/shard-calls.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import type { AuditRecord, HistoryRecord } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 
 export interface VoterStatus {
   nodeId: NodeId;

@@ -230,7 +230,7 @@ export function measureAudits(
       Promise.all(doubtful.map(({ shard }) => ask(node, shard, 'get-history'))),
     ]);
     report(telemetry, AUDIT_METRICS, { placement: placement(), audits, histories });
-    // One by one: watch-debts.ts tells of another question.
+    // One by one: watch-repairs.ts tells of another question.
     for (const [question, answers] of Object.entries({ audit: audits, history: histories })) {
       const silentCount = answers.filter((answer) => answer === undefined).length;
       telemetry.gauge('holdfast_shards_unanswered', silentCount, { question });

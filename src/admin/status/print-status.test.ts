@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { type DiskStatus, sumRepairs, withRate } from './cluster-status.ts';
 import { printClusterStatus } from './print-status.ts';
 

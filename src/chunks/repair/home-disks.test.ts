@@ -81,8 +81,8 @@ test('owners get the copies that they lack, and misplaced copies are dropped', a
   expect((await disks.look([id], how))?.states).toEqual([
     { kind: 'incomplete', copies: 1, holders: [NAMES[0]] },
   ]);
-  const mended = await disks.repair([{ id, holders: [NAMES[0] ?? '', NAMES[3] ?? ''] }], how);
-  expect(mended).toEqual({ mapVersion: 2, states: [{ kind: 'whole' }] });
+  const repaired = await disks.repair([{ id, holders: [NAMES[0] ?? '', NAMES[3] ?? ''] }], how);
+  expect(repaired).toEqual({ mapVersion: 2, states: [{ kind: 'whole' }] });
   expect(await where()).toEqual([true, true, true, false]);
   const old = { ...how, fence: { ...how.fence, epoch: 0 } };
   expect(await disks.repair([{ id, holders: [] }], old)).toBeUndefined();

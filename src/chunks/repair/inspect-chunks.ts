@@ -5,7 +5,7 @@ import { must } from '../../base/assert.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ChunkState } from '../../ports/home-disks.ts';
 import type { DiskId, PlacementMap } from '../../ports/placement.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { partitionOf } from '../placement/placement.ts';
 import { type AskParts, askDisks, ChunkCopies, type Inquiry } from './chunk-copies.ts';
 import { incompleteWith } from './repair-chunks.ts';

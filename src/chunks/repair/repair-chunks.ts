@@ -7,8 +7,8 @@ import type { ChunkState, ChunkToRepair } from '../../ports/home-disks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { OtherBytes, OwnedHere, StaleMap } from '../../types/chunk-refusals.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { AppError } from '../../types/errors.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { disksById } from '../placement/placement.ts';
 import {
   type AskParts,

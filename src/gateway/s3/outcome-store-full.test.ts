@@ -34,14 +34,14 @@ const REQUESTS: [name: string, line: string, headers: Record<string, string>, bo
   ['append by its offset', 'PUT a/2', { 'x-amz-write-offset-bytes': '1' }, 'more'],
 ];
 
-const TOKENS_MAX = LIMITS.keptOutcomesPerAccountBytesMax;
+const TOKENS_MAX = LIMITS.storedOutcomesPerAccountBytesMax;
 
 /** A bucket with two objects, of an account of which so much is kept in every shard. */
 async function setUp(bucket: string, kept: { tokenBytes?: number; tokenlessBytes?: number }) {
   const owner = await world.makeAccount(`owner of ${bucket}`);
   const { kv, shards } = world.metadata;
   const counters: [name: string, bytes: number][] = [
-    [COUNTER.accountKeptBytes(owner.accountId), kept.tokenBytes ?? 0],
+    [COUNTER.accountOutcomeBytes(owner.accountId), kept.tokenBytes ?? 0],
     [COUNTER.accountTokenlessBytes(owner.accountId), kept.tokenlessBytes ?? 0],
   ];
   for (let shard = 0; shard < shards.shardCount; shard++) {
@@ -88,7 +88,7 @@ test.each(REQUESTS)('%s', async (name, line, headers, body) => {
 });
 
 test('MOVE of a prefix without a token is refused when its store is full; one with a token continues', async () => {
-  const tokenlessBytes = LIMITS.keptTokenlessPerAccountBytesMax - 1;
+  const tokenlessBytes = LIMITS.tokenlessOutcomesPerAccountBytesMax - 1;
   const { ask, listed } = await setUp('full-tokenless', { tokenlessBytes });
   const before = await listed();
   const headers = { destination: 'b/', 'x-svc-prefix': 'true' };

@@ -3,7 +3,7 @@
 // test's own; from the shard's answer on all is the product's.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createKeptVersions } from '../../../tests/support/metadata/kept-versions.ts';
+import { createProtectedVersions } from '../../../tests/support/metadata/protected-versions.ts';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { CHUNK_BYTES } from '../../../tests/support/objects/object-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
@@ -13,7 +13,7 @@ import { childOf, childrenOf, textOf } from '../../base/xml/parse-xml.ts';
 import { createMetadataMachine } from '../../metadata/state-machine.ts';
 import type { BucketName } from '../../types/names.ts';
 
-const kept = createKeptVersions();
+const kept = createProtectedVersions();
 const KEPT = 'has to stay';
 const DENIED = { status: 403, code: 'AccessDenied' } as const;
 
@@ -51,7 +51,7 @@ async function put(key: string, body = `of ${key}`): Promise<string> {
 }
 
 /** An object that has to stay; its version id. */
-async function putKept(key: string): Promise<string> {
+async function putProtected(key: string): Promise<string> {
   const versionId = await put(key, KEPT);
   kept.keep(createHash('md5').update(KEPT).digest('hex'));
   return versionId;
@@ -89,7 +89,7 @@ function moveResult(answer: RawAnswer) {
 
 describe('MOVE reports the error in the entry', () => {
   test('of an object: 403 with a MoveObjectResult, and the request is logged with its error', async () => {
-    await putKept('a');
+    await putProtected('a');
     const before = await everything();
     const answer = await request('MOVE', '/a', { destination: 'b' });
     expectStatus(answer, 403);
@@ -103,7 +103,7 @@ describe('MOVE reports the error in the entry', () => {
 
   test('quiet, and of an older version: the version is named', async () => {
     await setVersioning('enabled');
-    const versionId = await putKept('a');
+    const versionId = await putProtected('a');
     await put('a');
     const before = await everything();
     const answer = await request('MOVE', '/a', { destination: 'b', 'x-svc-quiet': 'true' });
@@ -114,7 +114,7 @@ describe('MOVE reports the error in the entry', () => {
 
   test('with Overwrite, onto a protected object', async () => {
     await put('a');
-    await putKept('b');
+    await putProtected('b');
     const before = await everything();
     const answer = await request('MOVE', '/a', { destination: 'b', overwrite: 'true' });
     expectStatus(answer, 403);
@@ -124,7 +124,7 @@ describe('MOVE reports the error in the entry', () => {
 
   test('of a prefix: 200, one entry with its error, and the others move', async () => {
     for (const name of ['1', '3']) await put(`p/${name}`);
-    await putKept('p/2');
+    await putProtected('p/2');
     const answer = await request('MOVE', '/p/', { destination: 'q/', 'x-svc-prefix': 'true' });
     expectStatus(answer, 200);
     expect(moveResult(answer)).toEqual({
@@ -166,7 +166,7 @@ describe.each(Object.keys(REPLACING))('%s of what has to stay', (name) => {
     async (state) => {
       if (state === 'suspended') await setVersioning(state);
       await put('b');
-      await putKept('a');
+      await putProtected('a');
       const [before, chunkCount] = [await everything(), await world.chunkCount()];
       const replace = REPLACING[name] as () => Promise<RawAnswer>;
       expectError(await replace(), DENIED);
@@ -181,7 +181,7 @@ describe.each(Object.keys(REPLACING))('%s of what has to stay', (name) => {
 
 test('compose and append make a protected object an older version where versions are kept', async () => {
   await setVersioning('enabled');
-  const versionId = await putKept('a');
+  const versionId = await putProtected('a');
   expectStatus(await request('PUT', '/a?append', {}, '!'), 200);
   expectStatus(await request('PUT', '/a?compose', {}, composeOf('a', 'a')), 200);
   expect((await request('GET', '/a')).body.toString()).toBe(`${KEPT}!`.repeat(2));
@@ -192,7 +192,7 @@ test('compose and append make a protected object an older version where versions
 test('forced deletion is refused completely while one version is protected', async () => {
   await setVersioning('enabled');
   for (const name of ['1', '2', '3']) await put(name);
-  await putKept('2');
+  await putProtected('2');
   await put('2');
   await request('DELETE', '/2');
   const before = await everything();

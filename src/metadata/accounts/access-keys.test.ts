@@ -27,7 +27,7 @@ const isFound = async (accessKey: string) =>
 const keysOf = async (accountId: AccountId) =>
   (await world.query('list-access-keys', { accountId })).accessKeys.map(({ accessKey }) => accessKey);
 
-test('an account has two keys at most, and each is one account’s alone', async () => {
+test('an account has two keys at most, and a key belongs to one account', async () => {
   expect(await add(ANN, 'AKroot')).toEqual({ kind: 'taken' });
   expect(await add('000000000099' as AccountId, 'AK2')).toEqual({ kind: 'no-such-account' });
   expect(await add(ANN, 'AK2')).toMatchObject({ kind: 'added', accessKey: { accessKey: 'AK2' } });
@@ -38,7 +38,7 @@ test('an account has two keys at most, and each is one account’s alone', async
   expect([await isFound('AKann'), await isFound('AK3')]).toEqual([false, true]);
 });
 
-test('a disabled key is refused like one that is not there, and can be enabled', async () => {
+test('a disabled key is refused like a missing one, and can be enabled', async () => {
   expect(await change(ANN, 'AKann', 'disable')).toEqual({ kind: 'changed', revokedSeq: 1 });
   expect(await isFound('AKann')).toBe(false);
   expect((await world.query('list-access-keys', { accountId: ANN })).accessKeys).toMatchObject([
@@ -48,7 +48,7 @@ test('a disabled key is refused like one that is not there, and can be enabled',
   expect(await isFound('AKann')).toBe(true);
 });
 
-test('what takes a key away is told to gateways, again where it is repeated', async () => {
+test('a change that revokes a key is reported to gateways, also when it is repeated', async () => {
   expect(await change(ANN, 'AKroot', 'delete')).toEqual({ kind: 'no-such-key' });
   expect(await change(ANN, 'AKann', 'delete')).toEqual({ kind: 'changed', revokedSeq: 1 });
   expect(await change(ANN, 'AKann', 'delete')).toEqual({ kind: 'no-such-key', revokedSeq: 1 });

@@ -30,7 +30,7 @@ function createAccount(
   });
 }
 
-test('what finds an account is one account’s alone', async () => {
+test('name, e-mail and canonical id each belong to one account', async () => {
   const fields = {
     accountId: ANN,
     name: 'ann',
@@ -57,7 +57,7 @@ test('what finds an account is one account’s alone', async () => {
   expect(sameKey).toEqual({ kind: 'conflict', field: 'accessKey' });
 });
 
-test('found by everything', async () => {
+test('is found by each of them', async () => {
   const account = { accountId: ANN, name: 'ann', bucketCount: 0 };
   expect(await world.query('find-account', { name: 'ann' })).toMatchObject({ account });
   expect(await world.query('find-account', { email: 'Ann@Example.com' })).toMatchObject({ account });
@@ -76,7 +76,7 @@ test('found by everything', async () => {
   expect((await world.query('list-accounts', { after: ANN, limit: 10 })).accounts).toHaveLength(1);
 });
 
-test('changed', async () => {
+test('is changed', async () => {
   const changes = { state: 'suspended' as const };
   expect(await world.execute('set-account', { accountId: ANN, changes })).toMatchObject({
     kind: 'changed',
@@ -85,12 +85,12 @@ test('changed', async () => {
   const unknown = '000000000099' as AccountId;
   expect(await world.execute('set-account', { accountId: unknown, changes })).toEqual({
     kind: 'no-such-account',
-    // Whoever asks twice is not told sooner than whoever asked first (R46).
+    // A repeated revocation waits for the same change as the first (R46).
     revokedSeq: 1,
   });
 });
 
-test('deleted with its keys, unless it owns a bucket or is the root', async () => {
+test('is deleted with its keys, unless it owns a bucket or is the root', async () => {
   const remove = (accountId: AccountId) => world.execute('delete-account', { accountId });
   const name = 'photos' as BucketName;
   const bucket = await world.execute('reserve-name', { name, owner: ANN });

@@ -1,4 +1,4 @@
-// Gives an account one more access key. No gateway has cached a key that was not there, so none has to hear of it.
+// Adds an access key to an account. No gateway has cached a key that did not exist, so none has to be told.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';

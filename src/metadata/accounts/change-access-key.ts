@@ -30,7 +30,7 @@ export const changeAccessKey = defineCommand<Command, OutcomeOf<'change-access-k
     const account = findAccount(view, accountId);
     const key = findAccessKey(view, accessKey);
     const takesAway = change !== 'enable';
-    // Whoever revokes again hears of it no sooner than who did (R46).
+    // A repeated revocation waits for the same change as the first (R46).
     if (account === undefined || key?.accountId !== accountId)
       return refuse({ kind: 'no-such-key', ...(takesAway && allChanges(view)) });
     const others = usableKeys(view, accountId).filter((other) => other !== accessKey);

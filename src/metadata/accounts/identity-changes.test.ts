@@ -32,7 +32,7 @@ const ask = (since?: IdentityPosition, asked = world) =>
 const set = (accountId: AccountId, changes: object, changed = world) =>
   changed.execute('set-account', { accountId, changes });
 
-test('what has changed since, in order, and nothing twice', async () => {
+test('returns the changes since a position, in order, and none twice', async () => {
   const start = await ask();
   expect(start).toEqual({ kind: 'reset', upTo: { seq: 0, mark: '' } });
   expect(await ask(start.upTo)).toEqual({ kind: 'changes', upTo: start.upTo, changes: [] });
@@ -51,7 +51,7 @@ test('what has changed since, in order, and nothing twice', async () => {
   expect(await ask(second.upTo)).toEqual({ ...second, changes: [] });
 });
 
-test('what takes rights away says by which change, and nothing else does', async () => {
+test('commands that revoke rights return their change, and no others do', async () => {
   expect(await set(ANN, { bucketsMax: 2 })).not.toHaveProperty('revokedSeq');
   expect(await set(ANN, { state: 'suspended' })).toMatchObject({ revokedSeq: 2 });
   expect(await set(ANN, { state: 'paid' })).not.toHaveProperty('revokedSeq');
@@ -59,7 +59,7 @@ test('what takes rights away says by which change, and nothing else does', async
   expect(await ask()).toMatchObject({ upTo: { seq: 4 } });
 });
 
-test('that an account is gone is heard no sooner than its going', async () => {
+test('that an account is gone is answered no sooner than its deletion', async () => {
   const gone = { kind: 'no-such-account' };
   expect(await world.execute('delete-account', { accountId: NOBODY })).toEqual(gone);
   await world.execute('delete-account', { accountId: ANN });
@@ -68,12 +68,12 @@ test('that an account is gone is heard no sooner than its going', async () => {
   expect(await set(ANN, { state: 'paid' })).toEqual(gone);
 });
 
-test('changes that come together are numbered one after another', async () => {
+test('changes of one command are numbered one after another', async () => {
   const outcomes = await Promise.all([ANN, BOB, ANN].map((id) => set(id, { state: 'suspended' })));
   expect(outcomes.map((outcome) => 'revokedSeq' in outcome && outcome.revokedSeq)).toEqual([1, 2, 3]);
 });
 
-test('as many as are kept; who lacks more begins anew', async () => {
+test('a bounded number is stored; a gateway that lacks more starts again', async () => {
   await set(ANN, { bucketsMax: 1 });
   const { upTo } = await ask();
   await set(ANN, { bucketsMax: 2 });
@@ -85,7 +85,7 @@ test('as many as are kept; who lacks more begins anew', async () => {
   expect(kept).toHaveProperty('changes.length', LIMITS.identityChangesKept - 1);
 });
 
-test('a place in a history that was given up is none in this one (R23)', async () => {
+test('a position in an abandoned history is none in this one (R23)', async () => {
   await set(ANN, { bucketsMax: 1 });
   const other = await openMetadata();
   expect(await ask((await ask()).upTo, other)).toEqual({ kind: 'reset', upTo: { seq: 0, mark: '' } });

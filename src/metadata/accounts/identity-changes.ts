@@ -33,7 +33,7 @@ export function lookAtChanges(view: View): void {
   view.range(LAST_IDENTITY_CHANGE);
 }
 
-/** Of an answer that an account is gone: its going must have been heard of, whoever waits for that (R46). */
+/** For an answer that an account is gone: its deletion must have been applied by all gateways that wait for it (R46). */
 export function allChanges(view: View): Revocation {
   const { seq } = positionOf(view.range(LAST_IDENTITY_CHANGE)[0]);
   return seq === 0 ? {} : { revokedSeq: seq };

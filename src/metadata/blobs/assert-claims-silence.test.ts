@@ -60,7 +60,7 @@ describe('a shard that does not answer', () => {
   const historyOf = async () => (await world.query('get-history', {}, LOST)).history;
   const count = (call: string) => shards.asked.filter((one) => one === call).length;
 
-  test('keeps no other from telling and from hearing, and what was told is not told again', async () => {
+  test('does not stop others from asserting, and what was asserted is not repeated', async () => {
     for (const holder of [LOST, WELL, AWAY]) await hold(holder, 1200);
     shards.refuse(AWAY);
     await work();
@@ -75,7 +75,7 @@ describe('a shard that does not answer', () => {
     expect(count(`learn-history ${WELL}`)).toBe(1);
   });
 
-  test('goes on where it was cut off', async () => {
+  test('continues where it was cut off', async () => {
     await hold(WELL, 1200);
     let pages = 0;
     const { query } = shards.port;

@@ -15,11 +15,11 @@ import {
   openBackground,
 } from '../../../tests/support/metadata/metadata-workers.ts';
 import { must } from '../../base/assert.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { NO_ORIGINALS } from '../../types/originals.ts';
 import { foreignCodec } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { ENGINE_TABLES, rowKey } from '../engine/row-keys.ts';
 import { blobRow, foreignRow, HISTORY_ROW, linkRow } from '../schema/keyspace.ts';
 import { historyRow } from './history.ts';
@@ -84,7 +84,7 @@ const confirm = (shard = HOME) => world.execute('confirm-history', {}, shard);
 const historyOf = async (shard = HOME) => (await world.query('get-history', {}, shard)).history;
 
 describe('a home that has lost the end of its history', () => {
-  test('condemns and frees nothing before the operator has confirmed it', async () => {
+  test('marks and erases nothing before the operator has confirmed it', async () => {
     await removeSource();
     await run('condemn');
     world.clock.advance(11 * MINUTE);
@@ -119,7 +119,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await background.chunksLeft()).toBe(0);
   });
 
-  test('knows again, of those that hold them, links and blobs that it has forgotten', async () => {
+  test('learns lost links and blobs again from the shards that hold them', async () => {
     const copy = await claim();
     await world.put('copy', { data: copy });
     const blobId = blobOf(data);
@@ -142,7 +142,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await background.chunksLeft()).toBe(0);
   });
 
-  test('takes back a condemnation that its last entries have, and others’ had not', async () => {
+  test('reverts a mark for deletion that is in its last entries and not in others’', async () => {
     const copy = await claim();
     await world.put('copy', { data: copy });
     // In the history that was given up the claim came before the deletion of the source; here it was not there.
@@ -159,14 +159,14 @@ describe('a home that has lost the end of its history', () => {
     await run('assert');
     expect((await confirm()).kind).toBe('confirmed');
     expect((await world.query('list-condemned', { olderThanMs: 0, limit: 9 }, HOME)).totalCount).toBe(0);
-    // No look at the disks has seen it meanwhile.
+    // No audit has found it meanwhile.
     const { debts } = await world.query('list-debts', { limit: 9 }, HOME);
     expect(debts).toMatchObject([{ blobId: blobOf(data), debt: { copies: COPIES_UNKNOWN } }]);
     await allElse();
     expect(await background.chunksLeft()).toBe(1);
   });
 
-  test('a claim of before is committed by nobody once its holder has told all', async () => {
+  test('no commit uses an earlier claim once its holder has asserted everything', async () => {
     const late = await claim();
     await loseHistory([linkOf(late)]);
     await run('assert');
@@ -232,7 +232,7 @@ describe('a home that has lost the end of its history', () => {
     await run('condemn', 'deliver');
   }
 
-  test('what was told confirms no later claim by the same id', async () => {
+  test('an assertion confirms no later claim with the same id', async () => {
     const copy = await claim();
     await world.put('copy', { data: copy });
     await loseHistory([linkOf(copy)]);
@@ -253,7 +253,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await background.chunksLeft()).toBe(0);
   });
 
-  test('a claim that was pending is confirmed by what its holder has when it is asked, not by what it told', async () => {
+  test('a pending claim is confirmed by what its holder has when it is asked', async () => {
     const copy = await claim();
     await world.put('copy', { data: copy });
     await loseHistory([]);
@@ -268,7 +268,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await linksOf(again)).toEqual([{ state: 'confirmed', shard: HOLDER }]);
   });
 
-  test('what is not held any more is not dropped by what was told, but when no commit can use it (R30)', async () => {
+  test('a link that is not held any more is dropped only when no commit can use it (R30)', async () => {
     const copy = await claim();
     await world.put('copy', { data: copy });
     await loseHistory([linkOf(copy)]);
@@ -282,7 +282,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await linksOf(copy)).toEqual([null]);
   });
 
-  test('cannot be confirmed before all have told, and need not be twice', async () => {
+  test('cannot be confirmed before all have asserted, and need not be twice', async () => {
     await loseHistory([]);
     expect(await confirm()).toEqual({ kind: 'waiting', shards: [0, 1] });
     const { history } = await world.query('get-history', {}, HOME);
@@ -298,7 +298,7 @@ describe('a home that has lost the end of its history', () => {
     expect(await confirm(HOLDER)).toEqual({ kind: 'no-doubt' });
   });
 
-  test('is not asked by a sweep what it does not know', async () => {
+  test('is not asked by a sweep about blobs that it does not know', async () => {
     await loseHistory([blobRow(blobOf(data))]);
     expect(await world.query('get-blobs', { blobIds: [blobOf(data)] }, HOME)).toEqual({
       blobs: [null],
@@ -329,7 +329,7 @@ describe('a holder that has lost the end of its history', () => {
     return copy;
   }
 
-  test('claims again what it holds, where that is still there', async () => {
+  test('claims what it holds again, where the data still exists', async () => {
     const copy = await holdAgain();
     expect(await linksOf(copy)).toEqual([null]);
     await run('assert');
@@ -337,7 +337,7 @@ describe('a holder that has lost the end of its history', () => {
     expect(background.warnings).toEqual([]);
   });
 
-  test('is told of what is gone, which nobody makes again', async () => {
+  test('learns which blobs are gone', async () => {
     const copy = await holdAgain();
     await removeSource();
     await allElse();
@@ -349,7 +349,7 @@ describe('a holder that has lost the end of its history', () => {
   });
 });
 
-test('claims say of which history their home is', async () => {
+test('claims name the history of their home', async () => {
   expect((await claim()).uses).toHaveLength(1);
   await loseHistory([]);
   const copy = await claim();

@@ -2,7 +2,7 @@
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
 // kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 
-import type { AskedClaim, HeldClaim, SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { AskedClaim, ClaimVerdict, HeldClaim } from '../../ports/metadata/blobs.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type BlobId, homeShardOf } from '../../types/names.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
@@ -39,12 +39,12 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
   async function askAgain(
     { holder, own }: { holder: number; own: number },
     pending: readonly AskedClaim[],
-  ): Promise<SettledClaim[]> {
+  ): Promise<ClaimVerdict[]> {
     if (pending.length === 0) return [];
     const names = pending.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const resolved = metadata.query({ shard: holder }, 'resolve-claims', { claims: names }).then(doneValue);
     const { held } = await of({ shard: holder, own }, resolved);
-    return pending.flatMap((claim, at): SettledClaim[] =>
+    return pending.flatMap((claim, at): ClaimVerdict[] =>
       held[at] === true ? [{ ...claim, verdict: 'confirmed' }] : [],
     );
   }
@@ -61,8 +61,8 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     if (gone.length > 0) log.error({ home, holder, blobIds: gone }, 'held-blobs-are-gone');
     const confirmed = await askAgain({ holder, own }, pending);
     if (confirmed.length === 0) return;
-    const settled = metadata.execute({ shard: home }, 'settle-claims', { claims: confirmed }).then(doneValue);
-    await of({ shard: home, own }, settled);
+    const applied = metadata.execute({ shard: home }, 'settle-claims', { claims: confirmed }).then(doneValue);
+    await of({ shard: home, own }, applied);
   }
 
   async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {
@@ -72,7 +72,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
   }
 
   /** A page of what `shard` may have released in the history that is given up, and holds again. True: all homes have heard all. */
-  async function tellOwn(shard: number, { own }: Progress, signal: AbortSignal): Promise<boolean> {
+  async function assertOwn(shard: number, { own }: Progress, signal: AbortSignal): Promise<boolean> {
     const { after, isThrough, behind } = own;
     if (isThrough) {
       await askEach({ shard, signal }, behind, async (homeShard, from) => {
@@ -86,24 +86,28 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     const { claims, next } = await listPage(shard, { after });
     const byHome = Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId));
     for (const home of behind.keys()) byHome.delete(home);
-    const heard = new Set<number>();
+    const asserted = new Set<number>();
     await askEach({ shard, signal }, byHome, async (home, its) => {
       await assertPage({ home, holder: shard, own: shard }, its);
-      heard.add(home);
+      asserted.add(home);
     });
     // They hear the rest by themselves: the others do not wait for them.
-    for (const home of byHome.keys()) if (!heard.has(home)) behind.set(home, after);
+    for (const home of byHome.keys()) if (!asserted.has(home)) behind.set(home, after);
     own.isThrough = next === undefined;
     if (next !== undefined) own.after = next;
     return own.isThrough && behind.size === 0;
   }
 
-  function maySayMore({ own: { isThrough, behind } }: Progress): boolean {
+  function hasMore({ own: { isThrough, behind } }: Progress): boolean {
     return !isThrough || behind.size === 0 || [...behind.keys()].some((home) => !others.isAway(home));
   }
 
   /** A page of what `holder` holds of `home`. True: it has told all. */
-  async function hear(holder: number, home: number, { reached, incarnation }: Progress): Promise<boolean> {
+  async function collectFrom(
+    holder: number,
+    home: number,
+    { reached, incarnation }: Progress,
+  ): Promise<boolean> {
     const after = reached.get(holder);
     // First: what is listed behind this entry is all that there will ever be of earlier claims.
     const command = { homeShard: home, incarnation };
@@ -159,17 +163,17 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
       const all = Array.from({ length: metadata.shardCount }, (_, other) => other);
       const left = all.filter((other) => !history.assertedBy.includes(other));
       const asked = left.filter((other) => other !== shard && !others.isAway(other)).slice(0, HOLDERS_MAX);
-      let toldCount = 0;
+      let assertedCount = 0;
       await askEach({ shard, signal }, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
-        if (await hear(holder, shard, come)) await note(shard, holder, come);
-        toldCount++;
+        if (await collectFrom(holder, shard, come)) await note(shard, holder, come);
+        assertedCount++;
       });
       signal.throwIfAborted();
-      if (left.includes(shard) && maySayMore(come)) {
-        if (await tellOwn(shard, come, signal)) await note(shard, shard, come);
-        toldCount++;
+      if (left.includes(shard) && hasMore(come)) {
+        if (await assertOwn(shard, come, signal)) await note(shard, shard, come);
+        assertedCount++;
       }
-      return toldCount > 0;
+      return assertedCount > 0;
     },
   });
 }

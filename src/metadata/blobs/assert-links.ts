@@ -6,7 +6,6 @@ import { assert } from '../../base/assert.ts';
 import type { AskedClaim, HeldClaim } from '../../ports/metadata/blobs.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
-import { COPIES_UNKNOWN, wholeRange } from '../../types/debts.ts';
 import { homeShardOf } from '../../types/names.ts';
 import {
   type BlobRecord,
@@ -15,13 +14,21 @@ import {
   historyCodec,
   linkCodec,
 } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN, wholeRange } from '../../types/repair-entries.ts';
 import { chunkCount, isLaidWithin, layoutOf } from '../../types/version.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
-import { blobRow, condemnedRow, HISTORY_ROW, linkRow, put, remove } from '../schema/keyspace.ts';
-import { changeDebt, findAudit, findDebt, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
+import { blobRow, deletionRow, HISTORY_ROW, linkRow, put, remove } from '../schema/keyspace.ts';
 import { findHistory } from './history.ts';
 import { newNonce, pendingLinkPuts } from './links.ts';
+import {
+  changeRepair,
+  findAudit,
+  findRepair,
+  joinChanges,
+  NO_CHANGE,
+  type RowChange,
+} from './repair-entries.ts';
 
 type Command = CommandOf<'assert-links'>;
 
@@ -37,7 +44,7 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     findAudit(view);
     for (const { blobId, linkId } of claims) {
       view.row(blobRow(blobId));
-      findDebt(blobId, view);
+      findRepair(blobId, view);
       view.row(linkRow(blobId, linkId));
     }
   },
@@ -48,20 +55,20 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     const history = findHistory(view);
     const mayMake = history !== undefined && history.confirmedAtMs === undefined;
     const missing = claims.filter(({ blobId, linkId }) => view.row(linkRow(blobId, linkId)) === undefined);
-    const told = missing.map((claim) => {
+    const checked = missing.map((claim) => {
       assert(homeShardOf(claim.blobId) === shard, 'links are asserted in the home');
       return { claim, blob: standing(claim, view, mayMake) };
     });
-    const held = told.filter(({ blob }) => blob !== undefined);
+    const held = checked.filter(({ blob }) => blob !== undefined);
     const made = held.filter(({ blob }) => blob?.isMade);
-    const freed = held.filter(({ blob }) => blob?.wasCondemned);
+    const freed = held.filter(({ blob }) => blob?.wasMarked);
     const link = { shard: holder, nonce: newNonce(context) };
     const unseen = new Map([...made, ...freed].map(({ claim }) => [claim.blobId, claim])).values();
-    const owed = joinChanges([...unseen].map((claim) => lookLater(claim, view, context)));
+    const repairs = joinChanges([...unseen].map((claim) => lookLater(claim, view, context)));
     return {
       outcome: {
         kind: 'asserted',
-        gone: told.flatMap(({ claim, blob }) => (blob === undefined ? [claim.blobId] : [])),
+        gone: checked.flatMap(({ claim, blob }) => (blob === undefined ? [claim.blobId] : [])),
         pending: [
           ...held.map(({ claim: { blobId, linkId } }) => ({ blobId, linkId, nonce: link.nonce })),
           ...claims.flatMap((claim) => pendingOf(claim, { holder, view })),
@@ -70,31 +77,31 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
       puts: [
         ...held.flatMap(({ claim, blob }) => [...(blob?.puts ?? []), ...pendingLinkPuts(claim, link)]),
         ...(history !== undefined && held.length > 0 ? [countPut(history, held.length, made.length)] : []),
-        ...owed.puts,
+        ...repairs.puts,
       ],
       counters: [
         ...(freed.length > 0 ? [{ name: COUNTER.condemned, delta: -freed.length }] : []),
-        ...owed.counters,
+        ...repairs.counters,
       ],
     };
   },
 });
 
 /**
- * Where its chunks are was known to the blob's row alone, or to the look at all that passed it by (R39); what was owed of
- * it was forgotten as it was condemned.
+ * The places of its chunks were known only to its row, or to an audit that had passed it (R39); its repair entry was
+ * deleted when it was marked for deletion.
  */
 function lookLater({ blobId, layout }: HeldClaim, view: View, context: DecideContext): RowChange {
   if (layout.kind !== 'data' || layout.storage !== 'chunks') return NO_CHANGE;
   const mapVersion = findAudit(view)?.mapVersion ?? 0;
   const after = { copies: COPIES_UNKNOWN, ranges: wholeRange(chunkCount(layout)), mapVersion };
-  return changeDebt(blobId, { before: findDebt(blobId, view), after }, context);
+  return changeRepair(blobId, { before: findRepair(blobId, view), after }, context);
 }
 
 interface Standing {
   puts: RowPut[];
   isMade: boolean;
-  wasCondemned: boolean;
+  wasMarked: boolean;
 }
 
 /** The rows by which the blob is live and known to be shared; undefined: it is gone, and that was no loss. */
@@ -103,17 +110,17 @@ function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): 
   if (row === undefined) {
     if (!mayMake) return undefined;
     const blob: BlobRecord = { ...layout, isShared: true, ...(layout.grown && { isClosed: true }) };
-    return { puts: [put(blobRow(blobId), blobCodec.encode(blob))], isMade: true, wasCondemned: false };
+    return { puts: [put(blobRow(blobId), blobCodec.encode(blob))], isMade: true, wasMarked: false };
   }
   const { condemnedAtMs, ...blob } = blobCodec.decode(row);
-  // What was condemned at the end of a log that others did not follow: nothing of it has been freed.
+  // It was marked for deletion at the end of a log that others did not follow: nothing of it has been erased.
   if (condemnedAtMs !== undefined && !mayMake) return undefined;
   // Made anew from what one shard told, while another one knows more of it.
   const isWider = mayMake && blob.isClosed && !isLaidWithin(layout, blob) && isLaidWithin(blob, layout);
   const known = { ...blob, ...(isWider && layoutOf(layout)), isShared: true as const };
   const puts = [put(blobRow(blobId), blobCodec.encode(known))];
-  if (condemnedAtMs !== undefined) puts.push(remove(condemnedRow(condemnedAtMs, blobId)));
-  return { puts, isMade: false, wasCondemned: condemnedAtMs !== undefined };
+  if (condemnedAtMs !== undefined) puts.push(remove(deletionRow(condemnedAtMs, blobId)));
+  return { puts, isMade: false, wasMarked: condemnedAtMs !== undefined };
 }
 
 /** What stood here as pending already. Without a nonce it is left to the resolver, which gives it one. */

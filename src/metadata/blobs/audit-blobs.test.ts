@@ -13,7 +13,7 @@ function lose(disk: string, data: Awaited<ReturnType<HomeWorld['newBlob']>>, ind
 }
 
 describe('an audit', () => {
-  test('makes a debt of each blob that lacks a copy', async () => {
+  test('makes a repair entry for each blob that lacks a copy', async () => {
     const lacking = await home.newBlob('k1', 'abc', { chunks: 3 });
     const whole = await home.newBlob('k2', 'abc');
     lose('b', lacking, 1);
@@ -30,7 +30,7 @@ describe('an audit', () => {
     ]);
   });
 
-  test('comes when owners have changed, and each so many days', async () => {
+  test('runs after a change of owners, and each so many days', async () => {
     await home.run('audit');
     expect(await audit()).toMatchObject({ isUnderWay: false, ended: { mapVersion: 1 } });
     const beganAtMs = (await audit())?.beganAtMs;
@@ -47,7 +47,7 @@ describe('an audit', () => {
     expect(home.world.clock.wallMs() - ((await audit())?.beganAtMs ?? 0)).toBe(0);
   });
 
-  test('begins anew when owners change under it', async () => {
+  test('begins again when owners change during it', async () => {
     for (let at = 0; at < 3; at++) await home.newBlob(`k${at}`, 'abc');
     await work();
     expect(await audit()).toMatchObject({ isUnderWay: true, mapVersion: 1 });
@@ -58,7 +58,7 @@ describe('an audit', () => {
     expect(await home.debts()).toEqual([]);
   });
 
-  test('goes on after a start where it had come', async () => {
+  test('continues after a restart where it was', async () => {
     for (let at = 0; at < 450; at++) {
       await home.newBlob(`k${at}`, 'abc');
       home.world.clock.advance(1);
@@ -74,7 +74,7 @@ describe('an audit', () => {
     expect(home.disk('a').asked.length).toBe(2);
   });
 
-  test('does not go on by a map from before it began', async () => {
+  test('does not continue by a map from before its beginning', async () => {
     await home.newBlob('k', 'abc');
     await home.world.execute('note-audit', { step: 'begin', mapVersion: 5 });
     await home.run('audit');
@@ -82,7 +82,7 @@ describe('an audit', () => {
     expect(home.disk('a').asked).toEqual([]);
   });
 
-  test('ends though a disk is silent; what it may lack is looked at when it is back', async () => {
+  test('ends even if a disk is silent; that disk is inspected when it returns', async () => {
     await home.run('audit');
     const data = await home.newBlob('k', 'abc');
     lose('c', data);
@@ -101,7 +101,7 @@ describe('an audit', () => {
   });
 });
 
-test('a disk that comes and goes is looked at now and then, and in the end', async () => {
+test('inspects a disk that comes and goes now and then, and at the end', async () => {
   await home.newBlob('k', 'abc');
   await home.run('audit');
   const comeBack = async () => {
@@ -121,21 +121,21 @@ test('a disk that comes and goes is looked at now and then, and in the end', asy
 });
 
 describe('when owners have changed', () => {
-  test('data moves: the owners before hold what the new ones lack, and drop it then', async () => {
+  test('data moves: previous owners hold what new ones lack, and drop it afterwards', async () => {
     const data = await home.newBlob('k', 'abc', { chunks: 2 });
     home.changeOwners('abd');
     await home.run('audit', 'repair');
     expect([home.where(data), await home.debts()]).toEqual([['abd', 'abd'], []]);
   });
 
-  test('all at once, nothing is lost, and nothing is left behind', async () => {
+  test('nothing is lost and nothing left behind when all owners change at once', async () => {
     const data = await home.newBlob('k', 'abc');
     home.changeOwners('de');
     await home.run('audit', 'repair');
     expect(home.where(data)).toEqual(['de']);
   });
 
-  test('what a silent owner may lack is owed, so that the owners before may be forgotten', async () => {
+  test('a silent owner counts as lacking its copies, so that previous owners may be forgotten', async () => {
     const data = await home.newBlob('k', 'abc');
     home.disk('d').mood = 'dead';
     home.changeOwners('abd');
@@ -150,7 +150,7 @@ describe('when owners have changed', () => {
     expect([home.where(data), await home.debts()]).toEqual([['abd'], []]);
   });
 
-  test('a disk that joined the others, and was silent, is not forgotten by anybody', async () => {
+  test('a disk that joined and fell silent is inspected later', async () => {
     home.changeOwners('a', { previous: '' });
     const data = await home.newBlob('k', 'a', { chunks: 2 });
     await home.run('audit', 'repair');
@@ -165,7 +165,7 @@ describe('when owners have changed', () => {
     expect([home.where(data), await home.debts()]).toEqual([['ab', 'ab'], []]);
   });
 
-  test('what neither the owner before nor the new one tells of is owed', async () => {
+  test('a chunk that neither the previous nor the new owner reports gets a repair entry', async () => {
     await home.newBlob('k', 'abc');
     for (const disk of 'cd') home.disk(disk).mood = 'dead';
     home.changeOwners('abd');
@@ -173,7 +173,7 @@ describe('when owners have changed', () => {
     expect([await home.debts(), (await audit())?.isUnderWay]).toEqual([[2], false]);
   });
 
-  test('a birth by the map before is looked at again, though the audit has passed', async () => {
+  test('a new blob written by the previous map is inspected again, even behind the audit', async () => {
     await home.run('audit');
     home.changeOwners('abd');
     await home.run('audit');
@@ -182,7 +182,7 @@ describe('when owners have changed', () => {
     expect([home.where(late), await home.debts()]).toEqual([['abd'], []]);
   });
 
-  test('a disk that is gone for good is made up for', async () => {
+  test('chunks of a disk that is gone for good are copied', async () => {
     const data = await home.newBlob('k', 'abc');
     home.disk('a').mood = 'dead';
     home.changeOwners('bcd', { without: 'a' });

@@ -1,6 +1,6 @@
-// The look at all chunks of a shard (R39): whenever owners have changed, and each so many days. What is not on just its
-// owners becomes a debt. How far it has come is a row of the shard, so that another primary goes on there. Disks that
-// were away are looked at for themselves when they are back.
+// Audits all chunks of a shard (R39): after each change of owners, and each so many days. A chunk that is not on just its
+// owners gets a repair entry. Progress is a row of the shard, so that another primary continues there. Disks that were away
+// are inspected separately when they return.
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { CommandOf, ResultOf } from '../../ports/metadata/port.ts';
@@ -10,7 +10,7 @@ import { LIMITS } from '../../types/limits.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { AuditRecord } from '../../types/records/rows.ts';
 import { chunkCount } from '../../types/version.ts';
-import { type HomeShardDeps, noteOwed, owedOf } from '../workers/home-shard.ts';
+import { type HomeShardDeps, missingOf, recordMissing } from '../workers/home-shard.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
 const IDLE_MS = 1000;
@@ -111,7 +111,7 @@ async function lookAtPage(
 ): Promise<BlobId | 'end' | 'later'> {
   const { metadata, disks, telemetry } = deps;
   const { shard, after, of, countsSilentAsMissing, signal } = page;
-  const query = { limit: LIMITS.debtPageMax, ...(after && { after }) };
+  const query = { limit: LIMITS.repairPageMax, ...(after && { after }) };
   const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-blobs', query));
   const fence = deps.fenceOf(shard);
   for (const ids of idBatches(blobs)) {
@@ -120,7 +120,7 @@ async function lookAtPage(
     if (seen === undefined) return 'later';
     // At once: all chunks of large blobs together would take hundreds of MiB.
     const { mapVersion, states } = seen;
-    await noteOwed(deps, { shard, owed: owedOf(ids, states), mapVersion });
+    await recordMissing(deps, { shard, missing: missingOf(ids, states), mapVersion });
     telemetry.count('holdfast_audited_chunks_total', {}, ids.length);
   }
   return next ?? 'end';

@@ -1,5 +1,5 @@
-// Blobs, links and claims as fsck sees them, and the queues by which they go. Who uses a link is not in its row: that is
-// compared by whoever asks, from the facts.
+// Checks of blobs, links and claims for fsck, and of their queues. A link's row does not name its user: the caller compares
+// that, from the facts.
 import { toHex } from '../../base/bytes/bytes.ts';
 import { unpackRanges } from '../../types/compacted-from.ts';
 import { type BlobId, homeShardOf, type LinkId } from '../../types/names.ts';
@@ -7,14 +7,7 @@ import { blobCodec, foreignCodec, linkCodec, manifestPageCodec } from '../../typ
 import { layoutOf } from '../../types/version.ts';
 import type { RowCheck } from '../checks/scan.ts';
 import { readU16, readU48 } from '../schema/key-parts.ts';
-import {
-  blobRow,
-  condemnedRow,
-  foreignRow,
-  linkRange,
-  linkRow,
-  pendingClaimRow,
-} from '../schema/keyspace.ts';
+import { blobRow, deletionRow, foreignRow, linkRange, linkRow, pendingClaimRow } from '../schema/keyspace.ts';
 import { checkBody, readPages } from '../versions/check-manifest.ts';
 
 const blobIdAt = (bytes: Uint8Array, at = 0) => toHex(bytes.subarray(at, at + 16)) as BlobId;
@@ -25,10 +18,10 @@ export const checkBlob: RowCheck = async (row, scan) => {
   const blob = blobCodec.decode(row.value);
   const { kind, sizeBytes, condemnedAtMs } = blob;
   const place = { blob: blobId };
-  const isCondemned = condemnedAtMs !== undefined;
+  const isMarked = condemnedAtMs !== undefined;
   scan.facts.blobs.push({
     blobId,
-    blob: { kind, ...layoutOf(blob), ...(isCondemned && { condemnedAtMs }) },
+    blob: { kind, ...layoutOf(blob), ...(isMarked && { condemnedAtMs }) },
   });
   if (homeShardOf(blobId) !== scan.shard) {
     scan.found('broken-row', { ...place, table: 'blobs', note: 'not in its home' });
@@ -37,8 +30,8 @@ export const checkBlob: RowCheck = async (row, scan) => {
     scan.found('broken-row', { ...place, table: 'blobs', note: 'folded from more than it has' });
   }
   const isLinked = (await scan.view.range(linkRange(blobId, 1))).length > 0;
-  if (isCondemned) {
-    await scan.expectRow(condemnedRow(condemnedAtMs, blobId), 'queue-missing', place);
+  if (isMarked) {
+    await scan.expectRow(deletionRow(condemnedAtMs, blobId), 'queue-missing', place);
     if (isLinked) scan.found('blob-condemned', place);
     return;
   }
@@ -95,7 +88,7 @@ export const checkEndedLink: RowCheck = async (row, scan) => {
     scan.found('queue-orphaned', { blob: name.blobId, link: name.linkId, table: 'endedLinks' });
 };
 
-export const checkCondemned: RowCheck = async (row, scan) => {
+export const checkMarkedBlobs: RowCheck = async (row, scan) => {
   const blobId = blobIdAt(row.key, 6);
   const blob = await scan.row(blobRow(blobId));
   const isSame = blob !== undefined && blobCodec.decode(blob).condemnedAtMs === readU48(row.key);

@@ -20,16 +20,16 @@ function damageChunk(disk: string, id: ChunkId): void {
   home.disk(disk).stored.delete(nameOf(id));
   home.disk(disk).quarantined.add(nameOf(id));
 }
-const asideOf = (disk: string) => [...home.disk(disk).quarantined];
+const quarantinedOf = (disk: string) => [...home.disk(disk).quarantined];
 
-test('a damaged copy is owed at once, replaced, and removed then', async () => {
+test('a damaged copy gets a repair entry at once, is replaced, and then removed', async () => {
   const data = await home.newBlob('k', 'abc', { chunks: 2 });
   damage('b', data, 1);
   await home.run('damage');
   expect(await home.debts()).toEqual([2]);
-  expect(asideOf('b')).toHaveLength(1);
+  expect(quarantinedOf('b')).toHaveLength(1);
   await home.run('repair');
-  expect([home.where(data), await home.debts(), asideOf('b')]).toEqual([['abc', 'abc'], [], []]);
+  expect([home.where(data), await home.debts(), quarantinedOf('b')]).toEqual([['abc', 'abc'], [], []]);
   expect(home.counts.get('holdfast_damaged_chunks_found_total')).toBe(1);
   expect(home.counts.get('holdfast_damaged_chunks_repaired_total')).toBe(1);
 });
@@ -38,43 +38,43 @@ test('the last copy stays in quarantine while no disk has another', async () => 
   const data = await home.newBlob('k', 'a');
   damage('a', data);
   await home.run('damage', 'repair');
-  expect([await home.debts(), asideOf('a')]).toEqual([[0], [nameOf(chunkIds(data)[0] as never)]]);
+  expect([await home.debts(), quarantinedOf('a')]).toEqual([[0], [nameOf(chunkIds(data)[0] as never)]]);
 });
 
-test('it stays aside while an owner is away', async () => {
+test('a quarantined copy stays while an owner is away', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('c').mood = 'dead';
   damage('b', data);
   await home.run('damage', 'repair');
-  expect([home.where(data), asideOf('b').length]).toEqual([['abc'], 1]);
+  expect([home.where(data), quarantinedOf('b').length]).toEqual([['abc'], 1]);
   home.disk('c').mood = 'well';
   home.world.clock.advance(601_000);
   await home.run('repair', 'damage');
-  expect([await home.debts(), asideOf('b')]).toEqual([[], []]);
+  expect([await home.debts(), quarantinedOf('b')]).toEqual([[], []]);
 });
 
-test('a damaged copy on a disk that does not own the chunk goes too', async () => {
+test('a damaged copy on a disk that does not own the chunk is removed, too', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('e').quarantined.add(nameOf(chunkIds(data)[0] as never));
   await home.run('damage');
-  expect([await home.debts(), asideOf('e')]).toEqual([[], []]);
+  expect([await home.debts(), quarantinedOf('e')]).toEqual([[], []]);
 });
 
-test('what was left aside beside the new copy goes when it is heard of again', async () => {
+test('a copy left in quarantine beside the new one is removed when it is listed again', async () => {
   const data = await home.newBlob('k', 'abc');
   const name = nameOf(chunkIds(data)[0] as never);
   home.disk('b').quarantined.add(name);
   home.disk('c').rotten.add(name);
   await home.run('damage');
-  expect(asideOf('b')).toEqual([name]);
+  expect(quarantinedOf('b')).toEqual([name]);
   home.world.clock.advance(601_000);
   await home.run('damage', 'repair');
   home.world.clock.advance(601_000);
   await home.run('damage');
-  expect([home.where(data), asideOf('b'), asideOf('c')]).toEqual([['abc'], [], []]);
+  expect([home.where(data), quarantinedOf('b'), quarantinedOf('c')]).toEqual([['abc'], [], []]);
 });
 
-test('what is noted is not noted again while it may be under repair, and then it is', async () => {
+test('a recorded copy is not recorded again while it may be under repair, and is afterwards', async () => {
   const data = await home.newBlob('k', 'abc');
   damage('b', data);
   await home.run('damage');
@@ -88,18 +88,18 @@ test('what is noted is not noted again while it may be under repair, and then it
   expect(await mark()).not.toBe(first);
 });
 
-test('a copy that is damaged again once it was replaced is owed again before long', async () => {
+test('a copy that is damaged again after its replacement is recorded again soon', async () => {
   const data = await home.newBlob('k', 'abc');
   damage('b', data);
   await home.run('damage', 'repair');
-  expect([await home.debts(), asideOf('b')]).toEqual([[], []]);
+  expect([await home.debts(), quarantinedOf('b')]).toEqual([[], []]);
   damage('b', data);
   home.world.clock.advance(60_000);
   await home.run('damage');
   expect(await home.debts()).toEqual([2]);
 });
 
-test('an owner that finds its own copy damaged when it is to prove it is owed one at once', async () => {
+test('an owner that finds its own copy damaged during a proof gets a repair entry at once', async () => {
   const data = await home.newBlob('k', 'abc');
   const name = nameOf(chunkIds(data)[0] as never);
   home.disk('b').quarantined.add(name);
@@ -108,7 +108,7 @@ test('an owner that finds its own copy damaged when it is to prove it is owed on
   expect(await home.debts()).toEqual([2]);
 });
 
-test('what could not be noted is asked about again', async () => {
+test('copies that could not be recorded are listed again', async () => {
   const data = await home.newBlob('k', 'abc');
   damage('b', data);
   home.disk('c').onOrder = () => {
@@ -121,17 +121,17 @@ test('what could not be noted is asked about again', async () => {
   expect(await home.debts()).toEqual([2]);
 });
 
-test('of data that nobody can need any more it is removed, not before', async () => {
+test('an orphaned copy is removed, but not before it is certain', async () => {
   const data = home.world.newData({ sizeBytes: 10 });
   damage('b', data);
   await home.run('damage');
-  expect(asideOf('b')).toHaveLength(1);
+  expect(quarantinedOf('b')).toHaveLength(1);
   home.world.clock.advance(DAY + 600_001);
   await home.run('damage');
-  expect(asideOf('b')).toEqual([]);
+  expect(quarantinedOf('b')).toEqual([]);
 });
 
-test('a disk that does not answer keeps no other from being heard', async () => {
+test('a disk that does not answer does not delay the others', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('a').mood = 'dead';
   damage('b', data);
@@ -139,8 +139,8 @@ test('a disk that does not answer keeps no other from being heard', async () => 
   expect(await home.debts()).toEqual([1]);
 });
 
-test('what is damaged behind thousands of copies that cannot go yet is heard of as well', async () => {
-  // Ten pages are heard in one round, and what is aside goes by proof of all owners alone.
+test('damage behind thousands of copies that must stay is found as well', async () => {
+  // Ten pages are collected in one round, and quarantined copies are removed only when all owners have proven theirs.
   const many = await home.newBlob('k', 'abc', { chunks: 5000 });
   home.world.clock.advance(5);
   const last = await home.newBlob('l', 'abc');
@@ -155,7 +155,7 @@ test('what is damaged behind thousands of copies that cannot go yet is heard of 
 
 const nameAt = (data: Data, index = 0) => nameOf(chunkIds(data)[index] as never);
 
-test('a copy that its disk cannot read is owed, and written anew from another', async () => {
+test('a copy that its disk cannot read is recorded, and rewritten from another', async () => {
   const data = await home.newBlob('k', 'abc', { chunks: 2 });
   home.disk('b').unread.add(nameAt(data, 1));
   await home.run('damage');
@@ -165,7 +165,7 @@ test('a copy that its disk cannot read is owed, and written anew from another', 
   expect(home.disk('b').unread.size).toBe(0);
 });
 
-test('one of a disk that does not own the chunk goes once all owners have proven theirs', async () => {
+test('an unreadable copy on a disk that does not own the chunk is removed once all owners have proven theirs', async () => {
   const data = await home.newBlob('k', 'abc');
   const name = nameAt(data);
   home.disk('e').stored.set(name, Uint8Array.of(7));
@@ -179,7 +179,7 @@ test('one of a disk that does not own the chunk goes once all owners have proven
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
 
-test('what the only disk that has it cannot read is not lost, and stays there', async () => {
+test('an unreadable only copy is not lost, and stays', async () => {
   const data = await home.newBlob('k', 'a');
   home.disk('a').unread.add(nameAt(data));
   await home.run('damage', 'repair');
@@ -193,7 +193,7 @@ test('what the only disk that has it cannot read is not lost, and stays there', 
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
 
-test('what cannot be noted of some chunks keeps back none that come behind them', async () => {
+test('a failure to record some chunks does not delay those behind them', async () => {
   const first = await home.newBlob('k', 'abc', { chunks: 600 });
   damageAll('b', first);
   home.world.clock.advance(1000);

@@ -1,5 +1,5 @@
-// Asks each disk which copies it keeps aside because they did not verify, and which it cannot read (R40): what is lacking by
-// that is a debt of its blob at once, and the copy that is aside goes once the owners have proven theirs.
+// Collects from each disk its quarantined and unreadable copies (R40). Missing copies get a repair entry at once, and the
+// quarantined copy is dropped once the owners have proven theirs.
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -7,16 +7,16 @@ import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName, homeShardOf, idTimeMs } from '../../types/names.ts';
 import { isLiveBlob } from '../../types/records/rows.ts';
-import { findBlobs, type HomeShardDeps, noteOwed, owedOf } from '../workers/home-shard.ts';
+import { findBlobs, type HomeShardDeps, missingOf, recordMissing } from '../workers/home-shard.ts';
 import { doneValue } from '../workers/shard-worker.ts';
 
 const ASK_EVERY_MS = 10_000;
 const PAGE_CHUNKS = 500;
 /** Of one disk in one round: a disk with more than that is dying, and the next round goes on there. */
 const PAGES_MAX = 10;
-/** A repair may take that long: noted again while its blob owes something, it would have to begin anew. */
-const NOTED_KEPT_MS = 10 * 60_000;
-/** What it owes no more, and is aside still, is looked at again so often. */
+/** A repair may take this long: recording the chunk again meanwhile would make it start over. */
+const NOTED_FOR_MS = 10 * 60_000;
+/** A quarantined copy without a repair entry is inspected again after this time. */
 const AGAIN_AFTER_MS = 60_000;
 const NOTED_MAX = 20_000;
 
@@ -26,7 +26,7 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
   const reached = new Map<DiskId, ChunkId>();
 
   /** Gives what failed: what one shard cannot note keeps back neither the others' nor what comes behind it. */
-  async function hear(disk: DiskId, signal: AbortSignal): Promise<unknown[]> {
+  async function collect(disk: DiskId, signal: AbortSignal): Promise<unknown[]> {
     const failures: unknown[] = [];
     let after = reached.get(disk);
     reached.delete(disk);
@@ -39,7 +39,7 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
         try {
           const news = await newsOf(disk, shard, ids);
           const live = await noteDamage(deps, { disk, shard, ids: news, signal });
-          tellOf(disk, shard, live);
+          logDamage(disk, shard, live);
           for (const id of live) noted.set(nameOf(disk, id), deps.clock.monotonicMs());
         } catch (error) {
           failures.push(error);
@@ -53,25 +53,25 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
   }
 
   /** Of what is looked at again nothing is new. */
-  function tellOf(diskId: DiskId, shard: number, live: readonly ChunkId[]): void {
-    const chunkCount = live.filter((id) => notedForMs(diskId, id) >= NOTED_KEPT_MS).length;
+  function logDamage(diskId: DiskId, shard: number, live: readonly ChunkId[]): void {
+    const chunkCount = live.filter((id) => notedForMs(diskId, id) >= NOTED_FOR_MS).length;
     if (chunkCount === 0) return;
     deps.telemetry.count('holdfast_damaged_chunks_found_total', {}, chunkCount);
-    deps.log.warn({ diskId, shard, chunkCount }, 'damaged-chunks-heard-of');
+    deps.log.warn({ diskId, shard, chunkCount }, 'damaged-chunks-found');
   }
 
   /**
-   * But for what is noted, and owed still: once the debt is settled, what is aside was damaged again, or left behind, and is
-   * looked at again before long.
+   * Copies that are not recorded with a repair entry still open. Once it is resolved, a copy in quarantine was damaged
+   * again, or left behind, and is inspected again soon.
    */
   async function newsOf(disk: DiskId, shard: number, ids: readonly ChunkId[]): Promise<ChunkId[]> {
     const others = ids.filter((id) => notedForMs(disk, id) >= AGAIN_AFTER_MS);
-    const known = new Set(others.filter((id) => notedForMs(disk, id) < NOTED_KEPT_MS));
+    const known = new Set(others.filter((id) => notedForMs(disk, id) < NOTED_FOR_MS));
     if (known.size === 0) return others;
     const blobIds = [...new Set([...known].map(({ blobId }) => blobId))];
     const { debts } = doneValue(await deps.metadata.query({ shard }, 'get-debts', { blobIds }));
-    const owing = new Set(blobIds.filter((_blobId, at) => debts[at] !== null));
-    return others.filter((id) => !known.has(id) || !owing.has(id.blobId));
+    const incomplete = new Set(blobIds.filter((_blobId, at) => debts[at] !== null));
+    return others.filter((id) => !known.has(id) || !incomplete.has(id.blobId));
   }
 
   /** For ever: it is not noted. */
@@ -80,11 +80,11 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
   }
 
   return {
-    name: 'hear-damage',
+    name: 'collect-corruption',
     async work(signal) {
       const disks = deps.shards().length > 0 ? deps.disks.disks() : [];
-      const heard = await Promise.allSettled(disks.map((disk) => hear(disk, signal)));
-      const failures = heard.flatMap((one) => (one.status === 'rejected' ? [one.reason] : one.value));
+      const collected = await Promise.allSettled(disks.map((disk) => collect(disk, signal)));
+      const failures = collected.flatMap((one) => (one.status === 'rejected' ? [one.reason] : one.value));
       return { state: 'idle', idleMs: ASK_EVERY_MS, ...(failures.length > 0 && { failures }) };
     },
   };
@@ -94,7 +94,7 @@ function nameOf(disk: DiskId, id: ChunkId): string {
   return `${disk} ${chunkName(id)}`;
 }
 
-/** Gives those that are debts now: the others are to be asked about again. */
+/** Returns the chunks that have repair entries now: the others are to be listed again. */
 async function noteDamage(
   deps: HomeShardDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
@@ -106,7 +106,7 @@ async function noteDamage(
   const tick = await metadata.execute({ shard }, 'tick', {});
   if (tick.kind !== 'done') return [];
   const { rows, isUnconfirmed } = await findBlobs(deps, shard, ids);
-  // R32: nobody can come to need it. What is condemned goes with its blob.
+  // R32: no commit can need it. A blob that is marked for deletion takes its copies with it.
   const orphans = ids.filter(
     ({ blobId }) => rows.get(blobId) === null && tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs,
   );
@@ -115,13 +115,17 @@ async function noteDamage(
   if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
   if (seen === undefined) return [];
-  await noteOwed(deps, { shard, owed: owedOf(live, seen.states), mapVersion: seen.mapVersion });
-  // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
+  await recordMissing(deps, { shard, missing: missingOf(live, seen.states), mapVersion: seen.mapVersion });
+  // These have enough copies: only the quarantined one is left to drop, now or later.
   const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'incomplete');
   const chunks = replaced.map((id) => ({ id, holders: [], quarantinedAt: [disk] }));
-  const mended = chunks.length > 0 ? await disks.repair(chunks, { fence, signal }) : undefined;
+  const repaired = chunks.length > 0 ? await disks.repair(chunks, { fence, signal }) : undefined;
   // An owner may have found its copy damaged just now, when it was to prove it.
-  if (mended !== undefined)
-    await noteOwed(deps, { shard, owed: owedOf(replaced, mended.states), mapVersion: mended.mapVersion });
+  if (repaired !== undefined)
+    await recordMissing(deps, {
+      shard,
+      missing: missingOf(replaced, repaired.states),
+      mapVersion: repaired.mapVersion,
+    });
   return live;
 }

@@ -41,9 +41,9 @@ export const confirmHistory = defineCommand<CommandOf<'confirm-history'>, Outcom
   decide(_command, view, { nowMs, shardCount }) {
     const history = findHistory(view);
     if (history === undefined || history.confirmedAtMs !== undefined) return refuse({ kind: 'no-doubt' });
-    const told = new Set(history.assertedBy);
+    const asserted = new Set(history.assertedBy);
     const shards = Array.from({ length: shardCount }, (_, shard) => shard).filter(
-      (shard) => !told.has(shard),
+      (shard) => !asserted.has(shard),
     );
     if (shards.length > 0) return refuse({ kind: 'waiting', shards });
     const confirmed = { ...history, confirmedAtMs: nowMs };

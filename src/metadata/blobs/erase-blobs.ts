@@ -6,18 +6,11 @@ import type { BlobId } from '../../types/names.ts';
 import { type BlobRecord, blobCodec } from '../../types/records/rows.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import {
-  blobRow,
-  bodyRow,
-  condemnedRow,
-  HISTORY_ROW,
-  manifestPageRange,
-  remove,
-} from '../schema/keyspace.ts';
+import { blobRow, bodyRow, deletionRow, HISTORY_ROW, manifestPageRange, remove } from '../schema/keyspace.ts';
 import { pieceRow } from '../versions/piece-rows.ts';
 import { refuse } from '../versions/write-version.ts';
-import { endDebt, findDebt, joinChanges } from './debts.ts';
 import { isUnconfirmed } from './history.ts';
+import { endRepair, findRepair, joinChanges } from './repair-entries.ts';
 
 export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'erase-blobs'>>({
   locks: ({ blobIds }) => blobIds.map((blobId) => exclusive(LOCK.blob(blobId))),
@@ -26,7 +19,7 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
     view.row(HISTORY_ROW);
     for (const blobId of blobIds) {
       const blob = findBlob(blobId, view);
-      findDebt(blobId, view);
+      findRepair(blobId, view);
       if (blob?.kind === 'manifest') view.range(manifestPageRange(blobId, 0, 1));
     }
   },
@@ -38,12 +31,12 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
       return blob === undefined ? [] : [{ blobId, blob }];
     });
     const delta = -found.length;
-    // Condemned by a version of this program that left their debts.
-    const owed = joinChanges(found.map(({ blobId }) => endDebt(blobId, view, context)));
+    // Marked for deletion by an earlier version of this program, which left their repair entries.
+    const repairs = joinChanges(found.map(({ blobId }) => endRepair(blobId, view, context)));
     return {
       outcome: { kind: 'erased' },
-      puts: [...found.flatMap(({ blobId, blob }) => erase(blobId, blob, view)), ...owed.puts],
-      counters: delta === 0 ? [] : [{ name: COUNTER.condemned, delta }, ...owed.counters],
+      puts: [...found.flatMap(({ blobId, blob }) => erase(blobId, blob, view)), ...repairs.puts],
+      counters: delta === 0 ? [] : [{ name: COUNTER.condemned, delta }, ...repairs.counters],
     };
   },
 });
@@ -55,7 +48,7 @@ function findBlob(blobId: BlobId, view: View): BlobRecord | undefined {
 
 function erase(blobId: BlobId, { kind, storage, grown, condemnedAtMs }: BlobRecord, view: View): RowPut[] {
   assert(condemnedAtMs !== undefined, 'only what is condemned is erased');
-  const puts = [remove(blobRow(blobId)), remove(condemnedRow(condemnedAtMs, blobId))];
+  const puts = [remove(blobRow(blobId)), remove(deletionRow(condemnedAtMs, blobId))];
   if (kind === 'manifest') {
     const pagesLeft = view.range(manifestPageRange(blobId, 0, 1)).length;
     assert(pagesLeft === 0, 'the pages of a manifest are released before it is erased');

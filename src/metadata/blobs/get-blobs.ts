@@ -42,7 +42,7 @@ export const getBlobs: QuerySpec<QueryOf<'get-blobs'>, ResultOf<'get-blobs'>> = 
   },
 };
 
-/** What it was folded from may take some KiB, and matters to who counts alone. */
+/** The list of sources of a compacted blob may take some KiB, and only counting needs it. */
 function withoutRanges(row: Uint8Array): Omit<BlobRecord, 'foldedFrom'> {
   const { foldedFrom: _ranges, ...blob } = blobCodec.decode(row);
   return blob;

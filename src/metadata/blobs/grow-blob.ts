@@ -20,8 +20,8 @@ import {
 import { blobRow, put } from '../schema/keyspace.ts';
 import { appendPiece, replaceLast } from '../versions/grow-manifest.ts';
 import { pieceRow } from '../versions/piece-rows.ts';
-import type { RowChange } from './debts.ts';
-import { admitGrant, findBlob, isBornAlready, isLateBirth, lookAtGrant, ownLinkPut } from './links.ts';
+import { admitGrant, existsAlready, findBlob, isLateBlob, lookAtGrant, ownLinkPut } from './links.ts';
+import type { RowChange } from './repair-entries.ts';
 
 export interface PieceToLay {
   births: readonly NewBlob[];
@@ -54,20 +54,22 @@ export function lookAtPiece(
   view: View,
 ): void {
   const { piece, growingId, beginsAnew } = options;
-  const [birth] = piece.births;
+  const [newBlob] = piece.births;
   if (growingId !== undefined) view.row(blobRow(growingId));
-  if (birth === undefined || growingId === undefined || beginsAnew || !isSmall(birth))
+  if (newBlob === undefined || growingId === undefined || beginsAnew || !isSmall(newBlob))
     lookAtGrant({ births: [...piece.births], links: [] }, view);
-  else if (view.has(blobRow(growingId)) && !mayTake(findBlob(view, growingId), birth))
-    lookAtGrant({ births: [birth], links: [] }, view);
+  else if (view.has(blobRow(growingId)) && !mayTake(findBlob(view, growingId), newBlob))
+    lookAtGrant({ births: [newBlob], links: [] }, view);
 }
 
 /**
- * R24, of data that has chunks: asked before everything else that may be refused (links.ts). A small piece has none, and no
- * row by its id but where it began a blob.
+ * R24, for data with chunks: checked before any other refusal (links.ts). A small piece has no chunks, and a row by its id
+ * only if it began a blob.
  */
 export function isLaidAlready({ births }: PieceToLay, view: View): boolean {
-  return births.some((birth) => !isSmall(birth)) && isBornAlready({ births: [...births], links: [] }, view);
+  return (
+    births.some((newBlob) => !isSmall(newBlob)) && existsAlready({ births: [...births], links: [] }, view)
+  );
 }
 
 /**
@@ -77,8 +79,8 @@ export function isLaidAlready({ births }: PieceToLay, view: View): boolean {
  */
 export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { kind: 'ends-with-other' } {
   const { carried, sizeBytes, piece, bucketId, view, context } = options;
-  const [birth] = piece.births;
-  if (birth === undefined || !isSmall(birth)) {
+  const [newBlob] = piece.births;
+  if (newBlob === undefined || !isSmall(newBlob)) {
     const haveKeys = piece.births.every(({ use }) => use.wrappedDataKey.length > 0);
     assert(haveKeys, 'only the key of a piece is derived');
     const grant = { births: [...piece.births], links: [] };
@@ -87,15 +89,17 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
     if (admitted.kind !== 'admitted') return admitted;
     return { ...admitted, kind: 'laid', manifest: appendPiece(carried, body, sizeBytes) };
   }
-  // R25, as for every birth, though no chunk of it lies anywhere.
-  if (isLateBirth(birth, context)) return { kind: 'late' };
+  // R25, as for every new blob, though it has no chunks.
+  if (isLateBlob(newBlob, context)) return { kind: 'late' };
   const last = growingUse(carried);
   // R24, as far as it shows here: a piece has no row by its id. Behind another piece the request's id alone tells (R18).
-  if (last?.grown?.lastPieceId === birth.use.blobId || hasBegunBlob(birth, view)) return { kind: 'exists' };
-  if (last === undefined || !hasRoom(last, birth)) return beginBlob(birth, options);
-  if (last.blobId === options.growingId) return growLast(last, birth, options) ?? beginBlob(birth, options);
+  if (last?.grown?.lastPieceId === newBlob.use.blobId || hasBegunBlob(newBlob, view))
+    return { kind: 'exists' };
+  if (last === undefined || !hasRoom(last, newBlob)) return beginBlob(newBlob, options);
+  if (last.blobId === options.growingId)
+    return growLast(last, newBlob, options) ?? beginBlob(newBlob, options);
   const isHere = homeShardOf(last.blobId) === context.shard;
-  return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(birth, options);
+  return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(newBlob, options);
 }
 
 /** As far as has been looked at: where it is to begin one now, it has been. */
@@ -104,8 +108,8 @@ function hasBegunBlob({ use }: NewBlob, view: View): boolean {
 }
 
 /** As far as its row tells: whether the object ends where it ends is known by the object alone. */
-function mayTake(blob: Readonly<BlobRecord> | undefined, birth: NewBlob): boolean {
-  return blob !== undefined && isLiveBlob(blob) && !blob.isClosed && hasRoom(blob, birth);
+function mayTake(blob: Readonly<BlobRecord> | undefined, newBlob: NewBlob): boolean {
+  return blob !== undefined && isLiveBlob(blob) && !blob.isClosed && hasRoom(blob, newBlob);
 }
 
 function hasRoom({ sizeBytes, grown }: Pick<BlobUse, 'sizeBytes' | 'grown'>, { use }: NewBlob): boolean {
@@ -123,10 +127,10 @@ function bodyOf(uses: BlobUse[]): ManifestBody {
 
 /** The blob's id is that of its first piece. */
 function beginBlob(
-  birth: NewBlob,
+  newBlob: NewBlob,
   { carried, sizeBytes, bucketId, view, context }: LayingOptions,
 ): LaidPiece | { kind: 'ends-with-other' } {
-  const { use } = birth;
+  const { use } = newBlob;
   const { blobId } = use;
   if (!view.has(blobRow(blobId))) return { kind: 'ends-with-other' };
   const grown = { pieceCount: 1, lastPieceId: blobId };
@@ -141,7 +145,7 @@ function beginBlob(
     // As if it had been shared: the note that it is would be made without the lock under which it grows (take-over-links.ts).
     put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, isShared: true })),
     ownLinkPut(use, context.shard, { composedIn: bucketId }),
-    piecePut({ blobId, index: 0 }, birth),
+    piecePut({ blobId, index: 0 }, newBlob),
   ];
   return {
     kind: 'laid',
@@ -152,20 +156,20 @@ function beginBlob(
 }
 
 /** Undefined: it has grown by others already, or must not grow any more. */
-function growLast(last: BlobUse, birth: NewBlob, { carried, view }: LayingOptions): LaidPiece | undefined {
+function growLast(last: BlobUse, newBlob: NewBlob, { carried, view }: LayingOptions): LaidPiece | undefined {
   const blob = findBlob(view, last.blobId);
   if (blob === undefined || !isLiveBlob(blob) || blob.isClosed || !endsWith(last, blob)) return undefined;
   const { pieceCount } = must(last.grown, 'pieces tell how many they are');
-  const sizeBytes = last.sizeBytes + birth.use.sizeBytes;
-  const grown = { pieceCount: pieceCount + 1, lastPieceId: birth.use.blobId };
+  const sizeBytes = last.sizeBytes + newBlob.use.sizeBytes;
+  const grown = { pieceCount: pieceCount + 1, lastPieceId: newBlob.use.blobId };
   const layout = { sizeBytes, chunkSizeBytes: sizeBytes, storage: 'pieces' as const, grown };
   const { blobId } = last;
   return {
     kind: 'laid',
-    manifest: replaceLast(carried, { ...last, ...layout }, birth.use.sizeBytes),
+    manifest: replaceLast(carried, { ...last, ...layout }, newBlob.use.sizeBytes),
     puts: [
       put(blobRow(blobId), blobCodec.encode({ ...blob, ...layout })),
-      piecePut({ blobId, index: pieceCount }, birth),
+      piecePut({ blobId, index: pieceCount }, newBlob),
     ],
     counters: [],
   };

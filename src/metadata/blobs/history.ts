@@ -16,7 +16,7 @@ export function homeHistoryRow(homeShard: number): RowAddress {
   return { table: TABLES.homeHistories, key: u16(homeShard) };
 }
 
-/** Nothing of this home may be condemned or freed. */
+/** Nothing of this home may be marked for deletion or erased. */
 export function isUnconfirmed(view: View): boolean {
   return isUnconfirmedRow(view.row(HISTORY_ROW));
 }

@@ -15,7 +15,7 @@ import type { BlobId, ObjectKey } from '../../types/names.ts';
 import { dataLinkId, linksOf } from '../../types/version.ts';
 
 // Invariants I9 and I10: whatever runs at once, every blob of a version is live and has its link; at rest every blob
-// without a version is condemned.
+// without a version is marked for deletion.
 
 const KEYS = ['a', 'b', 'c'];
 const keyArbitrary = fc.constantFrom(...KEYS);

@@ -69,7 +69,7 @@ const held = async (linkId: LinkId) =>
 const pending = async () =>
   // Of this moment, too.
   (await world.query('list-pending-claims', { olderThanMs: -1, limit: 9 }, HOME)).claims;
-/** What is said when it is asked about now. */
+/** The verdict if it is asked about now. */
 async function settle(linkId: LinkId, verdict: 'confirmed' | 'dropped'): Promise<void> {
   const asked = (await pending()).filter((one) => one.linkId === linkId);
   await world.execute('settle-claims', { claims: asked.map((one) => ({ ...one, verdict })) }, HOME);
@@ -84,7 +84,7 @@ async function deliver(): Promise<void> {
   }
 }
 
-test('R27: a claim keeps the blob, all or none', async () => {
+test('R27: a claim keeps the blobs alive, all or none', async () => {
   const linkId = world.newLinkId();
   const layout = { kind: 'data', sizeBytes: 10, storage: 'chunks', chunkSizeBytes: 1024 * 1024 };
   const claimed: OutcomeOf<'claim-links'> = {
@@ -101,12 +101,12 @@ test('R27: a claim keeps the blob, all or none', async () => {
   expect(await pending()).toEqual([{ blobId, linkId, shard: 0, nonce: expect.any(String) }]);
 });
 
-test('R27: a condemned blob cannot be claimed', async () => {
+test('R27: a blob that is marked for deletion cannot be claimed', async () => {
   await removeSource();
   expect(await claim(world.newLinkId())).toEqual({ kind: 'gone', blobIds: [blobId] });
 });
 
-test('R28, R30: a commit holds the claim, which is then confirmed for good', async () => {
+test('R28, R30: a commit uses the claim, which is then confirmed for good', async () => {
   const { linkId, data } = await claimedCopy();
   expect(await held(linkId)).toBe(false);
   await world.put('copy', { data });
@@ -126,7 +126,7 @@ test('R28: a commit a day after its claim is refused', async () => {
 });
 
 describe('R28: a second copy while the foreign row is there', () => {
-  test('stands on the first claim; its own is dropped', async () => {
+  test('uses the first claim; its own is dropped', async () => {
     const first = await claimedCopy();
     const second = await claimedCopy();
     await world.put('one', { data: first.data });
@@ -157,7 +157,7 @@ describe('R29: the last local link', () => {
     await world.condemn();
   });
 
-  test('gives the claim back, once', async () => {
+  test('releases the claim, once', async () => {
     expect(await held(linkId)).toBe(false);
     expect((await outbox()).map(({ record }) => record)).toEqual([
       { kind: 'release-link', homeShard: HOME, blobId, linkId },
@@ -170,14 +170,14 @@ describe('R29: the last local link', () => {
     expect(await pending()).toEqual([]);
   });
 
-  test('a confirmation that comes after the release brings nothing back', async () => {
+  test('a confirmation after the release revives nothing', async () => {
     await deliver();
     await world.execute('settle-claims', { claims: [{ blobId, linkId, verdict: 'confirmed' }] }, HOME);
     await world.condemn(HOME);
     expect(await stateAtHome()).toBe('condemned');
   });
 
-  test('a copy before the release arrives claims anew', async () => {
+  test('a copy before the release is delivered claims again', async () => {
     const again = await claimedCopy();
     await world.put('copy', { data: again.data });
     await deliver();
@@ -187,7 +187,7 @@ describe('R29: the last local link', () => {
   });
 });
 
-describe('R30: what was said of a claim', () => {
+describe('R30: a verdict about a claim', () => {
   const linkOfClaim = async (linkId: LinkId) =>
     (await world.query('get-links', { links: [{ blobId, linkId }] }, HOME)).links[0];
 
@@ -229,7 +229,7 @@ describe('R30: what was said of a claim', () => {
     expect(await linkOfClaim(linkId)).toMatchObject({ state: 'pending' });
   });
 
-  test('is no ground to settle one that an assertion has made since', async () => {
+  test('does not apply to a claim that an assertion has made since', async () => {
     const linkId = world.newLinkId();
     await claim(linkId);
     const first = await asked(linkId);
@@ -248,7 +248,7 @@ describe('R30: what was said of a claim', () => {
   });
 });
 
-test('R30: a claim that was never used goes when it is dropped', async () => {
+test('R30: an unused claim disappears when it is dropped', async () => {
   const { linkId } = await claimedCopy();
   await removeSource();
   expect(await stateAtHome()).toBe('live');

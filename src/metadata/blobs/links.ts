@@ -1,11 +1,10 @@
-// Links between versions (or parts) and blobs as rows: how they begin with a grant, and how they end (R25-R29).
-// Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
+// Links between versions (or parts) and blobs as rows: they begin with a grant, and end (R25-R29). Ending a link does not
+// touch the blob: mark-blobs.ts decides afterwards whether it still has links.
 import { assert } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
 import type { DataGrant, GrantRefusal, LinkGrant, NewBlob } from '../../ports/metadata/blobs.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../../ports/state-machine.ts';
-import { debtOfBirth } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../../types/names.ts';
 import {
@@ -18,6 +17,7 @@ import {
   type LinkRecord,
   linkCodec,
 } from '../../types/records/rows.ts';
+import { repairOfNewBlob } from '../../types/repair-entries.ts';
 import { chunkCount, isLaidWithin } from '../../types/version.ts';
 import { exclusive, LOCK, shared } from '../schema/define-command.ts';
 import {
@@ -31,8 +31,8 @@ import {
   put,
   remove,
 } from '../schema/keyspace.ts';
-import { changeDebt, findAudit, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
 import { homeHistoryRow } from './history.ts';
+import { changeRepair, findAudit, joinChanges, NO_CHANGE, type RowChange } from './repair-entries.ts';
 
 const NONCE_BYTES = 8;
 
@@ -73,17 +73,17 @@ function homesOf(links: readonly LinkGrant[]): number[] {
 }
 
 /**
- * R24: a blob of the grant is there already. Asked before everything else that may be refused: to any other refusal
- * writers answer by dropping the chunks that they have stored.
+ * R24: a blob of the grant exists already. Checked before any other refusal: after any other, writers drop the chunks that
+ * they have stored.
  */
-export function isBornAlready({ births }: DataGrant, view: View): boolean {
+export function existsAlready({ births }: DataGrant, view: View): boolean {
   return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
 }
 
 interface AdmitOptions extends ComposedHolder {
   grant: DataGrant;
   names: readonly LinkName[];
-  /** Of what is born by a fold (BlobRecord). */
+  /** For a blob made by compaction (BlobRecord). */
   foldedFrom?: Uint8Array | undefined;
   view: View;
   context: DecideContext;
@@ -97,23 +97,23 @@ export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowCh
     granted.length === names.length && new Set([...granted, ...names].map(linkText)).size === names.length,
     'every link of a manifest is granted once',
   );
-  if (grant.births.some((birth) => isLateBirth(birth, context))) return { kind: 'late' };
+  if (grant.births.some((newBlob) => isLateBlob(newBlob, context))) return { kind: 'late' };
   if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
   const gone = grant.links.filter((link) =>
     link.claim === undefined ? !isLive(link.blobId, view) : isForgotten(link.claim, view),
   );
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
-  const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
+  const repairs = joinChanges(grant.births.map((newBlob) => newBlobRepair(newBlob, view, context)));
   const puts = [
-    ...grant.births.flatMap((birth) => birthPuts(birth, options)),
+    ...grant.births.flatMap((newBlob) => newBlobPuts(newBlob, options)),
     ...grant.links.flatMap((link) => linkPuts(link, options)),
     ...sharePuts(
       grant.links.filter((link) => link.claim === undefined),
       view,
     ),
-    ...owed.puts,
+    ...repairs.puts,
   ];
-  return { kind: 'admitted', puts, counters: owed.counters };
+  return { kind: 'admitted', puts, counters: repairs.counters };
 }
 
 /** By it a link is found among others. */
@@ -122,7 +122,7 @@ export function linkText({ blobId, linkId }: LinkName): string {
 }
 
 /** R25 */
-export function isLateBirth({ use }: NewBlob, { nowMs, shard }: DecideContext): boolean {
+export function isLateBlob({ use }: NewBlob, { nowMs, shard }: DecideContext): boolean {
   assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
   const ageMs = nowMs - idTimeMs(use.blobId);
   return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;
@@ -146,14 +146,14 @@ export function findBlob(view: View, blobId: BlobId): Readonly<BlobRecord> | und
   return row && decodeBlob(row);
 }
 
-/** R26: a condemned blob gets no link any more. */
+/** R26: a blob that is marked for deletion gets no links any more. */
 export function isLive(blobId: BlobId, view: View): boolean {
   return isLiveBlob(findBlob(view, blobId));
 }
 
-function birthPuts(birth: NewBlob, options: AdmitOptions): RowPut[] {
+function newBlobPuts(newBlob: NewBlob, options: AdmitOptions): RowPut[] {
   const { foldedFrom, context } = options;
-  const { use, body, chunkCrc32, chunkCrcs } = birth;
+  const { use, body, chunkCrc32, chunkCrcs } = newBlob;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
   const { sizeBytes, storage, chunkSizeBytes } = use;
   const blob: BlobRecord = {
@@ -171,13 +171,13 @@ function birthPuts(birth: NewBlob, options: AdmitOptions): RowPut[] {
   return puts;
 }
 
-/** R36: what its chunks owe, by the placement map of those that wrote them. */
-function birthDebt({ use, placed }: NewBlob, view: View, context: DecideContext): RowChange {
+/** R36: the repair entry of a new blob, by the placement map of its chunks. */
+function newBlobRepair({ use, placed }: NewBlob, view: View, context: DecideContext): RowChange {
   if (placed === undefined) return NO_CHANGE;
   const auditedFrom = findAudit(view)?.mapVersion ?? 0;
-  const debt = debtOfBirth(placed, { auditedFrom, chunkCount: chunkCount(use) });
+  const debt = repairOfNewBlob(placed, { auditedFrom, chunkCount: chunkCount(use) });
   if (debt === undefined) return NO_CHANGE;
-  return changeDebt(use.blobId, { before: undefined, after: debt }, context);
+  return changeRepair(use.blobId, { before: undefined, after: debt }, context);
 }
 
 function linkPuts({ blobId, linkId, claim }: LinkGrant, options: AdmitOptions): RowPut[] {
@@ -237,7 +237,7 @@ export function pendingLinkPuts(
   ];
 }
 
-/** Ends links, and puts their blobs before condemn-blobs. */
+/** Ends links, and queues their blobs for mark-blobs.ts. */
 export function endLinks(names: readonly LinkName[], nowMs: number): RowPut[] {
   return names.flatMap(({ blobId, linkId }) => [
     remove(linkRow(blobId, linkId)),

@@ -1,5 +1,5 @@
-// R39: how far the look at all blobs of this shard has come, so that another primary goes on there. From its beginning on
-// births by an older map are debts: it may have passed them by.
+// R39: the progress of the audit of this shard, so that another primary continues there. From its beginning on, new blobs
+// by an older map get repair entries, because the audit may have passed them.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type AuditRecord, auditCodec } from '../../types/records/rows.ts';
@@ -7,7 +7,7 @@ import { nextScan } from '../../types/records/scan-record.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { AUDIT_ROW, findAudit } from './debts.ts';
+import { AUDIT_ROW, findAudit } from './repair-entries.ts';
 
 type Command = CommandOf<'note-audit'>;
 

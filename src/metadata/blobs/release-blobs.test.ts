@@ -25,7 +25,7 @@ const MiB = 1024 * 1024;
 describe('blobs without links', () => {
   beforeEach(() => setUp());
 
-  test('go after the reading grace: chunks first, rows last', async () => {
+  test('are erased after the reading grace: chunks first, rows last', async () => {
     const data = await newStored(3 * MiB);
     await world.put('a', { data });
     await world.put('b', { data: world.newData({ storage: 'inline', sizeBytes: 5 }) });
@@ -52,7 +52,7 @@ describe('blobs without links', () => {
     });
   });
 
-  test('a drop that fails leaves the rows, and is tried again', async () => {
+  test('a failed drop leaves the rows, and is tried again', async () => {
     const data = await newStored(3 * MiB);
     await world.put('a', { data });
     await world.remove('a');
@@ -70,7 +70,7 @@ describe('blobs without links', () => {
     expect([await chunksLeft(), await world.stateOf(blobOf(data))]).toEqual([0, [undefined]]);
   });
 
-  test('a paged manifest goes first, the data of its parts a grace later', async () => {
+  test('a paged manifest is erased first, the data of its parts a grace later', async () => {
     const key = 'a' as ObjectKey;
     const uploadId = await beginUpload(world, key);
     const parts = [];
@@ -93,7 +93,7 @@ describe('blobs without links', () => {
     });
   });
 
-  test('a manifest that cannot go keeps nothing that is condemned behind it', async () => {
+  test('a manifest that must wait does not delay the blobs behind it', async () => {
     const key = 'a' as ObjectKey;
     const uploadId = await beginUpload(world, key);
     const parts = [];
@@ -117,14 +117,14 @@ describe('blobs without links', () => {
     for (let page = 1; page < 4; page++) await run('release').catch(() => {});
     expect(await chunksLeft()).toBe(65 * 5);
     world.shards.execute = execute;
-    // To the end of the look that is under way, and then from what was left.
+    // To the end of the present walk, and then from what was left.
     await run('release', 'release', 'condemn');
     world.clock.advance(11 * MINUTE);
     await run('release');
     expect(await chunksLeft()).toBe(0);
   });
 
-  test('many, in batches, with what is new among them', async () => {
+  test('many are erased in batches, with new ones among them', async () => {
     for (let at = 0; at < 600; at++) await world.put(`k${at}`, { data: await newStored(1) });
     const all = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 1000 });
     for (const { key } of all.objects) await world.remove(key);

@@ -1,8 +1,8 @@
-// What is condemned goes once no reader can need it any more (R31, R33): the links that a manifest holds, page by page;
-// the chunks of data, by order to the nodes that have them; then the rows.
+// Erases blobs that are marked for deletion once no reader can need them (R31, R33): the links of a manifest, page by page;
+// the chunks, by orders to the nodes that have them; then the rows.
 
 import type { ChunkId, ChunkPort, Fence } from '../../ports/chunks.ts';
-import type { CondemnedPlace } from '../../ports/metadata/blobs.ts';
+import type { MarkedBlobPlace } from '../../ports/metadata/blobs.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import type { BlobId } from '../../types/names.ts';
@@ -26,7 +26,7 @@ export interface BlobReleaseDeps {
 
 export function createBlobRelease(deps: BlobReleaseDeps): Worker {
   const { metadata, chunks, shards, fenceOf, readingGraceMs } = deps;
-  const walks = createQueueWalks<CondemnedPlace>();
+  const walks = createQueueWalks<MarkedBlobPlace>();
 
   async function releasePages(shard: number, manifestId: BlobId, signal: AbortSignal): Promise<void> {
     for (let page = 0, isLast = false; !isLast; page++) {
@@ -47,7 +47,7 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
       const failures = new Map<BlobId, unknown>();
       for (const { blobId, blob } of blobs) {
         if (blob.kind !== 'manifest') continue;
-        // One that cannot go must not keep all that are condemned behind it.
+        // A manifest that must wait must not delay the blobs behind it.
         await releasePages(shard, blobId, signal).catch((error: unknown) => failures.set(blobId, error));
       }
       const free = blobs.filter(({ blobId }) => !failures.has(blobId));

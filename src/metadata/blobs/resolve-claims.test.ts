@@ -12,7 +12,7 @@ import {
 import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import { createSilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import { must } from '../../base/assert.ts';
-import type { SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { ClaimVerdict } from '../../ports/metadata/blobs.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import {
@@ -76,7 +76,7 @@ describe('links across shards', () => {
     await run('release');
   }
 
-  test('a copy keeps the data; when it goes, all goes', async () => {
+  test('a copy keeps the data alive; with the last of them it is erased', async () => {
     await world.put('copy', { data: await claim() });
     await removeSource();
     world.clock.advance(LIMITS.claimResolveAfterMs + 1);
@@ -89,7 +89,7 @@ describe('links across shards', () => {
     expect(await chunksLeft()).toBe(0);
   });
 
-  test('a claim without a commit goes a day after its link id, not before', async () => {
+  test('a claim without a commit is dropped a day after its link id, not before', async () => {
     await claim();
     await removeSource();
     world.clock.advance(LIMITS.linkIdAgeMaxMs);
@@ -104,7 +104,7 @@ describe('links across shards', () => {
     expect(await chunksLeft()).toBe(0);
   });
 
-  test('a claim that waits does not hide younger ones', async () => {
+  test('a waiting claim does not hide younger ones', async () => {
     await claim();
     world.clock.advance(MINUTE);
     await world.put('copy', { data: await claim() });
@@ -123,7 +123,7 @@ describe('links across shards', () => {
     await world.kv.commit([{ column: 'rows', key: rowKey(HOME, table, key), value }]);
   }
 
-  test('a claim of the version before that is held stays for as long as it is', async () => {
+  test('a claim of the previous version that is held stays as long as it is held', async () => {
     const copy = await claim();
     await forgetNonce(must(copy.uses[0], 'one').linkId);
     await world.put('copy', { data: copy });
@@ -144,8 +144,8 @@ describe('links across shards', () => {
     (await world.query('get-links', { links: [{ blobId: blobOf(data), linkId }] }, HOME)).links[0]?.state;
 
   /** What befalls between the answer of the claiming shard and its settling; gives the verdicts. */
-  function beforeSettling(act: () => Promise<unknown>): SettledClaim[] {
-    const verdicts: SettledClaim[] = [];
+  function beforeSettling(act: () => Promise<unknown>): ClaimVerdict[] {
+    const verdicts: ClaimVerdict[] = [];
     const { execute } = world.shards;
     world.shards.execute = async (envelope, name, command) => {
       if (name !== 'settle-claims') return execute(envelope, name, command);
@@ -157,7 +157,7 @@ describe('links across shards', () => {
     return verdicts;
   }
 
-  test('what was said of a claim bears its nonce, and says nothing of a later one by the same id', async () => {
+  test("a verdict carries the claim's nonce, and does not apply to a later claim with the same id", async () => {
     const copy = await claim();
     const linkId = must(copy.uses[0], 'one').linkId;
     await world.put('copy', { data: copy });
@@ -183,7 +183,7 @@ describe('links across shards', () => {
     expect(await chunksLeft()).toBe(0);
   });
 
-  test('an order that cannot be delivered waits and does not hold up the others', async () => {
+  test('an order that cannot be delivered waits and does not delay the others', async () => {
     await world.put('copy', { data: await claim() });
     await world.remove('copy');
     await run('condemn');
@@ -283,7 +283,7 @@ describe('many claims', () => {
     },
   );
 
-  test('are gone through to the last, whatever a page of them has lost meanwhile', async () => {
+  test('are processed to the last, whatever a page of them has lost meanwhile', async () => {
     await plant(WELL, 3, { isDangling: true });
     await plant(WELL, 600);
     await run('resolve');

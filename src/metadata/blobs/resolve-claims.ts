@@ -1,7 +1,7 @@
 // R30, for the blobs' home: asks the claiming shards what became of claims that nobody has confirmed. One that is held
 // is confirmed; one that is not, and that no commit can use any more, is dropped; the others are asked about later.
 
-import type { PendingClaim, SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { ClaimVerdict, PendingClaim } from '../../ports/metadata/blobs.ts';
 import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
@@ -38,14 +38,14 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   }
 
   /** What the claiming shard says; nothing of claims that it may still commit. */
-  async function ask(shard: number, claims: readonly PendingClaim[]): Promise<SettledClaim[]> {
+  async function ask(shard: number, claims: readonly PendingClaim[]): Promise<ClaimVerdict[]> {
     // The time first, the look-up second: what is not held at a committed time past its age never will be.
     const tick = await metadata.execute({ shard }, 'tick', {});
     if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    return claims.flatMap(({ blobId, linkId, nonce }, at): SettledClaim[] => {
-      // The claim was pending before the question: the verdict is about it, and says so (settle-claims.ts).
+    return claims.flatMap(({ blobId, linkId, nonce }, at): ClaimVerdict[] => {
+      // The claim was pending before the question: the verdict is about it, and says so (apply-claim-verdicts.ts).
       const asked = { blobId, linkId, ...(nonce !== undefined && { nonce }) };
       if (held[at]) return [{ ...asked, verdict: 'confirmed' }];
       const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
@@ -53,8 +53,8 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
     });
   }
 
-  /** Asks about one page of claims; gives those that stay open, or are not known to be settled yet. */
-  async function settle(
+  /** Resolves a page of claims; returns those that stay open, or whose outcome is unknown. */
+  async function sendVerdicts(
     shard: number,
     page: readonly PendingClaim[],
     signal: AbortSignal,
@@ -96,7 +96,7 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
         };
         const reply = await metadata.query({ shard }, 'list-pending-claims', query);
         const { claims, next } = doneValue(reply);
-        for (const { linkId } of await settle(shard, claims, signal)) {
+        for (const { linkId } of await sendVerdicts(shard, claims, signal)) {
           oldestOpenMs = Math.min(oldestOpenMs, idTimeMs(linkId));
         }
         after = next;
@@ -108,6 +108,6 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   });
 }
 
-function textOf({ blobId, linkId }: SettledClaim | PendingClaim): string {
+function textOf({ blobId, linkId }: ClaimVerdict | PendingClaim): string {
   return `${blobId} ${linkId}`;
 }

@@ -23,7 +23,7 @@ function orphan(on: string) {
   return data;
 }
 
-test('chunks that no commit can claim any more are dropped, not before', async () => {
+test('chunks that no commit can reference any more are dropped, not before', async () => {
   const data = orphan('abe');
   const live = await home.newBlob('k', 'abc');
   home.world.clock.advance(23 * HOUR - 1000);
@@ -35,7 +35,7 @@ test('chunks that no commit can claim any more are dropped, not before', async (
   expect(home.counts.get('holdfast_orphan_chunks_dropped_total')).toBe(3);
 });
 
-test('a pass over old chunks commits the time once, not for each page', async () => {
+test('a pass over old chunks reads the time once, not for each page', async () => {
   await home.newBlob('k', 'abc', { chunks: 1300 });
   home.world.clock.advance(2 * DAY);
   const ticks = vi.spyOn(home.world.shards, 'execute');
@@ -51,7 +51,7 @@ test('young bytes under an old id stay', async () => {
   expect(home.where(data)).toEqual(['a']);
 });
 
-test('a copy that lies elsewhere goes once the owners have proven theirs', async () => {
+test('a misplaced copy is dropped once the owners have proven theirs', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
   await sweep();
@@ -60,7 +60,7 @@ test('a copy that lies elsewhere goes once the owners have proven theirs', async
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
 
-test('a copy that lies elsewhere goes even if it was received by a clock that was ahead', async () => {
+test('a misplaced copy is dropped even if it was received by a fast clock', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs() + 400 * DAY);
   await sweep();
@@ -68,7 +68,7 @@ test('a copy that lies elsewhere goes even if it was received by a clock that wa
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
 
-test('what was received by a clock that was ahead is no orphan before its time', async () => {
+test('a chunk received by a fast clock is no orphan before its time', async () => {
   const data = orphan('a');
   const [id] = chunkIds(data);
   home.world.clock.advance(2 * DAY);
@@ -80,7 +80,7 @@ test('what was received by a clock that was ahead is no orphan before its time',
   expect(home.where(data)).toEqual(['']);
 });
 
-test('a copy that lies elsewhere stays when an owner has none and cannot take it', async () => {
+test('a misplaced copy stays while an owner has none and cannot take it', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('c').stored.clear();
   home.disk('c').mood = 'full';
@@ -90,7 +90,7 @@ test('a copy that lies elsewhere stays when an owner has none and cannot take it
   expect(home.where(data)).toEqual(['abe']);
 });
 
-test('data on its way out is left to its release', async () => {
+test('data that is marked for deletion is left to its release', async () => {
   const data = await home.newBlob('k', 'abce');
   await home.world.remove('k');
   await home.world.condemn();
@@ -99,7 +99,7 @@ test('data on its way out is left to its release', async () => {
   expect(home.where(data)).toEqual(['abce']);
 });
 
-test('a history that nobody has confirmed loses nothing', async () => {
+test('a shard with an unconfirmed history loses nothing', async () => {
   const data = orphan('a');
   home.world.clock.advance(2 * DAY);
   const { query } = home.world.shards;
@@ -112,7 +112,7 @@ test('a history that nobody has confirmed loses nothing', async () => {
   expect(home.where(data)).toEqual(['a']);
 });
 
-test('an order of an epoch that is over drops nothing', async () => {
+test('an order of an old epoch drops nothing', async () => {
   const first = orphan('a');
   home.world.clock.advance(2 * DAY);
   home.epoch = 2;
@@ -124,7 +124,7 @@ test('an order of an epoch that is over drops nothing', async () => {
   expect([home.where(first), home.where(second)]).toEqual([[''], ['a']]);
 });
 
-test('a disk that is away is passed over, and swept in the next pass', async () => {
+test('a disk that is away is skipped, and swept in the next pass', async () => {
   const data = orphan('ab');
   home.world.clock.advance(2 * DAY);
   home.disk('a').mood = 'dead';
@@ -165,7 +165,7 @@ test('a disk that fails now and then is swept to its end, and the others meanwhi
   expect(left('a')).toBe(0);
 });
 
-test('what a shard cannot say of some chunks keeps nothing that comes behind them from being swept', async () => {
+test('chunks that a shard cannot judge do not delay those behind them', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
   const all = Array.from({ length: 600 }, () => orphan('e'));
@@ -199,7 +199,7 @@ async function sweepPages(count: number): Promise<(string | undefined)[]> {
   return begins;
 }
 
-test('after a restart or a failover a long pass over a disk goes on where it was', async () => {
+test('a long pass over a disk continues after a restart or a failover', async () => {
   for (let n = 0; n < 3000; n++) orphan('a');
   const [, , , reached] = await sweepPages(4);
   home.reopen();
@@ -209,7 +209,7 @@ test('after a restart or a failover a long pass over a disk goes on where it was
   expect((second as string) > (first as string)).toBe(true);
 });
 
-test('the pass behind one that was interrupted begins at the first chunk', async () => {
+test('the pass after an interrupted one begins at the first chunk', async () => {
   for (let n = 0; n < 3000; n++) orphan('a');
   await sweepPages(4);
   home.reopen();

@@ -1,21 +1,21 @@
-// The reverse sweep of a cluster (R32): walks what each disk has of the shards that are led here, and asks the shards
-// whether they know it. What no commit can claim any more is dropped there; what lies where it should not becomes a debt,
-// by which it goes once its owners have proven theirs (R38). Condemned blobs are not its business (R31).
+// The reverse sweep of a cluster (R32): walks the chunks on each disk that belong to shards led here, and asks the shards
+// whether they know them. Chunks that no commit can reference any more are dropped; misplaced copies get a repair entry,
+// and are dropped once the owners have proven theirs (R38). Blobs that are marked for deletion are not handled here (R31).
 
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../../types/names.ts';
 import { isLiveBlob } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { mayBeOrphan } from '../../types/sweep-age.ts';
 import { ScanPass } from '../scans/scan-pass.ts';
-import { findBlobs, type HomeShardDeps, noteOwed } from '../workers/home-shard.ts';
+import { findBlobs, type HomeShardDeps, recordMissing } from '../workers/home-shard.ts';
 
 const PAGE_CHUNKS = 500;
-/** A copy that came late to a disk that stood in: long after every debt of its birth. */
+/** A copy that came late to a stand-in: long after the repair entry of its blob. */
 const MISPLACED_AFTER_MS = 10 * 60_000;
 const IDLE_MS = 10_000;
 
@@ -158,10 +158,10 @@ async function sweep(
   const { disk, shard, chunks, times } = swept;
   const { disks, telemetry } = deps;
   const nowMs = deps.clock.wallMs();
-  // Received by a clock that was ahead: nobody knows when, and that may be years to come. A debt drops nothing by its age.
-  const settled = chunks.filter(({ receivedAtMs }) => Math.abs(nowMs - receivedAtMs) > MISPLACED_AFTER_MS);
+  // Received by a fast clock: the real time is unknown. A repair entry drops nothing by age.
+  const stable = chunks.filter(({ receivedAtMs }) => Math.abs(nowMs - receivedAtMs) > MISPLACED_AFTER_MS);
   // Of its own chunks only those are asked for that no commit can claim any more.
-  const asked = settled.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
+  const asked = stable.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
   if (asked.length === 0) return 0;
   // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
   const old = asked.filter((chunk) => mayBeOrphan(chunk, nowMs)).map(({ id }) => idTimeMs(id.blobId));
@@ -180,7 +180,7 @@ async function sweep(
   const isDropped = ids.length > 0 && (await disks.drop(disk, ids, deps.fenceOf(shard)));
   if (isDropped) telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
   const misplaced = askedIds.filter((id) => isLiveBlob(rows.get(id.blobId)) && !disks.isOwner(disk, id));
-  const owed = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
-  await noteOwed(deps, { shard, owed, mapVersion: disks.mapVersion() });
+  const missing = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
+  await recordMissing(deps, { shard, missing, mapVersion: disks.mapVersion() });
   return isDropped ? ids.length : 0;
 }

@@ -34,7 +34,7 @@ test('a bucket that was never configured has no document', async () => {
   expect(await row()).toBeUndefined();
 });
 
-test('a document is read as it was put, with the bucket, whose row follows it and counts the change', async () => {
+test('a document is returned as it was put, with the bucket, whose row follows it and counts the change', async () => {
   expect(await set({ status: 'enabled' })).toMatchObject({
     bucket: { versioning: 'enabled', cfgVersion: 2 },
   });
@@ -44,14 +44,14 @@ test('a document is read as it was put, with the bucket, whose row follows it an
   });
 });
 
-test('what is absent in a document of versioning stays as it is', async () => {
+test('fields that are absent in a versioning document stay unchanged', async () => {
   await set({ mfaDelete: 'disabled' });
   expect((await get()).bucket.versioning).toBe('unversioned');
   await set({ status: 'suspended' });
   expect((await get()).configs.versioning).toEqual({ status: 'suspended', mfaDelete: 'disabled' });
 });
 
-test('the same document again changes nothing, and gateways need not ask anew', async () => {
+test('the same document again changes nothing, and gateways need not read again', async () => {
   await set({ status: 'enabled' });
   expect(await set({ status: 'enabled' })).toMatchObject({ kind: 'changed', bucket: { cfgVersion: 2 } });
   expect((await get()).bucket.cfgVersion).toBe(2);
@@ -64,7 +64,7 @@ test('it follows a rename', async () => {
   expect(await get()).toMatchObject({ bucket: { name: to }, configs: { versioning: { status: 'enabled' } } });
 });
 
-test('it goes with a deletion, and a deleted bucket takes no other', async () => {
+test('it is deleted with the bucket, and a deleted bucket takes no other', async () => {
   await set({ status: 'enabled' });
   expect(await row()).toBeDefined();
   await world.execute('delete-bucket', { bucketId: BUCKET });
@@ -72,7 +72,7 @@ test('it goes with a deletion, and a deleted bucket takes no other', async () =>
   expect(await set({ status: 'suspended' })).toEqual({ kind: 'no-such-bucket' });
 });
 
-test('a bucket that was configured before documents had rows is read as it was meant', async () => {
+test('a bucket from before documents had rows is read correctly', async () => {
   const { bucket } = await get();
   const { table, key } = bucketRow(BUCKET);
   const value = bucketCodec.encode({ ...bucket, versioning: 'suspended', mfaDelete: 'disabled' });
@@ -84,7 +84,7 @@ test('a bucket that was configured before documents had rows is read as it was m
   expect((await get()).bucket.versioning).toBe('enabled');
 });
 
-test('a document that may go is taken away again, and the bucket’s row follows; other documents stay', async () => {
+test('a document can be deleted if its kind allows it, and the bucket’s row follows; others stay', async () => {
   await set({ status: 'enabled' });
   const record = (document: BucketConfigs['events'] | null) =>
     world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'events', document });

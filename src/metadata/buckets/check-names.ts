@@ -1,4 +1,5 @@
-// Buckets, names and accounts as fsck sees them. A bucket and its name are in different shards: facts, for whoever asks.
+// Checks of buckets, names and accounts for fsck. A bucket and its name are in different shards: the caller compares the
+// facts.
 import { fromUtf8, toHex } from '../../base/bytes/bytes.ts';
 import type { FindingPlace } from '../../types/findings.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';

@@ -13,7 +13,7 @@ import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
 export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'close-bucket'>>({
-  // Whoever writes into the bucket holds it shared: nothing that was let in before comes behind (R7).
+  // Writers into the bucket hold it shared: no earlier one can commit behind this (R7).
   locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
 
   look({ bucketId }, view) {

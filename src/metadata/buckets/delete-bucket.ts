@@ -5,7 +5,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { makeOutboxId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
-import type { RowChange } from '../blobs/debts.ts';
+import type { RowChange } from '../blobs/repair-entries.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, bucketUploads, deletedBucketRow, outboxRow, PRESENT, put } from '../schema/keyspace.ts';
@@ -14,7 +14,7 @@ import { lookAtConfigs, removeConfigs } from './bucket-config.ts';
 import { findBucket, versionsOf } from './buckets.ts';
 
 export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<'delete-bucket'>>({
-  // Whoever writes into the bucket holds it shared: nothing slips in behind the look (R7).
+  // Writers into the bucket hold it shared: none can commit behind the look (R7).
   locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
 
   look({ bucketId }, view) {

@@ -1,5 +1,5 @@
-// A forced deletion from its closing to its decision: looks through the bucket, a bounded piece at a time, and tells the
-// shard. Whoever drives it, and however many at once, goes on from where it is.
+// Drives a forced deletion from its closing to its decision: looks through the bucket in bounded steps, and reports to the
+// shard. Any driver, and any number of them, continues where the deletion is.
 
 import type { ClosingOutcome } from '../../ports/metadata/buckets.ts';
 import type { CommandOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';

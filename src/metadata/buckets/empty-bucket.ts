@@ -11,8 +11,8 @@ import { EMPTYING_STAGES, type EmptyBucketJob, type EmptyingStage } from '../../
 import { bucketCodec, tokenCodec } from '../../types/records/rows.ts';
 import { decodeVersion } from '../../types/records/version-record.ts';
 import { linksOf, type VersionRecord } from '../../types/version.ts';
-import { joinChanges } from '../blobs/debts.ts';
 import { endLinks, type LinkName } from '../blobs/links.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { noteEvents, removalOf } from '../events/note-events.ts';
 import { changeJob, findJob } from '../jobs/jobs.ts';
 import { bucketTokens, dropToken, readTokenKey } from '../outcomes/tokens.ts';

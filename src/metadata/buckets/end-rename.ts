@@ -24,14 +24,14 @@ export const endRename = defineCommand<CommandOf<'end-rename'>, OutcomeOf<'end-r
     const { change: _, ...rest } = before;
     const { owner } = before;
     const record: NameRecord = { ...rest, state: 'active' };
-    const [kept, dropped] = verdict === 'renamed' ? [to, from] : [from, to];
+    const [remaining, dropped] = verdict === 'renamed' ? [to, from] : [from, to];
     return {
       outcome: { kind: verdict === 'renamed' ? 'renamed' : 'undone' },
       puts: [
         remove(nameRow(dropped)),
         remove(accountBucketRow(owner, dropped)),
-        put(nameRow(kept), nameCodec.encode(record)),
-        put(accountBucketRow(owner, kept), nameCodec.encode(record)),
+        put(nameRow(remaining), nameCodec.encode(record)),
+        put(accountBucketRow(owner, remaining), nameCodec.encode(record)),
         remove(outboxRow(itemId)),
       ],
     };

@@ -2,7 +2,7 @@
 // nothing in the bucket can be kept at all.
 import { must } from '../../base/assert.ts';
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
-import type { KeptVersion } from '../../ports/metadata/buckets.ts';
+import type { ProtectedVersion } from '../../ports/metadata/buckets.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
 import type { DeleteBlocker, DeleteRules } from '../../types/delete-blocker.ts';
@@ -36,7 +36,7 @@ export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
         for (const found of page) {
           const version = decodeVersionSummary(found.value);
           const blocker = rules.deleteBlocker(version, bucket, { nowMs });
-          if (blocker !== undefined) return { count, kept: keptVersion(found, blocker) };
+          if (blocker !== undefined) return { count, kept: protectedVersion(found, blocker) };
           if (!version.isDeleteMarker) count++;
         }
         rowCount += page.length;
@@ -70,6 +70,6 @@ async function* pagesOf(state: StateReader, { bucketId, after, limit }: Query): 
   }
 }
 
-function keptVersion({ key, value }: Row, blocker: DeleteBlocker): KeptVersion {
+function protectedVersion({ key, value }: Row, blocker: DeleteBlocker): ProtectedVersion {
   return { key: objectKeyOf(key), versionId: decodeVersion(value).versionId, blocker };
 }

@@ -1,5 +1,5 @@
-// Force delete of a bucket (service 3 and 4.1; extensions 2.5) as its home and its worker do it: nothing is written
-// while it is looked at, nothing goes when something has to stay, and all goes when nothing has, whoever drives it.
+// Force delete of a bucket (service 3 and 4.1; extensions 2.5) by its home and its worker: nothing is written while it is
+// inspected, nothing is deleted when a version is protected, and everything otherwise, whatever drives it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   BUCKET,
@@ -107,7 +107,7 @@ describe('while it is closing', () => {
     expect(await world.execute('delete-bucket', { bucketId: BUCKET })).toEqual({ kind: 'no-such-bucket' });
   });
 
-  test('asking again gives the same job, in any number of drivers', async () => {
+  test('a repeated request gets the same job, with any number of drivers', async () => {
     await fill();
     const job = await close();
     expect(await close()).toEqual(job);
@@ -118,7 +118,7 @@ describe('while it is closing', () => {
     expect(await world.execute('close-bucket', { bucketId: BUCKET })).toEqual({ kind: 'no-such-bucket' });
   });
 
-  test('a driver that comes behind another one goes on from there, and counts nothing twice', async () => {
+  test('a late driver continues from there, and counts nothing twice', async () => {
     await fill();
     const job = await close();
     const { count, next } = await world.query('find-protected', { bucketId: BUCKET, limit: 2 });
@@ -133,7 +133,7 @@ describe('while it is closing', () => {
   });
 });
 
-describe('something has to stay', () => {
+describe('a protected version', () => {
   test.each([
     ['1', 'an older version'],
     ['2', 'a latest one'],
@@ -157,7 +157,7 @@ describe('something has to stay', () => {
     expect(await driveClosing(calls, await close())).toMatchObject({ kind: 'deleted' });
   });
 
-  test('it is told which, wherever it lies, and a look of any size finds it', async () => {
+  test('is reported, wherever it is stored, and a look of any size finds it', async () => {
     await fill();
     keptEtag = '1';
     for (const limit of [1, 2, 3, 100]) {
@@ -175,7 +175,7 @@ describe('something has to stay', () => {
   });
 });
 
-test('where nothing can be kept, nothing is looked at, and all the same counted', async () => {
+test('nothing is inspected in a bucket that cannot have any, and all is counted the same', async () => {
   await fill();
   [keptEtag, mayBlock] = ['1', false];
   expect(await world.query('find-protected', { bucketId: BUCKET, limit: 1 })).toEqual({ count: 4 });
@@ -184,8 +184,8 @@ test('where nothing can be kept, nothing is looked at, and all the same counted'
   expect(await jobOf(jobId)).toMatchObject({ totalCount: 4, stepCount: 1 });
 });
 
-describe('what is left goes by itself', () => {
-  test('versions, markers, their links, tokens and uploads, and counters follow', async () => {
+describe('the remaining data', () => {
+  test('versions, markers, their links, tokens, uploads and counters are deleted, too', async () => {
     await fill();
     await inSlices(2 * EMPTY_ROWS_MAX + 10, (count) => world.put(`many-${count}`));
     const uploadId = await beginUpload(world, 'unfinished');
@@ -223,7 +223,7 @@ describe('what is left goes by itself', () => {
     expect([await rowCount('uploads'), await rowCount('deletedBuckets')]).toEqual([0, 0]);
   });
 
-  test('an entry ends so many links at most', async () => {
+  test('an entry ends a bounded number of links', async () => {
     const links = 40;
     const one = world.newData();
     for (let count = 0; count < EMPTY_LINKS_MAX / links + 5; count++) {
@@ -248,7 +248,7 @@ describe('what is left goes by itself', () => {
     expect((await usage()).objectCount).toBe(0);
   });
 
-  test('tokens go, also without any version, and those of other buckets stay', async () => {
+  test('tokens are deleted even without versions, and those of other buckets stay', async () => {
     const other = 'b000000000000002' as BucketId;
     for (const bucketId of [BUCKET, other]) {
       for (let count = 0; count < EMPTY_ROWS_MAX + 5; count++) {
@@ -276,7 +276,7 @@ describe('what is left goes by itself', () => {
     expect(await bucketOf()).not.toHaveProperty('jobId');
   });
 
-  test('an emptying that is behind, or over, does nothing', async () => {
+  test('a step that is behind, or late, does nothing', async () => {
     await fill();
     const job = await close();
     await driveClosing(calls, job);
@@ -290,8 +290,8 @@ describe('what is left goes by itself', () => {
   });
 });
 
-describe('a closing that nobody drives', () => {
-  test('is left to its gateway for a while, then brought to its end, also on an idle shard', async () => {
+describe('a closing without a driver', () => {
+  test('is left to its gateway for a while, then finished, also on an idle shard', async () => {
     await fill();
     const { jobId } = await close();
     world.clock.advance(LIMITS.jobStallTimeoutMs - 1);
@@ -305,7 +305,7 @@ describe('a closing that nobody drives', () => {
     expect(items.map(({ record }) => record.kind)).toEqual(['forget-name']);
   });
 
-  test('is refused where something has to stay', async () => {
+  test('is refused if a version is protected', async () => {
     await fill();
     await close();
     keptEtag = '1';
@@ -314,7 +314,9 @@ describe('a closing that nobody drives', () => {
     expect((await bucketOf()).state).toBe('open');
   });
 
-  test('once taken over it goes on step by step without waiting again', { timeout: 60_000 }, async () => {
+  test('continues step by step without waiting again once it was taken over', {
+    timeout: 60_000,
+  }, async () => {
     await inSlices(LOOK_ROWS_MAX + 5, (count) => world.put(`many-${count}`));
     await close();
     world.clock.advance(LIMITS.jobStallTimeoutMs);
@@ -325,7 +327,7 @@ describe('a closing that nobody drives', () => {
   });
 });
 
-test('a job is shown for a day after its end, and then forgotten', async () => {
+test('a job is listed for a day after its end, and then removed', async () => {
   await fill();
   const { jobId } = await close();
   await driveClosing(calls, await close());

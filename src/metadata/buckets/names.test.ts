@@ -76,21 +76,21 @@ describe('R41: creating', () => {
     expect(await bucketCount()).toBe(1);
   });
 
-  test('39: an active name is its owner’s already, and taken for others', async () => {
+  test('39: an active name belongs to its owner, and is taken for others', async () => {
     const { bucketId } = await reserved();
     await activate(bucketId);
     expect(await reserve()).toMatchObject({ kind: 'owned-already', record: { bucketId } });
     expect(await reserve(BOB)).toEqual({ kind: 'taken' });
   });
 
-  test('the outbox knows how to finish what a gateway left', async () => {
+  test('the outbox finishes what a gateway left', async () => {
     const { bucketId, homeShard } = await reserved();
     const { items } = await world.query('list-outbox', { limit: 9 });
     const record = { kind: 'create-bucket', homeShard, bucketId, name, owner: ANN };
     expect(items).toMatchObject([{ record }]);
   });
 
-  test('no more buckets than allowed; forgetting one makes room', async () => {
+  test('no more buckets than allowed; a removed one makes room', async () => {
     const { bucketId } = await reserved();
     await reserved(ANN, 'b2' as BucketName);
     expect(await reserve(ANN, 'b3' as BucketName)).toEqual({ kind: 'too-many-buckets' });
@@ -99,7 +99,7 @@ describe('R41: creating', () => {
     expect(await bucketCount()).toBe(2);
   });
 
-  test('racing for one name: one gets it', async () => {
+  test('of racing requests for one name one gets it', async () => {
     const outcomes = await Promise.all([reserve(ANN), reserve(BOB), reserve(BOB)]);
     expect(outcomes.map(({ kind }) => kind)).toEqual(['reserved', 'in-progress', 'in-progress']);
   });
@@ -133,7 +133,7 @@ describe('R42: deleting', () => {
     expect(await activate(bucketId)).toEqual({ kind: 'gone' });
   });
 
-  test('R45: whoever believes in the bucket learns that it is gone', async () => {
+  test('R45: requests that believe in the bucket learn that it is gone', async () => {
     const bucket = { bucketId, name, cfgVersion: 1 };
     const ask = () => world.shards.query({ shard: homeShard, bucket }, 'get-bucket', { bucketId });
     expect(await ask()).toMatchObject({ kind: 'done' });
@@ -153,7 +153,7 @@ describe('R42: deleting', () => {
     expect(await ask()).toMatchObject({ kind: 'stale-bucket', bucket: null });
   });
 
-  test('a name that was never activated goes with its outbox item', async () => {
+  test('a name that was never activated is removed with its outbox item', async () => {
     const second = await reserved(ANN, 'second' as BucketName);
     await forget(second.bucketId, 'second' as BucketName);
     expect((await world.query('list-outbox', { limit: 9 })).items).toEqual([]);

@@ -9,7 +9,7 @@ import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
 export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<'rename-bucket'>>({
-  // Whoever writes into the bucket holds it shared: none that was let in under the old name comes behind (R45).
+  // Writers into the bucket hold it shared: none under the old name can commit behind this (R45).
   locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
 
   look({ bucketId }, view) {

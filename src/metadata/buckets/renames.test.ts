@@ -103,7 +103,7 @@ describe('races', () => {
     expect(kindsOf(outcomes)).toEqual(['owned-already', 'owned-already']);
   });
 
-  test('with a creation of the new name: who comes first', async () => {
+  test('with a creation of the new name: the first one wins', async () => {
     const first = await Promise.all([begin(red, 'red', 'blue'), reserve('blue')]);
     expect(kindsOf(first)).toEqual(['begun', 'in-progress']);
     const pink = await make('pink');
@@ -111,7 +111,7 @@ describe('races', () => {
     expect(kindsOf(second)).toEqual(['reserved', 'in-progress']);
   });
 
-  test('with a creation of the old name: not before it is free, and at once then', async () => {
+  test('with a creation of the old name: it waits until the name is free', async () => {
     const begun = await begin(red, 'red', 'blue');
     expect(await reserve('red')).toEqual({ kind: 'in-progress' });
     await decide(red, 'red', 'blue');
@@ -142,7 +142,7 @@ describe('races', () => {
 });
 
 describe('a rename is decided once', () => {
-  test('refused while a deletion looks, it stays refused when the bucket opens again', async () => {
+  test('refused during a deletion, it stays refused when the bucket opens again', async () => {
     await begin(red, 'red', 'blue');
     await plant(red, { state: 'closing' });
     expect(await decide(red, 'red', 'blue')).toEqual({ kind: 'refused' });
@@ -155,7 +155,7 @@ describe('a rename is decided once', () => {
     expect(await decide(red, 'red', 'blue', 2)).toMatchObject({ kind: 'renamed' });
   });
 
-  test('done, it stays done in the eyes of those who ask late, whatever became of the bucket', async () => {
+  test('done, it stays done for late questions, whatever became of the bucket', async () => {
     const begun = await begin(red, 'red', 'blue');
     await decide(red, 'red', 'blue');
     await world.execute('delete-bucket', { bucketId: red.bucketId }, red.homeShard);
@@ -165,7 +165,7 @@ describe('a rename is decided once', () => {
     expect([await find('red'), await find('blue')]).toEqual([null, null]);
   });
 
-  test('there and back: messages of the first way do nothing on the second', async () => {
+  test('there and back: messages of the first rename do nothing to the second', async () => {
     const there = await begin(red, 'red', 'blue');
     await decide(red, 'red', 'blue');
     await end(red, ['red', 'blue'], there);
@@ -181,7 +181,7 @@ describe('a rename is decided once', () => {
   });
 });
 
-test('an outbox whose home does not answer leaves both names, and goes on later', async () => {
+test('an outbox whose home does not answer leaves both names, and continues later', async () => {
   await begin(red, 'red', 'blue');
   const { execute } = world.shards;
   world.shards.execute = async (envelope, name, command) =>

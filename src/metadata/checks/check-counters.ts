@@ -7,9 +7,9 @@ import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/st
 import type { BucketId } from '../../types/names.ts';
 import { accountCodec, bucketCodec, nameCodec } from '../../types/records/rows.ts';
 import { decodeVersionSummary } from '../../types/records/version-record.ts';
-import { debtCounts } from '../blobs/check-debts.ts';
+import { repairCounts } from '../blobs/check-repairs.ts';
 import { jobCounts } from '../jobs/check-jobs.ts';
-import { keptCounts } from '../outcomes/check-kept.ts';
+import { outcomeCounts } from '../outcomes/check-outcome-bytes.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { REGION, TABLES } from '../schema/keyspace.ts';
 import { CheckScan } from './scan.ts';
@@ -32,9 +32,9 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
         [COUNTER.bytes, total.sizeBytes],
         [COUNTER.buckets, total.openCount],
         [COUNTER.condemned, condemned],
-        ...(await debtCounts(view)),
+        ...(await repairCounts(view)),
         ...(await jobCounts(view)),
-        ...(await keptCounts(view)),
+        ...(await outcomeCounts(view)),
       ]);
       if (shard === SYSTEM_SHARD) await checkBucketCounts(scan);
       return { findings: scan.findings };

@@ -7,7 +7,7 @@ import type { Pending, PendingKind } from '../../types/findings.ts';
 import type { BlobId } from '../../types/names.ts';
 import { decodePiece } from '../../types/records/piece-record.ts';
 import { blobCodec, isLiveBlob, linkCodec } from '../../types/records/rows.ts';
-import { pendingDebts } from '../blobs/check-debts.ts';
+import { pendingRepairs } from '../blobs/check-repairs.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../schema/keyspace.ts';
 import { pieceRow, readPieceKey } from '../versions/piece-rows.ts';
@@ -99,7 +99,7 @@ export const countPending: QuerySpec<QueryOf<'count-pending'>, ResultOf<'count-p
         for await (const { key } of allRows(view, table)) if (count++ === 0) oldestAtMs = readU48(key);
         if (count > 0) pending.push({ kind, count, oldestAtMs });
       }
-      const owed = await pendingDebts(view);
+      const owed = await pendingRepairs(view);
       if (owed !== undefined) pending.push(owed);
       return { pending };
     } finally {

@@ -6,14 +6,14 @@ import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import {
   checkBlob,
-  checkCondemned,
   checkEndedLink,
   checkForeign,
   checkLink,
   checkManifestPage,
+  checkMarkedBlobs,
   checkPendingClaim,
 } from '../blobs/check-blobs.ts';
-import { checkDebt, checkDebtQueue } from '../blobs/check-debts.ts';
+import { checkRepair, checkRepairQueue } from '../blobs/check-repairs.ts';
 import { checkBucketConfig } from '../buckets/bucket-config.ts';
 import {
   checkAccessKey,
@@ -67,7 +67,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   foreign: checkForeign,
   manifestPages: checkManifestPage,
   endedLinks: checkEndedLink,
-  condemned: checkCondemned,
+  condemned: checkMarkedBlobs,
   pendingClaims: checkPendingClaim,
   outbox: checkOutbox,
   jobs: checkJob,
@@ -77,8 +77,8 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   eventCursors: checkEventCursor,
   tokens: checkToken,
   tokenTimes: checkTokenTime,
-  debts: checkDebt,
-  debtQueue: checkDebtQueue,
+  debts: checkRepair,
+  debtQueue: checkRepairQueue,
   names: checkName,
   accounts: checkAccount,
   accountNames: checkAccountIndex('name'),

@@ -109,7 +109,7 @@ export type BlobShape =
   | { kind: 'manifest'; sizeBytes: number }
   | (BlobLayout & { kind: 'data' | 'manifest' });
 
-/** Whether the data is as whoever uses it sees it. */
+/** Whether the data is as its user sees it. */
 export function fits(seen: BlobShape, stored: BlobShape): boolean {
   if (seen.kind !== stored.kind) return false;
   if (seen.kind === 'manifest' || stored.kind === 'manifest') return seen.sizeBytes === stored.sizeBytes;

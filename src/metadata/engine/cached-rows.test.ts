@@ -42,7 +42,7 @@ async function readOften(kv: KvPort, key: string): Promise<void> {
   for (let time = 0; time < 3; time++) await read(kv, key);
 }
 
-test('a row that is read again is told from memory, one of another column is not', async () => {
+test('a repeated read of a row comes from memory, one of another column does not', async () => {
   const { kv, asked } = open();
   await kv.commit([put('a', '1'), put('a', 'body', 'bodies')]);
   await readOften(kv, 'a');
@@ -53,7 +53,7 @@ test('a row that is read again is told from memory, one of another column is not
   expect(asked).toEqual(['a']);
 });
 
-test('of several only those that are missing are asked for', async () => {
+test('of several rows only missing ones are read from the store', async () => {
   const { kv, asked } = open();
   await kv.commit([put('a', '1'), put('b', '2')]);
   await readOften(kv, 'a');
@@ -63,7 +63,7 @@ test('of several only those that are missing are asked for', async () => {
   expect(asked).toEqual(['b', 'c']);
 });
 
-test('a row that is kept is kept as it is written anew, and is gone when it is deleted', async () => {
+test('a cached row follows writes, and is gone when it is deleted', async () => {
   const { kv, asked } = open();
   await kv.commit([put('a', '1')]);
   await readOften(kv, 'a');
@@ -75,7 +75,7 @@ test('a row that is kept is kept as it is written anew, and is gone when it is d
   expect(await read(kv, 'a')).toBeUndefined();
 });
 
-test('while a commit is under way the store is asked', async () => {
+test('during a commit of a row the store is read', async () => {
   const { kv, store, asked } = open();
   await kv.commit([put('a', '1')]);
   await readOften(kv, 'a');
@@ -122,7 +122,7 @@ function openLate(): World & {
   };
 }
 
-test('a read that a commit overtakes keeps nothing', async () => {
+test('a read that a commit overtakes is not cached', async () => {
   const { kv, readLate, tell } = openLate();
   await kv.commit([put('a', '1')]);
   await read(kv, 'a');
@@ -133,7 +133,7 @@ test('a read that a commit overtakes keeps nothing', async () => {
   expect(await read(kv, 'a')).toBe('2');
 });
 
-test('nor does one that began under a commit, and ended behind it', async () => {
+test('nor is one that began during a commit, and ended after it', async () => {
   const { kv, store, readLate, tell } = openLate();
   await kv.commit([put('a', '1')]);
   await read(kv, 'a');
@@ -161,7 +161,7 @@ test('nor one that began while its range was cleared', async () => {
   expect(await read(kv, 'a')).toBeUndefined();
 });
 
-test("many rows at once are the store's, of one moment", async () => {
+test('many rows at once are read from the store, at one moment', async () => {
   const { kv, asked } = open();
   const keys = Array.from({ length: LIMITS.syncReadKeysMax + 1 }, (_, at) => `k${at}`);
   await kv.commit(keys.map((key) => put(key, key)));
@@ -171,7 +171,7 @@ test("many rows at once are the store's, of one moment", async () => {
   expect(asked).toEqual(keys);
 });
 
-test('a commit that is refused leaves nothing behind', async () => {
+test('a refused commit leaves nothing in the cache', async () => {
   const refusal = new Error('too much waits');
   let isRefused = false;
   const { kv } = open((store) => ({
@@ -187,7 +187,7 @@ test('a commit that is refused leaves nothing behind', async () => {
   expect(await read(kv, 'a')).toBe('3');
 });
 
-test('what a range takes is gone, and nothing is kept while it is under way', async () => {
+test('rows of a cleared range are gone, and none is cached meanwhile', async () => {
   const { kv, store } = open();
   await kv.commit([put('a', '1'), put('b', '2')]);
   await readOften(kv, 'a');
@@ -200,7 +200,7 @@ test('what a range takes is gone, and nothing is kept while it is under way', as
   expect(await read(kv, 'b')).toBe('2');
 });
 
-test('a large row is not kept', async () => {
+test('a large row is not cached', async () => {
   const { kv, asked } = open();
   await kv.commit([put('a', 'x'.repeat(LIMITS.cachedRowBytesMax + 1))]);
   await readOften(kv, 'a');
@@ -209,7 +209,7 @@ test('a large row is not kept', async () => {
   expect(asked).toEqual(['a']);
 });
 
-test('what the caller does with its memory afterwards changes nothing', async () => {
+test("changes of the caller's memory do not affect the cache", async () => {
   const { kv } = open();
   await kv.commit([put('a', '1')]);
   await readOften(kv, 'a');
@@ -219,7 +219,7 @@ test('what the caller does with its memory afterwards changes nothing', async ()
   expect(await read(kv, 'a')).toBe('2');
 });
 
-test('reads are those of the store, in whatever order commits, ranges and reads come', async () => {
+test('reads equal those of the store, in any order of commits, ranges and reads', async () => {
   const keys = ['a', 'b', 'c'];
   const step = fc.oneof(
     fc.record({ kind: fc.constant('put' as const), key: fc.constantFrom(...keys), isDelete: fc.boolean() }),

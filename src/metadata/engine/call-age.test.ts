@@ -31,7 +31,7 @@ async function openThree() {
 /** The machine was stopped for so long: nothing ran, and its monotonic clock stood still. */
 const suspend = (cluster: ShardCluster, ms: number) => cluster.shiftWall(ms);
 
-test('a ticket grows old while its machine is suspended', async () => {
+test('a ticket ages while its machine is suspended', async () => {
   const { cluster, primary, write } = await openThree();
   const ticket = primary.ticket();
   suspend(cluster, LIMITS.ticketAgeMaxMs);
@@ -50,7 +50,7 @@ test('and while it runs', async () => {
   expect((await write(ticket)).kind).toBe('too-old');
 });
 
-test('a ticket from before the wall clock was set back is not believed: the machine may have been suspended, too', async () => {
+test('a ticket from before the wall clock was set back is refused: the machine may have been suspended, too', async () => {
   const { cluster, primary, write } = await openThree();
   const ticket = primary.ticket();
   cluster.shiftWall(-60_000);
@@ -58,7 +58,7 @@ test('a ticket from before the wall clock was set back is not believed: the mach
   expect((await write(primary.ticket())).kind).toBe('done');
 });
 
-test('a command that waits grows old while its machine is suspended', async () => {
+test('a waiting command ages while its machine is suspended', async () => {
   const { cluster, primary, kv, write } = await openThree();
   const reading = Promise.withResolvers<void>();
   const { getMany } = kv;

@@ -29,7 +29,7 @@ async function viewOf(state: Content, pending: Content): Promise<CommandView> {
   return new CommandView(SHARD, { kv, overlay });
 }
 
-test('rows: overlay first, state second, columns apart', async () => {
+test('rows come from the overlay first, then from the state, separately by column', async () => {
   const view = await viewOf({ a: 'old', b: 'old', c: 'old' }, { a: 'new', b: null });
   const rows = ['a', 'b', 'c', 'd'].map((key) => ({ table: TABLE, key: utf8(key) }));
   await view.fetch({ rows: [...rows, { table: BODIES, key: utf8('c') }] });
@@ -38,7 +38,7 @@ test('rows: overlay first, state second, columns apart', async () => {
   expect(view.row({ table: BODIES, key: utf8('c') })).toBeUndefined();
 });
 
-test('what was not named cannot be read', async () => {
+test('rows that were not named cannot be read', async () => {
   const view = await viewOf({ a: '1' }, {});
   const range: RangeAddress = { table: TABLE, gte: utf8('a'), lt: utf8('b'), limit: 1 };
   expect(() => view.row({ table: TABLE, key: utf8('a') })).toThrow('named');
@@ -49,7 +49,7 @@ test('what was not named cannot be read', async () => {
   expect(view.has({ table: TABLE, key: utf8('a') })).toBe(false);
 });
 
-test('nothing is waited for when the overlay has it all', async () => {
+test('nothing is read if the overlay has everything', async () => {
   const view = await viewOf({}, { a: '1' });
   expect(view.fetch({ rows: [{ table: TABLE, key: utf8('a') }] })).toBeUndefined();
   expect(view.fetch({})).toBeUndefined();
@@ -79,7 +79,7 @@ test('ranges show state and overlay as one', async () => {
   );
 });
 
-test('a range that ends at its bytes shows what comes first in it, and is whole where it has fewer', async () => {
+test('a range with a byte bound shows its first rows, and is complete if it has fewer', async () => {
   const key = fc.constantFrom(...'abcdefgh');
   const value = fc.integer({ min: 0, max: 40 }).map((length) => 'x'.repeat(length));
   const content = (values: fc.Arbitrary<string | null>) => fc.dictionary(key, values, { maxKeys: 8 });

@@ -7,7 +7,7 @@ import { LockTable, mergeLocks } from './lock-table.ts';
 const shared = (name: string): LockRequest => ({ name, mode: 'shared' });
 const exclusive = (name: string): LockRequest => ({ name, mode: 'exclusive' });
 
-test('shared holders go together, an exclusive one alone', async () => {
+test('shared holders run together, an exclusive one alone', async () => {
   const locks = new LockTable();
   expect(locks.acquire([shared('b')])).toBeUndefined();
   expect(locks.acquire([shared('b')])).toBeUndefined();
@@ -20,7 +20,7 @@ test('shared holders go together, an exclusive one alone', async () => {
   expect(locks.acquire([shared('b')])).toBeDefined();
 });
 
-test('nobody is overtaken: a shared request waits behind a waiting exclusive one', async () => {
+test('a shared request waits behind a waiting exclusive one', async () => {
   const locks = new LockTable();
   locks.acquire([shared('b')]);
   const writer = locks.acquire([exclusive('b')]);
@@ -52,7 +52,7 @@ test('requests are merged: one per name, the stronger one, in order', () => {
   expect(mergeLocks([])).toEqual([]);
 });
 
-test('any mix of commands ends, in order of arrival where they touch, and leaves nothing behind', async () => {
+test('any mix of commands ends, in order of arrival where they conflict, and leaves nothing behind', async () => {
   const request = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     mode: fc.constantFrom('shared' as const, 'exclusive' as const),

@@ -10,7 +10,7 @@ const put = (key: string, value: string | null, column = 'rows'): KvPut => ({
 });
 const all = { column: 'rows', gte: utf8('a'), lt: utf8('z') };
 
-test('the newest pending entry wins, and stays when an older one leaves', () => {
+test('the newest pending entry wins, and stays when an older one is removed', () => {
   const overlay = new Overlay({ usedBytes: 0 });
   const first = [put('k', '1'), put('l', '1')];
   const second = [put('k', '2')];
@@ -31,7 +31,7 @@ test('a pending deletion is not the same as no pending row', () => {
   expect(overlay.get('rows', utf8('l'))).toBeUndefined();
 });
 
-test('columns are apart, ranges ascend and show deletions', () => {
+test('columns are separate, ranges ascend and include deletions', () => {
   const overlay = new Overlay({ usedBytes: 0 });
   overlay.add(1, [put('c', '3'), put('a', '1'), put('b', null), put('b', 'body', 'bodies')]);
   const shown = overlay.between(all).map(({ key, value }) => `${fromUtf8(key)}=${value && fromUtf8(value)}`);
@@ -39,7 +39,7 @@ test('columns are apart, ranges ascend and show deletions', () => {
   expect(overlay.between({ ...all, column: 'bodies' })).toHaveLength(1);
 });
 
-test('its bytes are counted together with those of other overlays, and given back', () => {
+test('its bytes count together with those of other overlays, and are returned', () => {
   const budget = { usedBytes: 0 };
   const overlays = [new Overlay(budget), new Overlay(budget)];
   const rows = [put('k', 'x'.repeat(1000)), put('k', 'y'.repeat(1000))];

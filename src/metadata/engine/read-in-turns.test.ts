@@ -49,7 +49,7 @@ test('a long scan takes a turn for each of its pages', async () => {
   expect(done).toEqual(['seek 01', 'turn', 'next 250', 'turn', 'next 250', 'close']);
 });
 
-test('many short reads take turns, too: of common prefixes, of which each is passed over by a seek', async () => {
+test('many short reads take turns, too: of common prefixes, each skipped by a seek', async () => {
   const { reader, done } = openReader();
   const cursor = reader.cursor(BOUNDS);
   for (let at = 0; at < 100; at++) await cursor.next(8);

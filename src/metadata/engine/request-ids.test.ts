@@ -30,7 +30,7 @@ test('also after a restart, and while the first try is not committed', async () 
   expect(again).toMatchObject(done(((await first) as { value: object }).value));
 });
 
-test('a refusal writes no entry: the retry is decided anew', async () => {
+test('a refusal writes no entry: a retry is decided again', async () => {
   const { execute } = await openNoteShards();
   const refused = { requestId: 'r1' };
   expect(await execute('drop-note', { bucketId: 'b', key: 'x' }, refused)).toMatchObject(
@@ -42,7 +42,7 @@ test('a refusal writes no entry: the retry is decided anew', async () => {
   );
 });
 
-test('a retry that changes nothing is kept: the first try, which comes behind it, has no effect', async () => {
+test('the outcome of a retry that changes nothing is stored: the first try, arriving later, has no effect', async () => {
   const { execute } = await openNoteShards();
   const drop = { bucketId: 'b', key: 'x' };
   const retry = await execute('drop-note', drop, { requestId: 'r1', isRetry: true });
@@ -55,7 +55,7 @@ test('a retry that changes nothing is kept: the first try, which comes behind it
   expect(unkept).toMatchObject({ isUnkept: true });
 });
 
-test('outcomes are forgotten after 15 min of shard time, from a kept cursor', async () => {
+test('outcomes are removed after 15 min of shard time, from a stored cursor', async () => {
   const world = await openNoteShards();
   const forget = async () => {
     const worker = world.shards.workers.find(({ name }) => name === 'forget-request-outcomes');
@@ -73,7 +73,7 @@ test('outcomes are forgotten after 15 min of shard time, from a kept cursor', as
   expect(forgotten).toMatchObject(done({ replaced: 'two' }));
 });
 
-test('many outcomes are forgotten in bounded units', async () => {
+test('many outcomes are removed in bounded units', async () => {
   const world = await openNoteShards({ shardCount: 2 });
   const ids = Array.from({ length: 1200 }, (_, i) => `r${i}`);
   await Promise.all(ids.map((requestId) => world.execute('write-note', note(requestId), { requestId })));

@@ -6,7 +6,7 @@ import type { ReplicaMessage } from '../../ports/replication.ts';
 
 const NOTE = { bucketId: 'b', key: 'k', text: 'text' };
 
-test('a write is told after one message to each follower and the first answer, a read within the lease after none', async () => {
+test('a write is answered after one message to each follower and the first answer, a read within the lease after none', async () => {
   const cluster = await openShardCluster({ nodeCount: 3 });
   for (const index of [0, 1, 2]) await cluster.start(index);
   const primary = await cluster.primary();

@@ -16,7 +16,7 @@ test('follows wall and monotonic clock while they agree', () => {
   expect(time.jumpMs).toBe(0);
 });
 
-test('a wall clock that is set forward while we run is not followed (A11)', () => {
+test('does not follow a wall clock that is set forward while it runs (A11)', () => {
   const clock = createManualClock(START);
   const time = createShardTime(clock, undefined);
   clock.shiftWall(10 * 365 * DAY);
@@ -26,7 +26,7 @@ test('a wall clock that is set forward while we run is not followed (A11)', () =
   expect(createShardTime(clock, START + 1000).nowMs()).toBe(START + 1000 + 10 * 365 * DAY);
 });
 
-test('a wall clock that is set back is not followed either', () => {
+test('does not follow a wall clock that is set back', () => {
   const clock = createManualClock(START);
   const time = createShardTime(clock, undefined);
   clock.shiftWall(-HOUR);
@@ -34,7 +34,7 @@ test('a wall clock that is set back is not followed either', () => {
   expect(time.nowMs()).toBe(START + 1000);
 });
 
-test('small deviations are approached slowly, without a step', () => {
+test('approaches small deviations slowly, without a step', () => {
   const clock = createManualClock(START);
   const time = createShardTime(clock, undefined);
   clock.shiftWall(1000);
@@ -48,7 +48,7 @@ test('small deviations are approached slowly, without a step', () => {
   expect(time.nowMs()).toBe(clock.wallMs() + 500);
 });
 
-test('after a restart it is never before the stored time, and goes on from there', () => {
+test('is never before the stored time after a restart, and continues from there', () => {
   const clock = createManualClock(START);
   const time = createShardTime(clock, START + HOUR);
   expect(time.nowMs()).toBe(START + HOUR);
@@ -56,14 +56,14 @@ test('after a restart it is never before the stored time, and goes on from there
   expect(time.nowMs()).toBe(START + HOUR + 500);
 });
 
-test('a jump at the restart is told when it is above 7 days', () => {
+test('reports a jump at the restart above 7 days', () => {
   const clock = createManualClock(START + 7 * DAY);
   expect(createShardTime(clock, START).jumpMs).toBe(0);
   clock.shiftWall(1);
   expect(createShardTime(clock, START).jumpMs).toBe(7 * DAY + 1);
 });
 
-test('never decreases, never outruns the monotonic clock by more than 5 %, whatever the wall clock does', () => {
+test('never decreases, and never runs more than 5 % faster than the monotonic clock', () => {
   const steps = fc.array(
     fc.record({ pass: fc.nat(20_000), shift: fc.integer({ min: -30_000, max: 30_000 }) }),
   );

@@ -12,7 +12,7 @@ const open = { bucketId: 'b', name: 'red', isOpen: true, cfgVersion: 1 };
 const done = (value: object) => ({ kind: 'done', value });
 
 describe('answers (R8)', () => {
-  test('success waits for the own commit; state shows nothing before', async () => {
+  test('success waits for its own commit; the state shows nothing before', async () => {
     const { kv, execute, query } = await openNoteShards();
     kv.holdCommits();
     const written = execute('write-note', note('x'));
@@ -38,7 +38,7 @@ describe('answers (R8)', () => {
     await first;
   });
 
-  test('a refusal with nothing appended answers at once, also while the store is slow', async () => {
+  test('a refusal with nothing appended answers at once, even if the store is slow', async () => {
     const { kv, execute } = await openNoteShards();
     kv.holdCommits();
     expect(await execute('drop-note', { bucketId: 'b', key: 'y' })).toMatchObject(done({ kind: 'absent' }));
@@ -57,7 +57,7 @@ describe('answers (R8)', () => {
     ]);
   });
 
-  test('a decision over a range sees what is appended and not yet committed (A15)', async () => {
+  test('a decision over a range sees appended rows that are not yet committed (A15)', async () => {
     const { kv, execute } = await openNoteShards();
     kv.holdCommits();
     const written = execute('write-note', note('x'));
@@ -69,7 +69,7 @@ describe('answers (R8)', () => {
     await written;
   });
 
-  test('the time of replies never decreases; a query tells committed time', async () => {
+  test('the time of replies never decreases; a query returns committed time', async () => {
     const { clock, execute, query } = await openNoteShards();
     const first = await execute('write-note', note('x'));
     clock.advance(5000);
@@ -83,7 +83,7 @@ describe('answers (R8)', () => {
 });
 
 describe('bounds', () => {
-  test('more commands than the queue holds are refused unevaluated', async () => {
+  test('more commands than the queue holds are refused without evaluation', async () => {
     const { kv, execute, shards } = await openNoteShards();
     kv.holdCommits();
     const admitted = Array.from({ length: LIMITS.shardQueueMax }, (_, i) =>
@@ -111,7 +111,7 @@ describe('bounds', () => {
     expect(await execute('write-note', note('y'), { shard: 1 })).toMatchObject(done({ kind: 'written' }));
   });
 
-  test('also those that were let in before: the store is never given more than it takes', async () => {
+  test('also admitted commands: the store never gets more than it takes', async () => {
     const { kv, execute, shards, fatal } = await openNoteShards();
     kv.holdCommits();
     const text = 'x'.repeat(LIMITS.overlayBytesMax / 8);
@@ -178,7 +178,7 @@ describe('failure of the store (R13, R20)', () => {
 });
 
 describe('bucket guard (R45)', () => {
-  test('commands and queries whose bucket is out of date are refused with its row', async () => {
+  test('commands and queries with an outdated bucket are refused with its row', async () => {
     const { execute, query } = await openNoteShards();
     await execute('set-bucket', open);
     const read = { bucketId: 'b', key: 'x' };
@@ -195,7 +195,7 @@ describe('bucket guard (R45)', () => {
     expect(await query('read-note', read, believed('other', 'red', 1))).toMatchObject(unknown);
   });
 
-  test('a command sees a change that is appended; a query sees only what is committed', async () => {
+  test('a command sees an appended change; a query sees committed ones only', async () => {
     const { kv, execute, query } = await openNoteShards();
     await execute('set-bucket', open);
     const list = ['list-notes', { bucketId: 'b', limit: 1 }, believed('b', 'red', 1)] as const;
@@ -229,7 +229,7 @@ describe('counters', () => {
     expect(await count(again)).toBe(25);
   });
 
-  test('a bound by one is exact: with many writers at once, after a restart, and when there is room again', async () => {
+  test('as a bound are exact: with many writers, after a restart, and when there is room again', async () => {
     const world = await openNoteShards();
     const write = (shards: typeof world, key: string) =>
       shards.execute('write-note', note(key, 'text', { notesMax: 10 }));
@@ -295,7 +295,7 @@ describe('opening and closing', () => {
     await expect(createShards({ ...parts, coordinator })).rejects.toThrow('behind');
   });
 
-  test('closing answers what was admitted and takes no more', async () => {
+  test('closing answers admitted commands and takes no more', async () => {
     const { kv, execute, query, shards } = await openNoteShards();
     kv.holdCommits();
     const written = execute('write-note', note('x'));

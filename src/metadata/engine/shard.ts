@@ -41,7 +41,7 @@ const READ_ROUNDS_MAX = 1000;
 const LONG_COMMAND_ROWS = 200;
 /** Outcomes forgotten in one unit of background work. */
 const FORGET_COUNT_MAX = 500;
-/** An idle shard writes its time this often: ids are minted from it, claims are settled by it (R24, R30). */
+/** An idle shard writes its time this often: ids are made from it, and claims are resolved by it (R24, R30). */
 const IDLE_TIME_KEPT_MS = 10 * 60_000;
 
 /** Beside the state machine's. */
@@ -146,8 +146,8 @@ export class Shard {
     if (this.#status !== 'open') return UNKNOWN;
     const reply = await this.#read(envelope, name, query);
     // After the read (R10): a shard that lost its right to tell meanwhile does not know what it has read.
-    const mayTell = this.#parts.log.confirmRead();
-    if (mayTell !== undefined && !(await mayTell)) return UNKNOWN;
+    const mayAnswer = this.#parts.log.confirmRead();
+    if (mayAnswer !== undefined && !(await mayAnswer)) return UNKNOWN;
     return this.#hasFailed() ? UNKNOWN : reply;
   }
 

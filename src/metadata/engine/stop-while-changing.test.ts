@@ -15,7 +15,7 @@ async function openChanging(): Promise<ShardCluster> {
 const isChanging = ({ registry }: ShardCluster) => registry.records.get(0)?.record.prevVoters != null;
 
 // Before, its stop left a record by which nobody could lead without it.
-test('a node that ends while it changes voters ends the change first, and the others lead', async () => {
+test('a node that stops during a change of voters ends the change first, and the others lead', async () => {
   const cluster = await openChanging();
   const { node } = must(cluster.nodes[0], 'a node');
   let isStopped = false;
@@ -33,7 +33,7 @@ test('a node that ends while it changes voters ends the change first, and the ot
   expect((await cluster.call(heir, 'execute', 'write-note', note)).kind).toBe('done');
 });
 
-test('it does not wait for longer than a lease when the change cannot end', async () => {
+test('it waits no longer than a lease if the change cannot end', async () => {
   const cluster = await openChanging();
   cluster.cut(0, 1);
   cluster.cut(0, 2);

@@ -6,11 +6,11 @@ export const SILENCE_MS = 3000;
 export const LEASE_MARGIN_MS = 500;
 export const HEARTBEAT_MS = 300;
 /**
- * A primary that heard no majority for so long steps down (R13, which says twice the silence): its lease is over by then,
- * and where the others still hear it (B9) nothing commits until it lets them go.
+ * A primary without a majority for this time steps down (R13, which says twice the silence): its lease has ended by then,
+ * and where the others still receive its messages (B9) nothing commits until it releases them.
  */
 export const LONELY_MAX_MS = SILENCE_MS;
-/** A replica that was not heard for so long is not counted on. */
+/** A replica that was silent for this time is not counted on. */
 export const UNHEARD_MAX_MS = 2 * SILENCE_MS;
 /** Without an answer for so long, entries are sent again from the last that was acknowledged. */
 export const RESEND_MS = 1000;

@@ -10,7 +10,7 @@ import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { type EventRecord, eventCodec } from '../../types/records/event-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import type { VersionRecord } from '../../types/version.ts';
-import { NO_CHANGE, type RowChange } from '../blobs/debts.ts';
+import { NO_CHANGE, type RowChange } from '../blobs/repair-entries.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { put, remove } from '../schema/keyspace.ts';
 import { eventRow } from './event-rows.ts';

@@ -21,7 +21,7 @@ async function setUp(shardCount = 1): Promise<void> {
   ({ world } = background);
 }
 const run: Background['run'] = (...names) => background.run(...names);
-describe('names whose gateway went away', () => {
+describe('names whose gateway has gone', () => {
   const name = 'fresh' as BucketName;
   beforeEach(async () => {
     await setUp(2);
@@ -35,7 +35,7 @@ describe('names whose gateway went away', () => {
   }
   const find = async () => (await world.query('find-name', { name })).record;
 
-  test('R41: after reserving: the bucket is made and shown', async () => {
+  test('R41: after reserving: the bucket is created and listed', async () => {
     const { bucketId, homeShard } = await reserve();
     await run('deliver');
     expect(await find()).toMatchObject({ state: 'active', bucketId });
@@ -44,14 +44,14 @@ describe('names whose gateway went away', () => {
     expect((await world.query('list-outbox', { limit: 9 })).items).toEqual([]);
   });
 
-  test('R41: after creating: the name is shown', async () => {
+  test('R41: after creating: the name is listed', async () => {
     const { bucketId, homeShard } = await reserve();
     await world.execute('create-bucket', { bucketId, name, owner: OWNER }, homeShard);
     await run('deliver');
     expect(await find()).toMatchObject({ state: 'active', bucketId });
   });
 
-  test('R41, R42: deleted before it was shown: the name is free again', async () => {
+  test('R41, R42: deleted before it was listed: the name is free again', async () => {
     const { bucketId, homeShard } = await reserve();
     await world.execute('create-bucket', { bucketId, name, owner: OWNER }, homeShard);
     await world.execute('delete-bucket', { bucketId }, homeShard);
@@ -113,7 +113,7 @@ describe('a shard that does not answer', () => {
     return shards.asked.slice(from);
   }
 
-  test('holds up nothing that is for others, and is asked for one page at most', async () => {
+  test('does not delay items for others, and is sent one page at most', async () => {
     await order(AWAY, 300);
     await order(WELL, 300);
     shards.silence(AWAY);
@@ -143,7 +143,7 @@ describe('a shard that does not answer', () => {
 
   const isFinish = (call: string) => call === 'finish-outbox 0';
 
-  test('is asked once in a walk, and again after its rest: what it keeps waiting is done then', async () => {
+  test('is tried once in a walk, and again after a pause: waiting items are delivered then', async () => {
     await order(AWAY, 600);
     await order(WELL, 1);
     shards.refuse(AWAY);
@@ -158,7 +158,7 @@ describe('a shard that does not answer', () => {
     expect(await leftFor()).toEqual([]);
   });
 
-  test('one item that fails again and again holds up none of the others, of whichever shard they are', async () => {
+  test('an item that fails again and again delays no others, of any shard', async () => {
     led = [0, 1];
     const name = 'bad' as BucketName;
     const timeMs = world.clock.wallMs();

@@ -1,6 +1,6 @@
-// Carries out what shards owe one another (R21): each item until it is done, in any order, each safe to repeat. Requests
-// that wrote an item usually finish it themselves; this is for those that could not. Shards that do not answer hold up what
-// is for them alone.
+// Delivers the outbox items of shards (R21): each item until it is done, in any order, each safe to repeat. Requests that
+// wrote an item usually deliver it themselves; this is for those that could not. A shard that does not answer delays its
+// own items only.
 
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';

@@ -56,7 +56,7 @@ async function jobOf({ jobId }: { jobId: JobId }): Promise<MovePrefixJob | undef
   return (await moveCalls(world, { jobId }).findJob())?.job;
 }
 
-test('a job that was left is driven to its end, and no sooner', async () => {
+test('an abandoned job is driven to its end, and no sooner', async () => {
   const names = await putMany(2 * LIMITS.moveKeysMax + 100);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   await driveTwoSteps(job);
@@ -70,7 +70,7 @@ test('a job that was left is driven to its end, and no sooner', async () => {
   expect(await world.query('list-open-jobs', { kind: 'move-prefix', limit: 10 })).toMatchObject({ jobs: [] });
 });
 
-test('after a crash at any moment the walk goes on where its last entry says', async () => {
+test('after a crash at any moment the walk continues where its last entry says', async () => {
   const names = await putMany(20);
   const before = await beginMove(world, { from: 'a/', to: 'a/b/' });
   await driveTwoSteps(before);
@@ -82,7 +82,7 @@ test('after a crash at any moment the walk goes on where its last entry says', a
   expect(await keysOf()).toEqual(names.map((name) => `a/b/${name}`));
 });
 
-test('a job that cannot go on keeps no other from its turn', async () => {
+test('a job that cannot continue does not delay the others', async () => {
   await world.put('a/1');
   await world.put('c/1');
   const stuck = await beginMove(world, { from: 'a/', to: 'b/' });
@@ -106,7 +106,7 @@ test('a job that cannot go on keeps no other from its turn', async () => {
   expect((await jobOf(stuck))?.endedAtMs).toBeUndefined();
 });
 
-test('two drivers: each step is made once, and the other one is told so', async () => {
+test('two drivers: each step is made once, and the other driver is told', async () => {
   await putMany(10);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   const { bucketId, jobId, from, to } = job;
@@ -139,7 +139,7 @@ test('two drivers: each step is made once, and the other one is told so', async 
   expect((await jobOf(job))?.movedCount).toBe(4);
 });
 
-describe('who drives a job', () => {
+describe('the driver of a job', () => {
   const step = async (job: MovePrefixJob, driver: string) => {
     const { bucketId, jobId, from, to } = job;
     const { stepCount = 0, after } = (await jobOf(job)) ?? {};
@@ -152,7 +152,7 @@ describe('who drives a job', () => {
   const hold = ({ jobId }: MovePrefixJob, driver: string, leaves = false) =>
     world.execute('hold-move', { jobId, driver, leaves });
 
-  test('is silent for too long: others may go on, and then it may not', async () => {
+  test('is silent for too long: others may continue, and then it may not', async () => {
     await putMany(5);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     world.clock.advance(LIMITS.jobStallTimeoutMs - 1);
@@ -168,7 +168,7 @@ describe('who drives a job', () => {
     expect(await step(job, DRIVER)).toBe('elsewhere');
   });
 
-  test('leaves: others may go on at once', async () => {
+  test('leaves: others may continue at once', async () => {
     await putMany(5);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     await hold(job, DRIVER, true);
@@ -176,7 +176,7 @@ describe('who drives a job', () => {
     expect(await jobOf(job)).toMatchObject({ movedCount: 5, endedAtMs: expect.any(Number) });
   });
 
-  test('has ended with its process: the job goes on within five seconds of it', async () => {
+  test('has ended with its process: the job continues within five seconds', async () => {
     await putMany(5);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     expect(await step(job, DRIVER)).toBe('stepped');
@@ -198,7 +198,7 @@ describe('who drives a job', () => {
   });
 });
 
-test('jobs of several accounts have their turns, a step each, whatever one of them has begun', async () => {
+test('jobs of several accounts take turns, a step each, whatever one of them has begun', async () => {
   const other = 'b000000000001001' as BucketId;
   const owner = '000000001001' as AccountId;
   await world.execute('create-bucket', { bucketId: other, name: 'other' as BucketName, owner });
@@ -232,7 +232,7 @@ test('jobs of several accounts have their turns, a step each, whatever one of th
   for (const jobId of [...own, ...ofOther]) expect((await jobOf({ jobId }))?.endedAtMs).toBeDefined();
 });
 
-test('two drivers whose steps differ in length pass by no key', async () => {
+test('two drivers with steps of different length skip no key', async () => {
   const names = await putMany(LIMITS.moveKeysMax + 100);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   const calls = moveCalls(world, job);
@@ -253,7 +253,7 @@ test('two drivers whose steps differ in length pass by no key', async () => {
   expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
 });
 
-test('one that waits goes on when the other one has left', async () => {
+test('a waiting driver continues when the other one has left', async () => {
   await putMany(10);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   const ended = { ...job, stepCount: 7 };
@@ -272,7 +272,7 @@ describe('its bucket', () => {
     await world.kv.commit([{ column: table.column, key: rowKey(0, table, key), value }]);
   }
 
-  test('is renamed: it goes on', async () => {
+  test('is renamed: the job continues', async () => {
     await putMany(3);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     const { bucket } = await world.query('get-bucket', { bucketId: BUCKET });
@@ -281,7 +281,7 @@ describe('its bucket', () => {
     expect((await driveJob(world, job)).ended?.movedCount).toBe(3);
   });
 
-  test('is about to be deleted: it waits', async () => {
+  test('is about to be deleted: the job waits', async () => {
     await putMany(3);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     await setState('closing');
@@ -290,7 +290,7 @@ describe('its bucket', () => {
     expect((await driveJob(world, job)).ended?.movedCount).toBe(3);
   });
 
-  test('is deleted: it ends', async () => {
+  test('is deleted: the job ends', async () => {
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
     await world.execute('delete-bucket', { bucketId: BUCKET });
     const { steps, ended } = await driveJob(world, job);
@@ -299,7 +299,7 @@ describe('its bucket', () => {
   });
 });
 
-test('a day after its end a job is forgotten, one under way never', async () => {
+test('a job is removed a day after its end, one under way never', async () => {
   const [ended, open] = [
     await beginMove(world, { from: 'a/', to: 'b/' }),
     await beginMove(world, { from: 'c/', to: 'd/' }),
@@ -316,7 +316,7 @@ test('a day after its end a job is forgotten, one under way never', async () => 
   expect(await jobOf(open)).toBeDefined();
 });
 
-test('how many there are is told without reading them', async () => {
+test('their number is known without reading them', async () => {
   const countsOf = async () => {
     const { counts } = await world.query('count-jobs', {});
     const { findings } = await world.query('check-counters', { counted: [] });
@@ -340,7 +340,7 @@ test('how many there are is told without reading them', async () => {
   expect(await countsOf()).toEqual(['move-prefix under-way 1']);
 });
 
-test('an account has so many under way in a shard and no more, and so has the shard', async () => {
+test('an account has a bounded number under way in a shard, and so has the shard', async () => {
   const accountCount = LIMITS.jobsMax / LIMITS.jobsPerAccountMax;
   const bucketIds = [BUCKET];
   for (let at = 1; at <= accountCount; at++) {
@@ -366,7 +366,7 @@ test('an account has so many under way in a shard and no more, and so has the sh
   expect(await begin(last)).toMatchObject({ kind: 'begun' });
 });
 
-test('under a token the same job is told, and another request is refused', async () => {
+test('under a token the same job is returned, and another request is refused', async () => {
   const command = {
     bucketId: BUCKET,
     from: 'a/',
@@ -382,7 +382,7 @@ test('under a token the same job is told, and another request is refused', async
   expect(await world.execute('begin-move', other)).toEqual({ kind: 'token-reused' });
 });
 
-test('errors beyond those that are kept are counted', async () => {
+test('errors beyond those that are stored are counted', async () => {
   const count = LIMITS.moveErrorsKeptMax + 5;
   await putMany(count, 'a/');
   await putMany(count, 'b/');
@@ -415,7 +415,7 @@ test('a step moves no more than an entry may hold: a key with more takes several
   expect(ended).toMatchObject({ movedCount: 18 + 34, errorCount: 0 });
 });
 
-test('keys that have grown since they were found are looked for anew, fewer at once', async () => {
+test('keys that have grown since they were found are listed again, fewer at once', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,
     kind: 'versioning',
@@ -433,7 +433,7 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
 });
 
-test('what is under the new names counts, too: it is not read at once, and fewer are looked for', async () => {
+test('rows at the new names count, too: they are not read at once, and fewer keys are listed', async () => {
   const rowBytes = 1024 * 1024;
   const sealedHeaders = new Uint8Array(rowBytes);
   const names = Array.from({ length: 50 }, (_, at) => String(at).padStart(2, '0'));
@@ -448,7 +448,7 @@ test('what is under the new names counts, too: it is not read at once, and fewer
   expect(ended).toMatchObject({ movedCount: 0, errorCount: 50, endedAtMs: expect.any(Number) });
 });
 
-describe('rows that are looked up by themselves are not read at once', () => {
+describe('rows that are looked up separately are not read at once', () => {
   const rowBytes = 512 * 1024;
   const version = { sealedHeaders: new Uint8Array(rowBytes) };
   const names = Array.from({ length: 100 }, (_, at) => `2/${100 + at}`);

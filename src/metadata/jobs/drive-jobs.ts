@@ -11,7 +11,7 @@ import { driveMove, type MoveCalls, type MovedKeys, REST_SHARE } from '../moves/
 import { createAccountTurns } from '../workers/account-turns.ts';
 import { doneValue, FailedShards } from '../workers/shard-worker.ts';
 
-/** Whoever leads a shard drives as the same: behind a failover, or a restart, it goes on at once with what it drove. */
+/** Every primary of a shard drives under the same name: after a failover or a restart it continues at once. */
 const DRIVER = 'shard';
 /** Accounts whose steps are under way at once. */
 const AT_ONCE_MAX = 4;
@@ -135,8 +135,8 @@ export function createJobDriver(deps: {
       const failures = [...found.failures, ...made.failures];
       const idleMs = LIMITS.jobLookMs;
       failedShards.roundEnded(made.hasMore ? clock.monotonicMs() - beganAtMs : idleMs);
-      const told = failures.length > 0 && { failures };
-      return made.hasMore ? { state: 'busy', ...told } : { state: 'idle', idleMs, ...told };
+      const failed = failures.length > 0 && { failures };
+      return made.hasMore ? { state: 'busy', ...failed } : { state: 'idle', idleMs, ...failed };
     },
   };
 }

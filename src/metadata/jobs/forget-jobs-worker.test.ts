@@ -67,7 +67,7 @@ async function expectSound(): Promise<void> {
   }
 }
 
-test('of those without a token the newest stay, once no answer is told from the others any more', async () => {
+test('of jobs without a token the newest stay, once no answer uses the others any more', async () => {
   const surplusCount = 300;
   const jobIds = await plantEnded(LIMITS.jobsShownMax + surplusCount);
   const [tokened = 'none'] = await plantEnded(1, { hasToken: true });
@@ -93,7 +93,7 @@ test('of those without a token the newest stay, once no answer is told from the 
   await expectSound();
 });
 
-test('those that are shown are bounded by what they take, errors and all', async () => {
+test('listed jobs are bounded by their size, with errors', async () => {
   const message = 'm'.repeat(100);
   const error = { sourceKey: 'a/k' as ObjectKey, destinationKey: 'b/k', code: 'AccessDenied', message };
   const errors = Array(LIMITS.moveErrorsKeptMax).fill(error);
@@ -111,7 +111,7 @@ test('those that are shown are bounded by what they take, errors and all', async
   await expectSound();
 });
 
-test('one that has lately ended is kept, however many newer ones there are, and one under way', async () => {
+test('a recently ended job stays, however many newer ones there are, and so does one under way', async () => {
   const open = await beginMove(world, { from: 'c/', to: 'd/' });
   const ended = await beginMove(world, { from: 'a/', to: 'b/' });
   await driveJob(world, ended);
@@ -126,7 +126,7 @@ test('one that has lately ended is kept, however many newer ones there are, and 
   expect(await moveCalls(world, open).findJob()).toBeDefined();
 });
 
-test('one that a token leads to is not forgotten before its day is over, whoever asks for it', async () => {
+test('a job with a token is not removed before its day is over', async () => {
   const token = { token: 't', digest: 'd' };
   const command = { bucketId: BUCKET, from: 'a/', to: 'b/', overwrites: false, token };
   const begun = await world.execute('begin-move', command);

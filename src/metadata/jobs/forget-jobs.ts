@@ -1,6 +1,6 @@
 // Forgets jobs once their outcome has been kept long enough.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { findJob, forgetJob } from './jobs.ts';
 

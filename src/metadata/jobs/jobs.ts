@@ -16,8 +16,8 @@ import {
   type MovePrefixJob,
 } from '../../types/records/job-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
-import { NO_CHANGE, type RowChange } from '../blobs/debts.ts';
-import { keptDeltas } from '../outcomes/kept-outcomes.ts';
+import { NO_CHANGE, type RowChange } from '../blobs/repair-entries.ts';
+import { outcomeDeltas } from '../outcomes/outcome-bounds.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
 import { PRESENT, prefixRange, put, remove, TABLES, timeRange } from '../schema/keyspace.ts';
@@ -136,8 +136,8 @@ export function forgetJob(view: View, jobId: JobId, nowMs: number): RowChange {
 function jobDeltas(before: JobRecord | undefined, after: JobRecord | undefined): CounterDelta[] {
   const [was, is] = [before, after].map((job) => job && COUNTER.jobs(job.kind, jobState(job)));
   const one = after ?? before;
-  const addedBytes = keptBytesOf(after) - keptBytesOf(before);
-  const kept = keptDeltas(ownerOf(one), addedBytes, { isTokenless: one?.isTokenless === true });
+  const addedBytes = storedBytesOf(after) - storedBytesOf(before);
+  const kept = outcomeDeltas(ownerOf(one), addedBytes, { isTokenless: one?.isTokenless === true });
   if (was === is) return kept;
   return [
     ...(was === undefined ? [] : [{ name: was, delta: -1 }]),
@@ -147,7 +147,7 @@ function jobDeltas(before: JobRecord | undefined, after: JobRecord | undefined):
 }
 
 /** What a job counts for in what is kept for its owner: emptying a bucket is never refused for that, and counts for nothing. */
-export function keptBytesOf(job: JobRecord | undefined): number {
+export function storedBytesOf(job: JobRecord | undefined): number {
   return job?.kind === 'move-prefix' ? (job.keptBytes ?? 0) : 0;
 }
 

@@ -10,7 +10,7 @@ import { SECTION } from './wrapped-keys.ts';
 const nothing = () => {};
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-test('rotation reaches every wrapped key, wherever it lies', async () => {
+test('rotation reaches every wrapped key, wherever it is stored', async () => {
   const world = await openMetadata({ shardCount: 2 });
   await world.createBucket();
   const keyring = createKeyring();
@@ -78,7 +78,7 @@ test('rotation reaches every wrapped key, wherever it lies', async () => {
   expect(keyring.unwrap(found.version.kek)).toEqual(secret);
 });
 
-test('a version whose bucket is being emptied meanwhile does not come back', async () => {
+test('a version whose bucket is being emptied meanwhile does not reappear', async () => {
   const world = await openMetadata();
   await world.createBucket();
   await world.put('a');

@@ -99,7 +99,7 @@ test('without a second key there is nothing to do', async () => {
   expect(rotation.progress()).toMatchObject({ activeKeyId: 'k1', olderKeyIds: [], rewrappedCount: 0 });
 });
 
-test('a rotation brings every row under the new key and removes the old one', async () => {
+test('a rotation wraps every row by the new key and removes the old one', async () => {
   const { keyring, rows, rotation, run } = setUp();
   await rotation.begin();
   await expect(rotation.begin()).rejects.toMatchObject({ code: 'OperationAborted' });
@@ -143,7 +143,7 @@ test('a key that moves to a row behind the scan is found by the second pass', as
   expect(keyring.keyIds()).toEqual(['k2']);
 });
 
-test('readers that began before the last pass ended keep the old key for as long as they run', async () => {
+test('readers from before the end of the last pass keep the old key as long as they run', async () => {
   const { keyring, state, time, rotation, run } = setUp();
   await rotation.begin();
   let pages = 0;
@@ -157,7 +157,7 @@ test('readers that began before the last pass ended keep the old key for as long
   expect(keyring.keyIds()).toEqual(['k2']);
 });
 
-test('a version that is moved to and fro, always past the scan, keeps its key until it is met', async () => {
+test('a version that is moved back and forth, always past the scan, keeps its key until it is found', async () => {
   const { keyring, rows, state, time, rotation, under } = setUp();
   const old = under();
   await rotation.begin();

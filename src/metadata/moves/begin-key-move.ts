@@ -7,12 +7,12 @@ import { LIMITS } from '../../types/limits.ts';
 import { type JobId, makeJobId, type ObjectKey } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, isBeingRenamed, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
 import { changeJob, jobBytes } from '../jobs/jobs.ts';
-import { mayBeKept } from '../outcomes/kept-outcomes.ts';
-import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { mayBeStored } from '../outcomes/outcome-bounds.ts';
+import { keepOutcome, lookAtToken, storedOutcome, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -41,9 +41,9 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
 
   decide(command, view, context) {
     const { nowMs, random, rules, origin } = context;
-    const kept = keptOutcome<{ jobId: JobId }>(command, view, nowMs);
-    if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
-    if (kept !== undefined) return refuse(kept);
+    const stored = storedOutcome<{ jobId: JobId }>(command, view, nowMs);
+    if (stored?.kind === 'repeated') return refuse({ kind: 'began-before', ...stored.outcome });
+    if (stored !== undefined) return refuse(stored);
     const { bucketId, move, overwrites, driver, token } = command;
     const bucket = openBucket(view, bucketId);
     const { owner, versioning, events } = bucket;
@@ -77,7 +77,7 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
       keepOutcome(command, { jobId }, { owner, nowMs, view }),
       noteEvents(bucket, context, () => renameOf({ from, to }, first)),
     ]);
-    if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeStored(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome: { kind: 'begun', job, result, versioning }, ...change };
   },
 });

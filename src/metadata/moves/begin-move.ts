@@ -1,16 +1,16 @@
-// MOVE of a prefix begins (service 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
-// its token it is the same job.
+// Begins the MOVE of a prefix (service 4.2): a job of the bucket's home, which any driver can continue. A repetition under
+// its token is the same job.
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type AccountId, type JobId, makeJobId } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { changeJob, jobBytes, markOf, openJobs } from '../jobs/jobs.ts';
-import { mayBeKept } from '../outcomes/kept-outcomes.ts';
-import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { mayBeStored } from '../outcomes/outcome-bounds.ts';
+import { keepOutcome, lookAtToken, storedOutcome, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
 
@@ -34,9 +34,9 @@ export const beginMove = defineCommand<Command, Outcome>({
 
   decide(command, view, context) {
     const { nowMs, random, origin } = context;
-    const kept = keptOutcome<Begun>(command, view, nowMs);
-    if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
-    if (kept !== undefined) return refuse(kept);
+    const stored = storedOutcome<Begun>(command, view, nowMs);
+    if (stored?.kind === 'repeated') return refuse({ kind: 'began-before', ...stored.outcome });
+    if (stored !== undefined) return refuse(stored);
     const { bucketId, from, to, overwrites, token, driver } = command;
     const { owner, events } = openBucket(view, bucketId);
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
@@ -55,7 +55,7 @@ export const beginMove = defineCommand<Command, Outcome>({
       changeJob(undefined, job),
       keepOutcome(command, begun, { owner, nowMs, view }),
     ]);
-    if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeStored(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome: { kind: 'begun', job }, ...change };
   },
 });

@@ -122,7 +122,7 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
         if (calls.others?.areWaiting()) await calls.others.rest();
       }
     } finally {
-      // Whoever goes on finds the job as these leave it.
+      // The next driver finds the job as these leave it.
       await Promise.allSettled(sent.map(({ outcome }) => outcome));
     }
   }

@@ -188,7 +188,7 @@ async function check(steps: readonly Step[]): Promise<void> {
     expect(new Set(descending).size).toBe(descending.length);
     expect(descending).toEqual([...descending].sort((a, b) => b - a));
   }
-  // Data lives as long as a version of it, whatever key that is under.
+  // Data lives as long as a version of it, under whatever key.
   await world.condemn();
   const linked = new Set([...model.keys.values()].flat().map(({ blobId }) => blobId));
   expect(await world.stateOf(...blobIds)).toEqual(
@@ -249,11 +249,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-test('whatever is moved: versions, data and counts are those of the model', async () => {
+test('after any moves versions, data and counts equal those of the model', async () => {
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: RUNS });
 });
 
-test('so they are where a key takes an entry for each of its versions', async () => {
+test('also where a key takes an entry for each of its versions', async () => {
   await withLimits({ moveVersionsMax: 1, moveStepVersionsMax: 1 }, () =>
     fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), check), { numRuns: STEP_RUNS }),
   );
@@ -300,7 +300,7 @@ describe('one key', () => {
     expect(after).toEqual(before);
   });
 
-  test('sent again under its request id, it is done once', async () => {
+  test('repeated under its request id, it is done once', async () => {
     await world.put('a');
     const envelope = { shard: 0, requestId: 'r1' };
     const first = await world.shards.execute(envelope, 'move-key', moved('a', 'b'));
@@ -310,7 +310,7 @@ describe('one key', () => {
     expect(await world.versions()).toEqual(['a null*', 'b null*']);
   });
 
-  test('under a token the first outcome is told again; a refusal leaves nothing', async () => {
+  test('under a token the first outcome is returned again; a refusal leaves nothing', async () => {
     const token = { token: 't', digest: 'd' };
     const refused = await world.execute('move-key', moved('a', 'b', { token }));
     expect(refused).toMatchObject({ result: { kind: 'no-such-key' } });

@@ -5,11 +5,11 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId, ObjectKey } from '../../types/names.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
-import { mayBeKept } from '../outcomes/kept-outcomes.ts';
-import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { mayBeStored } from '../outcomes/outcome-bounds.ts';
+import { keepOutcome, lookAtToken, storedOutcome, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
 import { loadMove, moveHistory, renameOf, rowsOfEach } from './move-history.ts';
@@ -35,10 +35,10 @@ export const moveKey = defineCommand<Command, Outcome>({
 
   decide(command, view, context): Decision<Outcome> {
     const { nowMs } = context;
-    const kept = keptOutcome<Outcome | { jobId: JobId }>(command, view, nowMs);
-    if (kept?.kind === 'token-reused') return refuse(kept);
-    if (kept !== undefined) {
-      const { outcome } = kept;
+    const stored = storedOutcome<Outcome | { jobId: JobId }>(command, view, nowMs);
+    if (stored?.kind === 'token-reused') return refuse(stored);
+    if (stored !== undefined) {
+      const { outcome } = stored;
       return refuse('jobId' in outcome ? { ...outcome, kind: 'began-before' } : outcome);
     }
     const { bucketId, move, overwrites } = command;
@@ -53,7 +53,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
     const keeping = keepOutcome(command, outcome, { owner, nowMs, view });
-    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeStored(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     const noted = noteEvents(bucket, context, () => renameOf({ from: move.from, to }, change));
     return { outcome, ...joinChanges([change, keeping, noted]) };
   },

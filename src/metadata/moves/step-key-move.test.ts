@@ -53,7 +53,7 @@ async function ask<N extends CommandName>(name: N, command: CommandOf<N>): Promi
   return reply.kind;
 }
 
-test('each version is under one of the two keys at each moment, and the current object under one', async () => {
+test('each version is under one of the two keys at each moment, and so is the current object', async () => {
   const job = await begun();
   const objects = async () => {
     const page = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 10 });
@@ -70,7 +70,7 @@ test('each version is under one of the two keys at each moment, and the current 
   expect(await world.versions()).toContain('from v1*');
 });
 
-test('nothing else changes either key until the last step; other keys go on', async () => {
+test('nothing else changes either key until the last step; other keys are free', async () => {
   const job = await begun();
   await step(job);
   for (const key of [from, to]) {
@@ -93,7 +93,7 @@ test('nothing else changes either key until the last step; other keys go on', as
   expect(await ask('set-tags', { bucketId: BUCKET, key: to, tags: [] })).toBe('done');
 });
 
-test('whether it overwrites is decided as it begins: a refusal moves nothing and leaves nothing', async () => {
+test('overwriting is decided at the beginning: a refusal moves nothing and leaves nothing', async () => {
   await world.put(to);
   const before = await world.versions();
   expect(await begin()).toMatchObject({ kind: 'refused', result: { kind: 'exists' } });
@@ -124,7 +124,7 @@ test('whether it overwrites is decided as it begins: a refusal moves nothing and
   expect(await world.execute('move-key', again)).toEqual({ kind: 'began-before', jobId: job.jobId });
 });
 
-test('its null version moves first: another one that is there is replaced once', async () => {
+test('its null version moves first: an existing one is replaced once', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,
     kind: 'versioning',
@@ -150,7 +150,7 @@ test('its null version moves first: another one that is there is replaced once',
   expect((await world.query('check-counters', { counted: [] })).findings).toEqual([]);
 });
 
-test('a crash between two steps: the shard drives it on to its end', async () => {
+test('after a crash between two steps the shard drives it to its end', async () => {
   const job = await begun();
   await step(job);
   await world.shards.close();
@@ -162,7 +162,7 @@ test('a crash between two steps: the shard drives it on to its end', async () =>
   expect((await moveCalls(world, job).findJob())?.job).toMatchObject({ movedCount: OLDER + 1 });
 });
 
-test('a bucket that is deleted by force takes both keys and the job with it', async () => {
+test('a forced deletion of the bucket deletes both keys and the job', async () => {
   const job = await begun();
   await step(job);
   const closed = await world.execute('close-bucket', { bucketId: BUCKET });

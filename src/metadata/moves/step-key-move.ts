@@ -10,7 +10,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { type KeyInSteps, type MovePrefixJob, mayDrive } from '../../types/records/job-record.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { versionOrder } from '../../types/records/version-record.ts';
-import { joinChanges, type RowChange } from '../blobs/debts.ts';
+import { joinChanges, type RowChange } from '../blobs/repair-entries.ts';
 import { findBucket, isBeingRenamed } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
 import { changeJob, findJob, jobBytes } from '../jobs/jobs.ts';

@@ -14,8 +14,8 @@ export const checkToken: RowCheck = async (row, scan) => {
 
 export const checkTokenTime: RowCheck = async (row, scan) => {
   const { bucketId, token } = readTokenKey(row.key.subarray(TOKEN_TIME_BYTES));
-  const kept = await scan.row(tokenRow(bucketId, token));
-  const isSame = kept !== undefined && tokenCodec.decode(kept).keptAtMs === readU48(row.key);
+  const stored = await scan.row(tokenRow(bucketId, token));
+  const isSame = stored !== undefined && tokenCodec.decode(stored).keptAtMs === readU48(row.key);
   if (isSame) return;
   const place = { bucket: await nameOf(bucketId, scan), table: 'tokenTimes' as const, note: token };
   scan.found('index-orphaned', place);

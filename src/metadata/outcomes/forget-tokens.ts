@@ -1,8 +1,8 @@
 // Forgets what requests with idempotency tokens were answered once it has been kept long enough.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
-import { forgetToken, lookAtKept } from './tokens.ts';
+import { forgetToken, lookAtStored } from './tokens.ts';
 
 export const forgetTokens = defineCommand<CommandOf<'forget-tokens'>, OutcomeOf<'forget-tokens'>>({
   locks: ({ tokens }) =>
@@ -13,7 +13,7 @@ export const forgetTokens = defineCommand<CommandOf<'forget-tokens'>, OutcomeOf<
     ]),
 
   look({ tokens }, view) {
-    for (const token of tokens) lookAtKept(token, view);
+    for (const token of tokens) lookAtStored(token, view);
   },
 
   decide({ tokens }, view, { nowMs }) {

@@ -33,7 +33,7 @@ const keptTokens = async () => {
   return (await world.query('list-kept-tokens', query)).tokens.map(({ token }) => token);
 };
 
-test('a token is forgotten when it has been kept for a day, and may then be used anew', async () => {
+test('a token is removed after a day, and may then be used again', async () => {
   await moveUnder('old', ['a', 'b']);
   world.clock.advance(LIMITS.idempotencyTokenKeptMs / 2);
   await moveUnder('young', ['c', 'd']);
@@ -85,13 +85,13 @@ test.each(TOKEN_REQUEST_NAMES)(
     for (const each of ['first', 'another']) await setUp(world, each);
     const token = tokenOf('once');
     const first = await send(world, 'first', token);
-    const kept = () => world.query('get-kept-outcome', { bucketId: BUCKET, token });
+    const stored = () => world.query('get-kept-outcome', { bucketId: BUCKET, token });
     world.clock.advance(LIMITS.idempotencyTokenKeptMs - 1);
-    expect(await kept()).toMatchObject({ kind: 'repeated' });
+    expect(await stored()).toMatchObject({ kind: 'repeated' });
     world.clock.advance(1);
     // Nothing forgets it meanwhile, as while a jump of the clock waits for the operator.
     expect(await keptTokens()).toEqual([token.token]);
-    expect(await kept()).toEqual({ kind: 'none' });
+    expect(await stored()).toEqual({ kind: 'none' });
     const other = { ...token, digest: 'other' };
     expect(await send(world, 'another', other)).toMatchObject({ kind: first.kind });
     // What is kept of the new request takes the place of the old one, in the rows and in what is counted.
@@ -111,7 +111,7 @@ test.each(TOKEN_REQUEST_NAMES)(
   },
 );
 
-test('one that is too young, or not there, is left alone', async () => {
+test('a younger or missing one is left alone', async () => {
   await moveUnder('young', ['a', 'b']);
   const tokens = ['young', 'unknown'].map((token) => ({ bucketId: BUCKET, token }));
   expect(await world.execute('forget-tokens', { tokens })).toEqual({ kind: 'forgotten' });

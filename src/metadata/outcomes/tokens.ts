@@ -2,18 +2,18 @@
 // it, so that sending it again repeats the answer and not the deed. A command that takes one asks for it in `locks`,
 // `look` and `decide`, before it looks at anything that its first run may have changed.
 import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../../base/bytes/bytes.ts';
-import type { IdempotencyToken, KeptToken, TokenAnswer } from '../../ports/metadata/jobs.ts';
+import type { IdempotencyToken, StoredToken, TokenAnswer } from '../../ports/metadata/jobs.ts';
 import type { LockRequest, RangeAddress, RowAddress, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
 import { type TokenRecord, tokenCodec } from '../../types/records/rows.ts';
-import { NO_CHANGE, type RowChange } from '../blobs/debts.ts';
+import { NO_CHANGE, type RowChange } from '../blobs/repair-entries.ts';
 import { findBucket } from '../buckets/buckets.ts';
 import { rangeBehind } from '../buckets/rows-of-buckets.ts';
 import { exclusive, LOCK } from '../schema/define-command.ts';
 import { u48 } from '../schema/key-parts.ts';
 import { PRESENT, prefixRange, put, remove, TABLES } from '../schema/keyspace.ts';
-import { keptDeltas } from './kept-outcomes.ts';
+import { outcomeDeltas } from './outcome-bounds.ts';
 
 const BUCKET_ID_BYTES = 8;
 /** What the store takes for both rows of a token, besides their keys and the record. */
@@ -24,7 +24,7 @@ export interface TokenUse {
   token?: IdempotencyToken;
 }
 
-type KeptName = Pick<KeptToken, 'bucketId' | 'token'>;
+type TokenName = Pick<StoredToken, 'bucketId' | 'token'>;
 
 export function tokenRow(bucketId: BucketId, token: string): RowAddress {
   return { table: TABLES.tokens, key: concatBytes(fromHex(bucketId), utf8(token)) };
@@ -65,7 +65,7 @@ export function lookAtToken({ bucketId, token }: TokenUse, view: View): void {
  * What the token stands for already; undefined: nothing yet, or it is too old. An outcome is as it was, whatever has become
  * of its subject.
  */
-export function keptOutcome<Outcome>(
+export function storedOutcome<Outcome>(
   { bucketId, token }: TokenUse,
   view: View,
   nowMs: number,
@@ -89,7 +89,7 @@ export function outcomeIn<Outcome>(
 
 /**
  * What keeps `outcome` under the token for LIMITS.idempotencyTokenKeptMs, nothing without a token. An expired outcome that
- * has not been removed yet is replaced. Whether it may be kept is asked of mayBeKept (kept-outcomes.ts), before anything is
+ * has not been removed yet is replaced. Whether it may be kept is asked of mayBeStored (outcome-bounds.ts), before anything is
  * done.
  */
 export function keepOutcome(
@@ -107,7 +107,7 @@ export function keepOutcome(
   const puts = [put(rows[0], tokenCodec.encode({ ...record, keptBytes })), put(rows[1], PRESENT)];
   if (before !== undefined && before.keptAtMs !== nowMs)
     puts.push(remove(tokenTimeRow(before.keptAtMs, bucketId, token.token)));
-  return { puts, counters: keptDeltas(owner, keptBytes - (before?.keptBytes ?? 0)) };
+  return { puts, counters: outcomeDeltas(owner, keptBytes - (before?.keptBytes ?? 0)) };
 }
 
 function isExpired(keptAtMs: number, nowMs: number): boolean {
@@ -115,13 +115,13 @@ function isExpired(keptAtMs: number, nowMs: number): boolean {
 }
 
 /** For `look` of what forgets tokens. */
-export function lookAtKept({ bucketId, token }: KeptName, view: View): void {
+export function lookAtStored({ bucketId, token }: TokenName, view: View): void {
   view.row(tokenRow(bucketId, token));
   findBucket(view, bucketId);
 }
 
 /** What forgets a token; nothing when it is too young, or gone. */
-export function forgetToken(name: KeptName, view: View, nowMs: number): RowChange {
+export function forgetToken(name: TokenName, view: View, nowMs: number): RowChange {
   const row = view.row(tokenRow(name.bucketId, name.token));
   if (row === undefined) return NO_CHANGE;
   const record = tokenCodec.decode(row);
@@ -131,12 +131,12 @@ export function forgetToken(name: KeptName, view: View, nowMs: number): RowChang
 
 /** `owner`: of its bucket. */
 export function dropToken(
-  { bucketId, token }: KeptName,
+  { bucketId, token }: TokenName,
   { keptAtMs, keptBytes = 0 }: TokenRecord,
   owner: AccountId | undefined,
 ): RowChange {
   return {
     puts: [remove(tokenRow(bucketId, token)), remove(tokenTimeRow(keptAtMs, bucketId, token))],
-    counters: keptDeltas(owner, -keptBytes),
+    counters: outcomeDeltas(owner, -keptBytes),
   };
 }

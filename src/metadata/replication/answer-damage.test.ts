@@ -57,7 +57,7 @@ async function open(lost: { current: ClusterNode | undefined; ofLog?: boolean })
   return cluster;
 }
 
-test('a primary that cannot read its state steps down, another answers, and it is given everything anew', async () => {
+test('a primary that cannot read its state steps down, another answers, and it is refilled', async () => {
   const lost: { current: ClusterNode | undefined } = { current: undefined };
   const cluster = await open(lost);
   await write(cluster, 'k', 'precious');
@@ -80,7 +80,7 @@ test('a primary that cannot read its state steps down, another answers, and it i
   expect(damaged.unreadable).toEqual([]);
 });
 
-test('what is still unreadable after it was cleared is the end of the database', async () => {
+test('rows that are unreadable even after clearing are the end of the database', async () => {
   const lost: { current: ClusterNode | undefined } = { current: undefined };
   const cluster = await open(lost);
   await write(cluster, 'k', 'precious');
@@ -103,7 +103,7 @@ test('what is still unreadable after it was cleared is the end of the database',
   expect(damaged.unreadable[0]).toBeInstanceOf(Corruption);
 });
 
-test('a log that cannot be read at a start is cut there, counts for nothing, and is brought back', async () => {
+test('a log that cannot be read at a start is cut there, does not count, and is refilled', async () => {
   const lost: { current: ClusterNode | undefined; ofLog: boolean } = { current: undefined, ofLog: true };
   const cluster = await open(lost);
   await write(cluster, 'k', 'precious');

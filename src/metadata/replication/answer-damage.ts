@@ -21,7 +21,7 @@ export function answerDamage(
 ): void {
   const { promises } = parts;
   let wasDamaged = false;
-  damage.tell((error, column) => {
+  damage.setHandler((error, column) => {
     const { state, isDamaged } = promises.record;
     const isLogSound = column !== LOG_COLUMN;
     const isKnown = isDamaged && (isLogSound || state === 'quarantined');

@@ -12,17 +12,17 @@ const record = (changes: Partial<ShardRecord> = {}): ShardRecord => ({
 const allThere: Lags = { lagOf: () => 0, countsOf: () => true };
 const without = (name: string): Lags => ({ lagOf: () => 0, countsOf: (id) => id !== name });
 
-test('nothing wanted, or all as it is wanted: nothing is done', () => {
+test('nothing wanted, or all as wanted: nothing is done', () => {
   expect(nextStep(record(), A, allThere)).toEqual({ kind: 'none' });
   expect(nextStep(record({ wanted: { voters: [C, B, A] } }), A, allThere)).toEqual({ kind: 'none' });
 });
 
-test('a change that was begun is ended before anything else', () => {
+test('a change under way is ended before anything else', () => {
   const step = nextStep(record({ prevVoters: [A, B], wanted: { voters: [A, B, D] } }), A, allThere);
   expect(step).toMatchObject({ kind: 'rewrite', record: { prevVoters: null } });
 });
 
-test('a new voter is a learner first, and a voter when it is whole', () => {
+test('a new voter is a learner first, and a voter when it is complete', () => {
   const wanted = { voters: [A, B, D] };
   expect(nextStep(record({ wanted }), A, allThere)).toMatchObject({
     kind: 'rewrite',
@@ -35,7 +35,7 @@ test('a new voter is a learner first, and a voter when it is whole', () => {
   });
 });
 
-test('never while one of those that stay is behind', () => {
+test('never while a staying voter is behind', () => {
   const wanted = { voters: [A, B, D] };
   expect(nextStep(record({ wanted, learners: [D] }), A, without('b'))).toEqual({ kind: 'none' });
   const far: Lags = { lagOf: (id) => (id === 'd' ? 1001 : 0), countsOf: () => true };
@@ -51,7 +51,7 @@ test('a primary that is to leave hands over to one that stays', () => {
   });
 });
 
-test('another primary is wanted: it gets the shard when all have all', () => {
+test('another primary is wanted: it gets the shard when all have everything', () => {
   const wanted = { voters: [A, B, C], primary: 'c' };
   expect(nextStep(record({ wanted }), A, allThere)).toMatchObject({
     kind: 'hand-over',
@@ -62,7 +62,7 @@ test('another primary is wanted: it gets the shard when all have all', () => {
   expect(nextStep(record({ wanted }), C, allThere)).toEqual({ kind: 'none' });
 });
 
-test('learners that nobody wants any more are let go', () => {
+test('unwanted learners are removed', () => {
   const step = nextStep(record({ learners: [D], wanted: { voters: [A, B, C] } }), A, allThere);
   expect(step).toMatchObject({ kind: 'rewrite', record: { learners: [] } });
 });

@@ -20,7 +20,7 @@ export type NextStep =
   | { kind: 'hand-over'; record: ShardRecord; heir: ReplicaId };
 
 export interface Lags {
-  /** Entries that it lacks; undefined: it is not heard. */
+  /** Entries that it lacks; undefined: it does not answer. */
   lagOf(replicaId: ReplicaId): number | undefined;
   /** It is whole, and may count. */
   countsOf(replicaId: ReplicaId): boolean;

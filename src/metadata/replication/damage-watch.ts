@@ -7,7 +7,7 @@ import { forwardKv } from '../engine/forward-kv.ts';
 export interface DamageWatch {
   readonly kv: KvPort;
   /** From now on. Called before the read that met it rejects: nothing is answered in between. */
-  tell(onDamage: (error: Corruption, column: string) => void): void;
+  setHandler(onDamage: (error: Corruption, column: string) => void): void;
 }
 
 export function watchDamage(kv: KvPort): DamageWatch {
@@ -35,7 +35,7 @@ export function watchDamage(kv: KvPort): DamageWatch {
         };
       },
     }),
-    tell(handler) {
+    setHandler(handler) {
       onDamage = handler;
     },
   };

@@ -61,7 +61,7 @@ async function openFollower(entries: Uint8Array[]) {
   const said: MessageBody[] = [];
   const follower = new Follower({
     ...{ ...parts, applier, promises, witnessed: undefined },
-    say: () => (_to, body) => said.push(body),
+    send: () => (_to, body) => said.push(body),
     onOtherLeads() {},
     isLeading: () => false,
     onEvent() {},
@@ -82,7 +82,7 @@ const append = (epoch: number, prev: LogPosition, entries: Uint8Array[]): Append
 });
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test('what a primary of a higher epoch was acknowledged is not cut by a log that a candidate was fetching', async () => {
+test('entries acknowledged to a primary of a higher epoch are not cut by a log that a candidate was fetching', async () => {
   const { follower, hold, log, said } = await openFollower([entry(1, 1), entry(2, 1)]);
   const release = hold();
   const adopting = follower.adopt({ seq: 1, epoch: 1 }, [entry(2, 2)]);
@@ -94,7 +94,7 @@ test('what a primary of a higher epoch was acknowledged is not cut by a log that
   expect(log.last).toEqual({ seq: 3, epoch: 3 });
 });
 
-test('a live replica is not wiped for a snapshot of what its log has', async () => {
+test('a live replica is not cleared for a snapshot of what its log has', async () => {
   const { follower, log, promises, said } = await openFollower([entry(1, 1), entry(2, 1)]);
   const begin = { ...head(2), kind: 'snapshot-begin', snapshotId: 's' } as const;
   follower.onSnapshot(PRIMARY, { ...begin, start: { seq: 2, epoch: 1, timeMs: 1 } });
@@ -116,7 +116,7 @@ test('a live replica is not wiped for a snapshot of what its log has', async () 
   expect(said.at(-1)).toMatchObject({ kind: 'snapshot-next', page: 1 });
 });
 
-test('a first page that comes long after it was asked for takes nothing away', async () => {
+test('a late first page clears nothing', async () => {
   const { follower, promises, clock } = await openFollower([entry(1, 1), entry(2, 1)]);
   const head2 = { ...head(2), snapshotId: 's' };
   follower.onSnapshot(PRIMARY, { ...head2, kind: 'snapshot-begin', start: { seq: 9, epoch: 2, timeMs: 1 } });

@@ -21,7 +21,7 @@ import { isEntrySound, readEntryHead } from '../engine/entry-codec.ts';
 import { answerFetch } from './answer-fetch.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 import { placeAppend } from './place-append.ts';
 import type { Promises } from './promises.ts';
 import type { ReplicaEvent } from './replica-events.ts';
@@ -36,10 +36,10 @@ export interface FollowerParts {
   log: LogStore;
   applier: Applier;
   promises: Promises;
-  say(epoch: number): Say;
+  send(epoch: number): Send;
   /** Where the witness said that the log had come to when it was opened (R17). */
   witnessed: LogPosition | undefined;
-  /** A higher epoch was heard of, or a primary: what this replica does for itself is over (R13). */
+  /** A higher epoch or another primary is known: this replica stops its own attempts (R13). */
   onOtherLeads(epoch: number, primary: ReplicaRef | undefined): void;
   isLeading(): boolean;
   onEvent(event: ReplicaEvent): void;
@@ -66,7 +66,7 @@ export class Follower {
     this.#acknowledged = parts.witnessed;
     this.#snapshot = new SnapshotTarget({
       ...{ shard, kv, witness, clock, log, applier },
-      say: (to, body) => parts.say(promises.epoch)(to, body),
+      send: (to, body) => parts.send(promises.epoch)(to, body),
       empty: (primary) => promises.beginAnew(primary),
     });
   }
@@ -107,10 +107,10 @@ export class Follower {
 
   /** R11. */
   onPreFence(from: ReplicaRef, { epoch }: PreFenceMessage): void {
-    const { promises, say, isLeading } = this.#parts;
+    const { promises, send, isLeading } = this.#parts;
     if (promises.isSilentTo(from.replicaId)) return;
     const agrees = epoch > promises.epoch && promises.countsFor(from.replicaId) && !isLeading();
-    say(epoch)(from, { kind: 'pre-fenced', agrees });
+    send(epoch)(from, { kind: 'pre-fenced', agrees });
   }
 
   /** R12 c: what the asker lacks, or where the two logs may agree. */
@@ -120,10 +120,10 @@ export class Follower {
   }
 
   async #fetch(from: ReplicaRef, { epoch, after }: FetchMessage): Promise<void> {
-    const { log, promises, say } = this.#parts;
+    const { log, promises, send } = this.#parts;
     if (epoch !== promises.epoch) return;
     const answer = await answerFetch(log, after);
-    say(epoch)(from, { kind: 'fetched', ...answer, last: log.last });
+    send(epoch)(from, { kind: 'fetched', ...answer, last: log.last });
   }
 
   /** The last entry that is known to be committed here. */
@@ -154,7 +154,7 @@ export class Follower {
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if ((promises.record.isDamaged && !promises.counts) || this.#snapshot.isBrokenOff) {
-      // Whoever leads has all that was ever committed. Until then what is here is kept.
+      // The primary has everything that was ever committed. Until then the local data is kept.
       this.#forget();
       await this.#snapshot.beginAnew(from, this.#position());
     }
@@ -195,7 +195,7 @@ export class Follower {
   }
 
   #acknowledge(from: ReplicaRef, message: AppendMessage, matchSeq: number): void {
-    const { applier, clock, promises, say } = this.#parts;
+    const { applier, clock, promises, send } = this.#parts;
     const { epoch, commitSeq, echoMs } = message;
     // R3: an epoch that is over is not answered.
     if (epoch !== promises.epoch || this.#isStopped) return;
@@ -207,7 +207,7 @@ export class Follower {
     // What is in a snapshot was committed, whether its source knows it of this epoch or not.
     applier.advance(Math.min(Math.max(commitSeq, this.#snapshot.endSeq), this.#matched.seq));
     this.#recover(commitSeq);
-    say(epoch)(from, {
+    send(epoch)(from, {
       kind: 'ack',
       matchSeq: this.#matched.seq,
       echoMs,
@@ -254,15 +254,15 @@ export class Follower {
   }
 
   #nack(from: ReplicaRef, { epoch, echoMs }: AppendMessage, hintSeq: number): void {
-    const { clock, promises, say } = this.#parts;
+    const { clock, promises, send } = this.#parts;
     const { epoch: promised, counts } = promises;
-    say(epoch)(from, { kind: 'nack', counts, promised, hintSeq, echoMs, wallMs: clock.wallMs() });
+    send(epoch)(from, { kind: 'nack', counts, promised, hintSeq, echoMs, wallMs: clock.wallMs() });
   }
 
   async #fence(from: ReplicaRef, { epoch, seen }: FenceMessage): Promise<void> {
-    const { clock, log, promises, say, onOtherLeads } = this.#parts;
+    const { clock, log, promises, send, onOtherLeads } = this.#parts;
     if (epoch < promises.epoch) {
-      say(epoch)(from, { kind: 'refused', promised: promises.epoch });
+      send(epoch)(from, { kind: 'refused', promised: promises.epoch });
       return;
     }
     if (promises.isSilentTo(from.replicaId)) return;
@@ -273,7 +273,7 @@ export class Follower {
     if (epoch !== promises.epoch) return;
     const { base, last } = log;
     const counts = promises.countsFor(from.replicaId);
-    say(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts });
+    send(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts });
   }
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {

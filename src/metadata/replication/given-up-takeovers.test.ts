@@ -6,7 +6,7 @@ import { GivenUpTakeovers } from './given-up-takeovers.ts';
 
 const MINUTE = 60_000;
 
-test('one line a minute tells of them, and how many it leaves out', () => {
+test('they are logged once a minute, with the number of those left out', () => {
   const lines: object[] = [];
   const clock = createManualClock(0);
   const nothing = () => {};
@@ -32,12 +32,12 @@ test('one line a minute tells of them, and how many it leaves out', () => {
   ]);
 });
 
-test('an epoch that was taken and given up is told of by shard, epoch and reason', async () => {
+test('an epoch that was taken and given up is logged with shard, epoch and reason', async () => {
   const cluster = await openShardCluster({ nodeCount: 3 });
   const { registry } = cluster;
   const { swap } = registry;
   const isCut = { next: true };
-  // Whoever takes an epoch hears nobody from then on.
+  // A candidate with an epoch receives nothing from then on.
   registry.swap = async (shard, change) => {
     const swapped = await swap(shard, change);
     const taker = cluster.nodes.findIndex(({ ref }) => ref.replicaId === change.record.primary?.replicaId);
@@ -56,12 +56,12 @@ test('an epoch that was taken and given up is told of by shard, epoch and reason
   expect(given()).toHaveLength(toldCount);
 });
 
-test('one that is cut short by another primary says so', async () => {
+test('a takeover that another primary cuts short is logged as that', async () => {
   const cluster = await openShardCluster({ nodeCount: 3 });
   const { registry } = cluster;
   const { swap } = registry;
   let isTaken = false;
-  // The first one hears nobody until another has taken the next epoch.
+  // The first one receives nothing until another has taken the next epoch.
   registry.swap = async (shard, change) => {
     const swapped = await swap(shard, change);
     const taker = cluster.nodes.findIndex(({ ref }) => ref.replicaId === change.record.primary?.replicaId);

@@ -3,29 +3,29 @@
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
-const TOLD_EVERY_MS = 60_000;
+const LOG_EVERY_MS = 60_000;
 
 export class GivenUpTakeovers {
   readonly #parts: { shard: number; clock: Pick<ClockPort, 'monotonicMs'>; logger: Logger };
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #loggedAtMs = Number.NEGATIVE_INFINITY;
   #untoldCount = 0;
 
   constructor(parts: { shard: number; clock: Pick<ClockPort, 'monotonicMs'>; logger: Logger }) {
     this.#parts = parts;
   }
 
-  /** `epoch` 0: none was taken, as by whoever asks first and is not let. */
+  /** `epoch` 0: none was taken, as by a candidate that voters refused before. */
   note(epoch: number, why: string): void {
     const { shard, clock, logger } = this.#parts;
     if (epoch === 0) return;
     const nowMs = clock.monotonicMs();
-    if (nowMs - this.#toldAtMs < TOLD_EVERY_MS) {
+    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) {
       this.#untoldCount++;
       return;
     }
     const untold = this.#untoldCount > 0 && { untoldCount: this.#untoldCount };
     logger.info({ shard, epoch, why, ...untold }, 'takeover-given-up');
-    this.#toldAtMs = nowMs;
+    this.#loggedAtMs = nowMs;
     this.#untoldCount = 0;
   }
 }

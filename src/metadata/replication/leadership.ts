@@ -26,7 +26,7 @@ import { createStateReader } from '../engine/state-reader.ts';
 import { HEARTBEAT_MS, SILENCE_MS, UNHEARD_MAX_MS, VERIFY_PACE, type VerifyPace } from '../engine/timing.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 import { PrimaryTerm } from './primary-term.ts';
 import { allVoters } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
@@ -51,7 +51,7 @@ export interface LeadershipParts {
   logger: Logger;
   log: LogStore;
   applier: Applier;
-  say: Say;
+  send: Send;
   witness(seq: number): void;
   stepDown(why: string): void;
   /** R22: the own state is damaged; these have what a majority has. */
@@ -80,7 +80,7 @@ export class Leadership {
     this.#others = withLearners(record, self);
     this.#overlay = new Overlay(parts.budget);
     this.#term = new PrimaryTerm({
-      ...{ self: self.replicaId, epoch: record.epoch, log, clock, say: parts.say },
+      ...{ self: self.replicaId, epoch: record.epoch, log, clock, send: parts.send },
       ownSeq: () => this.#entries.ownSeq,
       sets: setsOf(record),
       others: this.#others,
@@ -89,8 +89,8 @@ export class Leadership {
       onUnheard: () => parts.stepDown('no majority is heard'),
     });
     const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
-    const isWallBelieved = () => this.#term.isWallBelieved();
-    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
+    const isClockBelieved = () => this.#term.isClockBelieved();
+    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isClockBelieved });
     this.#entries = new ReplicatedLog({
       ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
       witness: parts.witness,
@@ -118,9 +118,9 @@ export class Leadership {
   }
 
   #createVerifier(): Verifier {
-    const { shard, self, kv, clock, random, logger, log, say, onSelfOdd, onEvent, verifyPace } = this.#parts;
+    const { shard, self, kv, clock, random, logger, log, send, onSelfOdd, onEvent, verifyPace } = this.#parts;
     return new Verifier({
-      ...{ shard, self: self.replicaId, kv, clock, random, logger, say, onSelfOdd },
+      ...{ shard, self: self.replicaId, kv, clock, random, logger, send, onSelfOdd },
       ...(onEvent && { onEvent }),
       pace: verifyPace ?? VERIFY_PACE,
       nowMs: () => this.#entries.nowMs(),
@@ -217,7 +217,7 @@ export class Leadership {
 
   async #sendPage(answer: SnapshotNextMessage): Promise<void> {
     const { shard, logger } = this.#parts;
-    this.#term.onAnnounced(answer.from);
+    this.#term.onMessage(answer.from);
     try {
       await this.#snapshots.get(answer.from)?.onNext(answer);
     } catch (error) {
@@ -232,7 +232,7 @@ export class Leadership {
     if (this.shard !== undefined) this.#verifier.tick();
     const nowMs = this.#parts.clock.monotonicMs();
     for (const [replicaId, source] of this.#snapshots)
-      if (nowMs - source.heardMs > UNHEARD_MAX_MS) this.#snapshots.delete(replicaId);
+      if (nowMs - source.receivedMs > UNHEARD_MAX_MS) this.#snapshots.delete(replicaId);
   }
 
   /** Learners come and go without a new epoch. */
@@ -266,7 +266,7 @@ export class Leadership {
   }
 
   /** Takes no more commands; resolves when those admitted are answered and `heir` has all, or a lease has passed. */
-  async settle(heir: ReplicaId | undefined): Promise<void> {
+  async close(heir: ReplicaId | undefined): Promise<void> {
     const { clock } = this.#parts;
     this.#isClosing = true;
     if (this.#shard === undefined) return;
@@ -279,7 +279,7 @@ export class Leadership {
       await clock.sleep(HEARTBEAT_MS / 3);
   }
 
-  /** After `settle`: it goes on leading. */
+  /** After `close`: it goes on leading. */
   resume(): void {
     this.#isClosing = false;
     this.#shard?.reopen();
@@ -294,14 +294,14 @@ export class Leadership {
   }
 
   #sendSnapshot(ref: ReplicaRef): void {
-    const { shard, kv, applier, clock, random, say, onEvent } = this.#parts;
+    const { shard, kv, applier, clock, random, send, onEvent } = this.#parts;
     const source = this.#snapshots.get(ref.replicaId);
     if (source !== undefined) {
-      source.sayAgain();
+      source.resend();
       return;
     }
     onEvent?.('snapshot-sent');
-    this.#snapshots.set(ref.replicaId, new SnapshotSource({ shard, kv, applier, clock, random, say }, ref));
+    this.#snapshots.set(ref.replicaId, new SnapshotSource({ shard, kv, applier, clock, random, send }, ref));
   }
 }
 

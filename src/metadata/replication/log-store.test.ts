@@ -14,7 +14,7 @@ function openLog(kv: KvPort, budget: LogBudget = { waitingBytes: 0, tailBytes: 0
   return new LogStore(0, kv, { base: { seq: 0, epoch: 1 }, markBytes: 1024, budget });
 }
 
-test('behind an entry that was not written nothing is synced, though later writes succeed', async () => {
+test('nothing is synced behind an entry that was not written, though later writes succeed', async () => {
   const kv = createMemoryKv(['rows', LOG_COLUMN]);
   let commitCount = 0;
   const refusesSecond: KvPort = {
@@ -32,7 +32,7 @@ test('behind an entry that was not written nothing is synced, though later write
   expect(log.syncedSeq).toBe(1);
 });
 
-test('a disk that stands still holds up what others send, of all shards of the process, until it is back', async () => {
+test('a stalled disk holds up messages of others, for all shards of the process, until it is back', async () => {
   const kv = createMemoryKv(['rows', LOG_COLUMN]);
   const budget = { waitingBytes: 0, tailBytes: 0 };
   const [one, other] = [openLog(kv, budget), openLog(kv, budget)];
@@ -44,7 +44,7 @@ test('a disk that stands still holds up what others send, of all shards of the p
   expect([one.isBehind, other.isBehind]).toEqual([false, false]);
 });
 
-test('logs that keep much in memory leave less to the others, who read it from the disk', async () => {
+test('logs that use much memory leave less to the others, which read from the disk', async () => {
   const kv = createMemoryKv(['rows', LOG_COLUMN]);
   const append = async (log: LogStore) => {
     for (let seq = 1; seq <= 4; seq++) await log.append(log.last, [entry(seq, new Uint8Array(1024 * 1024))]);
@@ -61,7 +61,7 @@ test('logs that keep much in memory leave less to the others, who read it from t
   expect(crowded.tailBytes).toBe(TAILS_BYTES_MAX);
 });
 
-test('entries that the disk does not have yet are read from memory, however many there are', async () => {
+test('entries that are not yet on disk are read from memory, however many there are', async () => {
   const kv = createMemoryKv(['rows', LOG_COLUMN]);
   const budget = { waitingBytes: 0, tailBytes: 0 };
   const log = openLog(kv, budget);

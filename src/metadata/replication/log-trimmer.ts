@@ -6,19 +6,22 @@ import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
 
 /** How much of a log stays: in any case, and for others that lack it. */
-export interface LogKept {
+export interface LogRetention {
   bytes: number;
   forOthersBytes: number;
 }
 
-export const LOG_KEPT: LogKept = { bytes: LOG_KEPT_BYTES, forOthersBytes: LOG_KEPT_FOR_OTHERS_BYTES };
+export const LOG_RETENTION: LogRetention = {
+  bytes: LOG_KEPT_BYTES,
+  forOthersBytes: LOG_KEPT_FOR_OTHERS_BYTES,
+};
 
 export interface LogTrimmerParts {
   shard: number;
   log: LogStore;
   applier: Applier;
   logger: Logger;
-  kept: LogKept;
+  retention: LogRetention;
 }
 
 export class LogTrimmer {
@@ -31,12 +34,12 @@ export class LogTrimmer {
 
   /** `neededSeq`: what others have at least; undefined: nobody is served from here. */
   trim(neededSeq: number | undefined): void {
-    const { log, applier, kept } = this.#parts;
+    const { log, applier, retention } = this.#parts;
     const { seq: appliedSeq } = applier.applied;
-    if (this.#isTrimming || log.trimmableSeq(kept.bytes) <= log.base.seq) return;
+    if (this.#isTrimming || log.trimmableSeq(retention.bytes) <= log.base.seq) return;
     const seq = Math.max(
-      Math.min(log.trimmableSeq(kept.bytes), neededSeq ?? appliedSeq),
-      log.trimmableSeq(kept.forOthersBytes),
+      Math.min(log.trimmableSeq(retention.bytes), neededSeq ?? appliedSeq),
+      log.trimmableSeq(retention.forOthersBytes),
     );
     if (seq > log.base.seq) void this.trimTo(seq);
   }

@@ -26,7 +26,7 @@ import { boundedKv } from '../engine/bounded-kv.ts';
 import type { OverlayBudget } from '../engine/overlay.ts';
 import { SILENCE_MS, type VerifyPace } from '../engine/timing.ts';
 import type { LogBudget } from './log-store.ts';
-import type { LogKept } from './log-trimmer.ts';
+import type { LogRetention } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import { isOlder, isSuperseded, momentOfReading } from './registered-record.ts';
 import type { Replica } from './replica.ts';
@@ -62,8 +62,8 @@ export interface MetadataNodeDeps {
   logger: Logger;
   /** R17: what was cleared still cannot be read. The process is to end, and the next one to begin with an empty database. */
   onUnreadable(error: Error): void;
-  /** Default LOG_KEPT. */
-  logKept?: LogKept;
+  /** Default LOG_RETENTION. */
+  logRetention?: LogRetention;
   /** R22. Default VERIFY_PACE. */
   verifyPace?: VerifyPace;
   onEvent?(event: ReplicaEvent): void;
@@ -212,7 +212,7 @@ class Node implements MetadataNode {
       shard,
       deleting.then(() => undefined),
     );
-    // What was heard meanwhile was said to a replica that is gone.
+    // Messages of the meantime were for a replica that is gone.
     if (await deleting) void this.#look(shard);
   }
 

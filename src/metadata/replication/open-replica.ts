@@ -15,7 +15,7 @@ import {
 import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey } from '../engine/row-keys.ts';
 import { watchDamage } from './damage-watch.ts';
 import { LogStore } from './log-store.ts';
-import { LOG_KEPT } from './log-trimmer.ts';
+import { LOG_RETENTION } from './log-trimmer.ts';
 import { Replica } from './replica.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
 import { clearShard } from './snapshots.ts';
@@ -54,7 +54,7 @@ export async function openReplica(
     throw new Error(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
     );
-  const { bytes } = deps.logKept ?? LOG_KEPT;
+  const { bytes } = deps.logRetention ?? LOG_RETENTION;
   const log = new LogStore(shard, kv, {
     base: stored.base ?? NOTHING,
     markBytes: bytes / MARKS,
@@ -137,9 +137,9 @@ function noteUnreadable(
 }
 
 /**
- * R3: a cut of the store's log may have taken it back to an earlier state, and with it what it has promised since. An epoch
- * exists by the registry first (R2), so it has promised none above. And it has a vote for whoever emptied it last only when
- * the witness, which nothing takes back, says that it has counted for nothing since.
+ * R3: a cut of the store's log may have reverted it to an earlier state, without its later promises. An epoch exists in the
+ * registry first (R2), so it has promised none above. And it may only vote for the primary that emptied it last when the
+ * witness, which nothing reverts, says that it has counted for nothing since.
  */
 function distrusted(
   record: ReplicaRecord,

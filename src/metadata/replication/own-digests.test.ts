@@ -10,7 +10,7 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const head = { shard: 0, incarnation: 1, from: 'p', to: 'f' };
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a replica that is told twice that it is odd gives up what it had then, and not what it was given since', async () => {
+test('a replica that is reported odd twice gives up the state of the first report, not what it got since', async () => {
   const record = { isDamaged: false };
   let givenUp = 0;
   const promises = {
@@ -24,7 +24,7 @@ test('a replica that is told twice that it is odd gives up what it had then, and
     ...{ shard: 0, kv: createMemoryKv(['rows']), logger: SILENT, clock: createManualClock(0) },
     promises: promises as unknown as Promises,
     registry: {} as ShardRegistryPort,
-    tell: ({ seq }) => told.push(seq),
+    report: ({ seq }) => told.push(seq),
     isLeading: () => false,
     handOver: async () => {},
     stepDown() {},

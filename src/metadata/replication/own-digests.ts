@@ -23,7 +23,7 @@ export interface OwnDigestsParts {
   kv: KvPort;
   logger: Logger;
   promises: Promises;
-  tell(own: OwnDigest): void;
+  report(own: OwnDigest): void;
   clock: ClockPort;
   registry: ShardRegistryPort;
   isLeading(): boolean;
@@ -34,7 +34,7 @@ export interface OwnDigestsParts {
 
 export class OwnDigests {
   readonly #parts: OwnDigestsParts;
-  #toldSeq = 0;
+  #reportedSeq = 0;
   #isGivingUp = false;
 
   constructor(parts: OwnDigestsParts) {
@@ -43,13 +43,13 @@ export class OwnDigests {
 
   /** While the state is exactly that of entry `seq`. Never rejects: one that cannot tell is passed over. */
   async verify(seq: number, range: KvBounds): Promise<void> {
-    const { shard, kv, logger, tell } = this.#parts;
+    const { shard, kv, logger, report } = this.#parts;
     if (!this.#isExact()) return;
     try {
       const digest = await digestOfState(kv, range);
       if (!this.#isExact()) return;
-      this.#toldSeq = seq;
-      tell({ seq, digest });
+      this.#reportedSeq = seq;
+      report({ seq, digest });
     } catch (error) {
       logger.error({ shard, seq, err: error }, 'not-verified');
     }
@@ -63,14 +63,14 @@ export class OwnDigests {
 
   /** One that comes late may be of a state that is here no more. */
   onOdd({ epoch, seq }: OddMessage): void {
-    const isOfNow = epoch === this.#parts.promises.epoch && seq === this.#toldSeq && this.#isExact();
+    const isOfNow = epoch === this.#parts.promises.epoch && seq === this.#reportedSeq && this.#isExact();
     if (!isOfNow) return;
     // Told twice, it would be of what is there by then.
-    this.#toldSeq = 0;
+    this.#reportedSeq = 0;
     void this.giveUp([]);
   }
 
-  /** Whoever leads gives it all anew. `right`: those that a primary may hand over to first. */
+  /** The primary refills it. `right`: those that a primary may hand over to first. */
   async giveUp([heir]: readonly ReplicaId[]): Promise<void> {
     const { promises, handOver, stepDown, onEvent } = this.#parts;
     if (this.#isGivingUp) return;

@@ -28,7 +28,7 @@ async function openTerm(baseSeq: number) {
   const term = new PrimaryTerm({
     ...{ self: 'p', epoch: 1, log, clock, sets: { voters: ['p', 'f', 'g'] }, others: [OTHER] },
     ownSeq: () => 10,
-    say: (_to, body) => said.push(body),
+    send: (_to, body) => said.push(body),
     onCommitted() {},
     onLeftBehind: () => leftBehindCount++,
     onUnheard() {},
@@ -40,7 +40,7 @@ async function openTerm(baseSeq: number) {
   return { clock, term, said, nack, leftBehind: () => leftBehindCount };
 }
 
-test('an answer that leads no further back is asked about again with the next heartbeat, not at once', async () => {
+test('an answer that leads no further back is followed up with the next heartbeat, not at once', async () => {
   const { clock, term, said, nack } = await openTerm(0);
   term.tick();
   term.onNack(nack(5, 0));
@@ -52,7 +52,7 @@ test('an answer that leads no further back is asked about again with the next he
   expect(said.at(-1)).toMatchObject({ kind: 'append', prev: { seq: 7 } });
 });
 
-test('an answer that comes late does not make a follower one that is left behind', async () => {
+test('a late answer does not mark a follower as left behind', async () => {
   const { clock, term, nack, leftBehind } = await openTerm(8);
   term.tick();
   clock.advance(HEARTBEAT_MS);
@@ -101,7 +101,7 @@ describe('R10, I3: a round that a read waits for', () => {
     };
   }
 
-  test('is over when a majority has answered it', async () => {
+  test('ends when a majority has answered it', async () => {
     const { read, answer } = await openRead();
     const { asked, sentAtMs } = read();
     await answer(sentAtMs);
@@ -122,7 +122,7 @@ describe('R10, I3: a round that a read waits for', () => {
     expect(asked).toEqual({ mayTell: true });
   });
 
-  test('is its own: what answers an earlier one tells a later read nothing, though both clocks have stood still', async () => {
+  test('is its own: answers of an earlier round do not count for a later read, even if both clocks stood still', async () => {
     const { read, answer } = await openRead();
     const before = read();
     // Here the machine is suspended. The answer waits in the socket, and others lead.

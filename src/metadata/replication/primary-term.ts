@@ -1,11 +1,11 @@
-// One epoch of a primary, as it looks from the log: brings its entries to the others, counts who has them (R5), knows
-// how long its lease runs (R10) and whether anybody hears it (R13). What entries mean, and what happens when they are
-// committed, is told by callbacks; how an epoch is won is takeover.ts.
+// One epoch of a primary, from the log's point of view: it sends its entries to the others, counts who has them (R5), knows
+// how long its lease lasts (R10) and whether the others answer (R13). Callbacks handle the meaning of entries and their
+// commit; takeover.ts wins an epoch.
 import type { ClockPort } from '../../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../../ports/replication.ts';
 import { APPEND_BYTES_MAX, LONELY_MAX_MS, RESEND_MS, UNHEARD_MAX_MS } from '../engine/timing.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
 import { ReadLease } from './read-lease.ts';
 import {
@@ -15,9 +15,9 @@ import {
   newProgress,
   type Progress,
   probe,
-  settle,
+  removeAnswered,
 } from './replica-progress.ts';
-import { VoterFences } from './voter-fences.ts';
+import { VoterClocks } from './voter-clocks.ts';
 
 export interface PrimaryTermParts {
   self: ReplicaId;
@@ -29,12 +29,12 @@ export interface PrimaryTermParts {
   clock: ClockPort;
   /** The last entry that this replica answers for itself: synced, and witnessed (R17). */
   ownSeq(): number;
-  say: Say;
+  send: Send;
   /** All entries up to `seq` are committed. */
   onCommitted(seq: number): void;
   /** What it needs is no longer in the log (R15, R16). Called again until it is caught up. */
   onLeftBehind(replica: ReplicaRef): void;
-  /** R13: nobody is heard any more. */
+  /** R13: no majority answers any more. */
   onUnheard(): void;
 }
 
@@ -44,7 +44,7 @@ export class PrimaryTerm {
   readonly #progress = new Map<ReplicaId, Progress>();
   readonly #startedAtMs: number;
   readonly #lease: ReadLease;
-  readonly #walls: VoterFences;
+  readonly #voterClocks: VoterClocks;
   #commitSeq = 0;
   #isOver = false;
 
@@ -52,10 +52,10 @@ export class PrimaryTerm {
     this.#parts = parts;
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
-    this.#walls = new VoterFences(parts.clock);
+    this.#voterClocks = new VoterClocks(parts.clock);
     this.#lease = new ReadLease(parts.clock);
     for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
-    this.#noteHeard();
+    this.#renewLease();
   }
 
   get epoch(): number {
@@ -75,7 +75,7 @@ export class PrimaryTerm {
   }
 
   onAck(message: AckMessage): void {
-    const progress = this.#heard(message);
+    const progress = this.#noteAnswer(message);
     if (progress === undefined) return;
     progress.counts = message.counts;
     progress.hasMatched = true;
@@ -83,9 +83,9 @@ export class PrimaryTerm {
     progress.isProbing = false;
     // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
     if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
-    settle(progress, this.#now());
+    removeAnswered(progress, this.#now());
     if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
-    this.#noteHeard();
+    this.#renewLease();
     this.#count();
     if (progress.isDamaged && this.#isSpared(progress.ref.replicaId)) this.#parts.onLeftBehind(progress.ref);
     else this.#feed(progress, this.#now());
@@ -93,13 +93,13 @@ export class PrimaryTerm {
 
   onNack(message: NackMessage): void {
     const lastMs = this.#progress.get(message.from)?.answeredMs ?? 0;
-    const progress = this.#heard(message);
+    const progress = this.#noteAnswer(message);
     if (progress === undefined) return;
     // It says where the replica stood before.
     if (message.echoMs < lastMs) return;
     const before = progress.nextSeq;
     progress.counts = message.counts;
-    this.#noteHeard();
+    this.#renewLease();
     progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
     if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
     probe(progress);
@@ -109,15 +109,15 @@ export class PrimaryTerm {
   }
 
   /** It takes a snapshot, and is there. */
-  onAnnounced(replicaId: ReplicaId): void {
+  onMessage(replicaId: ReplicaId): void {
     const progress = this.#progress.get(replicaId);
-    if (progress !== undefined) progress.heardMs = this.#now();
+    if (progress !== undefined) progress.receivedMs = this.#now();
   }
 
   /** The change of voters is over: one set counts (R14). */
   setVoters(sets: VoterSets): void {
     this.#sets = sets;
-    this.#noteHeard();
+    this.#renewLease();
     this.#count();
   }
 
@@ -137,11 +137,11 @@ export class PrimaryTerm {
   /** It holds no replica any more. */
   unfollow(replicaId: ReplicaId): void {
     this.#progress.delete(replicaId);
-    this.#walls.forget(replicaId);
-    this.#noteHeard();
+    this.#voterClocks.forget(replicaId);
+    this.#renewLease();
   }
 
-  /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
+  /** Entries that the replica lacks; undefined when that is unknown, or it was silent for a while. */
   lagOf(replicaId: ReplicaId): number | undefined {
     const progress = this.#progress.get(replicaId);
     if (progress === undefined || this.#now() - progress.answeredMs > UNHEARD_MAX_MS) return undefined;
@@ -153,7 +153,7 @@ export class PrimaryTerm {
     return replicaId === this.#parts.self || (progress?.counts === true && !progress.isDamaged);
   }
 
-  /** The least that a voter has, for trimming (R15): of those that were heard lately. */
+  /** The least that a voter has, for trimming (R15); only voters that answered recently. */
   leastMatchSeq(): number {
     let least = this.#parts.log.last.seq;
     for (const { matchSeq, answeredMs } of this.#progress.values())
@@ -164,13 +164,13 @@ export class PrimaryTerm {
   tick(): void {
     const nowMs = this.#now();
     // One that does not count, too: as long as it is not whole again nobody else could lead.
-    const heardMs = reachedByMajority(this.#sets, (id) => {
+    const receivedMs = reachedByMajority(this.#sets, (id) => {
       if (id === this.#parts.self) return nowMs;
       const progress = this.#progress.get(id);
       if (progress === undefined) return Number.NEGATIVE_INFINITY;
-      return progress.counts ? progress.answeredMs : progress.heardMs;
+      return progress.counts ? progress.answeredMs : progress.receivedMs;
     });
-    if (nowMs - Math.max(heardMs, this.#startedAtMs) > LONELY_MAX_MS) {
+    if (nowMs - Math.max(receivedMs, this.#startedAtMs) > LONELY_MAX_MS) {
       this.#parts.onUnheard();
       return;
     }
@@ -184,7 +184,7 @@ export class PrimaryTerm {
     }
   }
 
-  /** R10: undefined when what was read may be told now; else whether it may, once a majority has been heard again. */
+  /** R10: undefined when the read may be answered now; else whether it may, once a majority has answered again. */
   confirmRead(): undefined | Promise<boolean> {
     if (this.#isOver) return Promise.resolve(false);
     if (this.#lease.isHeld) return undefined;
@@ -194,8 +194,8 @@ export class PrimaryTerm {
   }
 
   /** Whether wall clocks of a majority of voters agree with ours (R19). */
-  isWallBelieved(): boolean {
-    return this.#walls.isOwnBelieved(this.#parts.self, this.#sets);
+  isClockBelieved(): boolean {
+    return this.#voterClocks.isOwnBelieved(this.#parts.self, this.#sets);
   }
 
   end(): void {
@@ -207,13 +207,13 @@ export class PrimaryTerm {
     return this.#parts.clock.monotonicMs();
   }
 
-  #heard(message: AckMessage | NackMessage): Progress | undefined {
+  #noteAnswer(message: AckMessage | NackMessage): Progress | undefined {
     const progress = this.#progress.get(message.from);
     if (progress === undefined || this.#isOver) return undefined;
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
-    progress.heardMs = this.#now();
-    this.#walls.heard(message.from, { wallMs: message.wallMs, askedMs: message.echoMs });
+    progress.receivedMs = this.#now();
+    this.#voterClocks.noteClock(message.from, { wallMs: message.wallMs, askedMs: message.echoMs });
     return progress;
   }
 
@@ -304,11 +304,11 @@ export class PrimaryTerm {
   }
 
   #send(progress: Progress, entries: Uint8Array[], seq = progress.nextSeq - 1): void {
-    const { log, say } = this.#parts;
+    const { log, send } = this.#parts;
     const epoch = log.epochAt(seq);
     const sentAtMs = this.#lease.send();
     progress.sentAtMs = sentAtMs;
-    say(progress.ref, {
+    send(progress.ref, {
       kind: 'append',
       // To one that is left behind: it says where it stands once it has a snapshot.
       prev: epoch === undefined ? log.base : { seq, epoch },
@@ -319,14 +319,14 @@ export class PrimaryTerm {
     });
   }
 
-  #noteHeard(): void {
+  #renewLease(): void {
     const { self } = this.#parts;
-    const heardMs = reachedByMajority(this.#sets, (id) => {
+    const answeredSinceMs = reachedByMajority(this.#sets, (id) => {
       // Always now, so it may be left out where others are needed.
       if (id === self) return Number.POSITIVE_INFINITY;
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
     });
-    this.#lease.heard(heardMs);
+    this.#lease.renew(answeredSinceMs);
   }
 }

@@ -40,7 +40,7 @@ function openPromises() {
   return { kv, promises, written };
 }
 
-test('the witness says nothing of a promise that a loss of power could still take back', async () => {
+test('the witness records no promise that a power loss could still revert', async () => {
   const { promises, written, kv } = openPromises();
   kv.holdCommits();
   const raising = promises.raise(3);

@@ -1,5 +1,5 @@
-// Whether a primary may tell what it has read (R10): by the lease that the answers of a majority give it, else by a barrier,
-// a round of heartbeats that begins after the read. Who was heard, and when messages go out, is primary-term.ts.
+// Whether a primary may answer a read (R10): by the lease that a majority's answers give it, else by a barrier, a round of
+// heartbeats that begins after the read. primary-term.ts sends messages and collects answers.
 import { must } from '../../base/assert.ts';
 import { type Moment, passedMs } from '../../base/moment.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -21,9 +21,9 @@ export class ReadLease {
   readonly #barriers: Barrier[] = [];
   #sentMs = Number.NEGATIVE_INFINITY;
   /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
-  #heardMs = Number.NEGATIVE_INFINITY;
+  #answeredSinceMs = Number.NEGATIVE_INFINITY;
   /** Wall clock at that sending, while it is known. */
-  #heardWallMs: number | undefined;
+  #answeredSinceWallMs: number | undefined;
 
   constructor(clock: ClockPort) {
     this.#clock = clock;
@@ -35,13 +35,13 @@ export class ReadLease {
   }
 
   /** Once for each answer, because every read asks for it. Infinite: nobody else is needed. */
-  heard(heardMs: number): void {
-    this.#heardMs = heardMs;
-    if (heardMs < Number.POSITIVE_INFINITY) {
-      while ((this.#sent[0]?.monotonicMs ?? Number.POSITIVE_INFINITY) < heardMs) this.#sent.shift();
+  renew(answeredSinceMs: number): void {
+    this.#answeredSinceMs = answeredSinceMs;
+    if (answeredSinceMs < Number.POSITIVE_INFINITY) {
+      while ((this.#sent[0]?.monotonicMs ?? Number.POSITIVE_INFINITY) < answeredSinceMs) this.#sent.shift();
       const [sent] = this.#sent;
       // Not where somebody counts no more, so that an earlier time holds: then a read waits for a round.
-      this.#heardWallMs = sent?.monotonicMs === heardMs ? sent.wallMs : undefined;
+      this.#answeredSinceWallMs = sent?.monotonicMs === answeredSinceMs ? sent.wallMs : undefined;
     }
     this.#passBarriers();
   }
@@ -49,14 +49,14 @@ export class ReadLease {
   /** Within it others keep silent (R9), and what was read may be told at once. */
   get isHeld(): boolean {
     // Nobody else is needed.
-    if (this.#heardMs === Number.POSITIVE_INFINITY) return true;
+    if (this.#answeredSinceMs === Number.POSITIVE_INFINITY) return true;
     const nowMs = this.#clock.monotonicMs();
-    if (nowMs >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
-    const wallMs = this.#heardWallMs;
+    if (nowMs >= this.#answeredSinceMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
+    const wallMs = this.#answeredSinceWallMs;
     if (wallMs === undefined) return false;
     const now = { monotonicMs: nowMs, wallMs: this.#clock.wallMs() };
     // R10; a wall clock that was set back since then hides how long the machine was stopped.
-    return passedMs({ monotonicMs: this.#heardMs, wallMs }, now) <= SILENCE_MS;
+    return passedMs({ monotonicMs: this.#answeredSinceMs, wallMs }, now) <= SILENCE_MS;
   }
 
   /**
@@ -90,7 +90,7 @@ export class ReadLease {
    */
   #passBarriers(): void {
     if (this.#barriers.length === 0 || !this.isHeld) return;
-    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)
+    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#answeredSinceMs)
       must(this.#barriers.shift(), 'one').resolve(true);
   }
 }

@@ -44,7 +44,7 @@ const statusOf = ({ node }: ClusterNode): ReplicaStatus | undefined =>
 const leading = (cluster: ShardCluster) =>
   cluster.nodes.filter((node) => statusOf(node)?.role === 'primary').length;
 
-/** Ends the reign of whoever leads, so that another epoch begins. */
+/** Ends the leadership of the primary, so that another epoch begins. */
 async function changePrimary(cluster: ShardCluster): Promise<void> {
   const primary = await cluster.primary();
   const index = cluster.nodes.indexOf(primary);
@@ -55,7 +55,7 @@ async function changePrimary(cluster: ShardCluster): Promise<void> {
 }
 
 describe('what a replica knows of its voters', () => {
-  test('is durable with the promise by which the others may acknowledge, without any word of the registry', async () => {
+  test('is durable with the promise by which the others may acknowledge, without the registry', async () => {
     const cluster = await open(0, 1, 2);
     await write(cluster, 'k', 'one');
     const record = must(cluster.registry.records.get(0), 'a record').record;
@@ -99,7 +99,7 @@ describe('what a replica knows of its voters', () => {
 });
 
 describe('a registry that was set back', () => {
-  test('is refused by all that start, and does no harm to what is there', async () => {
+  test('is refused by all that start, and does no harm to existing data', async () => {
     const cluster = await open(0, 1, 2);
     await write(cluster, 'k', 'before');
     const restore = cluster.registry.backUp();
@@ -114,7 +114,7 @@ describe('a registry that was set back', () => {
       expect(statusOf(node)).toMatchObject({ isRegistryBehind: true, state: 'live' });
   });
 
-  test('takes no replica out that was added since', async () => {
+  test('removes no replica that was added since', async () => {
     const cluster = await open(0, 1, 2, 3);
     await write(cluster, 'k', 'before');
     const restore = cluster.registry.backUp();
@@ -132,7 +132,7 @@ describe('a registry that was set back', () => {
     expect((await cluster.found(3))[0]?.state).toBe('live');
   });
 
-  test('is told of while a primary leads, and a late hint is not taken for it', async () => {
+  test('is reported while a primary leads, and a late hint is not taken for it', async () => {
     const cluster = await open(0, 1, 2);
     const stale = must(await cluster.registry.read(0), 'a record');
     await changePrimary(cluster);
@@ -165,7 +165,7 @@ describe('a registry that was set back', () => {
     ]);
   });
 
-  test('makes no empty replica count of a node that has seen more of it by another shard', async () => {
+  test('makes no empty replica count on a node that has seen more of it by another shard', async () => {
     const cluster = await openShardCluster({ nodeCount: 2, voterCount: 1, shardCount: 2 });
     const elsewhere = cluster.nodes[1]?.ref;
     for (const shard of [0, 1]) {
@@ -233,7 +233,7 @@ describe('a shard without a majority', () => {
     return { incarnation: incarnation + 1, epoch: epoch + 1 };
   };
 
-  test('goes on with one replica when that is what the registry says, also while it runs', async () => {
+  test('continues with one replica when the registry says so, also while it runs', async () => {
     const cluster = await loseTwo();
     await cluster.start(0);
     await cluster.run(8000);
@@ -249,7 +249,7 @@ describe('a shard without a majority', () => {
     expect(HISTORY.incarnationOf(row?.[0])).toBe(2);
   });
 
-  test('grows again with new nodes, whose state says which history it is of', async () => {
+  test('grows again with new nodes, whose state names its history', async () => {
     const cluster = await loseTwo();
     await cluster.register({ ...only(cluster), ...nextHistory(cluster) });
     for (const index of [0, 1, 2]) await cluster.start(index);
@@ -266,7 +266,7 @@ describe('a shard without a majority', () => {
       expect(HISTORY.incarnationOf((await kv.getMany('rows', [Uint8Array.of(0, 0, 9, 0)]))[0])).toBe(2);
   });
 
-  test('one that was damaged may be what is left', async () => {
+  test('continues with a damaged replica if that is what is left', async () => {
     const cluster = await loseTwo();
     await cluster.cutLog(0, 2);
     await cluster.start(0);
@@ -279,7 +279,7 @@ describe('a shard without a majority', () => {
     expect(await read(cluster, 'k2')).toBe('text 2');
   });
 
-  test('a crash before the new history is adopted changes nothing', async () => {
+  test('is unchanged by a crash before the new history is adopted', async () => {
     const cluster = await loseTwo();
     await cluster.register({ ...only(cluster), ...nextHistory(cluster) });
     await cluster.start(0);
@@ -289,7 +289,7 @@ describe('a shard without a majority', () => {
     expect(await read(cluster, 'k9')).toBe('text 9');
   });
 
-  test('a later history is no replica’s that it does not name alone, and by this way', async () => {
+  test('a later history belongs to no replica that it does not name alone', async () => {
     const cluster = await loseTwo();
     const next = nextHistory(cluster);
     await cluster.register({ ...only(cluster), ...next, recoveredFrom: 'another' });
@@ -299,7 +299,7 @@ describe('a shard without a majority', () => {
     expect(statusOf(must(cluster.nodes[0], 'a node'))).toMatchObject({ state: 'superseded', incarnation: 1 });
   });
 
-  test('replicas of the history that was given up are not opened, and keep their rows until they are discarded', async () => {
+  test('replicas of the abandoned history are not opened, and keep their rows until they are discarded', async () => {
     const cluster = await openShardCluster({ nodeCount: 3, machine: MACHINE });
     for (const index of [0, 1, 2]) await cluster.start(index);
     await write(cluster, 'k', 'before');
@@ -336,7 +336,7 @@ describe('a shard without a majority', () => {
     expect(await read(cluster, 'k')).toBe('after');
   });
 
-  test('one that runs in the history that was given up ends at once when it hears of the other', async () => {
+  test('a replica of the abandoned history stops at once when it learns of the other', async () => {
     const cluster = await openShardCluster({ nodeCount: 3, machine: MACHINE });
     for (const index of [0, 1, 2]) await cluster.start(index);
     await write(cluster, 'k', 'before');

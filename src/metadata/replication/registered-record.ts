@@ -49,7 +49,7 @@ export function isSuperseded(record: ShardRecord, own: Own): boolean {
   return record.incarnation > own.incarnation && !isRecoveredFrom(record, own);
 }
 
-/** The new history begins with these rows, and with no others: whoever wrote that named nobody else. */
+/** The new history begins with these rows, and with no others: its writer named no other replica. */
 function isRecoveredFrom({ recoveredFrom, voters, prevVoters, primary }: ShardRecord, own: Own): boolean {
   const [only] = voters;
   const namesIt = voters.length === 1 && only?.replicaId === own.replicaId && prevVoters === null;
@@ -99,7 +99,7 @@ export class RegistryCheck {
       const registered = await registry.read(shard);
       if (registered !== undefined) this.judge(registered, before);
     } catch {
-      // It is away: whoever needs it finds that out.
+      // It is away: its users will notice.
     } finally {
       this.#isAsking = false;
     }

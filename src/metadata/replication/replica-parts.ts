@@ -12,7 +12,7 @@ import type { OverlayBudget } from '../engine/overlay.ts';
 import type { VerifyPace } from '../engine/timing.ts';
 import type { DamageWatch } from './damage-watch.ts';
 import type { LogBudget, LogStore } from './log-store.ts';
-import type { LogKept } from './log-trimmer.ts';
+import type { LogRetention } from './log-trimmer.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 
 export interface ReplicaDeps {
@@ -36,8 +36,8 @@ export interface ReplicaDeps {
   onSuperseded(): void;
   /** R17: it was cleared once, and there is still something that cannot be read: the database is of no use any more. */
   onUnreadable(error: Error): void;
-  /** Default LOG_KEPT. */
-  logKept?: LogKept;
+  /** Default LOG_RETENTION. */
+  logRetention?: LogRetention;
   /** R22. Default VERIFY_PACE. */
   verifyPace?: VerifyPace;
   /** Protocol branches taken, for tests and metrics. */

@@ -17,14 +17,14 @@ export interface Progress {
   matchSeq: number;
   /** `matchSeq` is what it has said, and not only what is not known yet. */
   hasMatched: boolean;
-  /** False until it has been heard in this epoch, and while it may not count (R5). */
+  /** False until it has answered in this epoch, and while it may not count (R5). */
   counts: boolean;
   /** R17: not before it has begun anew is it as good as the others. */
   isDamaged: boolean;
   /** The latest send time that it has answered; -Infinity until it has. */
   answeredMs: number;
-  /** When anything was heard of it last, by our clock. */
-  heardMs: number;
+  /** When its last message was received, by our clock. */
+  receivedMs: number;
   /** Where its log agrees is not known yet: one message at a time. */
   isProbing: boolean;
   /** Sent and not acknowledged, in order. */
@@ -36,7 +36,7 @@ export interface Progress {
   isReading: boolean;
 }
 
-/** Before anything is heard of it. */
+/** Before any message of it. */
 export function newProgress(ref: ReplicaRef, log: LogStore): Progress {
   return {
     ref,
@@ -46,7 +46,7 @@ export function newProgress(ref: ReplicaRef, log: LogStore): Progress {
     counts: false,
     isDamaged: false,
     answeredMs: Number.NEGATIVE_INFINITY,
-    heardMs: Number.NEGATIVE_INFINITY,
+    receivedMs: Number.NEGATIVE_INFINITY,
     isProbing: true,
     unanswered: [],
     unansweredBytes: 0,
@@ -65,7 +65,7 @@ export function probe(progress: Progress): void {
 }
 
 /** What it has matched is answered. */
-export function settle(progress: Progress, nowMs: number): void {
+export function removeAnswered(progress: Progress, nowMs: number): void {
   const { unanswered } = progress;
   let count = 0;
   while (count < unanswered.length && must(unanswered[count], 'one').seq <= progress.matchSeq) {
@@ -78,9 +78,9 @@ export function settle(progress: Progress, nowMs: number): void {
   else if (count > 0) progress.waitsSinceMs = nowMs;
 }
 
-/** It was heard of a moment ago, and lacks nothing that the log has not: or nobody knows yet what it lacks. */
+/** It sent a message a moment ago, and lacks nothing that the log does not have; or nobody knows yet what it lacks. */
 export function mayFollowByLog(progress: Progress | undefined, base: LogPosition, nowMs: number): boolean {
-  if (progress === undefined || nowMs - progress.heardMs >= 2 * RESEND_MS) return false;
+  if (progress === undefined || nowMs - progress.receivedMs >= 2 * RESEND_MS) return false;
   return !progress.counts || progress.nextSeq > base.seq;
 }
 

@@ -37,7 +37,7 @@ test('three voters elect one primary, which serves what a majority has', async (
   expect(new Set(roles.map((status) => status?.appliedSeq)).size).toBe(1);
 });
 
-test('a primary that dies is followed by one that has all that was acknowledged', async () => {
+test('a primary that dies is followed by one with everything acknowledged', async () => {
   const cluster = await openThree();
   for (let i = 0; i < 20; i++) await write(cluster, `k${i}`, `text ${i}`);
   const first = await cluster.primary();
@@ -51,7 +51,7 @@ test('a primary that dies is followed by one that has all that was acknowledged'
   expect(statuses.every((status) => status?.state === 'live')).toBe(true);
 });
 
-test('a primary that is cut off answers nobody, and what it appended alone is cut', async () => {
+test('a primary that is cut off answers nobody, and its own entries are cut', async () => {
   const cluster = await openThree();
   await write(cluster, 'k', 'before');
   const old = await cluster.primary();
@@ -70,19 +70,19 @@ test('a primary that is cut off answers nobody, and what it appended alone is cu
   expect(await read(cluster, 'k')).toBe('before');
 });
 
-test('a read of a primary without a lease waits until a majority has been heard', async () => {
+test('a read of a primary without a lease waits until a majority has answered', async () => {
   const cluster = await openThree();
   await write(cluster, 'k', 'one');
   const primary = await cluster.primary();
   const at = cluster.nodes.indexOf(primary);
   for (const other of [0, 1, 2]) if (other !== at) cluster.cut(at, other);
-  // The lease runs out while nobody is heard, and there is no other primary yet.
+  // The lease ends while nobody answers, and there is no other primary yet.
   await cluster.run(2700);
   const reading = cluster.call(primary, 'query', 'read-note', { bucketId: BUCKET, key: 'k' });
   expect((await reading).kind).toBe('unknown');
 });
 
-test('a shard grows to another voter by a learner, and shrinks, while it is written to', async () => {
+test('a shard grows by a learner, and shrinks, while it is written to', async () => {
   const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
   for (const index of [0, 1, 2, 3]) await cluster.start(index);
   for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
@@ -103,7 +103,7 @@ test('a shard grows to another voter by a learner, and shrinks, while it is writ
   expect(states).toEqual(['removed', 'live', 'live', 'live']);
 });
 
-test('a voter that never answers again is replaced by another one, whoever led', async () => {
+test('a voter that never answers again is replaced, whoever leads', async () => {
   const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
   for (const index of [0, 1, 2, 3]) await cluster.start(index);
   await write(cluster, 'k', 'before');
@@ -138,7 +138,7 @@ test('a primary that drains hands over and is no voter any more', async () => {
   expect(await read(cluster, 'k')).toBe('before');
 });
 
-test('one that lacks what the log no longer has is given a snapshot, and counts only when it is whole', async () => {
+test('a replica that lacks what the log no longer has gets a snapshot, and counts only when it is complete', async () => {
   const cluster = await openThree();
   const primary = await cluster.primary();
   const away = (cluster.nodes.indexOf(primary) + 1) % 3;
@@ -156,7 +156,7 @@ test('one that lacks what the log no longer has is given a snapshot, and counts 
   expect(await read(cluster, 'k')).toBe('during');
 });
 
-test('a log that is shorter than the witness says does not count until it has been filled', async () => {
+test('a log shorter than its witness does not count until it is refilled', async () => {
   const cluster = await openThree();
   for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
   const primary = await cluster.primary();
@@ -175,7 +175,7 @@ test('a log that is shorter than the witness says does not count until it has be
   );
 });
 
-test('a replica that was removed, and whose node was restarted, is taken in again', async () => {
+test('a removed replica whose node was restarted is added again', async () => {
   const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
   for (const index of [0, 1, 2, 3]) await cluster.start(index);
   const toVoters = async (...indices: number[]) => {
@@ -201,7 +201,7 @@ test('a replica that was removed, and whose node was restarted, is taken in agai
   expect(await read(cluster, 'k')).toBe('while it was away');
 });
 
-test('a primary that died is brought up to date by the log, though the one after it has never heard of it', async () => {
+test('a primary that died is brought up to date by the log, though the next one has never received its messages', async () => {
   const cluster = await openThree();
   for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
   const first = await cluster.primary();
@@ -275,7 +275,7 @@ for (const isDone of [false, true])
     expect(await read(cluster, 'k')).toBe('two');
   });
 
-test('a planned hand-over spends one epoch, and asks nobody whether it may', async () => {
+test('a planned hand-over takes one epoch, and needs no permission', async () => {
   const cluster = await openThree();
   await write(cluster, 'k', 'one');
   await cluster.run(1000);

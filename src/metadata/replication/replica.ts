@@ -20,8 +20,8 @@ import { Follower } from './follower.ts';
 import { GivenUpTakeovers } from './given-up-takeovers.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
-import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
-import { type Say, sayAs } from './message-envelope.ts';
+import { LOG_RETENTION, LogTrimmer } from './log-trimmer.ts';
+import { type Send, sendAs } from './message-envelope.ts';
 import { type OwnDigest, OwnDigests } from './own-digests.ts';
 import { Promises } from './promises.ts';
 import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
@@ -67,7 +67,7 @@ export class Replica {
     this.#digests = new OwnDigests({
       ...{ shard, kv, logger, clock, registry: deps.registry, promises: this.#promises },
       isLeading: () => this.#role.kind === 'primary',
-      tell: (own) => this.#tellDigest(own),
+      report: (own) => this.#sendDigest(own),
       handOver: (heir) => this.#handOver(heir),
       stepDown: (why) => this.#stepDown(why),
       onEvent: (event) => deps.onEvent?.(event),
@@ -82,13 +82,13 @@ export class Replica {
     });
     this.#trimmer = new LogTrimmer({
       ...{ shard, log, logger, applier: this.#applier },
-      kept: deps.logKept ?? LOG_KEPT,
+      retention: deps.logRetention ?? LOG_RETENTION,
     });
     this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
     this.#follower = new Follower({
       ...{ shard, kv, witness, clock, logger, log, witnessed },
       ...{ applier: this.#applier, promises: this.#promises },
-      say: this.#say,
+      send: this.#send,
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
       onEvent: (event) => deps.onEvent?.(event),
@@ -137,7 +137,7 @@ export class Replica {
     return this.#role.kind === 'primary' ? this.#role.leadership.shard : undefined;
   }
 
-  /** R14: majorities of both sets count until it has ended, which whoever leads does next. */
+  /** R14: majorities of both sets count until the change has ended, which the next primary does next. */
   get isChangingVoters(): boolean {
     return this.#role.kind !== 'follower' && isChange(this.#registered?.record);
   }
@@ -180,7 +180,7 @@ export class Replica {
     return new Takeover({
       ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
       check: this.#check,
-      say: this.#say,
+      send: this.#send,
       own: () => promises.record,
       promise: (registered) => promises.raise(registered.record.epoch, seenOf(registered)),
       silentUntilMs: () => promises.silentUntilMs,
@@ -214,7 +214,7 @@ export class Replica {
     const leadership = new Leadership({
       ...this.#deps,
       ...{ self: this.self, record, log: this.#log, applier: this.#applier },
-      say: this.#say(record.epoch),
+      send: this.#send(record.epoch),
       witness: (seq) => this.#promises.witness(seq),
       stepDown: (why) => this.#stepDown(why),
       onSelfOdd: (right) => void this.#digests.giveUp(right),
@@ -259,7 +259,7 @@ export class Replica {
     if (this.#role !== role) return;
     // What is admitted is answered first: a new epoch would leave it unknown (R13).
     if (step.kind !== 'rewrite')
-      await role.leadership.settle(step.kind === 'hand-over' ? step.heir : undefined);
+      await role.leadership.close(step.kind === 'hand-over' ? step.heir : undefined);
     const record = withNonce(step.record, random);
     const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
     if (swapped !== undefined && step.kind === 'change-voters') return this.#leadChanged(swapped, role);
@@ -286,7 +286,7 @@ export class Replica {
   #stepDown(why: string, heir?: ReplicaId): void {
     const role = this.#role;
     this.#role = FOLLOWER;
-    // Whoever was released should be first.
+    // A released voter should be first.
     this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + candidateJitterMs(this.#deps.random);
     if (role.kind === 'candidate') role.takeover.abandon(why);
     if (role.kind !== 'primary') return;
@@ -294,9 +294,9 @@ export class Replica {
     logger.info({ shard, epoch: role.leadership.epoch, why }, 'stepped-down');
     onEvent?.('stepped-down');
     role.leadership.end();
-    const say = this.#say(role.leadership.epoch);
+    const send = this.#send(role.leadership.epoch);
     for (const ref of role.leadership.others)
-      say(ref, heir === undefined ? { kind: 'release' } : { kind: 'release', heir });
+      send(ref, heir === undefined ? { kind: 'release' } : { kind: 'release', heir });
   }
 
   /** Planned (R13), if the registry is there: else it leads on. */
@@ -307,13 +307,13 @@ export class Replica {
   }
 
   async stop(): Promise<void> {
-    if (this.#role.kind === 'primary') await this.#role.leadership.settle(undefined);
+    if (this.#role.kind === 'primary') await this.#role.leadership.close(undefined);
     this.#isStopped = true;
     this.#stepDown('stopping');
     await this.#follower.stop();
   }
 
-  // ---- what is heard ----
+  // ---- received messages ----
 
   /** A hint, or what was read: never a ground to act as primary. */
   onRegistered(registered: RegisteredShard): void {
@@ -386,10 +386,10 @@ export class Replica {
   }
 
   /** R22. */
-  #tellDigest(own: OwnDigest): void {
+  #sendDigest(own: OwnDigest): void {
     if (this.#role.kind === 'primary') this.#role.leadership.onDigest(this.self.replicaId, own);
     else if (this.#primary !== undefined)
-      this.#say(this.#promises.epoch)(this.#primary, { kind: 'verified', ...own });
+      this.#send(this.#promises.epoch)(this.#primary, { kind: 'verified', ...own });
   }
 
   #onRelease({ from, heir, epoch }: ReleaseMessage): void {
@@ -402,5 +402,5 @@ export class Replica {
       this.#nextTryMs = nowMs + (heir === undefined ? candidateJitterMs(this.#deps.random) : ROUND_MS);
   }
 
-  #say = (epoch: number): Say => sayAs(this.#deps, this.#promises.record, epoch);
+  #send = (epoch: number): Send => sendAs(this.#deps, this.#promises.record, epoch);
 }

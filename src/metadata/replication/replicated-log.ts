@@ -85,7 +85,7 @@ export class ReplicatedLog implements EntryLog {
 
   whenCommitted(done: () => void): void {
     const { seq } = this.#parts.log.last;
-    if (this.#parts.applier.applied.seq >= seq) void this.#tellWhenConfirmed(done);
+    if (this.#parts.applier.applied.seq >= seq) void this.#answerWhenConfirmed(done);
     else this.#waiters.push({ seq, done });
   }
 
@@ -103,7 +103,7 @@ export class ReplicatedLog implements EntryLog {
     }
     while (this.#waiters[0] !== undefined && this.#waiters[0].seq <= entry.seq) {
       const waiter = this.#waiters.shift();
-      if (waiter !== undefined) void this.#tellWhenConfirmed(waiter.done);
+      if (waiter !== undefined) void this.#answerWhenConfirmed(waiter.done);
     }
   }
 
@@ -116,9 +116,9 @@ export class ReplicatedLog implements EntryLog {
   }
 
   /** R8: a refusal is told as a read is. */
-  async #tellWhenConfirmed(done: () => void): Promise<void> {
-    const mayTell = this.confirmRead();
-    if (mayTell !== undefined && !(await mayTell)) return;
+  async #answerWhenConfirmed(done: () => void): Promise<void> {
+    const mayAnswer = this.confirmRead();
+    if (mayAnswer !== undefined && !(await mayAnswer)) return;
     if (!this.#isOver) done();
   }
 
@@ -132,7 +132,7 @@ export class ReplicatedLog implements EntryLog {
     });
   }
 
-  /** False: the witness has failed for good. Whoever holds the node is told by its `failed`; here nothing counts any more. */
+  /** False: the witness has failed for good. The owner of the node is told by its `failed`; here nothing counts any more. */
   #isWitnessed(seq: number): boolean {
     try {
       this.#parts.witness(seq);

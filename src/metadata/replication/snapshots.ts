@@ -20,7 +20,7 @@ import { isOwnRow, STATE_COLUMNS } from '../engine/state-digest.ts';
 import { RESEND_MS, SILENCE_MS } from '../engine/timing.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 
 const PAGE_ROWS = 1000;
 const PAGE_BYTES = 1024 * 1024;
@@ -29,7 +29,7 @@ const ASKS_IN_VAIN_MAX = 5;
 const NO_KEY = new Uint8Array(0);
 /** One transfer, on the primary. The target asks for each page. */
 export class SnapshotSource {
-  readonly #parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; say: Say };
+  readonly #parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; send: Send };
   readonly #to: ReplicaRef;
   readonly #begin: Omit<SnapshotBeginMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>;
   #column = 0;
@@ -37,10 +37,10 @@ export class SnapshotSource {
   #pageCount = 0;
   /** The last page, until the next one is asked for: it may have been lost. */
   #page: Promise<Omit<SnapshotPageMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>> | undefined;
-  #heardMs: number;
+  #receivedMs: number;
 
   constructor(
-    parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; random: RandomPort; say: Say },
+    parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; random: RandomPort; send: Send },
     to: ReplicaRef,
   ) {
     this.#parts = parts;
@@ -48,8 +48,8 @@ export class SnapshotSource {
     const { seq, epoch, timeMs } = parts.applier.applied;
     const snapshotId = toHex(parts.random.bytes(ID_BYTES));
     this.#begin = { kind: 'snapshot-begin', snapshotId, start: { seq, epoch, timeMs } };
-    this.#heardMs = parts.clock.monotonicMs();
-    parts.say(to, this.#begin);
+    this.#receivedMs = parts.clock.monotonicMs();
+    parts.send(to, this.#begin);
   }
 
   /** The log behind it must stay until the target follows. */
@@ -58,25 +58,25 @@ export class SnapshotSource {
   }
 
   /** Monotonic ms. */
-  get heardMs(): number {
-    return this.#heardMs;
+  get receivedMs(): number {
+    return this.#receivedMs;
   }
 
   /** The target may not have heard of it, or not have got the page with which it begins. */
-  sayAgain(): void {
-    if (this.#pageCount <= 1) this.#parts.say(this.#to, this.#begin);
+  resend(): void {
+    if (this.#pageCount <= 1) this.#parts.send(this.#to, this.#begin);
   }
 
   /** Rejects when a page cannot be read. */
   async onNext({ snapshotId, page }: SnapshotNextMessage): Promise<void> {
     if (snapshotId !== this.#begin.snapshotId) return;
-    this.#heardMs = this.#parts.clock.monotonicMs();
+    this.#receivedMs = this.#parts.clock.monotonicMs();
     if (page === this.#pageCount) {
       this.#pageCount++;
       this.#page = this.#read(page);
     }
     const read = await this.#page;
-    if (read?.page === page) this.#parts.say(this.#to, read);
+    if (read?.page === page) this.#parts.send(this.#to, read);
   }
 
   async #read(
@@ -107,7 +107,7 @@ export interface SnapshotTargetParts {
   applier: Applier;
   witness: WitnessPort;
   clock: ClockPort;
-  say: Say;
+  send: Send;
   /** Resolves when it is durable that nothing here counts, at the word of that primary. */
   empty(primary: ReplicaId): Promise<void>;
 }
@@ -187,9 +187,9 @@ export class SnapshotTarget {
   }
 
   #askForFirst(from: ReplicaRef, begin: SnapshotBeginMessage): void {
-    const { clock, say } = this.#parts;
+    const { clock, send } = this.#parts;
     this.#offered = { begin, at: momentNow(clock) };
-    say(from, { kind: 'snapshot-next', snapshotId: begin.snapshotId, page: 0 });
+    send(from, { kind: 'snapshot-next', snapshotId: begin.snapshotId, page: 0 });
   }
 
   #ask(from: ReplicaRef): void {
@@ -197,7 +197,7 @@ export class SnapshotTarget {
     if (receiving === undefined) return;
     receiving.askedMs = this.#parts.clock.monotonicMs();
     const { snapshotId } = receiving.begin;
-    this.#parts.say(from, { kind: 'snapshot-next', snapshotId, page: receiving.page });
+    this.#parts.send(from, { kind: 'snapshot-next', snapshotId, page: receiving.page });
   }
 
   /** Empty, and nothing that counts. `acknowledged`: what must be back before it does again, also after a restart (R17). */

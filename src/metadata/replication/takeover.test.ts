@@ -38,7 +38,7 @@ async function takeOver(own: LogStore, best: LogStore, { later = best, committed
       await own.append(after, entries);
       return true;
     },
-    say: () => (_to: unknown, body: MessageBody) => {
+    send: () => (_to: unknown, body: MessageBody) => {
       said.push(body);
       if (said.length > FETCHES_MAX) takeover.abandon('it asks for ever');
       queueMicrotask(() => void answer(body));

@@ -16,7 +16,7 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { ReplicaRecord } from '../engine/entry-rows.ts';
 import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from '../engine/timing.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 import { hasMajority, isVoter, type VoterSets } from './quorum.ts';
 import { type RegistryCheck, seenOf } from './registered-record.ts';
 
@@ -41,7 +41,7 @@ export interface TakeoverParts {
   registry: ShardRegistryPort;
   logger: Logger;
   /** Says it in this epoch. */
-  say(epoch: number): Say;
+  send(epoch: number): Send;
   own(): ReplicaRecord;
   /** Takes no more appends of lower epochs; resolves when that is durable. */
   promise(registered: RegisteredShard): Promise<void>;
@@ -161,7 +161,7 @@ export class Takeover {
     const epoch = record.epoch + 1;
     this.#agreed.add(self.replicaId);
     for (const ref of othersOf(record, self))
-      this.#parts.say(epoch)(ref, { kind: 'pre-fence', last: log.last });
+      this.#parts.send(epoch)(ref, { kind: 'pre-fence', last: log.last });
     const isAgreed = () => hasMajority(sets, (id) => this.#agreed.has(id));
     await this.#until(isAgreed, ROUND_MS);
     return !this.#isOver && isAgreed();
@@ -189,7 +189,7 @@ export class Takeover {
     };
     for (let round = 0; round < FENCE_ROUNDS_MAX && !this.#isOver; round++) {
       for (const ref of othersOf(record, self))
-        if (!this.#fenced.has(ref.replicaId)) this.#parts.say(record.epoch)(ref, fence);
+        if (!this.#fenced.has(ref.replicaId)) this.#parts.send(record.epoch)(ref, fence);
       await this.#until(isFenced, HEARTBEAT_MS);
       if (isFenced()) return !this.#isOver;
     }
@@ -215,15 +215,15 @@ export class Takeover {
 
   /** What it has trimmed cannot be had as entries: it leads, and sends a snapshot. */
   #letLead(ref: ReplicaRef): void {
-    this.#parts.say(this.#epoch)(ref, { kind: 'release', heir: ref.replicaId });
+    this.#parts.send(this.#epoch)(ref, { kind: 'release', heir: ref.replicaId });
   }
 
   async #fetchAll(ref: ReplicaRef, { last, base }: Pick<FencedMessage, 'last' | 'base'>): Promise<boolean> {
-    const { log, say, adopt, committed } = this.#parts;
+    const { log, send, adopt, committed } = this.#parts;
     let after = log.last;
     while (log.last.seq !== last.seq || log.last.epoch !== last.epoch) {
       this.#fetched = undefined;
-      say(this.#epoch)(ref, { kind: 'fetch', after });
+      send(this.#epoch)(ref, { kind: 'fetch', after });
       await this.#until(() => this.#fetched !== undefined, ROUND_MS);
       const fetched = this.#fetched as FetchedMessage | undefined;
       if (this.#isOver || fetched === undefined) return false;

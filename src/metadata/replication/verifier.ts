@@ -8,7 +8,7 @@ import type { VerificationStatus } from '../../ports/shard-calls.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { VERIFY_PATIENCE_MS, type VerifyPace } from '../engine/timing.ts';
 import { judgeDigests } from './judge-digests.ts';
-import type { Say } from './message-envelope.ts';
+import type { Send } from './message-envelope.ts';
 import { allVoters, type VoterSets } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import { rangeBehind, readVerifyRecord, type VerifyRecord, verifyRow } from './verify-record.ts';
@@ -21,7 +21,7 @@ export interface VerifierParts {
   random: RandomPort;
   logger: Logger;
   pace: VerifyPace;
-  say: Say;
+  send: Send;
   /** Shard time. */
   nowMs(): number;
   /** False while nothing may be appended. */
@@ -77,7 +77,7 @@ export class Verifier {
 
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    this.#tellOdd(nowMs);
+    this.#reportOdd(nowMs);
     if (this.#comparing !== undefined) this.#conclude(this.#comparing, nowMs);
     else if (nowMs >= this.#nextMs) void this.#begin();
   }
@@ -157,18 +157,18 @@ export class Verifier {
     if (this.#record !== undefined && mayAppend()) this.#append(this.#record);
     for (const replicaId of odd)
       if (replicaId !== self) this.#odd.set(replicaId, { seq, untilMs: nowMs + VERIFY_PATIENCE_MS });
-    this.#tellOdd(nowMs);
+    this.#reportOdd(nowMs);
     // Not while it hands over already.
     if (odd.includes(self) && mayAppend())
       this.#parts.onSelfOdd(allVoters(sets()).filter((id) => digests.has(id) && !odd.includes(id)));
   }
 
-  #tellOdd(nowMs: number): void {
-    const { others, isPresent, say } = this.#parts;
+  #reportOdd(nowMs: number): void {
+    const { others, isPresent, send } = this.#parts;
     for (const [replicaId, { seq, untilMs }] of this.#odd) {
       const ref = others().find((other) => other.replicaId === replicaId);
       if (ref === undefined || nowMs >= untilMs || !isPresent(replicaId)) this.#odd.delete(replicaId);
-      else say(ref, { kind: 'odd', seq });
+      else send(ref, { kind: 'odd', seq });
     }
   }
 }

@@ -65,10 +65,10 @@ export class ScanPass<Place extends Plain> {
     this.#shards = new Map();
     const nowMs = this.#deps.clock.monotonicMs();
     for (const shard of shards.keys()) this.#endedAtMs.set(shard, nowMs);
-    const told = [...shards].flatMap(([shard, beganAtMs]) =>
+    const ended = [...shards].flatMap(([shard, beganAtMs]) =>
       beganAtMs === undefined ? [] : [{ shard, beganAtMs }],
     );
-    await Promise.all(told.map(({ shard, beganAtMs }) => this.#note(shard, { step: 'end', beganAtMs })));
+    await Promise.all(ended.map(({ shard, beganAtMs }) => this.#note(shard, { step: 'end', beganAtMs })));
   }
 
   /** Passes that were interrupted come first: from where the one of them was that had come least far. */

@@ -17,9 +17,9 @@ export const COUNTER = {
   condemned: 'condemned',
   /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
   moves: 'moves',
-  /** What is kept of requests that are over, in all and of one account: under tokens, and without (kept-outcomes.ts). */
+  /** What is kept of requests that are over, in all and of one account: under tokens, and without (outcome-bounds.ts). */
   keptBytes: 'kept-bytes',
-  accountKeptBytes: (accountId: AccountId) => `kept-bytes/${accountId}`,
+  accountOutcomeBytes: (accountId: AccountId) => `kept-bytes/${accountId}`,
   tokenlessBytes: 'tokenless-bytes',
   accountTokenlessBytes: (accountId: AccountId) => `tokenless-bytes/${accountId}`,
   /** Jobs that are kept. */

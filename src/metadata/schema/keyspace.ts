@@ -86,7 +86,7 @@ export const TABLES = {
   history: rows(30),
   /** home shard -> HomeHistoryRecord */
   homeHistories: rows(31),
-  /** blob -> DebtRecord */
+  /** blob -> RepairEntryRecord */
   debts: rows(32),
   /** copies | noted at | blob: fewest copies first, then the oldest */
   debtQueue: rows(33),
@@ -369,7 +369,7 @@ export function endedLinkRow(endedAtMs: number, blobId: BlobId, linkId: LinkId):
   return { table: TABLES.endedLinks, key: concatBytes(u48(endedAtMs), fromHex(blobId), fromHex(linkId)) };
 }
 
-export function condemnedRow(condemnedAtMs: number, blobId: BlobId): RowAddress {
+export function deletionRow(condemnedAtMs: number, blobId: BlobId): RowAddress {
   return { table: TABLES.condemned, key: concatBytes(u48(condemnedAtMs), fromHex(blobId)) };
 }
 

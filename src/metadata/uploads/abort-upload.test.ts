@@ -43,7 +43,7 @@ async function releaseParts(): Promise<number> {
   return count;
 }
 
-test('aborting ends the links of all parts; a second time there is no such upload', async () => {
+test('an abort ends the links of all parts; a second one finds no upload', async () => {
   expect(await world.execute('abort-upload', upload())).toEqual({ kind: 'aborted' });
   expect(await world.execute('abort-upload', upload())).toEqual({ kind: 'no-such-upload' });
   expect(await world.stateOf(...blobIds)).toEqual(['live', 'live']);
@@ -52,7 +52,7 @@ test('aborting ends the links of all parts; a second time there is no such uploa
   expect(await world.stateOf(...blobIds)).toEqual(['condemned', 'condemned']);
 });
 
-test('R25: a part that comes after the end is refused, and so is its blob', async () => {
+test('R25: a part after the end is refused, and so is its blob', async () => {
   await world.execute('abort-upload', upload());
   const data = world.newData();
   expect(await putPart(world, { key, uploadId }, { partNumber: 3, data })).toEqual({
@@ -77,7 +77,7 @@ test('an old upload is listed as stale, and ended by age only', async () => {
   expect(await world.stateOf(...blobIds)).toEqual(['condemned', 'condemned']);
 });
 
-test('uploads do not keep a bucket; those of a deleted one are ended', async () => {
+test('uploads do not prevent the deletion of a bucket; afterwards they are ended', async () => {
   expect(await world.execute('delete-bucket', { bucketId: BUCKET })).toMatchObject({ kind: 'deleted' });
   const { uploads, emptiedBucketIds } = await stale(31 * DAY);
   expect({ uploads, emptiedBucketIds }).toEqual({ uploads: [upload()], emptiedBucketIds: [] });

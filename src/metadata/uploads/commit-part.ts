@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type PartRecord, partCodec } from '../../types/records/rows.ts';
-import { admitGrant, endLinks, grantLocks, isBornAlready, linksOnlyIn, lookAtGrant } from '../blobs/links.ts';
+import { admitGrant, endLinks, existsAlready, grantLocks, linksOnlyIn, lookAtGrant } from '../blobs/links.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { partRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -29,7 +29,7 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
       command.part.segments.length <= LIMITS.partSegmentsMax,
       'a part is of a bounded number of segments',
     );
-    if (isBornAlready(command.data, view)) return refuse({ kind: 'exists' });
+    if (existsAlready(command.data, view)) return refuse({ kind: 'exists' });
     if (findUpload(view, command) === undefined) return refuse({ kind: 'no-such-upload' });
     const admitted = admitGrant({ grant: command.data, names: command.part.uses, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);

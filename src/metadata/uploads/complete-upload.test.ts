@@ -50,7 +50,7 @@ async function current(): Promise<VersionRecord> {
   return found.version;
 }
 
-test('parts become one object; parts that are not listed go', async () => {
+test('parts become one object; unlisted parts are removed', async () => {
   const data = [big(), world.newData(), big(), world.newData({ sizeBytes: 3 })];
   for (const [at, part] of data.entries())
     await putPart(world, { key, uploadId }, { partNumber: at + 1, data: part });
@@ -75,14 +75,14 @@ test('parts become one object; parts that are not listed go', async () => {
   expect(await world.stateOf(...data.map(blobOf))).toEqual(Array(4).fill('condemned'));
 });
 
-test('R24: a part whose blob is in the object already is told so, not that its upload has ended', async () => {
+test('R24: a repeated part whose blob is in the object gets that error, not NoSuchUpload', async () => {
   const data = big();
   await putPart(world, { key, uploadId }, { partNumber: 1, data });
   await complete(listed(1));
   expect(await putPart(world, { key, uploadId }, { partNumber: 1, data })).toEqual({ kind: 'exists' });
 });
 
-test('parts of too many pieces are refused, nothing is lost, and the upload can be aborted', async () => {
+test('parts with too many segments are refused, nothing is lost, and the upload can be aborted', async () => {
   const blobIds: BlobId[] = [];
   for (let partNumber = 1; partNumber <= 4; partNumber++) {
     // As large as very many uses are.
@@ -102,7 +102,7 @@ test('parts of too many pieces are refused, nothing is lost, and the upload can 
   expect(aborted).toEqual({ kind: 'aborted' });
 });
 
-test('a part sent again replaces the one before it, whose link ends', async () => {
+test('a repeated part replaces the one before, whose link ends', async () => {
   const [first, second] = [big(), big()];
   await putPart(world, { key, uploadId }, { partNumber: 1, data: first });
   await putPart(world, { key, uploadId }, { partNumber: 1, data: second, etag: etagOf('again') });
@@ -148,7 +148,7 @@ describe('refusals leave the upload open', () => {
     });
   });
 
-  test('conditions, as on PUT', async () => {
+  test('conditions apply as for PUT', async () => {
     expect(await complete(listed(1), { conditions: { ifMatch: '*' } })).toEqual({ kind: 'no-such-key' });
     await world.put('a');
     expect(await complete(listed(1), { conditions: { ifNoneMatch: '*' } })).toMatchObject({
@@ -174,7 +174,7 @@ describe('repeating', () => {
     answer = await complete(listed(1), { conditions: { ifNoneMatch: '*' } });
   });
 
-  test('29: the same answer, also when the object was overwritten or removed', async () => {
+  test('29: gives the same answer, even if the object was overwritten or removed', async () => {
     expect(answer).toMatchObject({ kind: 'committed', repeated: false });
     world.clock.advance(6 * 24 * 3600_000);
     await world.put('a');
@@ -186,11 +186,11 @@ describe('repeating', () => {
     expect(await world.versions()).toEqual([]);
   });
 
-  test('another list is another request', async () => {
+  test('with another list is another request', async () => {
     expect(await complete([{ partNumber: 1, etag: etagOf('x') }])).toEqual({ kind: 'no-such-upload' });
   });
 
-  test('forgotten after seven days, not before', async () => {
+  test('is possible for seven days', async () => {
     const forget = () => world.execute('forget-completed-uploads', { uploadIds: [uploadId] });
     world.clock.advance(LIMITS.completedUploadKeptMs - 1000);
     await forget();
@@ -201,7 +201,7 @@ describe('repeating', () => {
   });
 });
 
-test('an enabled bucket keeps the version before it', async () => {
+test('in an enabled bucket the previous version stays', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,
     kind: 'versioning',
@@ -257,7 +257,7 @@ describe('checksums', () => {
     });
   });
 
-  test('full object: combined from the parts, which the list may leave out', async () => {
+  test('full object: combined from the parts; the list may leave it out', async () => {
     uploadId = await beginUpload(world, 'a', { algorithm: 'CRC64NVME', type: 'FULL_OBJECT' });
     await putTwo(
       'CRC64NVME',
@@ -272,7 +272,7 @@ describe('checksums', () => {
     expect(await complete(listed(1, 2))).toMatchObject({ kind: 'committed', checksum });
   });
 
-  test('of an upload that declared none: verified and kept, or refused', async () => {
+  test('of an upload that declared none: verified and stored, or refused', async () => {
     await putTwo('CRC32C', [crc32c(1), crc32c(2)]);
     const whole = base64(crcOf('CRC32C', Buffer.concat([bytes(1), bytes(2)])));
     const checksum = { algorithm: 'CRC32C' as const, type: 'FULL_OBJECT' as const, value: whole };
@@ -296,7 +296,7 @@ describe('many segments', () => {
   }
   const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 
-  test('up to 64 lie in the version, more in pages that are linked as one', async () => {
+  test('up to 64 are in the version, more in pages that are linked as one', async () => {
     const small = await putParts(64);
     await complete(listed(...numbers(64)));
     expect((await current()).manifest).toMatchObject({ kind: 'direct' });
@@ -321,7 +321,7 @@ describe('many segments', () => {
     ]);
   });
 
-  test('a copy is one link; the pages go when the last one ends, then the blobs', async () => {
+  test('a copy is one link; the pages are erased with the last link, then the blobs', async () => {
     const blobIds = await putParts(70);
     await complete(listed(...numbers(70)));
     const { manifest, sizeBytes } = await current();

@@ -19,7 +19,7 @@ import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { completedTimeRow, completedUploadRow, PRESENT, put } from '../schema/keyspace.ts';
 import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
-import { settleHistories } from '../versions/settle-histories.ts';
+import { putHistories } from '../versions/put-histories.ts';
 import { refuse, writeScope, writeVersion } from '../versions/write-version.ts';
 import { joinParts } from './join-parts.ts';
 import { checkPartList, digestPartList, type FitParts } from './part-list.ts';
@@ -65,7 +65,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
-    const settled = settleHistories({ bucketId, histories: [history], nowMs });
+    const placed = putHistories({ bucketId, histories: [history], nowMs });
     const noted = noteCreated(bucket, context, {
       ...{ type: 's3:ObjectCreated:CompleteMultipartUpload', key, version, written },
     });
@@ -73,13 +73,13 @@ export const completeUpload = defineCommand<Command, Outcome>({
       outcome,
       puts: [
         ...joined.puts,
-        ...settled.puts,
+        ...placed.puts,
         ...noted.puts,
         ...endUpload(command, fit.parts, { mayBe: mayHaveOtherParts(view, uploadId, listed), nowMs }),
         ...endLinks(joined.spareLinks, nowMs),
         ...rememberPuts(command, outcome),
       ],
-      counters: [...settled.counters, ...noted.counters],
+      counters: [...placed.counters, ...noted.counters],
     };
   },
 });

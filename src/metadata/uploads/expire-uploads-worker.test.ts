@@ -34,7 +34,7 @@ describe('uploads', () => {
     expect(await openCount()).toBe(1);
   });
 
-  test('a large upload that has ended does not hold up the others', async () => {
+  test('a large ended upload does not delay the others', async () => {
     const blobs = [];
     for (const [name, partCount] of [
       ['large', 200],
@@ -69,7 +69,7 @@ describe('uploads', () => {
     expect(await world.query('list-stale-uploads', query)).toEqual({ uploads: [], emptiedBucketIds: [] });
   });
 
-  test('R19: after a jump of the clock none goes by age until the operator accepts it', async () => {
+  test('R19: after a clock jump none expires until the operator accepts it', async () => {
     const complete = { bucketId: BUCKET, key, parts: [{ partNumber: 1, etag: etagOf('part 1') }] };
     const uploadId = await beginUpload(world, key);
     await putPart(world, { key, uploadId }, { partNumber: 1 });
@@ -97,7 +97,7 @@ describe('uploads', () => {
     expect(await work()).toEqual([0, 'no-such-upload']);
   });
 
-  test('what a Complete answered is forgotten after seven days', async () => {
+  test('the answer of a Complete is removed after seven days', async () => {
     const uploadId = await beginUpload(world, key);
     await putPart(world, { key, uploadId }, { partNumber: 1 });
     const complete = () =>

@@ -54,7 +54,7 @@ test('pages', async () => {
   expect(await list({ keyMarker: 'b'.repeat(3000) })).toMatchObject({ uploads: ['c/1 3', 'c/2 4'] });
 });
 
-test('any prefix, delimiter and key marker: all pages together show what a scan of all uploads does', async () => {
+test('any prefix, delimiter and key marker: all pages together equal a scan of all uploads', async () => {
   const text = (min: number, max: number) =>
     fc
       .array(fc.constantFrom('a', 'b', '/', '\u0000', 'é'), { minLength: min, maxLength: max })

@@ -3,7 +3,7 @@ import { BUCKET, beginUpload, putPart } from '../../../tests/support/metadata/me
 import { openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import type { ObjectKey, UploadId } from '../../types/names.ts';
 
-test('parts of an upload that cannot end keep none that ended behind it', async () => {
+test('parts of an upload that cannot end do not delay those behind it', async () => {
   const background = await openBackground();
   const { world } = background;
   const uploads: UploadId[] = [];

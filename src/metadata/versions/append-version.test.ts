@@ -1,4 +1,4 @@
-// service 4.2, append: the version that is current when it is evaluated grows, whoever else appends meanwhile.
+// service 4.2, append: the current version grows, whatever other appends there are.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER, driveJob } from '../../../tests/support/metadata/drive-job.ts';
 import {
@@ -47,7 +47,7 @@ function append(
   return world.execute('append-version', command);
 }
 
-test('an object that keeps versions is renamed after hundreds of appends, though each version tells all pieces', {
+test('an object with versions is renamed after hundreds of appends, though each version lists all pieces', {
   timeout: 120_000,
 }, async () => {
   await world.createBucket('enabled');
@@ -87,7 +87,7 @@ const setVersioning = (versioning: 'enabled' | 'suspended') =>
 describe('unversioned', () => {
   beforeEach(() => world.createBucket());
 
-  test('the version is replaced; its data keeps its link and goes with the new one', async () => {
+  test('the version is replaced; its data keeps its link and is erased with the new one', async () => {
     const [base, piece] = [world.newData({ sizeBytes: 7 }), world.newData({ sizeBytes: 5 })];
     await world.put('log', { data: base, version: { tags: [{ key: 'a', value: 'b' }] } });
     const before = await current();
@@ -108,7 +108,7 @@ describe('unversioned', () => {
     expect(await world.stateOf(...blobsOf(base), ...blobsOf(piece))).toEqual(['condemned', 'condemned']);
   });
 
-  test('what lives only because it was appended to is told', async () => {
+  test('data that only appends keep alive is counted', async () => {
     await world.put('log', { data: world.newData({ sizeBytes: 100 }) });
     const count = async () => (await world.query('count-composed-only', { limit: 10 })).buckets;
     expect(await count()).toEqual([]);
@@ -116,7 +116,7 @@ describe('unversioned', () => {
     expect(await count()).toEqual([{ bucketId: BUCKET, sizeBytes: 110, blobCount: 2 }]);
   });
 
-  test('50 at once: each is there once, in the order of their answers', async () => {
+  test('50 at once: each is stored once, in the order of their answers', async () => {
     await world.put('log', { data: world.newData({ sizeBytes: 1 }) });
     const datas = Array.from({ length: 50 }, (_, at) => world.newData({ sizeBytes: 1 + at }));
     const outcomes = await Promise.all(datas.map((data, at) => append(`${at}`, { data })));
@@ -149,7 +149,7 @@ describe('unversioned', () => {
 });
 
 describe('versions', () => {
-  test('enabled: the old version stays, with links of its own; they go in any order', async () => {
+  test('enabled: the old version stays, with links of its own; they may be deleted in any order', async () => {
     await world.createBucket('enabled');
     const [base, one, two] = [world.newData(), world.newData(), world.newData()];
     const first = (await world.put('log', { data: base })) as { versionId: string };
@@ -168,7 +168,7 @@ describe('versions', () => {
     expect(await world.stateOf(...all)).toEqual(['condemned', 'condemned', 'condemned']);
   });
 
-  test('suspended: a null version beside the one that had an id, then in its own place', async () => {
+  test('suspended: a null version beside the one with an id, then in its own place', async () => {
     await world.createBucket('enabled');
     const [base, one] = [world.newData(), world.newData()];
     await world.put('log', { data: base });
@@ -192,7 +192,7 @@ describe('refusals write nothing', () => {
     expect(await append()).toEqual({ kind: 'no-such-key' });
   });
 
-  test('another key than the one that the piece is for', async () => {
+  test('another key than the one of the piece', async () => {
     await world.put('log');
     for (const found of [
       { ...kek, keyId: 'k2' },
@@ -222,7 +222,7 @@ describe('refusals write nothing', () => {
     expect(await append('', { piece: empty })).toEqual({ kind: 'too-many-appends' });
   });
 
-  test('a blob that was born, or too long ago', async () => {
+  test('a blob that exists, or is too old', async () => {
     await world.put('log');
     const data = world.newData();
     await append('', { data });
@@ -244,7 +244,7 @@ describe('refusals write nothing', () => {
   });
 });
 
-test('checksums go on while they combine', async () => {
+test('checksums continue while they can be combined', async () => {
   await world.createBucket();
   const sum = (text: string) => toBase64(crcOf('CRC32', Buffer.from(text)));
   const checksum = { algorithm: 'CRC32', type: 'FULL_OBJECT', value: sum('abc') } as const;
@@ -278,7 +278,7 @@ describe('a paged manifest', () => {
     await world.execute('complete-upload', { bucketId: BUCKET, key, uploadId, parts: listed });
   });
 
-  test('stays as it is, with a tail; all of it goes with the last link', async () => {
+  test('is unchanged, with a tail; all of it is erased with the last link', async () => {
     const before = (await current()).manifest;
     const [one, two] = [world.newData(), world.newData()];
     await append('1', { data: one });

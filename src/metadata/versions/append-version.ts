@@ -20,16 +20,16 @@ import {
   type VersionRecord,
 } from '../../types/version.ts';
 import { mayHaveOlderVersions } from '../../types/versioning.ts';
-import { joinChanges } from '../blobs/debts.ts';
 import { isLaidAlready, layPiece, lookAtPiece } from '../blobs/grow-blob.ts';
 import { grantLocks, ownLinkPut } from '../blobs/links.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
-import { mayBeKept } from '../outcomes/kept-outcomes.ts';
-import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { mayBeStored } from '../outcomes/outcome-bounds.ts';
+import { keepOutcome, lookAtToken, storedOutcome, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
-import { settleHistories } from './settle-histories.ts';
+import { putHistories } from './put-histories.ts';
 import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from './take-over-links.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
@@ -62,8 +62,8 @@ export const appendVersion = defineCommand<Command, Outcome>({
   decide(command, view, context) {
     const { bucketId, key, piece } = command;
     if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
-    const kept = keptOutcome<AppendedVersion>(command, view, context.nowMs);
-    if (kept !== undefined) return refuse(kept);
+    const stored = storedOutcome<AppendedVersion>(command, view, context.nowMs);
+    if (stored !== undefined) return refuse(stored);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const before = history.currentObject;
@@ -82,12 +82,12 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const links = takesItsPlace
       ? markComposed(before, bucketId, context)
       : beginLinks(carried, { view, context, composedIn: bucketId });
-    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
-    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeStored(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     const noted = noteCreated(bucket, context, { type: 's3:ObjectCreated:Put', key, version, written });
-    return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping, noted]) };
+    return { outcome, ...joinChanges([laid, placed, { puts: links, counters: [] }, keeping, noted]) };
   },
 });
 
@@ -122,7 +122,7 @@ function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
 /** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
 function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manifest): NewVersion {
   const { owner, sealedHeaders, tags, appendCount = 0 } = before;
-  const kept = {
+  const stored = {
     owner,
     kek: kek.renewed,
     ...(sealedHeaders && { sealedHeaders }),
@@ -132,12 +132,12 @@ function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manife
   };
   if (piece.sizeBytes === 0) {
     const { sizeBytes, etag, originals, checksum } = before;
-    return { ...kept, sizeBytes, etag, originals, ...(checksum && { checksum }) };
+    return { ...stored, sizeBytes, etag, originals, ...(checksum && { checksum }) };
   }
   const originals = joinOriginals(before.originals, packOriginals(piece));
   const checksum = joinChecksums([before, { sizeBytes: piece.sizeBytes, checksum: crcOf(piece, before) }]);
   return {
-    ...kept,
+    ...stored,
     sizeBytes: before.sizeBytes + piece.sizeBytes,
     etag: composedETag(originals),
     originals,

@@ -19,8 +19,8 @@ const key = 'a' as ObjectKey;
 const current = () => world.query('get-version', { bucketId: BUCKET, key, includeBody: true });
 const blobOf = (data: { uses: { blobId: string }[] }) => data.uses[0]?.blobId as never;
 
-describe('what a version replaces', () => {
-  test('unversioned: the one before it, whose blob is condemned', async () => {
+describe('replaced versions', () => {
+  test('unversioned: the one before, whose blob is marked for deletion', async () => {
     await world.createBucket();
     const [first, second] = [world.newData(), world.newData()];
     expect(await world.put('a', { data: first })).toMatchObject({ kind: 'committed', versionId: 'null' });
@@ -30,7 +30,7 @@ describe('what a version replaces', () => {
     expect(await world.stateOf(blobOf(first), blobOf(second))).toEqual(['condemned', 'live']);
   });
 
-  test('enabled: nothing; the one before it is an older version', async () => {
+  test('enabled: none; the one before becomes an older version', async () => {
     await world.createBucket('enabled');
     const first = world.newData();
     const outcome = await world.put('a', { data: first });
@@ -104,7 +104,7 @@ describe('what a version replaces', () => {
 describe('data', () => {
   beforeEach(() => world.createBucket());
 
-  test('an inline body comes back with its version', async () => {
+  test('an inline body is returned with its version', async () => {
     await world.put('a', { data: world.newData({ storage: 'inline', sizeBytes: 5 }) });
     expect(await current()).toMatchObject({ kind: 'found', inlineBody: Buffer.alloc(5) });
   });
@@ -132,7 +132,7 @@ describe('data', () => {
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
   });
 
-  test('R26: a condemned blob, or one that never was, takes no link', async () => {
+  test('R26: a blob that is marked for deletion, or does not exist, gets no link', async () => {
     const data = world.newData();
     await world.put('a', { data });
     await world.remove('a');
@@ -143,7 +143,7 @@ describe('data', () => {
     expect(await world.put('b', { data: unborn })).toMatchObject({ kind: 'gone' });
   });
 
-  test('a blob without links is there for a copy until it is condemned', async () => {
+  test('a blob without links can be copied until it is marked for deletion', async () => {
     const data = world.newData();
     await world.put('a', { data });
     await world.remove('a');
@@ -153,7 +153,7 @@ describe('data', () => {
     expect(await world.stateOf(blobOf(data))).toEqual(['live']);
   });
 
-  test('R25: a birth is refused when its id is a day old, or an hour ahead', async () => {
+  test('R25: a new blob is refused when its id is a day old, or an hour ahead', async () => {
     const early = world.newData();
     world.clock.advance(LIMITS.blobIdAgeMaxMs);
     expect(await world.put('a', { data: early })).toMatchObject({ kind: 'committed' });
@@ -165,7 +165,7 @@ describe('data', () => {
     expect(await other.put('a', { data: world.newData() })).toEqual({ kind: 'late' });
   });
 
-  test('R24: an id that is there already is refused', async () => {
+  test('R24: an existing id is refused', async () => {
     const data = world.newData();
     await world.put('a', { data });
     expect(await world.put('b', { data })).toEqual({ kind: 'exists' });
@@ -181,7 +181,7 @@ describe('data', () => {
     expect(await current()).toMatchObject({ version: { sizeBytes: 0 } });
   });
 
-  test('a manifest with a link that nothing grants is a bug, and writes nothing', async () => {
+  test('a manifest with an ungranted link is a bug, and writes nothing', async () => {
     const data = { ...world.newData(), grant: { births: [], links: [] } };
     await expect(world.put('a', { data })).rejects.toThrow('granted once');
     expect(await current()).toEqual({ kind: 'no-such-key' });
@@ -208,7 +208,7 @@ describe('conditions', () => {
     expect(outcomes.map(({ kind }) => kind)).toEqual(['committed', 'precondition-failed']);
   });
 
-  test('27: a current delete marker counts as no key', async () => {
+  test('27: a current delete marker counts as a missing key', async () => {
     await world.put('a');
     await world.remove('a');
     expect(await world.put('a', { conditions: { ifMatch: '*' } })).toEqual({ kind: 'no-such-key' });

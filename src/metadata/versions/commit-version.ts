@@ -3,13 +3,13 @@
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
 import { isComposed, linksOf } from '../../types/version.ts';
-import { joinChanges } from '../blobs/debts.ts';
-import { admitGrant, grantLocks, isBornAlready, lookAtGrant } from '../blobs/links.ts';
+import { admitGrant, existsAlready, grantLocks, lookAtGrant } from '../blobs/links.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
-import { settleHistories } from './settle-histories.ts';
+import { putHistories } from './put-histories.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
 export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeOf<'commit-version'>>({
@@ -26,7 +26,7 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
   },
 
   decide({ bucketId, key, version, data, conditions, event }, view, context) {
-    if (isBornAlready(data, view)) return refuse({ kind: 'exists' });
+    if (existsAlready(data, view)) return refuse({ kind: 'exists' });
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);
@@ -38,9 +38,9 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const outcome = writeVersion({ bucket, history, version, context });
     if (outcome.kind === 'blocked') return refuse(outcome);
-    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const type = event ?? 's3:ObjectCreated:Put';
     const noted = noteCreated(bucket, context, { type, key, version, written: outcome });
-    return { outcome, ...joinChanges([admitted, settled, noted]) };
+    return { outcome, ...joinChanges([admitted, placed, noted]) };
   },
 });

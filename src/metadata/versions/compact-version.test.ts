@@ -54,7 +54,7 @@ async function appendMany(count: number): Promise<BlobId[]> {
   return blobs;
 }
 
-/** A fold of these pieces of a version, as who has read it would have it. */
+/** A compaction of these pieces, as a reader of this version would request it. */
 function compactionOf({ manifest }: VersionRecord, from: number, to: number): Command {
   if (manifest.kind !== 'direct') throw new Error(manifest.kind);
   const run: CompactedSegment[] = manifest.segments.slice(from, to).map(({ use, offsetBytes, sizeBytes }) => {
@@ -80,7 +80,7 @@ const all = (count: number, state: 'live' | 'condemned') => Array(count).fill(st
 describe('unversioned', () => {
   beforeEach(() => world.createBucket());
 
-  test('the 16th small piece says that it is worth it; the run becomes one, and nothing else changes', async () => {
+  test('the 16th small piece makes it worthwhile; the run becomes one piece, and nothing else changes', async () => {
     const blobs = await appendMany(14);
     for (const mayFold of [false, true]) {
       const data = world.newData({ sizeBytes: 10 });
@@ -101,7 +101,7 @@ describe('unversioned', () => {
     expect(await world.stateOf(...linkedBy(after))).toEqual(all(2, 'live'));
   });
 
-  test('what was appended meanwhile is not touched', async () => {
+  test('pieces that were appended meanwhile are unchanged', async () => {
     await appendMany(16);
     const read = await find();
     const late = world.newData({ sizeBytes: 3 });
@@ -113,7 +113,7 @@ describe('unversioned', () => {
     expect(linkedBy(after)).toContain(blobsOf(late)[0]);
   });
 
-  test('a run that is not there any more is left', async () => {
+  test('a run that does not exist any more is left', async () => {
     await appendMany(16);
     const command = compactionOf(await find(), 1, 17);
     await compaction(compactionOf(await find(), 1, 9));
@@ -126,7 +126,7 @@ describe('unversioned', () => {
     expect(await compaction(command)).toEqual({ kind: 'changed' });
   });
 
-  test('a blob of as many bytes that ends with another piece, as that of a forgotten history, is left (R23)', async () => {
+  test('a blob of the same size with another last piece, from a lost history, is left (R23)', async () => {
     await world.put('log', { data: world.newData({ sizeBytes: MiB }) });
     await append(world.newData({ storage: 'inline' }));
     const command = compactionOf(await find(), 1, 2);
@@ -137,7 +137,7 @@ describe('unversioned', () => {
     expect(await compaction(command)).toEqual({ kind: 'folded' });
   });
 
-  test('readers go on knowing it by its first link, also where its beginning was folded', async () => {
+  test('readers still know the version by its first link, even if its beginning was compacted', async () => {
     await appendMany(16);
     const before = await find();
     expect(await compaction(compactionOf(before, 0, 17))).toEqual({ kind: 'folded' });
@@ -146,7 +146,7 @@ describe('unversioned', () => {
     expect(dataLinkId(after.manifest)).toBe(dataLinkId(before.manifest));
   });
 
-  test('what came in its place with the same data: folded under its own links, unless it is composed', async () => {
+  test('an object that replaced it with the same data is compacted under its own links, unless it is composed', async () => {
     const blobs = await appendMany(16);
     const read = await find();
     const { appendCount: _ofAppends, order: _order, versionId: _id, modifiedAtMs: _at, ...version } = read;
@@ -189,7 +189,7 @@ describe('where versions are kept', () => {
     return { read, pieces, late: blobsOf(data)[0] as BlobId };
   }
 
-  test('the one that is current is folded, under links of its own; the one that was read keeps its pieces', async () => {
+  test('the current version is compacted under links of its own; the one that was read keeps its pieces', async () => {
     const { read, pieces, late } = await superseded();
     const before = await find();
     expect(await compaction(compactionOf(read, 1, 17))).toEqual({ kind: 'folded' });
@@ -203,7 +203,7 @@ describe('where versions are kept', () => {
     expect(dataLinkId(manifest)).toBe(dataLinkId(manifestBefore));
     expect(compacted?.linkId, 'of the piece that it replaces').toBe(linksOf(manifestBefore)[1]?.linkId);
 
-    // The links of the older versions alone keep the pieces, and that of the newer one what was folded.
+    // Only the links of older versions keep the pieces, and that of the newer one the compacted blob.
     await world.condemn();
     expect(await world.stateOf(...pieces)).toEqual(all(16, 'live'));
     await world.remove('log', read.versionId);
@@ -218,7 +218,7 @@ describe('where versions are kept', () => {
     expect(await world.stateOf(baseId, compactedId, late)).toEqual(['live', 'condemned', 'condemned']);
   });
 
-  test('what is appended from then on has what was folded, and no run is folded twice', async () => {
+  test('later appends have the compacted blob, and no run is compacted twice', async () => {
     const { read } = await superseded();
     const command = compactionOf(read, 1, 17);
     await compaction(command);
@@ -233,7 +233,7 @@ describe('where versions are kept', () => {
     expect(new Set(linksOf(manifest).map(({ linkId }) => linkId)).size, 'links of its own').toBe(2);
   });
 
-  test('its key wrapped anew: it is left, and so is what else came in its place', async () => {
+  test('an object with a rewrapped key is left, and so is any other in its place', async () => {
     const { read } = await superseded();
     const command = compactionOf(read, 1, 17);
     await append(world.newData(), { ...kek, keyId: 'k2', wrapped: Uint8Array.of(9) });
@@ -245,7 +245,7 @@ describe('where versions are kept', () => {
     expect(await compaction(command), 'another object').toEqual({ kind: 'changed' });
   });
 
-  test('moved away: nothing is folded at the old key; under the new one the versions have their pieces', async () => {
+  test('a moved object is not compacted at the old key; its versions have their pieces at the new one', async () => {
     const { read } = await superseded();
     const command = compactionOf(read, 1, 17);
     const move = { from: key, to: 'there' as ObjectKey };
@@ -254,7 +254,7 @@ describe('where versions are kept', () => {
     expect(await compaction({ ...command, key: move.to })).toEqual({ kind: 'folded' });
   });
 
-  test('suspended: the null version that came above, and then in its own place', async () => {
+  test('suspended: the null version on top, and then in its own place', async () => {
     const { read, pieces } = await superseded();
     await setVersioning('suspended');
     const command = compactionOf(read, 1, 9);
@@ -274,7 +274,7 @@ describe('where versions are kept', () => {
   });
 });
 
-describe('what compositions alone keep is told once, however it was folded', () => {
+describe('data that only compositions keep is counted once, however it was compacted', () => {
   const told = async () => {
     const { buckets } = await world.query('count-composed-only', { limit: 1000 });
     return buckets.map(({ sizeBytes, blobCount }) => ({ sizeBytes, blobCount }));
@@ -287,7 +287,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
   };
   const from = (first: number, count: number) => Array.from({ length: count }, (_one, at) => first + at);
 
-  test('where no version is kept: with the blob that was folded', async () => {
+  test('without versions: with the compacted blob', async () => {
     await world.createBucket();
     await appendMany(16);
     await compaction(compactionOf(await find(), 1, 17));
@@ -295,13 +295,13 @@ describe('what compositions alone keep is told once, however it was folded', () 
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
   });
 
-  test('while older versions have the pieces: with these, and with what was folded for what they have not', async () => {
+  test('while older versions have the pieces: with these, and with the compacted blob for the rest', async () => {
     await world.createBucket('enabled');
     await appendMany(16);
     await compaction(compactionOf(await find(), 1, 17));
     await append(world.newData({ sizeBytes: 3 }));
     await world.condemn();
-    // The first bytes are those of an object of its own still; the last piece nobody but the fold has.
+    // The first bytes belong to an object of their own; only the compacted blob has the last piece.
     expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 15 + 1 + 1 }]);
     await removeAll(16, 15);
     expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 13 + 1 + 1 }]);
@@ -311,7 +311,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
     expect(await told()).toEqual([{ sizeBytes: MiB + 160 + 3, blobCount: 3 }]);
   });
 
-  test('folded again: whichever of the tiers go first', async () => {
+  test('compacted again, with the tiers deleted in any order', async () => {
     await world.createBucket('enabled');
     await appendMany(8);
     await compaction(compactionOf(await find(), 1, 5));
@@ -320,7 +320,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
     await append(world.newData({ sizeBytes: 5 }));
     await world.condemn();
     const allBytes = 80 + 3 + 5;
-    // The ninth version alone has the blob that was folded first.
+    // Only the ninth version has the first compacted blob.
     expect((await told())[0]?.sizeBytes).toBe(allBytes);
     await removeAll(9);
     expect((await told())[0]?.sizeBytes, 'without the first fold').toBe(allBytes);
@@ -330,7 +330,7 @@ describe('what compositions alone keep is told once, however it was folded', () 
     expect(await told()).toEqual([{ sizeBytes: allBytes, blobCount: 2 }]);
   });
 
-  test('a copy that has the pieces still', async () => {
+  test('a copy that still has the pieces', async () => {
     await world.createBucket();
     await appendMany(16);
     const { manifest, ...read } = await find();

@@ -11,16 +11,16 @@ import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { type CompactedSource, compactedRanges, packRanges } from '../../types/compacted-from.ts';
 import { homeShardOf } from '../../types/names.ts';
 import { isSameKek, linksOf, mayBeCompacted, type VersionRecord } from '../../types/version.ts';
-import { joinChanges } from '../blobs/debts.ts';
 import {
   admitGrant,
   endLinks,
+  existsAlready,
   findBlob,
   grantLocks,
-  isBornAlready,
   linksOnlyIn,
   lookAtGrant,
 } from '../blobs/links.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket } from '../buckets/buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { blobRow } from '../schema/keyspace.ts';
@@ -46,7 +46,7 @@ export const compactVersion = defineCommand<Command, OutcomeOf<'fold-version'>>(
   decide(command, view, context) {
     const { bucketId, run, birth } = command;
     const grant = grantOf(command);
-    if (isBornAlready(grant, view)) return refuse({ kind: 'exists' });
+    if (existsAlready(grant, view)) return refuse({ kind: 'exists' });
     // It bears no claim on the bucket's name and settings, which matter to nobody here (R45).
     const bucket = findBucket(view, bucketId);
     if (bucket?.state !== 'open') return refuse({ kind: 'changed' });
@@ -57,10 +57,10 @@ export const compactVersion = defineCommand<Command, OutcomeOf<'fold-version'>>(
     const { manifest, use } = replaced;
     const runBytes = run.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     assert(runBytes === birth.use.sizeBytes, 'what is folded keeps its size');
-    const born = { births: [{ ...birth, use }], links: [] };
+    const compactedGrant = { births: [{ ...birth, use }], links: [] };
     const ranges = compactedRanges(run.map((segment) => sourceOf(segment, view, context)));
     const foldedFrom = ranges.length > 0 ? packRanges(ranges) : undefined;
-    const grants = { grant: born, names: [use], composedIn: bucketId, foldedFrom };
+    const grants = { grant: compactedGrant, names: [use], composedIn: bucketId, foldedFrom };
     const admitted = admitGrant({ ...grants, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const ended = linksOnlyIn(linksOf(version.manifest), linksOf(manifest));

@@ -82,7 +82,7 @@ async function removeAll(keys: readonly string[]): Promise<void> {
 describe.each(['unversioned', 'enabled', 'suspended'] as const)('in a bucket that is %s', (versioning) => {
   beforeEach(() => world.createBucket(versioning));
 
-  test('the version has the data of its components, in their order', async () => {
+  test('the version has the data of its components, in order', async () => {
     const parts = await putSome(2);
     expect(await compose('whole', parts)).toMatchObject({ kind: 'committed', sizeBytes: 21, versioning });
     const version = await current();
@@ -94,14 +94,14 @@ describe.each(['unversioned', 'enabled', 'suspended'] as const)('in a bucket tha
     expect(linksOf(version.manifest).map(({ blobId }) => blobId)).toEqual(blobsOf(...parts));
   });
 
-  test('a target that is a component is replaced, or kept, without a moment in which its data is free', async () => {
+  test('a target that is a component is replaced, or kept, and its data is linked all the time', async () => {
     const [first, second] = (await putSome(2)) as [NewData, NewData];
     await compose('part 0', [first, second, first]);
     await world.condemn();
     expect(await world.stateOf(...blobsOf(first, second))).toEqual(['live', 'live']);
     expect((await current('part 0')).sizeBytes).toBe(31);
-    const kept = (await world.versions()).filter((text) => text.startsWith('part 0'));
-    expect(kept).toHaveLength(versioning === 'enabled' ? 2 : 1);
+    const stored = (await world.versions()).filter((text) => text.startsWith('part 0'));
+    expect(stored).toHaveLength(versioning === 'enabled' ? 2 : 1);
   });
 });
 
@@ -123,14 +123,14 @@ describe('links (compose rule 4)', () => {
     expect(await world.stateOf(...blobs)).toEqual(['condemned', 'condemned']);
   });
 
-  test('data that is gone or condemned is told, and nothing is written', async () => {
+  test('data that is gone or marked for deletion is reported, and nothing is written', async () => {
     const [first, second] = (await putSome(2)) as [NewData, NewData];
     await removeAll(['part 1']);
     expect(await compose('whole', [first, second])).toEqual({ kind: 'gone', blobIds: blobsOf(second) });
     await expect(current()).rejects.toThrow('no-such-key');
   });
 
-  test('compose rule 6: what compositions alone hold is told by bucket, until the last of them is deleted', async () => {
+  test('compose rule 6: data that only compositions hold is counted by bucket, until the last of them is deleted', async () => {
     const parts = await putSome(3);
     await compose('whole', parts);
     await removeAll(['part 0']);
@@ -168,7 +168,7 @@ describe('conditions and tokens', () => {
     });
   });
 
-  test('a token repeats the answer and not the deed, whatever has become of it', async () => {
+  test('a token repeats the answer and not the command, whatever has become of it', async () => {
     const parts = await putSome(2);
     const token = { token: 't', digest: 'd' };
     const outcome = await compose('whole', parts, { token });
@@ -183,7 +183,7 @@ describe('conditions and tokens', () => {
 describe('many pieces', () => {
   beforeEach(() => world.createBucket());
 
-  test(`up to ${LIMITS.manifestSegmentsInlineMax} lie in the version, more in pages of their own`, async () => {
+  test(`up to ${LIMITS.manifestSegmentsInlineMax} are in the version, more in pages of their own`, async () => {
     const parts = await putSome(2);
     const times = (count: number) => Array.from({ length: count }, (_, at) => parts[at % 2] as NewData);
     await compose('whole', times(64));
@@ -207,7 +207,7 @@ describe('many pieces', () => {
     expect(new Set([links[0]?.[0], links[1]?.[0]]).size, 'a link of its own in each page').toBe(2);
   });
 
-  test('the pages of a composition go one by one, and its data with the last', async () => {
+  test('the pages of a composition are erased one by one, and its data with the last', async () => {
     const parts = await putSome(2);
     await compose(
       'whole',

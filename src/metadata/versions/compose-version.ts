@@ -4,16 +4,16 @@
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { ComposedVersion } from '../../ports/metadata/versions.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
-import { joinChanges } from '../blobs/debts.ts';
 import { admitGrant, grantLocks, lookAtGrant } from '../blobs/links.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
-import { mayBeKept } from '../outcomes/kept-outcomes.ts';
-import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../outcomes/tokens.ts';
+import { mayBeStored } from '../outcomes/outcome-bounds.ts';
+import { keepOutcome, lookAtToken, storedOutcome, tokenLocks } from '../outcomes/tokens.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { layComposition } from './manifest-pages.ts';
-import { settleHistories } from './settle-histories.ts';
+import { putHistories } from './put-histories.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
 export const composeVersion = defineCommand<CommandOf<'compose-version'>, OutcomeOf<'compose-version'>>({
@@ -33,8 +33,8 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
 
   decide(command, view, context) {
     const { bucketId, key, body, data, conditions } = command;
-    const kept = keptOutcome<ComposedVersion>(command, view, context.nowMs);
-    if (kept !== undefined) return refuse(kept);
+    const stored = storedOutcome<ComposedVersion>(command, view, context.nowMs);
+    if (stored !== undefined) return refuse(stored);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);
@@ -49,12 +49,12 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     if (written.kind === 'blocked') return refuse(written);
     const { etag, sizeBytes, checksum } = version;
     const outcome: ComposedVersion = { ...written, etag, sizeBytes, ...(checksum && { checksum }) };
-    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
-    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeStored(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     const noted = noteCreated(bucket, context, { type: 's3:ObjectCreated:Put', key, version, written });
     const laidPuts = { puts: laid.puts, counters: [] };
-    return { outcome, ...joinChanges([admitted, settled, laidPuts, keeping, noted]) };
+    return { outcome, ...joinChanges([admitted, placed, laidPuts, keeping, noted]) };
   },
 });

@@ -1,6 +1,6 @@
-// What compositions alone keep: blobs without a link that anything else holds (service 4.2, compose rule 6), for
-// whoever charges for it. What other shards hold of a blob they alone know: its home says which ones to ask
-// (find-compositions), and who asks puts the answers together (gateway/operator-api/composed-report.ts).
+// Data that only compositions keep alive: blobs whose links are all of compositions (service 4.2, compose rule 6), for
+// accounting. Uses in other shards are known only there: the home says which shards to ask (find-compositions), and the
+// caller combines the answers (gateway/operator-api/composed-report.ts).
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/metadata/blobs.ts';
@@ -98,16 +98,16 @@ function holderOf(found: Holders | undefined): CompositionHolder {
 }
 
 /**
- * A manifest whose pages were parts stands for their bytes: it may have been appended to, and the links of its pages are
- * not marked then. Those of a composition's pages are.
+ * A manifest with pages of parts counts with its bytes: it may have been appended to, and then the links of its pages are
+ * not marked. Those of a composition's pages are.
  */
 function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
   return condemnedAtMs === undefined && (kind === 'data' || isComposed === undefined);
 }
 
 /**
- * Of a blob that was folded: how many of its bytes are still there as they came, for another version or a copy. They were
- * uploaded once: they are told with the blobs that they came as, or charged with an object that has these.
+ * For a compacted blob: how many of its bytes still exist as they were uploaded, for another version or a copy. They were
+ * uploaded once, and are counted with their original blobs, or charged with an object that has these.
  */
 async function bytesAsTheyCame({ foldedFrom }: BlobRecord, look: Look): Promise<number> {
   const { state, shard } = look;

@@ -44,7 +44,7 @@ async function removeAll(items: readonly DeleteItem[]) {
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, at) => `c/${1000 + at}` as ObjectKey);
 
-test('one entry takes the first of them; the rest is as it was', async () => {
+test('one entry takes the first of them; the rest is unchanged', async () => {
   await world.createBucket();
   const keys = keysOf(70);
   await putLarge(keys);
@@ -57,7 +57,7 @@ test('one entry takes the first of them; the rest is as it was', async () => {
   expect(await world.versions()).toEqual([]);
 });
 
-test('of a thousand small ones all', async () => {
+test('all of a thousand small ones fit', async () => {
   await world.createBucket('enabled');
   const items = keysOf(LIMITS.deleteObjectsKeysMax).map((key) => ({ key }));
   for (const { key } of items.slice(0, 50)) await world.put(key);
@@ -87,7 +87,7 @@ test('markers move the rows, which keep their links', async () => {
   expect(await world.query('list-ended-links', { limit: 1 })).toMatchObject({ ended: [] });
 });
 
-test('a key that comes again in another entry sees what was done to it', async () => {
+test('a repeated key in another entry sees the earlier changes', async () => {
   await world.createBucket('enabled');
   const keys = keysOf(40);
   const versionIds = await putLarge([...keys, ...keys]);
@@ -100,7 +100,7 @@ test('a key that comes again in another entry sees what was done to it', async (
   expect(await world.versions()).toEqual(keys.map((key) => `${key} v3*-`));
 });
 
-test('versions of one key, the latest first: what follows it is always known', async () => {
+test('versions of one key, the latest first: the next one is always known', async () => {
   await world.createBucket('enabled');
   const keys = Array.from({ length: 40 }, () => 'a' as ObjectKey);
   const versionIds = await putLarge(keys);

@@ -43,7 +43,7 @@ const kindOfCurrent = async () =>
 describe('a protected version', () => {
   const held = { protection: { legalHold: true } } as const;
 
-  test('is not deleted by its id, nor overwritten where it is the null version', async () => {
+  test('is not deleted by its id, nor overwritten as the null version', async () => {
     await world.createBucket('enabled');
     const outcome = await world.put('a', { data: world.newData(), version: held });
     const versionId = outcome.kind === 'committed' ? outcome.versionId : undefined;
@@ -58,7 +58,7 @@ describe('a protected version', () => {
     expect(await world.remove('null')).toEqual(blocked);
   });
 
-  test('goes once its retention has ended by shard time', async () => {
+  test('can be deleted once its retention has ended by shard time', async () => {
     await world.createBucket();
     const untilMs = world.clock.wallMs() + 1000;
     const version = { protection: { retention: { mode: 'COMPLIANCE', untilMs } } } as const;
@@ -70,7 +70,7 @@ describe('a protected version', () => {
 });
 
 describe('the simple delete', () => {
-  test('unversioned: removes the object, and nothing that is not there', async () => {
+  test('unversioned: removes the object, and nothing that is missing', async () => {
     await world.createBucket();
     const data = world.newData();
     await putVersion('a', data);
@@ -82,7 +82,7 @@ describe('the simple delete', () => {
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
   });
 
-  test('enabled: writes a marker each time, and for a key that never was (38)', async () => {
+  test('enabled: writes a marker each time, even for a key that never existed (38)', async () => {
     await world.createBucket('enabled');
     await putVersion('a');
     const first = await world.remove('a');
@@ -95,7 +95,7 @@ describe('the simple delete', () => {
     expect(await kindOfCurrent()).toBe('delete-marker');
   });
 
-  test('suspended: a null marker takes the place of the null version, wherever that is', async () => {
+  test('suspended: a null marker replaces the null version, wherever that is', async () => {
     await world.createBucket();
     const data = world.newData();
     await putVersion('a', data);
@@ -124,7 +124,7 @@ describe('deleting by version id', () => {
     expect(await world.versions()).toEqual(['a v2*', 'a v1']);
   });
 
-  test('a marker: the object below it is back', async () => {
+  test('a marker: the object below it is current again', async () => {
     await world.createBucket('enabled');
     await putVersion('a');
     const { versionId } = (await world.remove('a')) as { versionId: VersionId };
@@ -160,7 +160,7 @@ describe('deleting by version id', () => {
     expect(await world.versions()).toEqual(['a v1*']);
   });
 
-  test('what is not there is deleted; in an unversioned bucket no id is told', async () => {
+  test('a missing version counts as deleted; in an unversioned bucket no id is returned', async () => {
     await world.createBucket();
     await putVersion('a');
     const deleted = { kind: 'deleted', isDeleteMarker: false, madeMarker: false };
@@ -174,7 +174,7 @@ describe('deleting by version id', () => {
 });
 
 describe('several items of one key', () => {
-  test('each sees what the ones before it did', async () => {
+  test('each sees the changes of the ones before', async () => {
     await world.createBucket('enabled');
     const ids = [await putVersion('a'), await putVersion('a'), await putVersion('a'), await putVersion('a')];
     const [first, second, third, fourth] = ids as [VersionId, VersionId, VersionId, VersionId];
@@ -217,7 +217,7 @@ describe('several items of one key', () => {
     expect(await world.versions()).toEqual(['a null*-']);
   });
 
-  test('a marker written and taken back in one go leaves what was there', async () => {
+  test('a marker written and removed in one command leaves the earlier state', async () => {
     await world.createBucket('suspended');
     await setVersioning('enabled');
     await putVersion('a');
@@ -230,7 +230,7 @@ describe('several items of one key', () => {
 describe('conditions', () => {
   beforeEach(() => world.createBucket());
 
-  test('25, 26: a mismatch refuses its item alone', async () => {
+  test('25, 26: a mismatch refuses its item only', async () => {
     await putVersion('a');
     await putVersion('b');
     const command: CommandOf<'delete-versions'> = {

@@ -11,13 +11,13 @@ import { checkDeleteConditions } from '../../types/preconditions.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { EMPTY_MANIFEST, type VersionRecord } from '../../types/version.ts';
 import { deletesByMarker, type Versioning, writesNullVersion } from '../../types/versioning.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { type NewEvent, noteEvents, removalOf } from '../events/note-events.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { currentRow } from '../schema/keyspace.ts';
 import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from './key-history.ts';
-import { settleHistories } from './settle-histories.ts';
+import { putHistories } from './put-histories.ts';
 
 type Command = CommandOf<'delete-versions'>;
 
@@ -42,11 +42,11 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
       const history = must(histories.get(item.key), 'every key has its history');
       return deleteOne({ item, owner, bucket, history, happened, context });
     });
-    const settled = settleHistories({ bucketId, histories: histories.values(), nowMs: context.nowMs });
+    const placed = putHistories({ bucketId, histories: histories.values(), nowMs: context.nowMs });
     const noted = noteEvents(bucket, context, () => happened);
     return {
       outcome: { kind: 'deleted-versions', items: outcomes },
-      ...joinChanges([settled, noted]),
+      ...joinChanges([placed, noted]),
     };
   },
 });

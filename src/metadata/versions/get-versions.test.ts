@@ -4,7 +4,7 @@ import { BUCKET, openMetadata } from '../../../tests/support/metadata/metadata-s
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 
-test('each as by itself, in the order in which they were asked for', async () => {
+test('each as by itself, in the requested order', async () => {
   const world = await openMetadata();
   await world.createBucket('enabled');
   const put = async (key: string) => {

@@ -1,4 +1,4 @@
-// What appending and folding make of a manifest. Pages are never written again: what changes is in the version's own row.
+// Changes of a manifest by appends and compaction. Pages are never rewritten: the change is in the version's own row.
 import { must } from '../../base/assert.ts';
 import type { CompactedSegment } from '../../ports/metadata/versions.ts';
 import {
@@ -89,13 +89,13 @@ function withBody(manifest: Manifest, body: ManifestBody): Manifest {
 
 function withoutUnused({ uses, segments }: ManifestBody): ManifestBody {
   const indexOf = new Map<number, number>();
-  const kept: BlobUse[] = [];
+  const stored: BlobUse[] = [];
   for (const { use } of segments) {
     const used = uses[use];
-    if (used !== undefined && !indexOf.has(use)) indexOf.set(use, kept.push(used) - 1);
+    if (used !== undefined && !indexOf.has(use)) indexOf.set(use, stored.push(used) - 1);
   }
   return {
-    uses: kept,
+    uses: stored,
     segments: segments.map((segment) => ({ ...segment, use: indexOf.get(segment.use) ?? -1 })),
   };
 }

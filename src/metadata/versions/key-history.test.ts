@@ -155,7 +155,7 @@ async function check(steps: readonly Step[]): Promise<void> {
   });
 }
 
-test('histories agree with a plain list of versions', async () => {
+test('histories equal a plain list of versions', async () => {
   const property = fc.asyncProperty(fc.array(stepArbitrary, { maxLength: 30 }), check);
   await fc.assert(property, { numRuns: 150 });
 });

@@ -1,6 +1,6 @@
 // The versions of one key as a command sees and changes them. A command loads those it may touch, changes the list,
 // and takes the rows that make the difference: where each version lies (current, marker, older) follows from the list.
-// It knows nothing of links: settle-histories.ts ends those of what was removed.
+// It knows nothing of links: put-histories.ts ends those of what was removed.
 
 import type { RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import type { DeleteBlocker, Removal } from '../../types/delete-blocker.ts';

@@ -39,7 +39,7 @@ async function putAll(keys: readonly string[]): Promise<void> {
   await Promise.all(keys.map((key) => world.put(key)));
 }
 
-test('keys come in the order of their bytes, with what a listing shows', async () => {
+test('keys come in byte order, with the fields of a listing', async () => {
   const keys = [
     'a',
     'a!',
@@ -109,7 +109,7 @@ test('keys after a marker that is longer than every key', async () => {
   expect((await list({ after: `b${'x'.repeat(3000)}` })).objects).toEqual(['c']);
 });
 
-test('another bucket, and what is below a marker, is not listed', async () => {
+test('another bucket, and objects below a marker, are not listed', async () => {
   const other = 'b000000000000002' as BucketId;
   await world.execute('create-bucket', { bucketId: other, name: 'other' as never, owner: '1' as never });
   await world.put('z', { bucketId: other });
@@ -123,7 +123,7 @@ test('another bucket, and what is below a marker, is not listed', async () => {
   expect(await list({ delimiter: '/' })).toMatchObject({ objects: [], commonPrefixes: ['b/'] });
 });
 
-test('a page costs what it shows: large prefixes are passed over', async () => {
+test('a page costs what it shows: large prefixes are skipped', async () => {
   await putAll(Array.from({ length: 900 }, (_, at) => `p${at % 3}/${String(at).padStart(6, '0')}`));
   let readCount = 0;
   const { cursor } = world.kv;
@@ -141,7 +141,7 @@ test('a page costs what it shows: large prefixes are passed over', async () => {
   expect(readCount).toBeLessThan(100);
 });
 
-test('all pages of every listing together show what a scan of all keys does', async () => {
+test('all pages of every listing together equal a scan of all keys', async () => {
   const letter = fc.constantFrom('a', 'b', '/', '-', '\u0000', 'é', '😀', '\uffee');
   const text = (min: number, max: number) =>
     fc.array(letter, { minLength: min, maxLength: max }).map((letters) => letters.join(''));

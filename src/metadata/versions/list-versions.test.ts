@@ -36,7 +36,7 @@ async function write(text: string): Promise<void> {
   }
 }
 
-test('by key, newest first, from wherever they lie', async () => {
+test('by key, newest first, from wherever they are stored', async () => {
   await write('aab-ac-cd-');
   expect(await list()).toEqual({
     versions: ['a3*', 'a2', 'a1', 'b2*-', 'b1', 'c3*', 'c2-', 'c1', 'd2*-', 'd1'],
@@ -58,21 +58,21 @@ describe('pages', () => {
     expect((await list({ keyMarker: 'aa' })).versions[0]).toBe('b3*');
   });
 
-  test('a marker version that has gone since begins its key anew', async () => {
+  test('a marker version that was deleted since begins its key again', async () => {
     const { nextVersionIdMarker = '' } = await list({ max: 2 });
     await world.remove('a', nextVersionIdMarker);
     const page = await list({ keyMarker: 'a', versionIdMarker: nextVersionIdMarker });
     expect(page.versions).toEqual(['a3*', 'a1', 'b3*', 'b2-', 'b1', 'c1*']);
   });
 
-  test('a latest version that became older since is not shown twice', async () => {
+  test('a latest version that became older since is not listed twice', async () => {
     const { nextVersionIdMarker = '' } = await list({ max: 1 });
     await world.put('a');
     const page = await list({ keyMarker: 'a', versionIdMarker: nextVersionIdMarker });
     expect(page.versions.slice(0, 2)).toEqual(['a2', 'a1']);
   });
 
-  test('one below the marker that became the latest since is shown', async () => {
+  test('one below the marker that became the latest since is listed', async () => {
     const { nextVersionIdMarker = '' } = await list({ max: 1 });
     await world.remove('a', nextVersionIdMarker);
     const page = await list({ keyMarker: 'a', versionIdMarker: nextVersionIdMarker });
@@ -95,7 +95,7 @@ test('common prefixes, also of markers alone', async () => {
   });
 });
 
-test('pages of any size show every version once', async () => {
+test('pages of any size list every version once', async () => {
   const key = fc.constantFrom('a', 'a\u0000', 'a\u0000\u0001', 'ab', 'é', 'x/y', 'x/z', 'x');
   const step = fc.record({ key, isDelete: fc.boolean() });
   const property = fc.asyncProperty(
@@ -129,7 +129,7 @@ test('pages of any size show every version once', async () => {
   await fc.assert(property, { numRuns: 60 });
 });
 
-test('any prefix, delimiter and key marker: all pages together show what a scan of all versions does', async () => {
+test('any prefix, delimiter and key marker: all pages together equal a scan of all versions', async () => {
   const text = (min: number, max: number) =>
     fc
       .array(fc.constantFrom('a', 'b', '/', '\u0000', 'é', '😀'), { minLength: min, maxLength: max })

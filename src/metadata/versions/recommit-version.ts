@@ -3,12 +3,12 @@
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { dataLinkId, isComposed, type VersionRecord } from '../../types/version.ts';
-import { joinChanges } from '../blobs/debts.ts';
+import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { loadHistory, lookAtHistory } from './key-history.ts';
-import { settleHistories } from './settle-histories.ts';
+import { putHistories } from './put-histories.ts';
 import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from './take-over-links.ts';
 import { refuse, writeScope, writeVersion } from './write-version.ts';
 
@@ -49,11 +49,11 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     if (outcome.kind === 'blocked') return refuse(outcome);
     const composedIn = isComposed(source) ? bucketId : undefined;
     const begun = takesItsPlace ? [] : beginLinks(manifest, { view, context, composedIn });
-    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const noted = noteCreated(bucket, context, {
       ...{ type: 's3:ObjectCreated:Copy', key, version: source, written: outcome },
     });
-    return { outcome, ...joinChanges([{ puts: begun, counters: [] }, settled, noted]) };
+    return { outcome, ...joinChanges([{ puts: begun, counters: [] }, placed, noted]) };
   },
 });
 

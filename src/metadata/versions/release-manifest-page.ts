@@ -1,4 +1,4 @@
-// Ends the links that a condemned paged manifest holds, a page at a time, so that no entry grows with the object.
+// Ends the links of a paged manifest that is marked for deletion, a page at a time, so that no entry grows with the object.
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { manifestPageCodec } from '../../types/records/rows.ts';

@@ -64,7 +64,7 @@ test('nothing of a version changes but its tags', async () => {
   expect(await world.stateOf(...blobIds)).toEqual(['live']);
 });
 
-test('each version has its own, and keeps its place', async () => {
+test('each version has its own tags, and keeps its place', async () => {
   await world.createBucket();
   await put(ONE);
   await world.execute('set-bucket-config', {
@@ -86,7 +86,7 @@ test('each version has its own, and keeps its place', async () => {
   expect(await world.versions()).toEqual(listed);
 });
 
-test('what is not there, and markers, have none', async () => {
+test('missing versions and markers have no tags', async () => {
   await world.createBucket('enabled');
   expect(await setTags(ONE)).toEqual({ kind: 'no-such-key' });
   const version = await put();
@@ -98,7 +98,7 @@ test('what is not there, and markers, have none', async () => {
   expect(await setTags(ONE, version)).toMatchObject({ kind: 'tagged', versionId: version });
 });
 
-test('copy onto itself takes the tags of the moment, unless it brings others', async () => {
+test('a copy onto itself takes the present tags, unless it has others', async () => {
   await world.createBucket();
   await put(ONE);
   const recommit = async (version: VersionRecord, tags?: Tag[]) => {
@@ -123,7 +123,7 @@ test('copy onto itself takes the tags of the moment, unless it brings others', a
   expect(await read()).not.toHaveProperty('tags');
 });
 
-test('those of an upload become those of its version', async () => {
+test('tags of an upload become those of its version', async () => {
   await world.createBucket();
   const uploadId = await beginUpload(world, key, undefined, ONE);
   await putPart(world, { key, uploadId }, { partNumber: 1 });

@@ -21,20 +21,20 @@ function counted(left: Record<string, number>, atOnceMax = 1) {
   return { turns, made, tasks };
 }
 
-test('an account waits for one step of each other one, however many tasks they have', async () => {
+test('an account waits for one step of each other account, however many tasks they have', async () => {
   const { turns, made, tasks } = counted({ 'a/1': 3, 'a/2': 3, 'a/3': 3, 'b/1': 2 });
   expect(await turns.take(tasks(), never)).toEqual({ hasMore: false, failures: [] });
   expect(made.slice(0, 4)).toEqual(['a/1', 'b/1', 'a/2', 'b/1']);
   expect(made).toHaveLength(11);
 });
 
-test('calls that end after each step go on with whoever has waited longest', async () => {
+test('calls that end after each step continue with the account that has waited longest', async () => {
   const { turns, made, tasks } = counted({ 'a/1': 2, 'a/2': 2, 'b/1': 2, 'c/1': 1 });
   while (tasks().length > 0) await turns.take(tasks(), () => true);
   expect(made).toEqual(['a/1', 'b/1', 'c/1', 'a/2', 'b/1', 'a/1', 'a/2']);
 });
 
-test('a step that stands still keeps no other account from its turns', async () => {
+test('a stalled step does not take turns from other accounts', async () => {
   let end = (_: boolean) => {};
   const stands = new Promise<boolean>((resolve) => {
     end = resolve;
@@ -53,7 +53,7 @@ test('a step that stands still keeps no other account from its turns', async () 
   expect(left).toBe(0);
 });
 
-test('a task that fails is left out, and the others have their steps', async () => {
+test('a failed task is left out, and the others get their steps', async () => {
   const made: string[] = [];
   const error = new Error('not this one');
   const turns = createAccountTurns<string>({

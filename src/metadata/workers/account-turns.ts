@@ -3,8 +3,8 @@
 
 export interface AccountTurns<Task> {
   /**
-   * Steps of these tasks until none has more to do, or `isOver`. Whoever has waited longest for a turn, over all calls, comes
-   * first. `step` resolves with true where the task has more to do; a task whose step fails is left out of this call.
+   * Runs steps of these tasks until none has more to do, or `isOver`. The account that has waited longest, over all calls,
+   * is next. `step` resolves with true if the task has more to do; a task whose step fails is left out of this call.
    */
   take(tasks: readonly Task[], isOver: () => boolean): Promise<{ hasMore: boolean; failures: unknown[] }>;
 }

@@ -1,5 +1,5 @@
-// What the workers of home shards that look after where chunks lie have in common (R32, R39, R40): whom they ask, which
-// blobs they may speak of, and how what they find owed becomes debts.
+// Shared by the workers of home shards that check where chunks are (R32, R39, R40): the shards that they ask, the blobs
+// that they may report on, and how missing copies become repair entries.
 
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -7,9 +7,9 @@ import type { ChunkState, HomeDisks } from '../../ports/home-disks.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
-import { debtOfChunks } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { BlobRecord } from '../../types/records/rows.ts';
+import { repairOfChunks } from '../../types/repair-entries.ts';
 import { doneValue } from './shard-worker.ts';
 
 export interface HomeShardDeps {
@@ -25,27 +25,27 @@ export interface HomeShardDeps {
 }
 
 /** A chunk that is not on just its owners. */
-export interface OwedChunk extends ChunkId {
+export interface MissingCopies extends ChunkId {
   /** Intact ones, or COPIES_UNKNOWN. */
   copies: number;
   holders: DiskId[];
 }
 
-/** Of chunks that were looked at, those that are owed. */
-export function owedOf(ids: readonly ChunkId[], states: readonly ChunkState[]): OwedChunk[] {
+/** The inspected chunks that lack copies. */
+export function missingOf(ids: readonly ChunkId[], states: readonly ChunkState[]): MissingCopies[] {
   return ids.flatMap((id, at) => {
     const state = states[at];
     return state?.kind === 'incomplete' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
   });
 }
 
-/** Makes debts of what is owed by that map. */
-export async function noteOwed(
+/** Makes repair entries for copies that are missing by that map. */
+export async function recordMissing(
   { metadata }: Pick<HomeShardDeps, 'metadata'>,
-  { shard, owed, mapVersion }: { shard: number; owed: readonly OwedChunk[]; mapVersion: number },
+  { shard, missing, mapVersion }: { shard: number; missing: readonly MissingCopies[]; mapVersion: number },
 ): Promise<void> {
-  const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
-    const debt = debtOfChunks(its, mapVersion);
+  const debts = [...Map.groupBy(missing, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
+    const debt = repairOfChunks(its, mapVersion);
     return debt === undefined ? [] : [{ blobId, ...debt }];
   });
   if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));

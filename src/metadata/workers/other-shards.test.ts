@@ -6,7 +6,7 @@ import { createOtherShards } from './other-shards.ts';
 const clock = createManualClock(0);
 const parts = (...shards: number[]) => new Map(shards.map((shard) => [shard, `for ${shard}`]));
 
-test('all are asked at once, each its own; one that fails rests, longer each time, and none of the others', async () => {
+test('all are asked at once, each separately; a failed one is left alone, longer each time, and no other is', async () => {
   const others = createOtherShards(clock);
   const heard: string[] = [];
   const ask = async (shard: number, part: string) => {
@@ -33,7 +33,7 @@ test('all are asked at once, each its own; one that fails rests, longer each tim
   expect(others.isAway(2)).toBe(false);
 });
 
-test('one that is late is waited for no longer, and not asked again before it has answered', async () => {
+test('a late one is waited for no longer, and not asked again before it has answered', async () => {
   const others = createOtherShards(clock);
   const answer = Promise.withResolvers<void>();
   let askedCount = 0;

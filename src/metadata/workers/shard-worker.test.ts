@@ -27,7 +27,7 @@ async function rounds(
   return seen;
 }
 
-test('shards whose units fail keep the others from nothing, and have their turn again later and later', async () => {
+test('failing shards do not delay the others, and get their turns after longer pauses', async () => {
   const unit = async (shard: number) => {
     if (shard < 2) throw new Error(`shard ${shard}`);
     return true;
@@ -54,7 +54,7 @@ test('each shard begins a round in its turn', async () => {
   expect(firsts).toEqual([4, 5, 6, 4]);
 });
 
-test('a round that waits counts for its wait, so that none rests for longer than a minute', async () => {
+test('a waiting round counts its wait, so that no shard rests for longer than a minute', async () => {
   let count = 0;
   const unit = async (shard: number) => {
     if (shard === 0 && ++count < 9) throw new Error('again');
@@ -65,7 +65,7 @@ test('a round that waits counts for its wait, so that none rests for longer than
   expect(seen.slice(8)).toEqual(['012', '012']);
 });
 
-test('where every unit fails the worker has failed, and the next time all have their turn', async () => {
+test('where every unit fails the worker has failed, and next time all have their turn', async () => {
   let isBroken = true;
   const worker = createShardWorker({
     ...{ name: 'some-job', shards: () => [0, 1], idleMs: 1000 },

@@ -41,8 +41,8 @@ export function createShardWorker(options: {
       }
       if (failures.length > 0 && doneCount === 0) throw failures[0];
       rests.roundEnded(hasMore ? BUSY_ROUND_MS : idleMs);
-      const told = failures.length > 0 && { failures };
-      return hasMore ? { state: 'busy', ...told } : { state: 'idle', idleMs, ...told };
+      const failed = failures.length > 0 && { failures };
+      return hasMore ? { state: 'busy', ...failed } : { state: 'idle', idleMs, ...failed };
     },
   };
 }

@@ -88,12 +88,12 @@ export const METRICS = {
     kind: 'counter',
     help: 'Streams that were refused because their caller is no member of the cluster, or means another node.',
   },
-  holdfast_debts: {
+  holdfast_repair_entries: {
     kind: 'gauge',
     help: 'Pieces of data with a chunk that is not on all of its disks, of the shards that this node leads, by the copies of the chunk that has fewest; unknown: to be looked at.',
     labels: ['copies'],
   },
-  holdfast_debt_chunks: {
+  holdfast_chunks_to_repair: {
     kind: 'gauge',
     help: 'Chunks that wait for repair, likewise.',
     labels: ['copies'],
@@ -208,12 +208,12 @@ export const METRICS = {
     help: 'Jobs that shards keep: under-way, and of those that are done or refused the newest, up to a day after their end.',
     labels: ['kind', 'state'],
   },
-  holdfast_kept_bytes: {
+  holdfast_outcome_bytes: {
     kind: 'gauge',
     help: 'What shards led here keep of requests that are over, of those that answer: outcomes under tokens (tokens), and jobs of renamed prefixes without one (tokenless).',
     labels: ['of'],
   },
-  holdfast_kept_bytes_max: {
+  holdfast_outcome_bytes_max: {
     kind: 'gauge',
     help: 'The same of the shard that keeps most of it (tokens, tokenless): requests are refused where it is as much as may be.',
     labels: ['of'],

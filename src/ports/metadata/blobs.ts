@@ -1,8 +1,8 @@
 // Commands and queries about blobs, the links and claims that hold them (R24 to R33), and the keys that wrap theirs.
 import type { ChecksumAlgorithm } from '../../types/checksums.ts';
-import type { PlacedChunks } from '../../types/debts.ts';
 import type { BlobId, BucketId, LinkId } from '../../types/names.ts';
 import type { BlobRecord, ForeignRecord, HistoryRecord } from '../../types/records/rows.ts';
+import type { PlacedChunks } from '../../types/repair-entries.ts';
 import type { BlobUse, WrappedKek } from '../../types/version.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
@@ -58,7 +58,7 @@ export interface Unconfirmed {
 }
 
 /** Where a blob stands in the queue of those that are condemned. */
-export interface CondemnedPlace {
+export interface MarkedBlobPlace {
   condemnedAtMs: number;
   blobId: BlobId;
 }
@@ -109,7 +109,7 @@ export interface PendingClaim extends AskedClaim {
 }
 
 /** What the claiming shard said of the claim that it was asked about. */
-export interface SettledClaim extends AskedClaim {
+export interface ClaimVerdict extends AskedClaim {
   verdict: 'confirmed' | 'dropped';
 }
 
@@ -125,7 +125,7 @@ export interface BlobCommands {
     outcome: { kind: 'released' };
   };
   /** R30: what the claiming shard said of pending links, each by the nonce of the one that it was asked about. */
-  'settle-claims': { command: { claims: SettledClaim[] }; outcome: { kind: 'settled' } };
+  'settle-claims': { command: { claims: ClaimVerdict[] }; outcome: { kind: 'settled' } };
   /** Ends the links that a condemned paged manifest holds, a page at a time. */
   'release-manifest-page': {
     command: { manifestId: BlobId; page: number };
@@ -187,12 +187,12 @@ export interface BlobQueries {
   };
   'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
   'list-condemned': {
-    query: { fromMs?: number; after?: CondemnedPlace; olderThanMs: number; limit: number };
+    query: { fromMs?: number; after?: MarkedBlobPlace; olderThanMs: number; limit: number };
     /**
      * Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. A page may have fewer
      * than `limit` and yet not be the last: `next` is absent at the end.
      */
-    result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number; next?: CondemnedPlace };
+    result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number; next?: MarkedBlobPlace };
   };
   /**
    * Claims whose link ids are older than `olderThanMs`. A page may have fewer than `limit` and yet not be the last: `next` is

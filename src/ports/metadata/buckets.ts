@@ -13,7 +13,7 @@ import type {
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';
 import type { BucketRecord, NameRecord } from '../../types/records/rows.ts';
 
-export interface KeptVersion {
+export interface ProtectedVersion {
   key: ObjectKey;
   versionId: VersionId;
   blocker: DeleteBlocker;
@@ -145,6 +145,6 @@ export interface BucketQueries {
    */
   'find-protected': {
     query: { bucketId: BucketId; after?: string; limit: number };
-    result: { count: number; kept?: KeptVersion; next?: string };
+    result: { count: number; kept?: ProtectedVersion; next?: string };
   };
 }

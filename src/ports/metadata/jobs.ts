@@ -19,7 +19,7 @@ export interface IdempotencyToken {
   digest: string;
 }
 
-export interface KeptToken {
+export interface StoredToken {
   keptAtMs: number;
   bucketId: BucketId;
   token: string;
@@ -33,7 +33,7 @@ export interface JobCommands {
   'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
   /** Tokens that have been kept for long enough; others stay. */
   'forget-tokens': {
-    command: { tokens: Pick<KeptToken, 'bucketId' | 'token'>[] };
+    command: { tokens: Pick<StoredToken, 'bucketId' | 'token'>[] };
     outcome: { kind: 'forgotten' };
   };
   /** How far the scan of this name has come in this shard. `gone`: another pass has begun since, or this one has ended. */
@@ -73,7 +73,7 @@ export interface JobQueries {
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** `keptAtMs` of the last one is where the next look begins. */
-    result: { tokens: KeptToken[] };
+    result: { tokens: StoredToken[] };
   };
   /** Those that began last first, those that have ended too. `before` which to go on, exclusive: the `next` of a page. */
   'list-jobs': {

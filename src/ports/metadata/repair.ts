@@ -1,10 +1,11 @@
 // Commands and queries about chunks that do not lie on just their owners: missing copies, and audits (R36, R39).
-import type { Debt } from '../../types/debts.ts';
+
 import type { BlobId } from '../../types/names.ts';
-import type { AuditRecord, DebtRecord } from '../../types/records/rows.ts';
+import type { AuditRecord, RepairEntryRecord } from '../../types/records/rows.ts';
+import type { RepairEntry } from '../../types/repair-entries.ts';
 
 /** Where a debt stands in its queue. */
-export interface DebtPlace {
+export interface RepairQueuePlace {
   copies: number;
   notedAtMs: number;
   blobId: BlobId;
@@ -13,14 +14,14 @@ export interface DebtPlace {
 export interface RepairCommands {
   /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
   'note-debts': {
-    command: { debts: (Debt & { blobId: BlobId })[] };
+    command: { debts: (RepairEntry & { blobId: BlobId })[] };
     outcome: { kind: 'noted'; count: number };
   };
   /**
    * What was mended of debts by that map, each only if nothing was noted since it was listed. `left`: what is still owed.
    */
   'settle-debts': {
-    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: Debt }[] };
+    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: RepairEntry }[] };
     outcome: { kind: 'settled'; count: number };
   };
   /**
@@ -39,14 +40,14 @@ export interface RepairCommands {
 export interface RepairQueries {
   /** Of live blobs: fewest copies first, then the oldest. `next` is absent at the end. */
   'list-debts': {
-    query: { after?: DebtPlace; limit: number };
+    query: { after?: RepairQueuePlace; limit: number };
     result: {
-      debts: { blobId: BlobId; debt: DebtRecord; sizeBytes: number; chunkSizeBytes: number }[];
-      next?: DebtPlace;
+      debts: { blobId: BlobId; debt: RepairEntryRecord; sizeBytes: number; chunkSizeBytes: number }[];
+      next?: RepairQueuePlace;
     };
   };
   /** null: that blob owes nothing. */
-  'get-debts': { query: { blobIds: BlobId[] }; result: { debts: (DebtRecord | null)[] } };
+  'get-debts': { query: { blobIds: BlobId[] }; result: { debts: (RepairEntryRecord | null)[] } };
   /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
   'count-debts': {
     query: Record<never, never>;

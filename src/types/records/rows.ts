@@ -1,7 +1,6 @@
 // The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/schema/keyspace.ts.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
-import type { Debt } from '../debts.ts';
 import type { ETag } from '../etag.ts';
 import type { EventConsumer } from '../events.ts';
 import type {
@@ -16,6 +15,7 @@ import type {
   UploadId,
   VersionId,
 } from '../names.ts';
+import type { RepairEntry } from '../repair-entries.ts';
 import type { Tag } from '../tags.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
 import type { ScanRecord } from './scan-record.ts';
@@ -197,12 +197,12 @@ export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | unde
 }
 
 /** What is owed of a blob's chunks (R36): it stands in the queue of debts by its copies and the time of its first note. */
-export interface DebtRecord extends Debt {
+export interface RepairEntryRecord extends RepairEntry {
   notedAtMs: number;
   /** Hex, random: another one after each note, so that only what was looked at is settled. */
   mark: string;
 }
-export const debtCodec = defineRecord<DebtRecord>({ name: 'debt', version: 1 });
+export const repairCodec = defineRecord<RepairEntryRecord>({ name: 'debt', version: 1 });
 
 /** The look at all blobs of a shard that is under way, or was the last one (R39). */
 export interface AuditRecord extends ScanRecord {
@@ -225,7 +225,7 @@ export interface LinkRecord {
    * versions, which tell the bucket that it was composed in alone.
    */
   inManifest?: BlobId;
-  /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; settle-claims.ts gives them one. */
+  /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; apply-claim-verdicts.ts gives them one. */
   nonce?: string;
 }
 export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });

@@ -5,9 +5,9 @@ import { createKnownPlacement, type KnownPlacement } from '../../../src/chunks/p
 import { createHomeDisks } from '../../../src/chunks/repair/home-disks.ts';
 import { createBlobAudit } from '../../../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../../../src/metadata/blobs/collect-corruption.ts';
-import { createDebtRepair } from '../../../src/metadata/blobs/repair-debts.ts';
+import { createRepairWorker } from '../../../src/metadata/blobs/repair-chunks-worker.ts';
 import { createDiskSweep } from '../../../src/metadata/blobs/sweep-disks.ts';
-import { createDebtWatch } from '../../../src/metadata/blobs/watch-debts.ts';
+import { createRepairWatch } from '../../../src/metadata/blobs/watch-repairs.ts';
 import type { ChunkId, Fence } from '../../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../../src/ports/home-disks.ts';
 import type { DiskId, PlacementMap } from '../../../src/ports/placement.ts';
@@ -107,11 +107,11 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     return {
       disks,
       workers: {
-        repair: createDebtRepair(parts),
+        repair: createRepairWorker(parts),
         audit: createBlobAudit({ ...parts, auditEveryMs: 7 * DAY }),
         damage: createCorruptionCollector(parts),
         sweep: createDiskSweep({ ...parts, passEveryMs: HOUR }),
-        watch: createDebtWatch(parts),
+        watch: createRepairWatch(parts),
       },
     };
   }

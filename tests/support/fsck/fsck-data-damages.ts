@@ -1,7 +1,7 @@
 // Damage between versions and their bytes, for src/fsck/fsck.test.ts: links, claims, blobs, bodies, chunks.
 import { must } from '../../../src/base/assert.ts';
 import { dataKey, encodeIndexRow, indexKey } from '../../../src/chunks/disk/keyspace.ts';
-import { debtQueueRow, debtRow } from '../../../src/metadata/blobs/debts.ts';
+import { repairQueueRow, repairRow } from '../../../src/metadata/blobs/repair-entries.ts';
 import {
   blobRow,
   bodyRow,
@@ -15,10 +15,10 @@ import {
 } from '../../../src/metadata/schema/keyspace.ts';
 import { pieceRow } from '../../../src/metadata/versions/piece-rows.ts';
 import { packRanges } from '../../../src/types/compacted-from.ts';
-import { wholeRange } from '../../../src/types/debts.ts';
 import type { BlobId } from '../../../src/types/names.ts';
 import { encodePiece } from '../../../src/types/records/piece-record.ts';
-import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../../src/types/records/rows.ts';
+import { type BlobRecord, blobCodec, linkCodec, repairCodec } from '../../../src/types/records/rows.ts';
+import { wholeRange } from '../../../src/types/repair-entries.ts';
 import { type BlobUse, growingUse } from '../../../src/types/version.ts';
 import { CHUNK_BYTES } from '../objects/object-world.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
@@ -349,7 +349,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
     async (world) => {
       const { use } = await world.seen('inline');
       const debt = { copies: 2, ranges: wholeRange(1), mapVersion: 1, notedAtMs: 5, mark: '00' };
-      await world.plant(debtRow(use.blobId), debtCodec.encode(debt));
+      await world.plant(repairRow(use.blobId), repairCodec.encode(debt));
       return [['queue-missing', { shard: 0, blob: use.blobId, table: 'debts' }]];
     },
   ],
@@ -358,9 +358,9 @@ export const DATA_DAMAGES: readonly Damage[] = [
     { 'queue-orphaned': 2 },
     async (world) => {
       const blobId = '018cc251f400000000000000000000ff' as BlobId;
-      await world.plant(debtQueueRow({ copies: 2, notedAtMs: 5, blobId }), PRESENT);
+      await world.plant(repairQueueRow({ copies: 2, notedAtMs: 5, blobId }), PRESENT);
       const other = '018cc251f400000000000000000000fe' as BlobId;
-      await world.plant(debtQueueRow({ copies: 3, notedAtMs: 5, blobId: other }), PRESENT);
+      await world.plant(repairQueueRow({ copies: 3, notedAtMs: 5, blobId: other }), PRESENT);
       return [['queue-orphaned', { shard: 0, blob: blobId, table: 'debtQueue' }]];
     },
   ],

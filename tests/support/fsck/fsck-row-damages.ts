@@ -1,5 +1,5 @@
 // Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts. Of what is kept of requests:
-// fsck-kept-damages.ts.
+// fsck-outcome-damages.ts.
 import { must } from '../../../src/base/assert.ts';
 import { utf8 } from '../../../src/base/bytes/bytes.ts';
 import { identityChangeRow } from '../../../src/metadata/accounts/identity-changes.ts';

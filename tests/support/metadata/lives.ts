@@ -2,7 +2,7 @@
 // behind: for tests that cut operations short.
 
 import { createChunkSweep } from '../../../src/chunks/disk/sweep-chunks.ts';
-import { createBlobCondemner } from '../../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDeletionMarker } from '../../../src/metadata/blobs/mark-blobs-worker.ts';
 import { createBlobRelease } from '../../../src/metadata/blobs/release-blobs.ts';
 import { createClaimResolver } from '../../../src/metadata/blobs/resolve-claims.ts';
 import { createBucketEmptier } from '../../../src/metadata/buckets/empty-buckets.ts';
@@ -52,7 +52,7 @@ function jobsOf(world: FsckWorld): Worker[] {
     createBucketEmptier({ metadata, shards, clock }),
     createJobDriver({ metadata, shards, clock: RESTLESS }),
     createPartRelease({ metadata, shards }),
-    createBlobCondemner({ metadata, shards }),
+    createDeletionMarker({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
     createClaimResolver({ metadata, shards, clock, log }),
     createOutboxDelivery({ metadata, shards, clock, log }),

@@ -4,7 +4,7 @@ import { openChunkStore } from '../../../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../../../src/chunks/disk/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../../src/chunks/disk/keyspace.ts';
 import { createClaimAssertion } from '../../../src/metadata/blobs/assert-claims.ts';
-import { createBlobCondemner } from '../../../src/metadata/blobs/condemn-blobs-worker.ts';
+import { createDeletionMarker } from '../../../src/metadata/blobs/mark-blobs-worker.ts';
 import { createBlobRelease } from '../../../src/metadata/blobs/release-blobs.ts';
 import { createClaimResolver } from '../../../src/metadata/blobs/resolve-claims.ts';
 import { createBucketEmptier } from '../../../src/metadata/buckets/empty-buckets.ts';
@@ -76,7 +76,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
       assert: createClaimAssertion({ metadata, shards, clock, log }),
-      condemn: createBlobCondemner({ metadata, shards }),
+      condemn: createDeletionMarker({ metadata, shards }),
       parts: createPartRelease({ metadata, shards }),
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
       resolve: createClaimResolver({ metadata, shards, clock, log }),

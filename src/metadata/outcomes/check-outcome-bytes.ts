@@ -5,13 +5,13 @@ import type { StateView } from '../../ports/state-machine.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
 import { jobCodec } from '../../types/records/job-record.ts';
 import { bucketCodec, tokenCodec } from '../../types/records/rows.ts';
-import { keptBytesOf } from '../jobs/jobs.ts';
+import { storedBytesOf } from '../jobs/jobs.ts';
 import { TABLES } from '../schema/keyspace.ts';
-import { keptDeltas, TOKENLESS, UNDER_TOKENS } from './kept-outcomes.ts';
+import { outcomeDeltas, TOKENLESS, UNDER_TOKENS } from './outcome-bounds.ts';
 import { readTokenKey } from './tokens.ts';
 
 /** What these counters are to be. */
-export async function keptCounts(view: StateView): Promise<[name: string, value: number][]> {
+export async function outcomeCounts(view: StateView): Promise<[name: string, value: number][]> {
   const owners = new Map<BucketId, AccountId>();
   for await (const { value } of allRows(view, TABLES.buckets)) {
     const { bucketId, owner } = bucketCodec.decode(value);
@@ -23,7 +23,7 @@ export async function keptCounts(view: StateView): Promise<[name: string, value:
   ]);
   const sums = new Map(names.map((name) => [name, 0]));
   const add = (owner: AccountId | undefined, bytes: number, options?: { isTokenless: boolean }) => {
-    for (const { name, delta } of keptDeltas(owner, bytes, options))
+    for (const { name, delta } of outcomeDeltas(owner, bytes, options))
       sums.set(name, (sums.get(name) ?? 0) + delta);
   };
   for await (const { key, value } of allRows(view, TABLES.tokens)) {
@@ -31,7 +31,7 @@ export async function keptCounts(view: StateView): Promise<[name: string, value:
   }
   for await (const { value } of allRows(view, TABLES.jobs)) {
     const job = jobCodec.decode(value);
-    add(owners.get(job.bucketId), keptBytesOf(job), { isTokenless: job.isTokenless === true });
+    add(owners.get(job.bucketId), storedBytesOf(job), { isTokenless: job.isTokenless === true });
   }
   return [...sums];
 }

@@ -1,14 +1,14 @@
-// Mends what the blobs of a shard owe (R39): fewest copies first, a few chunks at a time, so that shards have their turns.
-// What cannot be mended now, because a disk is away or full, is passed over and comes in turn again; it holds up nothing
-// else. Nothing is ever given up: a chunk that no disk has stays a debt, and an alarm.
+// Repairs the chunks of a shard by its repair entries (R39): fewest copies first, a few chunks at a time, so that shards
+// take turns. A chunk that cannot be repaired now, because a disk is away or full, is skipped and tried again later; it
+// delays nothing else. Nothing is ever given up: a chunk that no disk has keeps its repair entry, and is an alarm.
 
 import type { Fence } from '../../ports/chunks.ts';
 import type { ChunkState, ChunkToRepair } from '../../ports/home-disks.ts';
 import type { ResultOf } from '../../ports/metadata/port.ts';
-import type { DebtPlace } from '../../ports/metadata/repair.ts';
+import type { RepairQueuePlace } from '../../ports/metadata/repair.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../types/debts.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { isSameRepair, type RepairEntry, rangedChunks, repairOfChunks } from '../../types/repair-entries.ts';
 import { chunkCount } from '../../types/version.ts';
 import type { HomeShardDeps } from '../workers/home-shard.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
@@ -16,26 +16,26 @@ import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 const IDLE_MS = 1000;
 /** However far a pass has come, what has fewest copies is looked for so often. */
 const HEAD_EVERY_MS = 10_000;
-/** A pass that mended nothing is followed by a rest of so many times its length. */
+/** A pass that repaired nothing is followed by a rest of this many times its length. */
 const REST_SHARE = 4;
 const REST_MAX_MS = 30_000;
-/** One that has mended nothing, and found something owed. */
+/** After a pass that found entries and repaired nothing. */
 const REST_MIN_MS = 5000;
 /** Lost chunks that are logged one by one: so many of a shard, and again after so long. */
 const LOST_LOGGED_MAX = 10;
 const LOST_LOG_EVERY_MS = 10 * 60_000;
 
-type ListedDebt = ResultOf<'list-debts'>['debts'][number];
+type ListedRepair = ResultOf<'list-debts'>['debts'][number];
 
 /** One way through the queue of a shard. */
 interface Pass {
-  after?: DebtPlace;
+  after?: RepairQueuePlace;
   beganAtMs: number;
-  owedCount: number;
-  mendedCount: number;
+  missingCount: number;
+  repairedCount: number;
   lostCount: number;
   /** Lost chunks are logged one by one. */
-  tellsLost: boolean;
+  logsLost: boolean;
 }
 
 interface ShardTurn {
@@ -47,15 +47,15 @@ interface ShardTurn {
   /** Chunks that the last whole pass found nowhere. */
   lostCount: number;
   /** When they were last logged one by one, and how many there were. */
-  lostTold?: { atMs: number; count: number };
+  lostLogged?: { atMs: number; count: number };
 }
 
-export function createDebtRepair(deps: HomeShardDeps): Worker {
+export function createRepairWorker(deps: HomeShardDeps): Worker {
   const { disks, clock } = deps;
   const turns = new Map<number, ShardTurn>();
 
   const worker = createShardWorker({
-    name: 'repair-debts',
+    name: 'repair-chunks',
     shards: deps.shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
@@ -65,18 +65,18 @@ export function createDebtRepair(deps: HomeShardDeps): Worker {
       const nowMs = clock.monotonicMs();
       if (turn.pass === undefined) {
         if (nowMs < turn.restUntilMs) return false;
-        const tellsLost = isTimeToTell(turn, nowMs);
-        turn.pass = { beganAtMs: nowMs, owedCount: 0, mendedCount: 0, lostCount: 0, tellsLost };
+        const logsLost = isTimeToLog(turn, nowMs);
+        turn.pass = { beganAtMs: nowMs, missingCount: 0, repairedCount: 0, lostCount: 0, logsLost };
         turn.headAtMs = nowMs;
       }
       turn.wasHead = !turn.wasHead && nowMs - turn.headAtMs >= HEAD_EVERY_MS;
       if (turn.wasHead) {
         turn.headAtMs = nowMs;
-        const head = { ...turn.pass, tellsLost: false };
+        const head = { ...turn.pass, logsLost: false };
         delete head.after;
-        return (await mendSome(deps, { shard, pass: head, signal })) !== 'later';
+        return (await repairSome(deps, { shard, pass: head, signal })) !== 'later';
       }
-      const found = await mendSome(deps, { shard, pass: turn.pass, signal });
+      const found = await repairSome(deps, { shard, pass: turn.pass, signal });
       if (found === 'later') return false;
       if (found === 'more') return true;
       return endPass(turn, turn.pass);
@@ -88,31 +88,31 @@ export function createDebtRepair(deps: HomeShardDeps): Worker {
       try {
         return await worker.work(signal);
       } finally {
-        // Also where no shard is led any more: whoever leads a shard now says what it has lost.
+        // Also when no shard is led any more: the new primary reports lost chunks.
         const led = new Set(deps.shards());
         for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
-        tellLost();
+        reportLost();
       }
     },
   };
 
-  function tellLost(): void {
+  function reportLost(): void {
     const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
     deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
   }
 
-  /** True when something was mended: what comes next in the queue may be mended now. */
+  /** True when something was repaired: then what comes next in the queue may be repairable now. */
   function endPass(turn: ShardTurn, pass: Pass): boolean {
     turn.pass = undefined;
     turn.lostCount = pass.lostCount;
     // Before the turns of other shards, which may take long.
-    tellLost();
+    reportLost();
     const nowMs = clock.monotonicMs();
-    if (pass.lostCount === 0) delete turn.lostTold;
-    else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
-    if (pass.mendedCount > 0) return true;
+    if (pass.lostCount === 0) delete turn.lostLogged;
+    else if (pass.logsLost) turn.lostLogged = { atMs: nowMs, count: pass.lostCount };
+    if (pass.repairedCount > 0) return true;
     const restMs = Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
-    turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
+    turn.restUntilMs = nowMs + Math.max(restMs, pass.missingCount > 0 ? REST_MIN_MS : 0);
     return false;
   }
 }
@@ -121,25 +121,27 @@ function newTurn(): ShardTurn {
   return { pass: undefined, headAtMs: 0, wasHead: false, restUntilMs: 0, lostCount: 0 };
 }
 
-function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolean {
-  return lostTold === undefined || lostCount > lostTold.count || nowMs - lostTold.atMs >= LOST_LOG_EVERY_MS;
+function isTimeToLog({ lostCount, lostLogged }: ShardTurn, nowMs: number): boolean {
+  return (
+    lostLogged === undefined || lostCount > lostLogged.count || nowMs - lostLogged.atMs >= LOST_LOG_EVERY_MS
+  );
 }
 
 /** `later`: the map, the epoch or the shard is not to be relied on now. */
-async function mendSome(
+async function repairSome(
   deps: HomeShardDeps,
   { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
 ): Promise<'more' | 'end' | 'later'> {
   const { metadata } = deps;
-  const query = { limit: LIMITS.debtPageMax, ...(pass.after && { after: pass.after }) };
+  const query = { limit: LIMITS.repairPageMax, ...(pass.after && { after: pass.after }) };
   const page = doneValue(await metadata.query({ shard }, 'list-debts', query));
   const fence = deps.fenceOf(shard);
   const debts = firstOf(page.debts);
-  pass.owedCount += debts.length;
+  pass.missingCount += debts.length;
   if (debts.length > 0) {
-    const mended = await mendAll(deps, debts, { fence, signal });
-    if (mended === undefined) return 'later';
-    await settle(deps, { shard, pass, debts, mended });
+    const repaired = await repairAll(deps, debts, { fence, signal });
+    if (repaired === undefined) return 'later';
+    await sendResolved(deps, { shard, pass, debts, repaired });
   }
   // A page of large blobs takes hours: others may have fewer copies by then, in this shard or another.
   const last = debts.length < page.debts.length ? debts.at(-1) : undefined;
@@ -149,21 +151,21 @@ async function mendSome(
   return 'more';
 }
 
-function placeOf({ blobId, debt }: ListedDebt): DebtPlace {
+function placeOf({ blobId, debt }: ListedRepair): RepairQueuePlace {
   return { copies: debt.copies, notedAtMs: debt.notedAtMs, blobId };
 }
 
-/** The first ones, as many as are of few chunks together; at least one. */
-function firstOf(debts: readonly ListedDebt[]): ListedDebt[] {
+/** The first entries with few chunks together; at least one. */
+function firstOf(debts: readonly ListedRepair[]): ListedRepair[] {
   let count = 0;
   const end = debts.findIndex(({ debt }, at) => {
     count += rangedChunks(debt.ranges);
-    return at > 0 && count > LIMITS.mendChunksMax;
+    return at > 0 && count > LIMITS.repairChunksMax;
   });
   return debts.slice(0, end === -1 ? debts.length : end);
 }
 
-function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToRepair> {
+function* chunksOf({ blobId, debt, ...layout }: ListedRepair): Generator<ChunkToRepair> {
   const count = chunkCount({ ...layout, storage: 'chunks' });
   for (const { from, to, holders } of debt.ranges)
     for (let index = from; index < Math.min(to, count); index++)
@@ -175,57 +177,57 @@ interface FoundChunk {
   state: ChunkState;
 }
 
-type OwedChunk = Parameters<typeof debtOfChunks>[0][number];
+type MissingCopies = Parameters<typeof repairOfChunks>[0][number];
 
-interface MendedChunks {
-  /** The oldest map by which one of them was mended. */
+interface RepairedChunks {
+  /** The oldest map by which one of them was repaired. */
   mapVersion: number;
   chunks: FoundChunk[];
 }
 
-async function mendAll(
+async function repairAll(
   { disks }: HomeShardDeps,
-  debts: readonly ListedDebt[],
+  debts: readonly ListedRepair[],
   how: { fence: Fence; signal: AbortSignal },
-): Promise<MendedChunks | undefined> {
+): Promise<RepairedChunks | undefined> {
   const chunks = debts.flatMap((debt) => [...chunksOf(debt)]);
   const found: FoundChunk[] = [];
   let mapVersion = Number.POSITIVE_INFINITY;
-  for (let from = 0; from < chunks.length; from += LIMITS.mendChunksMax) {
-    const some = chunks.slice(from, from + LIMITS.mendChunksMax);
-    const mended = await disks.repair(some, how);
-    if (mended === undefined) return undefined;
-    mapVersion = Math.min(mapVersion, mended.mapVersion);
-    found.push(...mended.states.map((state, at) => ({ id: (some[at] as ChunkToRepair).id, state })));
+  for (let from = 0; from < chunks.length; from += LIMITS.repairChunksMax) {
+    const some = chunks.slice(from, from + LIMITS.repairChunksMax);
+    const repaired = await disks.repair(some, how);
+    if (repaired === undefined) return undefined;
+    mapVersion = Math.min(mapVersion, repaired.mapVersion);
+    found.push(...repaired.states.map((state, at) => ({ id: (some[at] as ChunkToRepair).id, state })));
   }
   return { mapVersion, chunks: found };
 }
 
-async function settle(
+async function sendResolved(
   deps: HomeShardDeps,
-  found: { shard: number; pass: Pass; debts: readonly ListedDebt[]; mended: MendedChunks },
+  found: { shard: number; pass: Pass; debts: readonly ListedRepair[]; repaired: RepairedChunks },
 ): Promise<void> {
-  const { shard, pass, debts, mended } = found;
-  const { mapVersion } = mended;
-  const byBlob = Map.groupBy(mended.chunks, ({ id }) => id.blobId);
-  const settled = debts.flatMap(({ blobId, debt }) => {
+  const { shard, pass, debts, repaired } = found;
+  const { mapVersion } = repaired;
+  const byBlob = Map.groupBy(repaired.chunks, ({ id }) => id.blobId);
+  const resolved = debts.flatMap(({ blobId, debt }) => {
     const its = byBlob.get(blobId) ?? [];
     noteLost(deps, pass, its);
-    const left = debtOfChunks(
-      its.flatMap((chunk) => owedChunk(chunk, debt)),
+    const left = repairOfChunks(
+      its.flatMap((chunk) => missingCopies(chunk, debt)),
       mapVersion,
     );
-    if (left !== undefined && isSameDebt(left, debt)) return [];
+    if (left !== undefined && isSameRepair(left, debt)) return [];
     return [{ blobId, mark: debt.mark, ...(left && { left }) }];
   });
-  if (settled.length === 0) return;
+  if (resolved.length === 0) return;
   const { count } = doneValue(
-    await deps.metadata.execute({ shard }, 'settle-debts', { mapVersion, debts: settled }),
+    await deps.metadata.execute({ shard }, 'settle-debts', { mapVersion, debts: resolved }),
   );
-  pass.mendedCount += count;
+  pass.repairedCount += count;
 }
 
-function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChunk[] {
+function missingCopies({ id, state }: FoundChunk, { copies, ranges }: RepairEntry): MissingCopies[] {
   const { index } = id;
   if (state.kind === 'incomplete') return [{ index, copies: state.copies, holders: state.holders }];
   if (state.kind === 'lost') return [{ index, copies: 0, holders: [] }];
@@ -239,6 +241,6 @@ function noteLost({ log, telemetry }: HomeShardDeps, pass: Pass, chunks: readonl
   for (const { id, state } of chunks) {
     if (state.kind !== 'lost') continue;
     telemetry.count('holdfast_lost_chunks_found_total');
-    if (pass.lostCount++ < LOST_LOGGED_MAX && pass.tellsLost) log.error({ ...id }, 'chunk-lost');
+    if (pass.lostCount++ < LOST_LOGGED_MAX && pass.logsLost) log.error({ ...id }, 'chunk-lost');
   }
 }

@@ -11,8 +11,8 @@ beforeEach(async () => {
 const first = (data: Awaited<ReturnType<HomeWorld['newBlob']>>) => nameOf(chunkIds(data)[0] as never);
 const rest = () => home.world.clock.advance(120_000);
 
-describe('what is owed', () => {
-  test('is fetched from who has it', async () => {
+describe('a missing copy', () => {
+  test('is fetched from a disk that has the chunk', async () => {
     const data = await home.newBlob('k', 'ab', { chunks: 3 });
     expect(await home.debts()).toEqual([2]);
     await home.run('repair');
@@ -37,7 +37,7 @@ describe('what is owed', () => {
     expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
   });
 
-  test('with fewest copies is mended first', async () => {
+  test('of the chunk with the fewest copies is repaired first', async () => {
     const two = await home.newBlob('two', 'ab');
     const one = await home.newBlob('one', 'a');
     const seen: string[] = [];
@@ -48,7 +48,7 @@ describe('what is owed', () => {
     expect(seen[0]).toBe('a');
   });
 
-  test('of a blob with more chunks than a batch is mended whole', async () => {
+  test('of a blob with more chunks than a batch is repaired completely', async () => {
     const data = await home.newBlob('k', 'ab', { chunks: 1300 });
     await home.run('repair');
     expect([new Set(home.where(data)), await home.debts()]).toEqual([new Set(['abc']), []]);
@@ -56,7 +56,7 @@ describe('what is owed', () => {
 });
 
 describe('turns', () => {
-  test('a unit mends few chunks: large blobs hold up neither the other shards nor what comes to have fewest copies', async () => {
+  test('a unit repairs few chunks, so that large blobs delay neither other shards nor more urgent chunks', async () => {
     const large = [
       await home.newBlob('l1', 'ab', { chunks: 500 }),
       await home.newBlob('l2', 'ab', { chunks: 500 }),
@@ -73,7 +73,7 @@ describe('turns', () => {
     expect(await home.debts()).toEqual([]);
   });
 
-  test('what has fewest copies and cannot be mended does not hold up the others, however long turns take', async () => {
+  test('urgent chunks that cannot be repaired do not delay the others, however long turns take', async () => {
     const lost = await home.newBlob('lost', 'a', { chunks: 600 });
     for (const id of chunkIds(lost)) home.disk('a').stored.delete(nameOf(id));
     const data = await home.newBlob('k', 'ab');
@@ -84,7 +84,7 @@ describe('turns', () => {
     expect(home.where(data)).toEqual(['abc']);
   });
 
-  test('a disk that stops while copies are made for it is waited for a few times, not for each chunk', async () => {
+  test('a disk that stops during a repair is waited for a few times, not for each chunk', async () => {
     const data = await home.newBlob('k', 'ab', { chunks: 400 });
     let pulls = 0;
     home.disk('c').onOrder = (what) => {
@@ -97,7 +97,7 @@ describe('turns', () => {
     expect(new Set(home.where(data))).toEqual(new Set(['ab']));
   });
 
-  test('a disk that gives nothing is asked a few times where another one gives', async () => {
+  test('a source that does not give is asked a few times if another one does', async () => {
     const data = await home.newBlob('k', 'ab', { chunks: 400 });
     let fromA = 0;
     const pull = home.disk('c').pull;
@@ -112,7 +112,7 @@ describe('turns', () => {
   });
 });
 
-describe('a disk that cannot', () => {
+describe('a disk that cannot take copies', () => {
   /** So that it is left alone for LIMITS.diskFullRestMaxMs. */
   async function fill(disks: string): Promise<void> {
     for (const disk of disks) home.disk(disk).mood = 'full';
@@ -125,7 +125,7 @@ describe('a disk that cannot', () => {
     }
   }
 
-  test('rests, as all others do: what was known of the chunk stays known', async () => {
+  test('is left alone: what is known of the chunk stays known', async () => {
     await fill('abc');
     const data = await home.newBlob('k', 'abc');
     const debt = { copies: 9, ranges: [{ from: 0, to: 1, holders: [] }], mapVersion: 1 };
@@ -135,7 +135,7 @@ describe('a disk that cannot', () => {
     expect(await home.debts()).toContain(9);
   });
 
-  test('is full: an owner that has lost its copy meanwhile is mended all the same', async () => {
+  test('because it is full: an owner that has lost its copy meanwhile is repaired all the same', async () => {
     await fill('c');
     const data = await home.newBlob('k', 'abd');
     home.disk('a').stored.delete(first(data));
@@ -146,7 +146,7 @@ describe('a disk that cannot', () => {
     expect(home.where(data)).toEqual(['abd']);
   });
 
-  test('is away: the debt stays, others are mended, and it is mended when the disk is back', async () => {
+  test('because it is away: the entry stays, others are repaired, and it is repaired on its return', async () => {
     home.disk('c').mood = 'dead';
     const waits = await home.newBlob('waits', 'ab');
     const goes = await home.newBlob('goes', 'ad');
@@ -159,7 +159,7 @@ describe('a disk that cannot', () => {
     expect([home.where(waits), home.where(goes), await home.debts()]).toEqual([['abc'], ['abc'], []]);
   });
 
-  test('is away: who is known to have it is not asked again and again', async () => {
+  test('because it is away: a known holder is not asked again and again', async () => {
     home.disk('c').mood = 'dead';
     await home.newBlob('k', 'ab');
     await home.run('repair');
@@ -171,7 +171,7 @@ describe('a disk that cannot', () => {
     expect(home.disk('a').asked).toEqual([]);
   });
 
-  test('is full: nothing is lost, and nothing dropped that it should have', async () => {
+  test('because it is full: nothing is lost, and nothing dropped that it should have', async () => {
     home.disk('c').mood = 'full';
     const data = await home.newBlob('k', 'abd');
     await home.run('repair');
@@ -183,7 +183,7 @@ describe('a disk that cannot', () => {
     expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
   });
 
-  test('has a bad copy: another one is fetched from, and the bad one replaced', async () => {
+  test('with a bad copy: another source is used, and the bad copy replaced', async () => {
     const data = await home.newBlob('k', 'ab');
     home.disk('a').rotten.add(first(data));
     await home.run('repair');
@@ -193,7 +193,7 @@ describe('a disk that cannot', () => {
     expect([...home.disk('a').quarantined]).toEqual([]);
   });
 
-  test('has a bad copy that comes out when it is to prove it: the copy elsewhere stays', async () => {
+  test('with a copy that turns out bad in its proof: the copy elsewhere stays', async () => {
     const data = await home.newBlob('k', 'abcd');
     for (const disk of 'bc') home.disk(disk).stored.delete(first(data));
     home.disk('a').rotten.add(first(data));
@@ -205,7 +205,7 @@ describe('a disk that cannot', () => {
   });
 });
 
-test('an owner whose copy turns out bad when it is to prove it keeps the copy elsewhere', async () => {
+test('an owner with a bad copy in its proof keeps the copy elsewhere alive', async () => {
   const data = await home.newBlob('k', 'abcd');
   home.disk('a').rotten.add(first(data));
   await home.workers.repair.work(new AbortController().signal);
@@ -238,7 +238,7 @@ describe('a chunk that no disk has', () => {
     expect(home.gauges.get('holdfast_lost_chunks')).toBe(0);
   });
 
-  test('is told of by whoever leads its shard, and nobody else', async () => {
+  test('is reported by the primary of its shard only', async () => {
     await home.newBlob('k', 'ab');
     for (const disk of 'ab') home.disk(disk).stored.clear();
     await home.run('repair');
@@ -257,8 +257,8 @@ describe('a chunk that no disk has', () => {
   });
 });
 
-describe('who orders', () => {
-  test('by a map that is over drops nothing and settles nothing', async () => {
+describe('an order', () => {
+  test('by an outdated map drops nothing and resolves nothing', async () => {
     const data = await home.newBlob('k', 'abcd');
     let isFirst = true;
     home.disk('a').onOrder = (what) => {
@@ -272,7 +272,7 @@ describe('who orders', () => {
     expect([home.where(data), await home.debts()]).toEqual([['abd'], []]);
   });
 
-  test('by a map that changes while it drops keeps what the new owners need', async () => {
+  test('by a map that changes during a drop keeps what new owners need', async () => {
     const data = await home.newBlob('k', 'abcd');
     home.disk('d').onOrder = (what) => {
       if (what === 'dropMisplaced' && home.placement.current().version === 1) home.changeOwners('bde');
@@ -283,7 +283,7 @@ describe('who orders', () => {
     expect([home.where(data), await home.debts()]).toEqual([['bde'], []]);
   });
 
-  test('in an epoch that is over does nothing', async () => {
+  test('in an old epoch does nothing', async () => {
     home.epoch = 2;
     const before = await home.newBlob('k1', 'ab');
     await home.run('repair');

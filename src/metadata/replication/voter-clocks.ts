@@ -1,14 +1,14 @@
-// Which wall clocks a primary knows of, and whether it believes its own by them (R19).
+// The wall clocks of voters, as a primary knows them, and whether it trusts its own by them (R19).
 import { type Moment, momentNow } from '../../base/moment.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { ReplicaId } from '../../ports/replication.ts';
 import { WALL_AGREES_MS } from '../engine/timing.ts';
 import { reachedByMajority, type VoterSets } from './quorum.ts';
 
-export class VoterFences {
+export class VoterClocks {
   readonly #clock: ClockPort;
   /** What each has said last, and when it had been asked by our monotonic clock. */
-  readonly #said = new Map<ReplicaId, Moment & { askedMs: number }>();
+  readonly #known = new Map<ReplicaId, Moment & { askedMs: number }>();
   /** The last look at our own. */
   #seen: Moment;
   /** When our own was set, as far as we have seen. */
@@ -19,14 +19,14 @@ export class VoterFences {
     this.#seen = momentNow(clock);
   }
 
-  heard(replicaId: ReplicaId, { wallMs, askedMs }: { wallMs: number; askedMs: number }): void {
+  noteClock(replicaId: ReplicaId, { wallMs, askedMs }: { wallMs: number; askedMs: number }): void {
     // Answers may be doubled and late.
-    if (askedMs < (this.#said.get(replicaId)?.askedMs ?? askedMs)) return;
-    this.#said.set(replicaId, { wallMs, askedMs, monotonicMs: this.#clock.monotonicMs() });
+    if (askedMs < (this.#known.get(replicaId)?.askedMs ?? askedMs)) return;
+    this.#known.set(replicaId, { wallMs, askedMs, monotonicMs: this.#clock.monotonicMs() });
   }
 
   forget(replicaId: ReplicaId): void {
-    this.#said.delete(replicaId);
+    this.#known.delete(replicaId);
   }
 
   /** Whether a majority of voters' clocks agrees with ours. */
@@ -35,11 +35,11 @@ export class VoterFences {
     this.#noteSetting(now);
     const agrees = (id: ReplicaId) => {
       if (id === self) return 1;
-      const said = this.#said.get(id);
+      const known = this.#known.get(id);
       // One that was wrong before, and may be right by now, is no witness for ours, which was right before.
-      if (said === undefined || said.askedMs <= this.#setMs) return 0;
+      if (known === undefined || known.askedMs <= this.#setMs) return 0;
       // Carried on to this moment.
-      const theirsMs = said.wallMs + now.monotonicMs - said.monotonicMs;
+      const theirsMs = known.wallMs + now.monotonicMs - known.monotonicMs;
       return Math.abs(theirsMs - now.wallMs) <= WALL_AGREES_MS ? 1 : 0;
     };
     return reachedByMajority(sets, agrees) === 1;

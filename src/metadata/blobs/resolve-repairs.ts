@@ -1,24 +1,24 @@
-// R39: what a repair has found or made whole is owed no more. A debt that was noted again since it was listed stays: the
-// repair may have looked before what was noted happened.
+// R39: removes repair entries that were found or made whole. An entry that was recorded again since it was listed stays:
+// the repair may have looked before.
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { changeDebt, findDebt, joinChanges } from './debts.ts';
+import { changeRepair, findRepair, joinChanges } from './repair-entries.ts';
 
-export const settleDebts = defineCommand<CommandOf<'settle-debts'>, OutcomeOf<'settle-debts'>>({
+export const resolveRepairs = defineCommand<CommandOf<'settle-debts'>, OutcomeOf<'settle-debts'>>({
   locks: ({ debts }) => debts.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
 
   look({ debts }, view) {
-    for (const { blobId } of debts) findDebt(blobId, view);
+    for (const { blobId } of debts) findRepair(blobId, view);
   },
 
   decide({ debts, mapVersion }, view, context) {
     assert(new Set(debts.map(({ blobId }) => blobId)).size === debts.length, 'a debt is settled once');
     const changes = debts.flatMap(({ blobId, mark, left }) => {
-      const before = findDebt(blobId, view);
-      // R38: who owns a chunk by a map that is over says nothing of what is owed by a newer one.
+      const before = findRepair(blobId, view);
+      // R38: an outdated map of owners does not resolve entries of a newer one.
       if (before?.mark !== mark || before.mapVersion > mapVersion) return [];
-      return [changeDebt(blobId, { before, after: left }, context)];
+      return [changeRepair(blobId, { before, after: left }, context)];
     });
     return { outcome: { kind: 'settled', count: changes.length }, ...joinChanges(changes) };
   },

@@ -1,5 +1,6 @@
-// R26 and R29: what has lost its last link. A blob of this home is condemned, finally; a claim on a blob of another home
-// is given back. Links may have ended in any entry before; this one holds the blob, so that none begins meanwhile.
+// R26 and R29: blobs that have lost their last link. A blob of this home is marked for deletion, for good; a claim on a
+// blob of another home is released. Links may have ended in any earlier entry; this one locks the blob, so that none begins
+// meanwhile.
 
 import type { EndedLink } from '../../ports/metadata/blobs.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
@@ -11,7 +12,7 @@ import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import {
   blobRow,
-  condemnedRow,
+  deletionRow,
   endedLinkRow,
   foreignRow,
   HISTORY_ROW,
@@ -22,13 +23,13 @@ import {
   remove,
 } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { endDebt, findDebt, joinChanges } from './debts.ts';
 import { isUnconfirmed } from './history.ts';
 import { isLive } from './links.ts';
+import { endRepair, findRepair, joinChanges } from './repair-entries.ts';
 
 type Command = CommandOf<'condemn-blobs'>;
 
-export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
+export const markBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   locks: ({ ended }) => blobsOf(ended).map((blobId) => exclusive(LOCK.blob(blobId))),
 
   look(command, view) {
@@ -36,30 +37,30 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
     for (const link of command.ended) view.row(rowOf(link));
     for (const blobId of blobsOf(command.ended)) {
       view.row(foreignRow(blobId));
-      findDebt(blobId, view);
+      findRepair(blobId, view);
       hasLinks(blobId, view);
     }
   },
 
   decide(command, view, context) {
     if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
-    // Only what did end: the word of a worker alone condemns nothing.
+    // Only links that did end: the request of a worker alone marks nothing.
     const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
     const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));
-    const condemned = unlinked.filter((blobId) => isLive(blobId, view));
-    const owed = joinChanges(condemned.map((blobId) => endDebt(blobId, view, context)));
+    const marked = unlinked.filter((blobId) => isLive(blobId, view));
+    const repairs = joinChanges(marked.map((blobId) => endRepair(blobId, view, context)));
     return {
-      outcome: { kind: 'settled', condemnedCount: condemned.length },
+      outcome: { kind: 'settled', condemnedCount: marked.length },
       puts: [
         // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
         ...ended.map((link) => remove(rowOf(link))),
-        ...condemned.flatMap((blobId) => condemn(blobId, view, context.nowMs)),
-        ...owed.puts,
+        ...marked.flatMap((blobId) => markForDeletion(blobId, view, context.nowMs)),
+        ...repairs.puts,
         ...unlinked.flatMap((blobId) => releaseClaim(blobId, view, context)),
       ],
       counters: [
-        ...(condemned.length > 0 ? [{ name: COUNTER.condemned, delta: condemned.length }] : []),
-        ...owed.counters,
+        ...(marked.length > 0 ? [{ name: COUNTER.condemned, delta: marked.length }] : []),
+        ...repairs.counters,
       ],
     };
   },
@@ -82,13 +83,13 @@ function hasLinks(blobId: BlobId, view: View): boolean {
   return view.range(linkRange(blobId, 1)).length > 0;
 }
 
-function condemn(blobId: BlobId, view: View, nowMs: number): RowPut[] {
+function markForDeletion(blobId: BlobId, view: View, nowMs: number): RowPut[] {
   const row = view.row(blobRow(blobId));
   if (row === undefined) return [];
   // Of what goes nobody counts the bytes.
   const { foldedFrom: _ranges, ...blob } = blobCodec.decode(row);
-  const condemned = { ...blob, condemnedAtMs: nowMs };
-  return [put(blobRow(blobId), blobCodec.encode(condemned)), put(condemnedRow(nowMs, blobId), PRESENT)];
+  const marked = { ...blob, condemnedAtMs: nowMs };
+  return [put(blobRow(blobId), blobCodec.encode(marked)), put(deletionRow(nowMs, blobId), PRESENT)];
 }
 
 /** The foreign row goes in the entry that orders the release: a later copy claims anew, with a new id (R29). */

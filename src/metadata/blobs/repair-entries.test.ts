@@ -9,8 +9,8 @@ import {
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
-import type { PlacedChunks } from '../../types/debts.ts';
 import type { BlobId, ObjectKey } from '../../types/names.ts';
+import type { PlacedChunks } from '../../types/repair-entries.ts';
 
 const MiB = 1024 * 1024;
 let world: MetadataShards;
@@ -47,8 +47,8 @@ async function nothingFound(): Promise<void> {
   expect(findings.filter(({ note = '' }) => note.includes('debt'))).toEqual([]);
 }
 
-describe('a birth', () => {
-  test('commits what it owes in its own entry', async () => {
+describe('a new blob', () => {
+  test('commits its repair entry in its own entry', async () => {
     const data = placed(3 * MiB, { mapVersion: 1, ranges: ranges(2, 'a', 'b') });
     await world.put('k', { data });
     expect(await list()).toEqual([
@@ -65,14 +65,14 @@ describe('a birth', () => {
     await nothingFound();
   });
 
-  test('that is refused owes nothing', async () => {
+  test('that is refused has none', async () => {
     await world.put('k');
     const data = placed(MiB, { mapVersion: 1, ranges: ranges(1, 'a') });
     const refused = await world.put('k', { data, conditions: { ifNoneMatch: '*' } });
     expect([refused.kind, await list()]).toEqual(['precondition-failed', []]);
   });
 
-  test('of a part owes as well', async () => {
+  test('of a part has one, too', async () => {
     const uploadId = await beginUpload(world, 'k');
     const data = placed(5 * MiB, { mapVersion: 1, ranges: ranges(5, 'a') });
     await putPart(world, { key: 'k', uploadId }, { partNumber: 1, data });
@@ -83,7 +83,7 @@ describe('a birth', () => {
     expect(await list()).toHaveLength(1);
   });
 
-  test('by a map before the audit that has begun is looked at again, one by its map is not', async () => {
+  test('by a map before the present audit is audited again, one by its map is not', async () => {
     await world.execute('note-audit', { step: 'begin', mapVersion: 7 });
     await world.put('old', { data: placed(2 * MiB, { mapVersion: 6, ranges: [] }) });
     await world.put('new', { data: placed(2 * MiB, { mapVersion: 7, ranges: [] }) });
@@ -91,7 +91,7 @@ describe('a birth', () => {
   });
 });
 
-describe('debts', () => {
+describe('repair entries', () => {
   test('come fewest copies first, then the oldest, by pages', async () => {
     const blobs: BlobId[] = [];
     for (const [at, copies] of [2, 1, 2, 1].entries()) {
@@ -111,7 +111,7 @@ describe('debts', () => {
     expect(seen).toEqual([blobs[1], blobs[3], blobs[0], blobs[2]]);
   });
 
-  test('keep the time of their first note; fewer copies move them', async () => {
+  test('keep the time of their first record; fewer copies move them', async () => {
     const data = world.newData({ sizeBytes: 3 * MiB });
     await world.put('k', { data });
     await note(data, 2, 2, 'a');
@@ -126,7 +126,7 @@ describe('debts', () => {
     await nothingFound();
   });
 
-  test('are settled only as they were when the repair looked', async () => {
+  test('are resolved only in the state that the repair saw', async () => {
     const data = world.newData({ sizeBytes: 3 * MiB });
     await world.put('k', { data });
     await note(data, 1);
@@ -138,7 +138,7 @@ describe('debts', () => {
     await nothingFound();
   });
 
-  test('owed by a newer map are not settled by an older one', async () => {
+  test('of a newer map are not resolved by an older one', async () => {
     await world.execute('note-audit', { step: 'begin', mapVersion: 5 });
     const data = placed(3 * MiB, { mapVersion: 4, ranges: [] });
     await world.put('k', { data });
@@ -147,7 +147,7 @@ describe('debts', () => {
     expect(await settle(data, mark, undefined, 5)).toBe(1);
   });
 
-  test('may be settled in part, and go on in another place of the queue', async () => {
+  test('may be resolved in part, and move in the queue', async () => {
     const data = world.newData({ sizeBytes: 3 * MiB });
     await world.put('k', { data });
     await note(data, 1);
@@ -159,7 +159,7 @@ describe('debts', () => {
     await nothingFound();
   });
 
-  test('of one blob, noted twice in one command, are one', async () => {
+  test('of one blob, recorded twice in one command, are one', async () => {
     const data = world.newData({ sizeBytes: 3 * MiB });
     await world.put('k', { data });
     const blobId = blobOf(data);
@@ -172,7 +172,7 @@ describe('debts', () => {
     await nothingFound();
   });
 
-  test('of data that is condemned are forgotten, and none is noted of it', async () => {
+  test('of deleted data are removed, and none is recorded for it', async () => {
     const data = placed(3 * MiB, { mapVersion: 1, ranges: ranges(1, 'a') });
     await world.put('k', { data });
     await world.remove('k');
@@ -188,7 +188,7 @@ describe('debts', () => {
     await nothingFound();
   });
 
-  test('wait, as fsck tells it', async () => {
+  test('are pending work for fsck', async () => {
     await world.put('k', { data: placed(MiB, { mapVersion: 1, ranges: ranges(1, 'a') }) });
     const oldestAtMs = world.clock.wallMs();
     const { pending } = await world.query('count-pending', {});
@@ -199,7 +199,7 @@ describe('debts', () => {
 describe('the audit', () => {
   const step = (command: CommandOf<'note-audit'>) => world.execute('note-audit', command);
 
-  test('begins, goes on where it was, and ends', async () => {
+  test('begins, continues where it was, and ends', async () => {
     expect(await world.query('get-audit', {})).toEqual({ audit: null });
     await step({ step: 'begin', mapVersion: 3 });
     const beganAtMs = world.clock.wallMs();
@@ -216,7 +216,7 @@ describe('the audit', () => {
     });
   });
 
-  test('of an earlier map, or another beginning, notes nothing', async () => {
+  test('of an earlier map, or another beginning, records nothing', async () => {
     await step({ step: 'begin', mapVersion: 3 });
     const beganAtMs = world.clock.wallMs();
     world.clock.advance(1000);
@@ -226,7 +226,7 @@ describe('the audit', () => {
     expect(await step({ step: 'begin', mapVersion: 3 })).toEqual({ kind: 'gone' });
   });
 
-  test('is told of live data in chunks alone, by pages of rows', async () => {
+  test('lists live data in chunks only, by pages of rows', async () => {
     const wanted: BlobId[] = [];
     for (let at = 0; at < 5; at++) {
       const data = world.newData({ sizeBytes: MiB });

@@ -8,7 +8,7 @@ import { endLinks, linksOnlyIn } from '../blobs/links.ts';
 import { usageDeltas } from '../schema/counters.ts';
 import type { KeyHistory } from './key-history.ts';
 
-export function settleHistories(options: {
+export function putHistories(options: {
   bucketId: BucketId;
   histories: Iterable<KeyHistory>;
   nowMs: number;

@@ -1,12 +1,12 @@
 // What the shards that are led here keep of requests that are over, as figures: who reads them sees how near they are to
-// what may be kept (kept-outcomes.ts), before requests are refused for it.
+// what may be kept (outcome-bounds.ts), before requests are refused for it.
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 
 const LOOK_EVERY_MS = 10_000;
 
-export function createKeptWatch(deps: {
+export function createOutcomeWatch(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
   telemetry: TelemetryPort;
@@ -14,7 +14,7 @@ export function createKeptWatch(deps: {
   const { metadata, shards, telemetry } = deps;
 
   return {
-    name: 'watch-kept',
+    name: 'watch-outcomes',
     async work() {
       const tokens: number[] = [];
       const tokenless: number[] = [];
@@ -26,8 +26,8 @@ export function createKeptWatch(deps: {
       }
       for (const [of, bytes] of Object.entries({ tokens, tokenless })) {
         const sum = bytes.reduce((total, one) => total + one, 0);
-        telemetry.gauge('holdfast_kept_bytes', sum, { of });
-        telemetry.gauge('holdfast_kept_bytes_max', Math.max(0, ...bytes), { of });
+        telemetry.gauge('holdfast_outcome_bytes', sum, { of });
+        telemetry.gauge('holdfast_outcome_bytes_max', Math.max(0, ...bytes), { of });
       }
       return { state: 'idle', idleMs: LOOK_EVERY_MS };
     },

@@ -1,16 +1,16 @@
-// What the shards that are led here owe, as figures: by copies, and how long it will take at the pace of the last minutes.
+// Metrics of the repair entries of shards led here: by copies, and the remaining time at the pace of the last minutes.
 
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 
 const LOOK_EVERY_MS = 10_000;
 /** Weight of the newest look in the pace. */
 const NEWEST_SHARE = 0.2;
 
-export function createDebtWatch(deps: {
+export function createRepairWatch(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
   clock: ClockPort;
@@ -55,14 +55,14 @@ export function createDebtWatch(deps: {
   }
 
   return {
-    name: 'watch-debts',
+    name: 'watch-repairs',
     async work() {
       const { sums, byShard, silentCount } = await count();
       telemetry.gauge('holdfast_shards_unanswered', silentCount, { question: 'debts' });
       for (const [copies, { blobCount, chunkCount }] of sums.entries()) {
         const labels = { copies: copies === COPIES_UNKNOWN ? 'unknown' : String(copies) };
-        telemetry.gauge('holdfast_debts', blobCount, labels);
-        telemetry.gauge('holdfast_debt_chunks', chunkCount, labels);
+        telemetry.gauge('holdfast_repair_entries', blobCount, labels);
+        telemetry.gauge('holdfast_chunks_to_repair', chunkCount, labels);
       }
       const chunkCount = sums.reduce((sum, some) => sum + some.chunkCount, 0);
       const atMs = clock.monotonicMs();

@@ -4,18 +4,18 @@ import { must } from '../base/assert.ts';
 import { LIMITS } from './limits.ts';
 
 /** Chunks `from` (included) to `to` (excluded) of a blob. */
-export interface DebtRange {
+export interface RepairRange {
   from: number;
   to: number;
   /** Disks that were known to have them when that was noted, beside or instead of their owners. */
   holders: string[];
 }
 
-export interface Debt {
+export interface RepairEntry {
   /** Intact copies of the chunk that has fewest, as far as is known; COPIES_UNKNOWN at the most. */
   copies: number;
   /** In order, without overlap, at least one. */
-  ranges: DebtRange[];
+  ranges: RepairRange[];
   /** Of the newest placement map by which something of it is owed: by an older one nothing of it is settled. */
   mapVersion: number;
 }
@@ -28,7 +28,7 @@ export interface PlacedChunks {
   /** The oldest by which one of them was written, and the newest. */
   mapVersion: number;
   newestVersion: number;
-  ranges: DebtRange[];
+  ranges: RepairRange[];
   /** Of the chunk of the ranges that has fewest: ranges that were joined do not show it. Absent: as many as they name. */
   copies?: number;
 }
@@ -40,7 +40,7 @@ export function gatherPlaces(
   const known = placed.filter((place) => place !== undefined);
   if (known.length === 0) return undefined;
   const versions = known.map((place) => place.mapVersion);
-  const ranges: DebtRange[] = [];
+  const ranges: RepairRange[] = [];
   for (const [index, place] of placed.entries()) {
     if (place?.holders !== undefined)
       ranges.push({ from: index, to: index + 1, holders: [...place.holders].sort() });
@@ -52,27 +52,27 @@ export function gatherPlaces(
 }
 
 /** R36: what a birth owes. `auditedFrom`: the map by which its home looks at everything, or last began to. */
-export function debtOfBirth(
+export function repairOfNewBlob(
   { mapVersion, newestVersion, ranges, copies = fewestCopies(ranges) }: PlacedChunks,
   { auditedFrom, chunkCount }: { auditedFrom: number; chunkCount: number },
-): Debt | undefined {
+): RepairEntry | undefined {
   // A pass may have gone by already, and these chunks lie where owners were before it.
   const isOld = mapVersion < auditedFrom;
   if (ranges.length === 0 && !isOld) return undefined;
-  const owed = isOld ? mergeRanges(ranges, wholeRange(chunkCount)) : ranges;
-  return { copies, ranges: owed, mapVersion: Math.max(newestVersion, auditedFrom) };
+  const missing = isOld ? mergeRanges(ranges, wholeRange(chunkCount)) : ranges;
+  return { copies, ranges: missing, mapVersion: Math.max(newestVersion, auditedFrom) };
 }
 
-function fewestCopies(ranges: readonly DebtRange[]): number {
+function fewestCopies(ranges: readonly RepairRange[]): number {
   return ranges.reduce((fewest, { holders }) => Math.min(fewest, holders.length), COPIES_UNKNOWN);
 }
 
-export function wholeRange(chunkCount: number): DebtRange[] {
+export function wholeRange(chunkCount: number): RepairRange[] {
   return [{ from: 0, to: chunkCount, holders: [] }];
 }
 
 /** All that either says: of what both have, all holders. */
-export function mergeDebts(a: Debt, b: Debt): Debt {
+export function mergeRepairs(a: RepairEntry, b: RepairEntry): RepairEntry {
   return {
     copies: Math.min(a.copies, b.copies),
     ranges: mergeRanges(a.ranges, b.ranges),
@@ -80,10 +80,10 @@ export function mergeDebts(a: Debt, b: Debt): Debt {
   };
 }
 
-export function mergeRanges(a: readonly DebtRange[], b: readonly DebtRange[]): DebtRange[] {
+export function mergeRanges(a: readonly RepairRange[], b: readonly RepairRange[]): RepairRange[] {
   const all = [...a, ...b];
   const edges = [...new Set(all.flatMap(({ from, to }) => [from, to]))].sort((x, y) => x - y);
-  const pieces: DebtRange[] = [];
+  const pieces: RepairRange[] = [];
   for (const [at, from] of edges.slice(0, -1).entries()) {
     const to = must(edges[at + 1], 'an edge has one behind it');
     const over = all.filter((range) => range.from <= from && range.to >= to);
@@ -94,49 +94,49 @@ export function mergeRanges(a: readonly DebtRange[], b: readonly DebtRange[]): D
 }
 
 /** Joins neighbours that are equal; too many become one, for holders can be found by asking all disks. */
-export function boundRanges(ranges: readonly DebtRange[]): DebtRange[] {
-  const joined: DebtRange[] = [];
+export function boundRanges(ranges: readonly RepairRange[]): RepairRange[] {
+  const joined: RepairRange[] = [];
   for (const range of ranges) {
     const last = joined.at(-1);
     if (last !== undefined && last.to === range.from && isSame(last.holders, range.holders))
       last.to = range.to;
     else joined.push({ ...range });
   }
-  if (joined.length <= LIMITS.debtRangesMax) return joined;
+  if (joined.length <= LIMITS.repairRangesMax) return joined;
   const [first] = joined;
   const last = joined.at(-1);
   return [{ from: must(first, 'a range').from, to: must(last, 'a range').to, holders: unionOf(joined) }];
 }
 
-export function rangedChunks(ranges: readonly DebtRange[]): number {
+export function rangedChunks(ranges: readonly RepairRange[]): number {
   return ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 }
 
-function unionOf(ranges: readonly DebtRange[]): string[] {
-  return [...new Set(ranges.flatMap(({ holders }) => holders))].sort().slice(0, LIMITS.debtHoldersMax);
+function unionOf(ranges: readonly RepairRange[]): string[] {
+  return [...new Set(ranges.flatMap(({ holders }) => holders))].sort().slice(0, LIMITS.repairHoldersMax);
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((holder, at) => holder === b[at]);
 }
 
-/** What is still owed of a blob, by what was found of its chunks; undefined: nothing. `owed`: in the order of chunks. */
-export function debtOfChunks(
-  owed: readonly { index: number; copies: number; holders: readonly string[] }[],
+/** What is still owed of a blob, by what was found of its chunks; undefined: nothing. `missing`: in the order of chunks. */
+export function repairOfChunks(
+  missing: readonly { index: number; copies: number; holders: readonly string[] }[],
   mapVersion: number,
-): Debt | undefined {
-  if (owed.length === 0) return undefined;
-  const ranges = owed.map(({ index, holders }) => ({
+): RepairEntry | undefined {
+  if (missing.length === 0) return undefined;
+  const ranges = missing.map(({ index, holders }) => ({
     from: index,
     to: index + 1,
     holders: [...holders].sort(),
   }));
-  const copies = owed.reduce((fewest, chunk) => Math.min(fewest, chunk.copies), COPIES_UNKNOWN);
+  const copies = missing.reduce((fewest, chunk) => Math.min(fewest, chunk.copies), COPIES_UNKNOWN);
   return { copies, ranges: boundRanges(ranges), mapVersion };
 }
 
 /** But for the map. */
-export function isSameDebt(a: Debt, b: Debt): boolean {
+export function isSameRepair(a: RepairEntry, b: RepairEntry): boolean {
   if (a.copies !== b.copies || a.ranges.length !== b.ranges.length) return false;
   return a.ranges.every(({ from, to, holders }, at) => {
     const other = b.ranges[at];

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { must } from '../base/assert.ts';
+import { LIMITS } from './limits.ts';
 import {
   boundRanges,
   COPIES_UNKNOWN,
-  debtOfBirth,
   gatherPlaces,
-  mergeDebts,
   mergeRanges,
+  mergeRepairs,
   rangedChunks,
+  repairOfNewBlob,
   wholeRange,
-} from './debts.ts';
-import { LIMITS } from './limits.ts';
+} from './repair-entries.ts';
 
 const range = (from: number, to: number, ...holders: string[]) => ({ from, to, holders });
 
@@ -39,7 +39,7 @@ describe('the places of a new blob', () => {
     const places = Array.from({ length: 5000 }, (_, at) => ({ mapVersion: 1, holders: holders(at) }));
     const [only, ...others] = gatherPlaces(places)?.ranges ?? [];
     expect([only?.from, only?.to, others]).toEqual([0, 5000, []]);
-    expect(only?.holders.length).toBe(LIMITS.debtHoldersMax);
+    expect(only?.holders.length).toBe(LIMITS.repairHoldersMax);
   });
 
   test('of many chunks have the fewest copies of a chunk, though ranges were joined', () => {
@@ -48,7 +48,7 @@ describe('the places of a new blob', () => {
       mapVersion: 1,
       holders: [...(pairs[at % 4] ?? '')],
     }));
-    const debt = debtOfBirth(must(gatherPlaces(places), 'there is a map'), {
+    const debt = repairOfNewBlob(must(gatherPlaces(places), 'there is a map'), {
       auditedFrom: 1,
       chunkCount: 40,
     });
@@ -60,13 +60,15 @@ describe('the repair entry of a new blob', () => {
   const chunkCount = 8;
   test('is absent when all copies are on their owners by the map of the audit', () => {
     expect(
-      debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount }),
+      repairOfNewBlob({ mapVersion: 5, newestVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount }),
     ).toBeUndefined();
   });
 
   test('has the fewest copies of a chunk', () => {
     const ranges = [range(0, 2, 'a', 'b'), range(5, 6, 'a')];
-    expect(debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges }, { auditedFrom: 5, chunkCount })).toEqual({
+    expect(
+      repairOfNewBlob({ mapVersion: 5, newestVersion: 5, ranges }, { auditedFrom: 5, chunkCount }),
+    ).toEqual({
       copies: 1,
       ranges,
       mapVersion: 5,
@@ -74,7 +76,7 @@ describe('the repair entry of a new blob', () => {
   });
 
   test('has all chunks when the blob was written by a map before the audit', () => {
-    const old = debtOfBirth(
+    const old = repairOfNewBlob(
       { mapVersion: 4, newestVersion: 5, ranges: [range(2, 3, 'a', 'b')] },
       { auditedFrom: 5, chunkCount },
     );
@@ -83,7 +85,7 @@ describe('the repair entry of a new blob', () => {
       ranges: [range(0, 2), range(2, 3, 'a', 'b'), range(3, 8)],
       mapVersion: 5,
     });
-    const whole = debtOfBirth(
+    const whole = repairOfNewBlob(
       { mapVersion: 4, newestVersion: 5, ranges: [] },
       { auditedFrom: 5, chunkCount },
     );
@@ -93,7 +95,7 @@ describe('the repair entry of a new blob', () => {
 
 describe('merged repair entries', () => {
   test('have the fewest copies and all holders', () => {
-    const debt = mergeDebts(
+    const debt = mergeRepairs(
       { copies: 2, ranges: [range(0, 4, 'a', 'b')], mapVersion: 3 },
       { copies: 1, ranges: [range(2, 6, 'c')], mapVersion: 2 },
     );
@@ -110,10 +112,10 @@ describe('merged repair entries', () => {
   });
 
   test('with too many ranges have one', () => {
-    const many = Array.from({ length: LIMITS.debtRangesMax + 1 }, (_, at) =>
+    const many = Array.from({ length: LIMITS.repairRangesMax + 1 }, (_, at) =>
       range(2 * at, 2 * at + 1, `${at}`),
     );
     expect(boundRanges(many)).toHaveLength(1);
-    expect(boundRanges(many.slice(1))).toHaveLength(LIMITS.debtRangesMax);
+    expect(boundRanges(many.slice(1))).toHaveLength(LIMITS.repairRangesMax);
   });
 });

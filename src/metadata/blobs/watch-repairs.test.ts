@@ -1,14 +1,14 @@
 import { expect, test, vi } from 'vitest';
 import { openHomeWorld } from '../../../tests/support/disks/home-world.ts';
 
-test('what is owed is shown by copies, with the time that it will take', async () => {
+test('shows missing copies by the number of copies, and the time that the repair will take', async () => {
   const home = await openHomeWorld();
   await home.newBlob('k1', 'ab', { chunks: 3 });
   await home.newBlob('k2', 'a', { chunks: 5 });
   await home.run('watch');
   const shown = (name: string) => home.gauges.get(name);
-  expect([shown('holdfast_debts 1'), shown('holdfast_debt_chunks 1')]).toEqual([1, 5]);
-  expect([shown('holdfast_debts 2'), shown('holdfast_debt_chunks 2')]).toEqual([1, 3]);
+  expect([shown('holdfast_repair_entries 1'), shown('holdfast_chunks_to_repair 1')]).toEqual([1, 5]);
+  expect([shown('holdfast_repair_entries 2'), shown('holdfast_chunks_to_repair 2')]).toEqual([1, 3]);
   expect(shown('holdfast_repair_left_seconds')).toBe(Number.POSITIVE_INFINITY);
   // Of one look no pace is known.
   expect(shown('holdfast_repair_chunks_per_second')).toBeUndefined();
@@ -16,13 +16,13 @@ test('what is owed is shown by copies, with the time that it will take', async (
   await home.run('repair');
   home.world.clock.advance(10_000);
   await home.run('watch');
-  expect(shown('holdfast_debts 1')).toBe(0);
+  expect(shown('holdfast_repair_entries 1')).toBe(0);
   expect(shown('holdfast_repair_chunks_per_second')).toBe(0);
   home.disk('c').mood = 'well';
   home.world.clock.advance(120_000);
   await home.run('repair');
   await home.run('watch');
-  expect([shown('holdfast_debts 2'), shown('holdfast_repair_left_seconds')]).toEqual([0, 0]);
+  expect([shown('holdfast_repair_entries 2'), shown('holdfast_repair_left_seconds')]).toEqual([0, 0]);
   expect(shown('holdfast_repair_chunks_per_second')).toBeCloseTo(8 / 120, 3);
 });
 

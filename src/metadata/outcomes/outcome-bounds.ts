@@ -8,7 +8,7 @@ import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';
 import { COUNTER } from '../schema/counters.ts';
 
-interface KeptBound {
+interface OutcomeBound {
   /** The counters of all that is kept in the shard, and of one account's. */
   all: string;
   ofAccount(owner: AccountId): string;
@@ -16,17 +16,17 @@ interface KeptBound {
   perAccountMax: number;
 }
 
-export const UNDER_TOKENS: KeptBound = {
-  ...{ all: COUNTER.keptBytes, ofAccount: COUNTER.accountKeptBytes },
-  ...{ allMax: LIMITS.keptOutcomesBytesMax, perAccountMax: LIMITS.keptOutcomesPerAccountBytesMax },
+export const UNDER_TOKENS: OutcomeBound = {
+  ...{ all: COUNTER.keptBytes, ofAccount: COUNTER.accountOutcomeBytes },
+  ...{ allMax: LIMITS.storedOutcomesBytesMax, perAccountMax: LIMITS.storedOutcomesPerAccountBytesMax },
 };
-export const TOKENLESS: KeptBound = {
+export const TOKENLESS: OutcomeBound = {
   ...{ all: COUNTER.tokenlessBytes, ofAccount: COUNTER.accountTokenlessBytes },
-  ...{ allMax: LIMITS.keptTokenlessBytesMax, perAccountMax: LIMITS.keptTokenlessPerAccountBytesMax },
+  ...{ allMax: LIMITS.tokenlessOutcomesBytesMax, perAccountMax: LIMITS.tokenlessOutcomesPerAccountBytesMax },
 };
 
 /** `addedBytes` below zero: they are kept no more. `owner` is that of the bucket. */
-export function keptDeltas(
+export function outcomeDeltas(
   owner: AccountId | undefined,
   addedBytes: number,
   { isTokenless = false } = {},
@@ -38,7 +38,7 @@ export function keptDeltas(
 }
 
 /** Whether what a command is about to add to these counters may be kept: always so where that is nothing. */
-export function mayBeKept(
+export function mayBeStored(
   owner: AccountId,
   counters: readonly CounterDelta[],
   { counter }: Pick<DecideContext, 'counter'>,
@@ -49,7 +49,7 @@ export function mayBeKept(
     const addedBytes = addedTo(all);
     if (addedBytes <= 0) return true;
     const ownBytes = counter(ofAccount(owner)) + addedBytes;
-    if (counter(all) + addedBytes > allMax) return ownBytes <= LIMITS.keptAtLeastBytes;
+    if (counter(all) + addedBytes > allMax) return ownBytes <= LIMITS.outcomesAtLeastBytes;
     return ownBytes <= perAccountMax;
   });
 }

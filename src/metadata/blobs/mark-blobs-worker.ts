@@ -1,5 +1,5 @@
-// Looks after links that have ended: their blobs are condemned where no other link holds them, and claims on other
-// shards' blobs are given back (R26, R29).
+// Processes ended links: blobs without another link are marked for deletion, and claims on blobs of other shards are
+// released (R26, R29).
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
@@ -7,11 +7,11 @@ import { createQueueCursors, createShardWorker, doneValue } from '../workers/sha
 const BATCH = 250;
 const IDLE_MS = 1000;
 
-export function createBlobCondemner(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
+export function createDeletionMarker(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
   const { metadata, shards } = deps;
   const cursors = createQueueCursors();
   return createShardWorker({
-    name: 'condemn-blobs',
+    name: 'mark-blobs',
     shards,
     idleMs: IDLE_MS,
     async unit(shard) {

@@ -2,7 +2,6 @@
 // shard says why and writes nothing; the data lives on, and once the version may go the same command is done.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { beginMove, driveJob } from '../../../tests/support/metadata/drive-job.ts';
-import { createKeptVersions } from '../../../tests/support/metadata/kept-versions.ts';
 import {
   BUCKET,
   beginUpload,
@@ -15,21 +14,22 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import { createProtectedVersions } from '../../../tests/support/metadata/protected-versions.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';
 import { dataLinkId } from '../../types/version.ts';
 import { createMetadataMachine } from '../state-machine.ts';
 
-const kept = createKeptVersions();
+const stored = createProtectedVersions();
 const KEPT = etagOf('kept');
 const a = 'a' as ObjectKey;
 const b = 'b' as ObjectKey;
 
 let world: MetadataShards;
 beforeEach(async () => {
-  kept.letGo();
-  world = await openMetadata({ machine: createMetadataMachine(kept.rules) });
+  stored.letGo();
+  world = await openMetadata({ machine: createMetadataMachine(stored.rules) });
 });
 
 const setVersioning = (versioning: 'enabled' | 'suspended') =>
@@ -53,10 +53,10 @@ async function everything(): Promise<string[]> {
 const blobsOf = (...data: NewData[]) => data.flatMap(({ uses }) => uses.map(({ blobId }) => blobId));
 
 /** Puts an object whose version has to stay from now on. */
-async function putKept(key: string): Promise<NewData> {
+async function putProtected(key: string): Promise<NewData> {
   const data = world.newData();
   await world.put(key, { data, etag: KEPT });
-  kept.keep(KEPT);
+  stored.keep(KEPT);
   return data;
 }
 
@@ -71,7 +71,7 @@ async function currentOf(key: ObjectKey) {
   return found.version;
 }
 
-describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is replaced', () => {
+describe('MOVE of one key, extensions 2.1: a retained version neither moves nor is replaced', () => {
   const move = (more: Partial<CommandOf<'move-key'>> = {}) =>
     world.execute('move-key', { bucketId: BUCKET, move: { from: a, to: b }, overwrites: true, ...more });
 
@@ -83,16 +83,16 @@ describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is
     }
     expect(await everything()).toEqual(before);
     // The refusal is not what the token stands for.
-    kept.letGo();
+    stored.letGo();
     const moved = await move({ token });
     expect(moved).toMatchObject({ kind: 'moved-key', result: expect.any(Array) });
-    kept.keep(KEPT);
+    stored.keep(KEPT);
     expect(await move({ token })).toEqual(moved);
   }
 
   test.each(['unversioned', 'suspended'] as const)('%s: the only version of the source', async (state) => {
     await world.createBucket(state);
-    const data = await putKept(a);
+    const data = await putProtected(a);
     await expectBlocked('null' as VersionId);
     await world.condemn();
     expect(await world.stateOf(...blobsOf(data))).toEqual(['live']);
@@ -101,7 +101,7 @@ describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is
   test.each([0, 1, 2])('enabled: number %i of the versions of the source', async (at) => {
     await world.createBucket('enabled');
     for (let count = 0; count < 3; count++) {
-      if (count === 2 - at) await putKept(a);
+      if (count === 2 - at) await putProtected(a);
       else await world.put(a);
     }
     const ids = await idsOf(a);
@@ -111,7 +111,7 @@ describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is
 
   test('enabled: a version of the source below its delete marker', async () => {
     await world.createBucket('enabled');
-    await putKept(a);
+    await putProtected(a);
     await world.remove(a);
     const [, versionId] = await idsOf(a);
     await expectBlocked(versionId as VersionId);
@@ -123,33 +123,33 @@ describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is
       await world.createBucket(state);
       const source = world.newData();
       await world.put(a, { data: source });
-      const replaced = await putKept(b);
+      const replaced = await putProtected(b);
       await expectBlocked('null' as VersionId);
       await world.condemn();
       expect(await world.stateOf(...blobsOf(source, replaced))).toEqual(['live', 'condemned']);
     },
   );
 
-  test('enabled: with Overwrite, the null version below others that one from before versioning would replace', async () => {
+  test('enabled: with Overwrite, the null version below others that an older source version would replace', async () => {
     await world.createBucket();
     await world.put(a);
-    await putKept(b);
+    await putProtected(b);
     await setVersioning('enabled');
     await world.put(b);
     await expectBlocked('null' as VersionId);
     expect(await world.versions()).toEqual(['b null*', 'b v2']);
   });
 
-  test('enabled: one at the destination that stays below what comes is in nobody’s way', async () => {
+  test('enabled: a retained version at the destination that stays below the moved ones does not matter', async () => {
     await world.createBucket('enabled');
     await world.put(a);
-    await putKept(b);
+    await putProtected(b);
     expect(await move()).toMatchObject({ result: [expect.any(String)] });
     expect(await world.versions()).toEqual(['b v2*', 'b v1']);
   });
 });
 
-describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an entry, and the others go on', () => {
+describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an entry, and the others move', () => {
   const from = 'p/';
   const to = 'q/';
   const drive = async () =>
@@ -169,7 +169,7 @@ describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an 
         all.push(data);
         await world.put(`p/${name}`, { data });
       }
-      all.push(await putKept('p/3'), await putKept('q/4'));
+      all.push(await putProtected('p/3'), await putProtected('q/4'));
       const usage = await world.query('count-usage', {});
       const errors = [errorOf('3', 'null'), errorOf('4', 'null')];
       expect(await drive()).toMatchObject({ movedCount: 3, errorCount: 2, errors });
@@ -179,15 +179,15 @@ describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an 
       await world.condemn();
       expect(await world.stateOf(...blobsOf(...all))).toEqual(all.map(() => 'live'));
       expect(await world.query('count-usage', {})).toEqual(usage);
-      kept.letGo();
+      stored.letGo();
       expect(await drive()).toMatchObject({ movedCount: 2, errorCount: 0 });
     },
   );
 
-  test('enabled: an older version keeps all of its key, in their order', async () => {
+  test('enabled: a retained older version keeps all versions of its key in place', async () => {
     await world.createBucket('enabled');
     for (const name of ['1', '2', '3']) await world.put(`p/${name}`);
-    await putKept('p/2');
+    await putProtected('p/2');
     await world.put('p/2');
     await world.remove('p/2');
     const ids = await idsOf('p/2' as ObjectKey);
@@ -253,25 +253,25 @@ describe.each(Object.keys(WRITES))('%s over a version that has to stay', (name) 
     const before = await everything();
     expect(await write()).toEqual({ kind: 'blocked', blocker: { by: 'retention' } });
     expect(await everything()).toEqual(before);
-    kept.letGo();
+    stored.letGo();
     expect(await write()).toMatchObject({ kind: 'committed', versionId: 'null' });
   }
 
   test('unversioned: it is not replaced', async () => {
     await world.createBucket();
-    await putKept(a);
+    await putProtected(a);
     await expectBlocked();
   });
 
   test('suspended: the null version is not replaced', async () => {
     await world.createBucket('suspended');
-    await putKept(a);
+    await putProtected(a);
     await expectBlocked();
   });
 
   test('suspended: nor where it lies below another one', async () => {
     await world.createBucket();
-    await putKept(a);
+    await putProtected(a);
     await setVersioning('enabled');
     await world.put(a);
     await setVersioning('suspended');
@@ -280,47 +280,47 @@ describe.each(Object.keys(WRITES))('%s over a version that has to stay', (name) 
 
   test('enabled: it becomes an older one', async () => {
     await world.createBucket('enabled');
-    await putKept(a);
+    await putProtected(a);
     const write = await prepare(world.newData());
     expect(await write()).toMatchObject({ kind: 'committed' });
     expect((await world.versions()).filter((line) => line.startsWith('a '))).toEqual(['a v2*', 'a v1']);
   });
 });
 
-describe('DELETE of a version that has to stay', () => {
+describe('DELETE of a retained version', () => {
   const blocked = { kind: 'blocked', blocker: { by: 'retention' } };
 
   async function expectBlocked(versionId?: VersionId): Promise<void> {
     const before = await everything();
     expect(await world.remove(a, versionId)).toEqual(blocked);
     expect(await everything()).toEqual(before);
-    kept.letGo();
+    stored.letGo();
     expect(await world.remove(a, versionId)).toMatchObject({ kind: 'deleted' });
   }
 
   test('unversioned: the object', async () => {
     await world.createBucket();
-    await putKept(a);
+    await putProtected(a);
     await expectBlocked();
   });
 
   test('suspended: by a marker that would replace it', async () => {
     await world.createBucket('suspended');
-    await putKept(a);
+    await putProtected(a);
     await expectBlocked();
   });
 
   test('enabled: by its id, and a marker hides it', async () => {
     await world.createBucket('enabled');
-    await putKept(a);
+    await putProtected(a);
     const [versionId] = await idsOf(a);
     expect(await world.remove(a)).toMatchObject({ kind: 'deleted', madeMarker: true });
     await expectBlocked(versionId);
   });
 
-  test('of several keys the others go', async () => {
+  test('of several keys the others are deleted', async () => {
     await world.createBucket();
-    await putKept(a);
+    await putProtected(a);
     await world.put(b);
     const items = [{ key: a }, { key: b }];
     const outcome = await world.execute('delete-versions', { bucketId: BUCKET, owner: OWNER, items });

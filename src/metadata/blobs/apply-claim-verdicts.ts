@@ -1,7 +1,7 @@
 // R30: what the claiming shard said of pending links. Those that were released meanwhile stay away, and one that was claimed
 // again since, by a message that was sent twice, is asked about again.
 
-import type { SettledClaim } from '../../ports/metadata/blobs.ts';
+import type { ClaimVerdict } from '../../ports/metadata/blobs.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
 import { type LinkRecord, linkCodec } from '../../types/records/rows.ts';
@@ -9,7 +9,7 @@ import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { linkRow, pendingClaimRow, put, remove } from '../schema/keyspace.ts';
 import { endLinks, newNonce, pendingLinkPuts } from './links.ts';
 
-export const settleClaims = defineCommand<CommandOf<'settle-claims'>, OutcomeOf<'settle-claims'>>({
+export const applyClaimVerdicts = defineCommand<CommandOf<'settle-claims'>, OutcomeOf<'settle-claims'>>({
   locks: ({ claims }) => claims.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
 
   look({ claims }, view) {
@@ -20,7 +20,7 @@ export const settleClaims = defineCommand<CommandOf<'settle-claims'>, OutcomeOf<
     const puts = claims.flatMap((claim) => {
       const row = view.row(linkRow(claim.blobId, claim.linkId));
       const link = row && linkCodec.decode(row);
-      return link?.state === 'pending' ? settle(claim, link, context) : [];
+      return link?.state === 'pending' ? applyVerdict(claim, link, context) : [];
     });
     return { outcome: { kind: 'settled' }, puts };
   },
@@ -36,8 +36,8 @@ export const settleClaims = defineCommand<CommandOf<'settle-claims'>, OutcomeOf<
  * A link that has no nonce (of an earlier version) cannot be told from an earlier one: the first verdict, whatever it says,
  * gives it one and settles nothing, and the next is about that.
  */
-function settle(
-  { blobId, linkId, verdict, nonce }: SettledClaim,
+function applyVerdict(
+  { blobId, linkId, verdict, nonce }: ClaimVerdict,
   link: LinkRecord,
   context: DecideContext,
 ): RowPut[] {
@@ -45,9 +45,9 @@ function settle(
   const { shard, nonce: asked } = link;
   if (asked === undefined) return pendingLinkPuts(name, { shard, nonce: newNonce(context) });
   if (nonce !== asked) return [];
-  const settled =
+  const applied =
     verdict === 'dropped'
       ? endLinks([name], context.nowMs)
       : [put(linkRow(blobId, linkId), linkCodec.encode({ state: 'confirmed', shard }))];
-  return [...settled, remove(pendingClaimRow(blobId, linkId))];
+  return [...applied, remove(pendingClaimRow(blobId, linkId))];
 }

@@ -10,7 +10,7 @@ import { tokenCodec } from '../../../src/types/records/rows.ts';
 import { OWNER } from '../metadata/metadata-shards.ts';
 import type { Damage } from './fsck-world.ts';
 
-export const KEPT_DAMAGES: readonly Damage[] = [
+export const OUTCOME_DAMAGES: readonly Damage[] = [
   [
     'a job under way that nobody finds',
     { 'index-missing': 1, 'counter-wrong': 1 },

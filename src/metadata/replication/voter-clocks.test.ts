@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
-import { VoterFences } from './voter-fences.ts';
+import { VoterClocks } from './voter-clocks.ts';
 
 const SETS = { voters: ['p', 'f', 'g'] };
 const YEAR_MS = 365 * 24 * 60 * 60_000;
 
 function open() {
   const clock = createManualClock(1_000_000);
-  const walls = new VoterFences(clock);
+  const voterClocks = new VoterClocks(clock);
   const hear = (replicaId: string, wallMs: number, askedMs = clock.monotonicMs()) =>
-    walls.heard(replicaId, { wallMs, askedMs });
-  return { clock, walls, hear, isBelieved: () => walls.isOwnBelieved('p', SETS) };
+    voterClocks.noteClock(replicaId, { wallMs, askedMs });
+  return { clock, voterClocks, hear, isBelieved: () => voterClocks.isOwnBelieved('p', SETS) };
 }
 
 test('ours is believed when one of two others agrees, also a while after it was heard', () => {
@@ -57,8 +57,8 @@ test('a clock that runs apart slowly is not one that is set', () => {
 });
 
 test('who is no voter any more has no say', () => {
-  const { clock, walls, hear, isBelieved } = open();
+  const { clock, voterClocks, hear, isBelieved } = open();
   hear('g', clock.wallMs());
-  walls.forget('g');
+  voterClocks.forget('g');
   expect(isBelieved()).toBe(false);
 });

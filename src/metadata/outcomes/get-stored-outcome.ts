@@ -4,7 +4,7 @@ import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { outcomeIn, tokenRow } from './tokens.ts';
 
-export const getKeptOutcome: QuerySpec<QueryOf<'get-kept-outcome'>, ResultOf<'get-kept-outcome'>> = {
+export const getStoredOutcome: QuerySpec<QueryOf<'get-kept-outcome'>, ResultOf<'get-kept-outcome'>> = {
   async run({ bucketId, token }, state, { nowMs }) {
     const [row] = await state.rows([tokenRow(bucketId, token.token)]);
     return (row && outcomeIn(row, token, nowMs)) ?? { kind: 'none' };

@@ -2,13 +2,13 @@
 // (types/delete-blocker.ts), which keeps the versions with these ETags and no other.
 import type { DeleteRules } from '../../../src/types/delete-blocker.ts';
 
-export interface KeptVersions {
+export interface ProtectedVersions {
   rules: DeleteRules;
   keep(...etags: string[]): void;
   letGo(): void;
 }
 
-export function createKeptVersions(): KeptVersions {
+export function createProtectedVersions(): ProtectedVersions {
   const kept = new Set<string>();
   return {
     rules: {

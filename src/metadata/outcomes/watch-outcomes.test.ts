@@ -4,15 +4,15 @@ import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
 import { TOKEN_REQUESTS, tokenOf } from '../../../tests/support/servers/token-requests.ts';
 import { counterKey } from '../engine/counters.ts';
 import { COUNTER } from '../schema/counters.ts';
-import { createKeptWatch } from './watch-kept.ts';
+import { createOutcomeWatch } from './watch-outcomes.ts';
 
 /** Two shards, of which the second keeps this much already. */
-async function setUp(kept: { tokens: number; tokenless: number }) {
+async function setUp(stored: { tokens: number; tokenless: number }) {
   const world = await openMetadata({ shardCount: 2 });
   await world.createBucket();
   for (const [name, count] of [
-    [COUNTER.keptBytes, kept.tokens],
-    [COUNTER.tokenlessBytes, kept.tokenless],
+    [COUNTER.keptBytes, stored.tokens],
+    [COUNTER.tokenlessBytes, stored.tokenless],
   ] as const) {
     const value = Buffer.alloc(8);
     value.writeDoubleBE(count);
@@ -25,7 +25,7 @@ async function setUp(kept: { tokens: number; tokenless: number }) {
       void gauges.set([name, ...Object.values(labels)].join(' '), value),
   };
   let led = [0, 1];
-  const watch = createKeptWatch({ metadata: world.shards, shards: () => led, telemetry });
+  const watch = createOutcomeWatch({ metadata: world.shards, shards: () => led, telemetry });
   return {
     world,
     lead(shards: number[]) {
@@ -40,13 +40,13 @@ async function setUp(kept: { tokens: number; tokenless: number }) {
 }
 
 const shown = (figures: { tokens: [sum: number, max: number]; tokenless: [sum: number, max: number] }) => ({
-  'holdfast_kept_bytes tokens': figures.tokens[0],
-  'holdfast_kept_bytes_max tokens': figures.tokens[1],
-  'holdfast_kept_bytes tokenless': figures.tokenless[0],
-  'holdfast_kept_bytes_max tokenless': figures.tokenless[1],
+  'holdfast_outcome_bytes tokens': figures.tokens[0],
+  'holdfast_outcome_bytes_max tokens': figures.tokens[1],
+  'holdfast_outcome_bytes tokenless': figures.tokenless[0],
+  'holdfast_outcome_bytes_max tokenless': figures.tokenless[1],
 });
 
-test('what the shards led here keep is shown: together, and of the fullest', async () => {
+test('shows the stored bytes of shards led here: the sum, and of the fullest', async () => {
   const { world, lead, look } = await setUp({ tokens: 5000, tokenless: 7000 });
   expect(await look()).toEqual(shown({ tokens: [5000, 5000], tokenless: [7000, 7000] }));
   const { setUp: prepare, send } = TOKEN_REQUESTS['begin-move'];

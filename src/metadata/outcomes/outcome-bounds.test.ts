@@ -57,15 +57,15 @@ async function plant(puts: RowPut[]): Promise<void> {
 }
 
 /** For what a token keeps. */
-const SHARD_MAX = LIMITS.keptOutcomesBytesMax;
-const ACCOUNT_MAX = LIMITS.keptOutcomesPerAccountBytesMax;
-const OWN = COUNTER.accountKeptBytes(OWNER);
-const BOUNDS: [name: string, kept: Record<string, number>][] = [
+const SHARD_MAX = LIMITS.storedOutcomesBytesMax;
+const ACCOUNT_MAX = LIMITS.storedOutcomesPerAccountBytesMax;
+const OWN = COUNTER.accountOutcomeBytes(OWNER);
+const BOUNDS: [name: string, stored: Record<string, number>][] = [
   ['the account', { [OWN]: ACCOUNT_MAX - 1500 }],
-  ['the shard', { [COUNTER.keptBytes]: SHARD_MAX - 1500, [OWN]: LIMITS.keptAtLeastBytes }],
+  ['the shard', { [COUNTER.keptBytes]: SHARD_MAX - 1500, [OWN]: LIMITS.outcomesAtLeastBytes }],
   [
     'what an account may have in a shard that others have filled',
-    { [COUNTER.keptBytes]: SHARD_MAX, [OWN]: LIMITS.keptAtLeastBytes - 1500 },
+    { [COUNTER.keptBytes]: SHARD_MAX, [OWN]: LIMITS.outcomesAtLeastBytes - 1500 },
   ],
 ];
 
@@ -94,27 +94,30 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     throw new Error('never full');
   }
 
-  test.each(BOUNDS)('beyond the bound of %s nothing is done; a day later there is room', async (_, kept) => {
-    for (const counter in kept) await setCounter(counter, kept[counter] ?? 0);
-    const { done, refused } = await sendUntilFull();
-    expect(done.length).toBeGreaterThan(0);
-    expect(await send(world, refused, tokenOf(refused))).toEqual(FULL);
-    const [first = ''] = done;
-    const before = await state();
-    expect(await send(world, first, tokenOf(first))).not.toEqual(FULL);
-    const other = { ...tokenOf(first), digest: 'other' };
-    expect(await send(world, first, other)).toEqual({ kind: 'token-reused' });
-    expect(await state()).toEqual(before);
+  test.each(BOUNDS)(
+    'beyond the bound of %s nothing is done; a day later there is room',
+    async (_, stored) => {
+      for (const counter in stored) await setCounter(counter, stored[counter] ?? 0);
+      const { done, refused } = await sendUntilFull();
+      expect(done.length).toBeGreaterThan(0);
+      expect(await send(world, refused, tokenOf(refused))).toEqual(FULL);
+      const [first = ''] = done;
+      const before = await state();
+      expect(await send(world, first, tokenOf(first))).not.toEqual(FULL);
+      const other = { ...tokenOf(first), digest: 'other' };
+      expect(await send(world, first, other)).toEqual({ kind: 'token-reused' });
+      expect(await state()).toEqual(before);
 
-    for (const job of await jobsUnderWay()) if (job.kind === 'move-prefix') await driveJob(world, job);
-    await background.run('tokens', 'jobs');
-    expect(await send(world, refused, tokenOf(refused)), 'within the day').toEqual(FULL);
-    world.clock.advance(LIMITS.jobKeptMs + MINUTE);
-    await background.run('tokens', 'jobs');
-    expect(await send(world, refused, tokenOf(refused))).not.toEqual(FULL);
-  });
+      for (const job of await jobsUnderWay()) if (job.kind === 'move-prefix') await driveJob(world, job);
+      await background.run('tokens', 'jobs');
+      expect(await send(world, refused, tokenOf(refused)), 'within the day').toEqual(FULL);
+      world.clock.advance(LIMITS.jobKeptMs + MINUTE);
+      await background.run('tokens', 'jobs');
+      expect(await send(world, refused, tokenOf(refused))).not.toEqual(FULL);
+    },
+  );
 
-  test('the next primary goes by the same bound', async () => {
+  test('the next primary uses the same bound', async () => {
     await setCounter(OWN, ACCOUNT_MAX - 1500);
     const { done, refused } = await sendUntilFull();
     await world.shards.close();
@@ -131,17 +134,17 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     for (const each of names) await setUp(world, each);
     const leftBytes = 2500;
     await setCounter(COUNTER.keptBytes, SHARD_MAX - leftBytes);
-    await setCounter(OWN, LIMITS.keptAtLeastBytes);
+    await setCounter(OWN, LIMITS.outcomesAtLeastBytes);
     const outcomes = await Promise.all(names.map((each) => send(world, each, tokenOf(each))));
     const doneCount = outcomes.filter(({ kind }) => kind !== FULL.kind).length;
     expect(doneCount).toBeGreaterThan(0);
     expect(doneCount).toBeLessThan(names.length);
-    const [kept = 0] = await countersOf(COUNTER.keptBytes);
-    expect(kept).toBeLessThanOrEqual(SHARD_MAX);
-    expect(kept).toBeGreaterThan(SHARD_MAX - leftBytes);
+    const [stored = 0] = await countersOf(COUNTER.keptBytes);
+    expect(stored).toBeLessThanOrEqual(SHARD_MAX);
+    expect(stored).toBeGreaterThan(SHARD_MAX - leftBytes);
   });
 
-  test('what tokens keep stops nothing without one', async () => {
+  test('full outcomes under tokens refuse nothing without a token', async () => {
     await setUp(world, 'first');
     for (const [counter, max] of [
       [OWN, ACCOUNT_MAX],
@@ -152,10 +155,10 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     expect(await send(world, 'first')).not.toEqual(FULL);
   });
 
-  test('jobs without a token stop nothing that has one', async () => {
+  test('full jobs without a token refuse nothing with one', async () => {
     await setUp(world, 'first');
-    await setCounter(COUNTER.accountTokenlessBytes(OWNER), LIMITS.keptTokenlessPerAccountBytesMax);
-    await setCounter(COUNTER.tokenlessBytes, LIMITS.keptTokenlessBytesMax);
+    await setCounter(COUNTER.accountTokenlessBytes(OWNER), LIMITS.tokenlessOutcomesPerAccountBytesMax);
+    await setCounter(COUNTER.tokenlessBytes, LIMITS.tokenlessOutcomesBytesMax);
     expect(await send(world, 'first', tokenOf('first'))).not.toEqual(FULL);
   });
 });
@@ -164,18 +167,18 @@ describe('jobs without a token', () => {
   const { setUp, send } = TOKEN_REQUESTS['begin-move'];
   const ALL = COUNTER.tokenlessBytes;
   const OWN_TOKENLESS = COUNTER.accountTokenlessBytes(OWNER);
-  const [allMax, ownMax] = [LIMITS.keptTokenlessBytesMax, LIMITS.keptTokenlessPerAccountBytesMax];
+  const [allMax, ownMax] = [LIMITS.tokenlessOutcomesBytesMax, LIMITS.tokenlessOutcomesPerAccountBytesMax];
 
-  test.each<[name: string, kept: Record<string, number>]>([
+  test.each<[name: string, stored: Record<string, number>]>([
     ['the account', { [OWN_TOKENLESS]: ownMax - 1000 }],
-    ['the shard', { [ALL]: allMax - 1000, [OWN_TOKENLESS]: LIMITS.keptAtLeastBytes }],
+    ['the shard', { [ALL]: allMax - 1000, [OWN_TOKENLESS]: LIMITS.outcomesAtLeastBytes }],
     [
       'what an account may have in a shard that others have filled',
-      { [ALL]: allMax, [OWN_TOKENLESS]: LIMITS.keptAtLeastBytes - 1000 },
+      { [ALL]: allMax, [OWN_TOKENLESS]: LIMITS.outcomesAtLeastBytes - 1000 },
     ],
-  ])('have the bound of %s for themselves, and there is room when they have gone', async (_, kept) => {
+  ])('have the bound of %s for themselves, and there is room when they have gone', async (_, stored) => {
     for (const each of ['first', 'second']) await setUp(world, each);
-    for (const counter in kept) await setCounter(counter, kept[counter] ?? 0);
+    for (const counter in stored) await setCounter(counter, stored[counter] ?? 0);
     expect(await send(world, 'first')).toMatchObject({ kind: 'begun' });
     const before = await state();
     expect(await send(world, 'second')).toEqual(FULL);
@@ -209,7 +212,7 @@ describe('what is counted', () => {
     }
   });
 
-  test('is what the rows take, and nothing once they are gone', async () => {
+  test('is the size of the rows, and nothing once they are removed', async () => {
     expect(await findings()).toEqual([]);
     const [all = 0, own] = await countersOf(...KEPT);
     expect(own).toBe(all);
@@ -236,7 +239,7 @@ describe('what is counted', () => {
     return sum;
   }
 
-  test('the errors of a rename count as they come', async () => {
+  test('the errors of a rename count as they occur', async () => {
     const count = 50;
     for (let at = 0; at < count; at++) for (const prefix of ['a', 'b']) await world.put(`${prefix}/${at}`);
     const job = await world.execute('begin-move', {
@@ -270,16 +273,16 @@ describe('what is counted', () => {
     const met = steps.flatMap(({ moved }) => moved.map(({ from }) => from));
     expect(met).toHaveLength(count);
     expect(ended).toMatchObject({ movedCount: 0, errorCount: count });
-    const kept = (ended?.errors ?? []).map(({ sourceKey }) => sourceKey);
-    expect(kept).toEqual(met.slice(0, kept.length));
-    expect(kept.length).toBeGreaterThan(10);
-    expect(kept.length).toBeLessThan(count);
+    const stored = (ended?.errors ?? []).map(({ sourceKey }) => sourceKey);
+    expect(stored).toEqual(met.slice(0, stored.length));
+    expect(stored.length).toBeGreaterThan(10);
+    expect(stored.length).toBeLessThan(count);
     const [after = 0] = await countersOf(...KEPT);
     expect(after - before).toBeLessThan(2 * LIMITS.moveErrorsUnderTokenBytesMax);
     expect(await findings()).toEqual([]);
   });
 
-  test('goes with its bucket, and is not counted down twice', async () => {
+  test('is removed with its bucket, and not subtracted twice', async () => {
     const closing = await world.execute('close-bucket', { bucketId: BUCKET });
     if (closing.kind !== 'closing') throw new Error(closing.kind);
     const calls = {
@@ -299,14 +302,14 @@ describe('what is counted', () => {
     expect(await countersOf(...KEPT)).toEqual([0, 0]);
   });
 
-  test('a token that is named twice is forgotten once', async () => {
+  test('a token that is named twice is removed once', async () => {
     world.clock.advance(DAY);
     const tokens = ['move-key', 'move-key'].map((name) => ({ bucketId: BUCKET, token: tokenOf(name).token }));
     await world.execute('forget-tokens', { tokens });
     expect(await findings()).toEqual([]);
   });
 
-  test('rows that are older than the count go without being counted down', async () => {
+  test('rows from before the count are removed without being subtracted', async () => {
     const nowMs = world.clock.wallMs();
     const record = tokenCodec.encode({ digest: 'd', keptAtMs: nowMs, outcome: null });
     const [job] = await jobsUnderWay();

@@ -1,38 +1,41 @@
-// Debts as fsck sees them (R36): each belongs to a blob, stands once in the queue, and is counted.
+// Checks of repair entries for fsck (R36): each belongs to a blob, is in the queue once, and is counted.
 import { toHex } from '../../base/bytes/bytes.ts';
 import { allRows } from '../../base/table-rows.ts';
 import type { StateView } from '../../ports/state-machine.ts';
-import { COPIES_UNKNOWN, rangedChunks } from '../../types/debts.ts';
 import type { Pending } from '../../types/findings.ts';
 import type { BlobId } from '../../types/names.ts';
-import { debtCodec } from '../../types/records/rows.ts';
+import { repairCodec } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN, rangedChunks } from '../../types/repair-entries.ts';
 import type { RowCheck } from '../checks/scan.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { blobRow, TABLES } from '../schema/keyspace.ts';
-import { debtQueueRow, debtRow } from './debts.ts';
+import { repairQueueRow, repairRow } from './repair-entries.ts';
 
-export const checkDebt: RowCheck = async (row, scan) => {
+export const checkRepair: RowCheck = async (row, scan) => {
   const blobId = toHex(row.key) as BlobId;
-  const debt = debtCodec.decode(row.value);
+  const debt = repairCodec.decode(row.value);
   await scan.expectRow(blobRow(blobId), 'queue-orphaned', { blob: blobId, table: 'debts' });
-  await scan.expectRow(debtQueueRow({ ...debt, blobId }), 'queue-missing', { blob: blobId, table: 'debts' });
+  await scan.expectRow(repairQueueRow({ ...debt, blobId }), 'queue-missing', {
+    blob: blobId,
+    table: 'debts',
+  });
 };
 
-export const checkDebtQueue: RowCheck = async ({ key }, scan) => {
+export const checkRepairQueue: RowCheck = async ({ key }, scan) => {
   const [copies, notedAtMs] = [key[0], readU48(key, 1)];
   const blobId = toHex(key.subarray(7)) as BlobId;
-  const row = await scan.row(debtRow(blobId));
-  const debt = row && debtCodec.decode(row);
+  const row = await scan.row(repairRow(blobId));
+  const debt = row && repairCodec.decode(row);
   if (debt?.copies === copies && debt?.notedAtMs === notedAtMs) return;
   scan.found('queue-orphaned', { blob: blobId, table: 'debtQueue' });
 };
 
-/** What the counters of debts should say. */
-export async function debtCounts(view: StateView): Promise<[name: string, value: number][]> {
+/** The expected counters of repair entries. */
+export async function repairCounts(view: StateView): Promise<[name: string, value: number][]> {
   const counts = Array.from({ length: COPIES_UNKNOWN + 1 }, () => ({ blobs: 0, chunks: 0 }));
   for await (const { value } of allRows(view, TABLES.debts)) {
-    const { copies, ranges } = debtCodec.decode(value);
+    const { copies, ranges } = repairCodec.decode(value);
     const count = counts[copies];
     if (count === undefined) continue;
     count.blobs++;
@@ -45,7 +48,7 @@ export async function debtCounts(view: StateView): Promise<[name: string, value:
 }
 
 /** The queue is by copies first, so the oldest may be anywhere in it. */
-export async function pendingDebts(view: StateView): Promise<Pending | undefined> {
+export async function pendingRepairs(view: StateView): Promise<Pending | undefined> {
   let count = 0;
   let oldestAtMs = Number.POSITIVE_INFINITY;
   for await (const { key } of allRows(view, TABLES.debtQueue)) {

@@ -1,36 +1,36 @@
-// What the repair of a shard goes by (R39): its debts in the order in which they are mended, how many there are, how far
-// the audit has come, and what there is to audit.
+// Queries of the repair of a shard (R39): its repair entries in their order, their number, the progress of the audit, and
+// the blobs to audit.
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { COPIES_UNKNOWN } from '../../types/debts.ts';
 import type { BlobId } from '../../types/names.ts';
-import { auditCodec, blobCodec, debtCodec } from '../../types/records/rows.ts';
+import { auditCodec, blobCodec, repairCodec } from '../../types/records/rows.ts';
+import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { blobRow, TABLES } from '../schema/keyspace.ts';
-import { AUDIT_ROW, debtQueueRow, debtRow } from './debts.ts';
+import { AUDIT_ROW, repairQueueRow, repairRow } from './repair-entries.ts';
 
 const BLOB_AT = 7;
 
-export const listDebts: QuerySpec<QueryOf<'list-debts'>, ResultOf<'list-debts'>> = {
+export const listRepairs: QuerySpec<QueryOf<'list-debts'>, ResultOf<'list-debts'>> = {
   async run({ after, limit }, state) {
-    const gte = behind(after && debtQueueRow(after).key);
+    const gte = behind(after && repairQueueRow(after).key);
     const queue = await state.range({ table: TABLES.debtQueue, gte, lt: TABLE_END, limit });
     const blobIds = queue.map(({ key }) => toHex(key.subarray(BLOB_AT)) as BlobId);
     const [records, blobs] = await Promise.all([
-      state.rows(blobIds.map(debtRow)),
+      state.rows(blobIds.map(repairRow)),
       state.rows(blobIds.map(blobRow)),
     ]);
     const debts = blobIds.flatMap((blobId, at) => {
       const [record, row] = [records[at], blobs[at]];
-      // Settled between the reads.
+      // It was resolved between the two reads.
       if (record === undefined || row === undefined) return [];
       const { sizeBytes, chunkSizeBytes, condemnedAtMs } = blobCodec.decode(row);
-      // It goes, and what is owed with it.
+      // The blob will be erased, and its repair entry with it.
       if (condemnedAtMs !== undefined) return [];
-      return [{ blobId, debt: debtCodec.decode(record), sizeBytes, chunkSizeBytes }];
+      return [{ blobId, debt: repairCodec.decode(record), sizeBytes, chunkSizeBytes }];
     });
     const last = queue.length < limit ? undefined : queue.at(-1);
     return { debts, ...(last && { next: placeOf(last.key) }) };
@@ -42,14 +42,14 @@ function placeOf(key: Uint8Array) {
   return { copies, notedAtMs: readU48(key, 1), blobId: toHex(key.subarray(BLOB_AT)) as BlobId };
 }
 
-export const getDebts: QuerySpec<QueryOf<'get-debts'>, ResultOf<'get-debts'>> = {
+export const getRepairs: QuerySpec<QueryOf<'get-debts'>, ResultOf<'get-debts'>> = {
   async run({ blobIds }, state) {
-    const rows = await state.rows(blobIds.map(debtRow));
-    return { debts: rows.map((row) => (row === undefined ? null : debtCodec.decode(row))) };
+    const rows = await state.rows(blobIds.map(repairRow));
+    return { debts: rows.map((row) => (row === undefined ? null : repairCodec.decode(row))) };
   },
 };
 
-export const countDebts: QuerySpec<QueryOf<'count-debts'>, ResultOf<'count-debts'>> = {
+export const countRepairs: QuerySpec<QueryOf<'count-debts'>, ResultOf<'count-debts'>> = {
   async run(_query, state) {
     const all = Array.from({ length: COPIES_UNKNOWN + 1 }, (_, copies) => copies);
     const names = all.flatMap((copies) => [COUNTER.debts(copies), COUNTER.debtChunks(copies)]);

@@ -5,7 +5,7 @@ import { readU48 } from '../schema/key-parts.ts';
 import { TABLES, timeRange } from '../schema/keyspace.ts';
 import { readTokenKey, TOKEN_TIME_BYTES } from './tokens.ts';
 
-export const listKeptTokens: QuerySpec<QueryOf<'list-kept-tokens'>, ResultOf<'list-kept-tokens'>> = {
+export const listStoredTokens: QuerySpec<QueryOf<'list-kept-tokens'>, ResultOf<'list-kept-tokens'>> = {
   async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
     const toMs = Math.max(0, nowMs - olderThanMs);
     const rows = await state.range(timeRange({ table: TABLES.tokenTimes, fromMs, toMs, limit }));
