@@ -424,7 +424,7 @@ byte) were added later and are not in it.
 | lists of uploads, 32 at a time | 3/85 | 12/158 | 34/263 | 5/103 | 0 of 2230 | 816, 816 |
 `;
 
-test('docs/limits.md tells the limits as they are', async () => {
+test('docs/limits.md lists the limits', async () => {
   const rows = Object.entries(LIMITS).map(([name, value]) => `| ${code(name)} | ${readable(name, value)} |`);
   const text = [`${LIMITS_TEXT}\n## All limits\n\n| Limit | Value |\n|---|---|`, ...rows, ''].join('\n');
   await expect(text).toMatchFileSnapshot(page('limits.md'));

@@ -132,7 +132,7 @@ describe('banned calls', () => {
     expect(problemsIn(bannedCallProblems, 'src/platform/a.ts', text)).toEqual([]);
   });
 
-  test('the same words as properties, and a date of a given time, are fine', () => {
+  test('the same words as properties, and a date of a given time, are allowed', () => {
     const text =
       'const at = new Date(5); socket.setTimeout(1); const x = { console: at.now, setInterval() {} };';
     expect(problemsIn(bannedCallProblems, 'src/objects/a.ts', text)).toEqual([]);
@@ -215,7 +215,7 @@ describe('what a server loads at its start', () => {
     expect([...packagesAtStart(files, 'cmd/a.ts')]).toEqual(['one', 'three']);
   });
 
-  test('a single node loads nothing by which the nodes of a cluster speak', () => {
+  test('a single node loads no module for communication within a cluster', () => {
     const packages = packagesAtStart(sources, 'cmd/server.ts');
     expect(packages).toContain('fastify');
     for (const name of ['@grpc/grpc-js', '@grpc/proto-loader', 'etcd3', 'cockatiel'])
@@ -234,7 +234,7 @@ describe('sizes', () => {
     expect(sizeProblems([longer], none)).toEqual(['src/base/a.ts: 701 lines, at most 700']);
   });
 
-  test('lines of a function named inside of another are its own; those of a callback are not', () => {
+  test('lines of a named function inside another are its own; those of a callback are not', () => {
     const body = '\n'.repeat(60);
     const factory = (inner: string) => parseSource('src/base/a.ts', `function create() {\n${inner}${body}}`);
     for (const inner of [
@@ -276,7 +276,7 @@ describe('dead files', () => {
   ];
   const entries = ['cmd/main.ts'];
 
-  test('a file that nothing leads to, and one that only a test leads to', () => {
+  test('a file without importers, and one with a test as its only importer', () => {
     const dead = parseSource('src/base/dead.ts', 'export const d = 1;');
     expect(deadFileProblems([...files, dead], { entries, testOnly: [] })).toEqual([
       'src/base/dead.ts: nothing leads to it',
@@ -351,7 +351,7 @@ describe('references', () => {
     expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
   });
 
-  test('a link to a file or a heading that is not there', () => {
+  test('a link to a missing file or heading', () => {
     const pages = [
       { path: 'docs/a.md', text: '# A\n\n[x](b.md#the-b) [y](b.md#c) [z](c.md) [w](https://x.y/z) [v](#a)' },
       { path: 'docs/b.md', text: '# The B' },
@@ -362,7 +362,7 @@ describe('references', () => {
     ]);
   });
 
-  test('a path of a file or a folder that is not there', () => {
+  test('a path of a missing file or folder', () => {
     const text = [
       'See `src/base/a.ts`, `src/base/`, src/base, `base/a.ts`, `a.ts`, `src/*/a.ts` and `src/base/NAME.ts`.',
       'See `src/base/b.ts` and src/other.',
@@ -416,7 +416,7 @@ describe('references', () => {
 });
 
 describe('the lock', () => {
-  test('a resolved address, a missing integrity, and an optional package that is not there', () => {
+  test('a resolved address, a missing integrity, and a missing optional package', () => {
     const packages = {
       'node_modules/a': { resolved: 'https://x', optionalDependencies: { 'a-linux': '1', 'a-mac': '1' } },
       'node_modules/a-linux': { integrity: 'sha512-x' },
@@ -436,7 +436,7 @@ describe('the lock', () => {
 describe('the top level', () => {
   const git = spawnSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' });
 
-  test('an entry that does not belong there', () => {
+  test('a foreign entry', () => {
     expect(topLevelProblems(['src/base/a.ts', 'notes.txt'])).toEqual([
       'notes.txt: does not belong at the top',
     ]);
@@ -448,7 +448,7 @@ describe('the top level', () => {
 });
 
 describe('documents', () => {
-  test('a word that is missing, and a document that is', () => {
+  test('a missing word, and a missing document', () => {
     expect(docProblems('a.md', 'npm start', ['npm start', 'npm test'])).toEqual([
       'a.md: does not mention npm test',
     ]);

@@ -59,7 +59,7 @@ const epochIs =
   ({ record }: RegisteredShard) =>
     record.epoch === epoch;
 
-test('killed and restarted on its data: records stay, watches, members and swaps go on by themselves', async () => {
+test('killed and restarted on its data: records stay, and watches, members and swaps continue', async () => {
   const events: LoggedEvents = [];
   const a = join('a');
   const w = join('w', { events });
@@ -99,7 +99,7 @@ test('killed and restarted on its data: records stay, watches, members and swaps
   expect(events).toContainEqual(['info', 'coordinator-followed-again']);
 });
 
-test('standing still: reads and swaps reject within their bound, locks are lost, all goes on afterwards', async () => {
+test('stopped: reads and swaps reject within their bound, locks are lost, and everything continues afterwards', async () => {
   const a = join('a');
   const told = watchShards(join('w'));
   const lock = await a.jobLocks.acquire('scrub', over.signal);
@@ -162,7 +162,7 @@ async function swapAgain(
   throw new Error('no swap was done');
 }
 
-test('back with an older copy of its data: the revision has gone back, and watches tell the older record', async () => {
+test('restored from an older copy of its data: the revision is lower, and watches report the older record', async () => {
   const a = join('a');
   const told = watchShards(join('w'));
   await a.registry.swap(1, { expected: 0, record: shardRecordOf(1) });
@@ -185,7 +185,7 @@ test('back with an older copy of its data: the revision has gone back, and watch
   expect(again.registryRevision).toBeLessThan(second.registryRevision);
 });
 
-test('away for longer than all leases: members come back, and waiters get their turn', async () => {
+test('away for longer than all leases: members return, and waiters get their turn', async () => {
   const a = join('a');
   const lists = collect<Member[]>();
   const w = join('w');
@@ -246,7 +246,7 @@ describe('behind a connection that breaks', () => {
     proxy.close();
   });
 
-  test('a swap whose answer is cut off rejects: it is not tried again, and not taken for lost (L6)', async () => {
+  test('a swap whose answer is cut off rejects: it is not repeated, and not taken for lost (L6)', async () => {
     const near = join('near');
     const far = join('far', { endpoint });
     expect(await far.registry.read(1)).toBeUndefined();
@@ -265,7 +265,7 @@ describe('behind a connection that breaks', () => {
     expect((await readAgain(far)).record).toEqual(shardRecordOf(1));
   });
 
-  test('a watch goes on over a broken connection, with what was missed', async () => {
+  test('a watch continues over a broken connection, with the missed changes', async () => {
     const near = join('near');
     const told = watchShards(join('far', { endpoint }));
     await near.registry.swap(1, { expected: 0, record: shardRecordOf(1) });
@@ -279,7 +279,7 @@ describe('behind a connection that breaks', () => {
   });
 });
 
-test('with one of several servers gone, reads go on at the others, and so do swaps after one that failed', async () => {
+test('with one of several servers gone, reads continue at the others, and so do swaps after one failure', async () => {
   const dead = createServer();
   dead.listen(0, '127.0.0.1');
   await once(dead, 'listening');

@@ -70,7 +70,7 @@ test.each(DOCUMENTS)(
   },
 );
 
-test('10,000 parts that are not there', async () => {
+test('10,000 parts that do not exist', async () => {
   const part =
     '<Part><PartNumber>N</PartNumber><ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag></Part>';
   const parts = Array.from({ length: 10_000 }, (_, index) => part.replace('N', String(index + 1)));
@@ -214,7 +214,7 @@ test.each([
   expect(stored.body.length).toBe(MiB / 8);
 });
 
-test('many listings of one account at once: another account is served between their pages', async () => {
+test('during many listings of one account another account is served between their pages', async () => {
   const other = await api.makeAccount();
   const listed = await api.makeBucket();
   await inSlices(2500, (index) => api.put(listed, `dir-${index}/${'key'.repeat(20)}`, ''));

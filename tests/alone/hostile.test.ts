@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-describe('another account is served beside', () => {
+describe('another account is served meanwhile', () => {
   test.each(ATTACKS)('$name', async (attack) => {
     const { hostname, port } = new URL(server.endpoint);
     const crowd = new Crowd({ host: hostname, port: Number(port), localAddress: '127.0.0.2' });

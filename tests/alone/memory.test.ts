@@ -139,7 +139,7 @@ async function openIdle(server: TestServer): Promise<RawSocket[]> {
   return sockets;
 }
 
-test('a crowd of clients costs memory within a bound, keeps nobody out and leaves nothing behind', async () => {
+test('a crowd of clients uses bounded memory, keeps nobody out and leaves nothing behind', async () => {
   const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
   try {
     await send(server, { method: 'PUT', path: '/memory' });

@@ -9,7 +9,7 @@ beforeAll(async () => {
   bucket = await api.makeBucket();
 });
 
-test('the upload and its parts are gone, the object never was', async () => {
+test('the upload and its parts are gone, and the object never existed', async () => {
   const upload = await beginUpload(api, { bucket, key: 'gone' });
   const etag = await putPart(api, upload, { partNumber: 1, body: Buffer.from('x') });
   const answer = await api.send({ method: 'DELETE', path: uploadPath(upload) });
@@ -22,7 +22,7 @@ test('the upload and its parts are gone, the object never was', async () => {
   expect(await api.keysOf(bucket)).toEqual([]);
 });
 
-test('another upload of the key goes on', async () => {
+test('another upload of the key continues', async () => {
   const [one, other] = [
     await beginUpload(api, { bucket, key: 'two' }),
     await beginUpload(api, { bucket, key: 'two' }),
@@ -37,7 +37,7 @@ test.each(['x', '', '0'.repeat(44)])('the upload %j is not there', async (upload
   expectError(answer, { status: 404, code: 'NoSuchUpload' });
 });
 
-test('only the owner aborts', async () => {
+test('only the owner may abort', async () => {
   const upload = await beginUpload(api, { bucket, key: 'mine' });
   const path = uploadPath(upload);
   const denied = { status: 403, code: 'AccessDenied' } as const;

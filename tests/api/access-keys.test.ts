@@ -85,7 +85,7 @@ test('a key is exchanged: the new one works, the old one is refused once it is d
   expect([await statusOf(old), await statusOf(made)]).toEqual([403, 200]);
 });
 
-test('what is not there, and two wishes at once, are refused', async () => {
+test('a missing key, and contradictory options, are refused', async () => {
   const { name, accessKey } = await newAccount();
   await expect(keys('nobody at all')).rejects.toThrow('There is no such account. (NoSuchEntity)');
   await expect(keys(name, { delete: 'AKIANOBODY' })).rejects.toThrow('no such access key');
@@ -111,7 +111,7 @@ test('the root’s key is exchanged: root-credentials.json has the new one, and 
   expect(await keys('root')).toMatchObject([{ accessKey: made.accessKey }]);
 });
 
-test('a server starts with a root-credentials.json whose key is gone, and says so in its log', async () => {
+test('a server starts with a root-credentials.json whose key is deleted, and logs that', async () => {
   const path = join(dataDir, 'root-credentials.json');
   const good = await readFile(path, 'utf8');
   await server.stop();

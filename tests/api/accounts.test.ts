@@ -63,7 +63,7 @@ const asAccount = (account: Account) => ({
   secretKey: account.secretKey,
 });
 
-test('an account is created with keys that work, and is its own', async () => {
+test('a new account has keys that work, and no access to others', async () => {
   const one = await create({ name: `Team one ${mark}`, email: `One-${mark}@Example.com` });
   const two = await create({ name: `Team two ${mark}`, email: `two-${mark}@example.com` });
   expect(one).toMatchObject({
@@ -89,7 +89,7 @@ test('an account is created with keys that work, and is its own', async () => {
   expect(theirs.body.toString()).not.toContain(`bucket-of-one-${mark}`);
 });
 
-test('keys, canonical id and state may be given', async () => {
+test('keys, canonical id and state may be chosen', async () => {
   const given = {
     name: `given ${mark}`,
     email: `given-${mark}@example.com`,
@@ -120,7 +120,7 @@ test.each([
   await expect(show(OTHER.name)).rejects.toThrow('NoSuchEntity');
 });
 
-test('bad fields are named', async () => {
+test('errors name bad fields', async () => {
   await expect(create({ name: 'x', email: 'nobody', accessKey: 'AKIA' })).rejects.toThrow(
     /name must have .*; email must be an e-mail address; secretKey must be given .* \(ValidationError\)/,
   );
@@ -139,7 +139,7 @@ test('an account is found by id, name, e-mail and canonical id', async () => {
   await expect(show('000000000001')).rejects.toThrow('NoSuchEntity');
 });
 
-test('the list has every account, root first made, and no secrets', async () => {
+test('the list has every account, root first, and no secrets', async () => {
   const made = await create({ name: `listed ${mark}`, email: `listed-${mark}@example.com` });
   const accounts = await run<Account[]>((options) => listAccounts(context, options));
   expect(accounts.map(({ name }) => name)).toEqual(expect.arrayContaining(['root', made.name]));
@@ -167,7 +167,7 @@ test('a suspended account is refused at once with AccountProblem, and served aga
   await expect.poll(async () => (await served()).status, { timeout: 5000 }).toBe(200);
 });
 
-test('the limit of buckets is the account’s', async () => {
+test('the limit of buckets is set per account', async () => {
   const account = await create({ name: `small one ${mark}`, email: `small-${mark}@example.com` });
   expect(await set(account.id, { maxBuckets: '1' })).toMatchObject({ bucketsMax: 1, state: 'paid' });
   expect((await send(asAccount(account), { method: 'PUT', path: `/small-one-1-${mark}` })).status).toBe(200);
@@ -179,7 +179,7 @@ test('the limit of buckets is the account’s', async () => {
   await expect(set(account.id, { maxBuckets: 'many' })).rejects.toThrow('must be a whole number');
 });
 
-test('an account is deleted once it owns no bucket; its keys are then unknown', async () => {
+test('an account can be deleted once it owns no bucket; its keys are then unknown', async () => {
   const leaving = { name: `leaving ${mark}`, email: `leaving-${mark}@example.com` };
   const account = await create(leaving);
   await send(asAccount(account), { method: 'PUT', path: `/leaving-${mark}` });

@@ -53,7 +53,7 @@ describe('service 4.2, append rule 1: the original data plus the appended data',
     expect(got.headers, 'headers stay the object’s').not.toHaveProperty('x-amz-meta-a');
   });
 
-  test('large bodies behind small ones and multipart objects, and the other way round', async () => {
+  test('large bodies after small ones and multipart objects, and the other way round', async () => {
     const parts = [randomBytes(5 * MiB), randomBytes(10)];
     const { etag } = await completeUpload(api, { bucket, key: 'mixed', parts });
     const [small, large] = [randomBytes(100), randomBytes(3 * MiB)];
@@ -95,7 +95,7 @@ describe('service 4.2, append rule 2: versions', () => {
   const idsOf = async (from: string) =>
     versionsIn(await listVersions(api, from)).map(({ versionId }) => versionId);
 
-  test('in a versioned bucket the original is kept', async () => {
+  test('in a versioned bucket the original stays as a version', async () => {
     const versioned = await makeVersionedBucket(api);
     const before = await put(versioned, 'a');
     const answer = await append('k', 'b', {}, versioned);
@@ -176,7 +176,7 @@ describe('service 4.2, append: refused, and the object stays as it was', () => {
     expect(await textOf('kept')).toBe('kept');
   };
 
-  test('to what is not there', () => refused(append('missing', 'x'), 404, 'NoSuchKey'));
+  test('to a missing key', () => refused(append('missing', 'x'), 404, 'NoSuchKey'));
 
   test('in the framing of SDKs, with a trailer', async () => {
     await api.put(bucket, 'framed', 'a');
@@ -200,7 +200,7 @@ describe('service 4.2, append: refused, and the object stays as it was', () => {
     await refused(api.sendAnonymous({ method: 'PUT', path }), 403, 'AccessDenied');
   });
 
-  test('another offset than the object’s size, which is told', async () => {
+  test('another offset than the object’s size, which the error has', async () => {
     const answer = await append('kept', 'x', { [OFFSET]: '3' });
     expectError(answer, { status: 400, code: 'InvalidWriteOffset' });
     expect(fieldsOf(answer).ObjectSize).toBe('4');
@@ -214,7 +214,7 @@ describe('service 4.2, append: refused, and the object stays as it was', () => {
     refused(append('kept', 'x', { [OFFSET]: offset }), 400, 'InvalidArgument'),
   );
 
-  test('an offset that no object has', () =>
+  test('an offset beyond any object', () =>
     refused(append('kept', 'x', { [OFFSET]: '999999999999999' }), 400, 'InvalidWriteOffset'));
 
   test('the source of a copy beside it', () =>
@@ -231,7 +231,7 @@ describe('service 4.2, append: refused, and the object stays as it was', () => {
     });
   });
 
-  test('bodies that are not what was said of them', async () => {
+  test('bodies that do not match their declaration', async () => {
     const wrong = md5('other').toString('base64');
     await refused(append('kept', 'x', { 'content-md5': wrong }), 400, 'BadDigest');
     const crc = toBase64(crcOf('CRC32', Buffer.from('other')));
@@ -260,7 +260,7 @@ describe('service 4.2, append: refused, and the object stays as it was', () => {
   });
 });
 
-test('a token: sent again, the same bytes are appended once', async () => {
+test('a token: a repeated request appends once', async () => {
   await api.put(bucket, 'token', 'a');
   const headers = { 'x-svc-idempotency-token': 'append once' };
   const first = await append('token', 'b', headers);
@@ -275,7 +275,7 @@ test('a token: sent again, the same bytes are appended once', async () => {
   });
 });
 
-test('one signature sent twice appends twice; a token, an offset or an ETag is the way out', async () => {
+test('a repeated signed request appends twice; a token, an offset or an ETag prevents that', async () => {
   const etag = await api.put(bucket, 'replayed', 'a');
   const body = Buffer.from('b');
   const twice = async (more: Record<string, string>) => {
@@ -292,7 +292,7 @@ test('one signature sent twice appends twice; a token, an offset or an ETag is t
   expect(await twice({})).toEqual([200, 200, 'abbbbb']);
 });
 
-describe('a token whose object is not what it was', () => {
+describe('a token whose object has changed', () => {
   const again = async (key: string, headers: Record<string, string>, change: () => Promise<unknown>) => {
     await api.put(bucket, key, 'a');
     const tokened = { 'x-svc-idempotency-token': `appended ${key}`, ...headers };
@@ -303,13 +303,13 @@ describe('a token whose object is not what it was', () => {
     expect([second.status, second.headers.etag]).toEqual([200, first.headers.etag]);
   };
 
-  test('it has grown by the append itself, and the client asks before it sends the body', async () => {
+  test('it has grown by the append itself, and the client waits for 100 Continue', async () => {
     const headers = { [OFFSET]: '1', 'if-match': `"${md5('a').toString('hex')}"`, expect: '100-continue' };
     await again('asked before', headers, async () => {});
     expect(await textOf('asked before')).toBe('ab');
   });
 
-  test('it is gone, or under a customer’s key; another request is told so', async () => {
+  test('it is gone, or under a customer’s key; another request gets that error', async () => {
     const path = pathOf(bucket, 'gone since');
     await again('gone since', {}, () => api.send({ method: 'DELETE', path }));
     const other = { 'x-svc-idempotency-token': 'of another append' };
@@ -328,7 +328,7 @@ describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', (
       body: Buffer.from(body),
     });
 
-  test('at 0 it makes what is not there; then it goes on at the end', async () => {
+  test('at 0 it creates a missing object; then it appends', async () => {
     expectStatus(await put('express', 'a', 0), 200);
     expect((await put('express', 'b', 1)).headers['x-amz-object-size']).toBe('2');
     expectError(await put('express', 'b', 0), { status: 400, code: 'InvalidWriteOffset' });
@@ -339,7 +339,7 @@ describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', (
     expectError(await put('express', 'b', 2, secret), { status: 400, code: 'EncryptionNotAllowed' });
   });
 
-  test('a token is that of the same append in the other form', async () => {
+  test('a token is valid for the same append in the other form', async () => {
     await api.put(bucket, 'once', 'a');
     const token = { 'x-svc-idempotency-token': 'append once by offset' };
     const first = await put('once', 'b', 1, token);
@@ -356,7 +356,7 @@ describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', (
     expect(await textOf('once')).toBe('ab');
   });
 
-  test('at 0 a token is refused, whether the object is there or not, and so is one that is none', async () => {
+  test('at 0 a token is refused, whether the object exists or not, and so is a malformed one', async () => {
     const token = { 'x-svc-idempotency-token': 'make once' };
     await api.put(bucket, 'none yet', '');
     for (const key of ['none yet', 'never made']) {

@@ -81,7 +81,7 @@ async function expectRefusal(
   expect(await api.keysOf(bucket)).toEqual([]);
 }
 
-test('the requests of this file are good before they are bent', async () => {
+test('the requests of this file are valid before they are changed', async () => {
   expect((await put({ uri: `/${bucket}/good` }))?.status).toBe(200);
   expectStatus(await api.send({ method: 'DELETE', path: `/${bucket}/good` }), 204);
 });
@@ -360,7 +360,7 @@ describe('targets and features', () => {
     await expectRefusal(await put({ headers }), 501, 'NotImplemented');
   });
 
-  test('the owner that one expects', async () => {
+  test('the expected owner', async () => {
     await expectRefusal(
       await put({ headers: { 'x-amz-expected-bucket-owner': '999999999999' } }),
       403,
@@ -384,7 +384,7 @@ describe('CORS', () => {
     'access-control-max-age': '86400',
   };
 
-  test('a preflight, wherever', async () => {
+  test('a preflight request to any target', async () => {
     for (const target of ['/', `/${bucket}`, `${path}?uploadId=u&partNumber=1`, '/no-such-bucket-here/k']) {
       const answer = await api.sendAnonymous({
         method: 'OPTIONS',

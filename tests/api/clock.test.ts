@@ -14,7 +14,7 @@ import { startServer } from '../support/servers/start-server.ts';
 
 const DAY = 24 * 3600_000;
 
-test('a jump is told at every start and in the status until it is accepted, once', async () => {
+test('a jump is reported at every start and in the status until it is accepted, once', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-clock-'));
   let aheadMs = 0;
   const nowMs = () => Date.now() + aheadMs;

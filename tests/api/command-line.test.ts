@@ -50,7 +50,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   return (error as Refusal).message;
 }
 
-test('append takes a log that is written to meanwhile as it was when it began', async () => {
+test('append sends a growing log as it was when it began', async () => {
   const file = join(folder, 'app.log');
   const sizeBytes = 2 << 20;
   writeFileSync(file, Buffer.alloc(sizeBytes, 'a'));
@@ -69,7 +69,7 @@ test('append reads pipes and refuses folders', async () => {
   expect(await refusalOf(appendFile(folder))).toBe(`cannot read ${folder}: it is a folder`);
 });
 
-test('append to what is not there ends at once, however long the file is', async () => {
+test('append to a missing object ends at once, however long the file is', async () => {
   const file = join(folder, 'long');
   writeFileSync(file, Buffer.alloc(32 << 20));
   const appending = append(context(), { object: `${bucket}/none`, file }, options());
@@ -93,7 +93,7 @@ test('metadata that no header can carry is refused before anything is sent', asy
   );
 });
 
-test('half of an account’s keys is refused: the operator’s would do what these were meant for', async () => {
+test('half of an account’s keys is refused, instead of using the operator’s', async () => {
   const half = (env: Record<string, string>) =>
     refusalOf(removeBucket({ ...context(), env }, bucket, { ...options(), force: true }));
   expect(await half({ AWS_ACCESS_KEY_ID: 'key' })).toContain('AWS_SECRET_ACCESS_KEY is missing');
@@ -102,7 +102,7 @@ test('half of an account’s keys is refused: the operator’s would do what the
   expect(await half({ AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' })).toContain('is missing');
 });
 
-test('a bucket with a slash behind it has lost its key: nothing is done to the bucket', async () => {
+test('a bucket with a trailing slash is refused: its key was probably lost', async () => {
   const lost = [
     () => move(context(), { source: `${bucket}/`, destination: 'elsewhere' }, options()),
     () => move(context(), { source: bucket, destination: 'elsewhere/' }, options()),
@@ -111,7 +111,7 @@ test('a bucket with a slash behind it has lost its key: nothing is done to the b
   for (const command of lost) expect(await refusalOf(command())).toContain('has no key behind its slash');
 });
 
-test('what one append does not take is refused before it is read', async () => {
+test('more than one append may send is refused before it is read', async () => {
   const file = join(folder, 'huge');
   writeFileSync(file, '');
   truncateSync(file, 6 * 1024 ** 3);
@@ -120,7 +120,7 @@ test('what one append does not take is refused before it is read', async () => {
   );
 });
 
-test('a token that is none is refused before anything is sent', async () => {
+test('a malformed token is refused before anything is sent', async () => {
   const file = join(folder, 'line');
   writeFileSync(file, 'a line\n');
   for (const token of ['', ' ', 'ü', '日本', 'a\tb', 't'.repeat(65)]) {
@@ -137,7 +137,7 @@ test('a token that is none is refused before anything is sent', async () => {
   expect(await refusalOf(ifMatch)).toContain('the header if-match cannot have');
 });
 
-test('append and compose send a token of their own where none is given, another one each time', async () => {
+test('append and compose send a new token where none is given', async () => {
   const file = join(folder, 'tokened');
   writeFileSync(file, 'a line\n');
   const tokens: unknown[] = [];
@@ -167,7 +167,7 @@ test('tokens of two blanks, and keys of any kind', async () => {
   expect(await api.keysOf(bucket)).toEqual(['/日本/%41 +&', 'log']);
 });
 
-test('names that no bucket may have are refused by the server', async () => {
+test('invalid bucket names are refused by the server', async () => {
   for (const name of ['日本', 'bü', 'a b']) {
     expect(await refusalOf(removeBucket(context(), name, options()))).toMatch(
       /\((InvalidBucketName|NoSuchBucket)\)/,
@@ -177,7 +177,7 @@ test('names that no bucket may have are refused by the server', async () => {
   }
 });
 
-test('rb --force: who has the operator’s keys waits until all is freed, others are told that it goes on', async () => {
+test('rb --force: the operator waits until all data is freed, others are told that it continues', async () => {
   const account = await api.makeAccount();
   const removeFull = async (as: Access) => {
     const full = await api.makeBucket(as);

@@ -78,7 +78,7 @@ test('the parts become one object, whose ETag is the MD5 of MD5s', async () => {
   });
 });
 
-test('its location is where the client sees the bucket', async () => {
+test('its location is the address that the client uses for the bucket', async () => {
   const upload = await beginUpload(api, { bucket, key: 'dir/virtual' });
   const etag = await putPart(api, upload, { partNumber: 1, body: Buffer.from('x') });
   const answer = await api.send({
@@ -112,7 +112,7 @@ test('a single small part is enough', async () => {
   expect(fieldsOf(answer).ETag).toMatch(/-1"$/);
 });
 
-test('s3-behaviour 29: it is repeatable, also after the object is another one', async () => {
+test('s3-behaviour 29: it is repeatable, even after the object was replaced', async () => {
   const { upload, parts } = await prepare('again', COMPOSITE, crcHeader);
   const first = await sendComplete(api, upload, withSums(parts));
   expectStatus(first, 200);
@@ -129,7 +129,7 @@ test('s3-behaviour 29: it is repeatable, also after the object is another one', 
 });
 
 describe('checksums', () => {
-  test('s3-behaviour 30: a composite one of the parts', async () => {
+  test('s3-behaviour 30: a composite checksum of the parts', async () => {
     const { upload, parts } = await prepare('composite', COMPOSITE, crcHeader);
     const answer = await sendComplete(api, upload, withSums(parts), {
       'x-amz-checksum-crc32': COMPOSITE_SUM,
@@ -156,7 +156,7 @@ describe('checksums', () => {
     expect(part.headers['x-amz-checksum-crc32']).toBe(crc(PART_2).toString('base64'));
   });
 
-  test('one of the whole, combined from the parts', async () => {
+  test('a checksum of the whole object, combined from the parts', async () => {
     const { upload, parts } = await prepare('full', FULL_OBJECT, crcHeader);
     const answer = await sendComplete(api, upload, parts, { 'x-amz-checksum-crc32': FULL_SUM });
     expectStatus(answer, 200);
@@ -332,7 +332,7 @@ test('a body of 4 MiB at most', async () => {
   expect(answer.status).toBe(400);
 });
 
-test('an upload that is not there', async () => {
+test('a missing upload', async () => {
   const missing = { bucket, key: 'x', uploadId: '0'.repeat(44) };
   const answer = await sendComplete(api, missing, [{ partNumber: 1, etag: 'x' }]);
   expectError(answer, { status: 404, code: 'NoSuchUpload', UploadId: missing.uploadId });
@@ -343,7 +343,7 @@ const LONG = ' '.repeat(60 * 1024);
 const padded = (parts: readonly ListedPart[], inner = '') =>
   completeXml(parts).toString().replaceAll('</Part>', `${LONG}${inner}</Part>`);
 
-test('an upload that is not there is refused before a long document is read', async () => {
+test('a missing upload is refused before a long document is read', async () => {
   const missing = { bucket, key: 'x', uploadId: '0'.repeat(44) };
   const ampersands = `<CompleteMultipartUpload>${'&'.repeat(MiB)}</CompleteMultipartUpload>`;
   expectError(await sendBody(missing, ampersands), { status: 404, code: 'NoSuchUpload' });
@@ -364,7 +364,7 @@ test('s3-behaviour 29: a long document is repeatable, too', async () => {
   expectError(await sendBody(upload, padded(parts, '&')), { status: 400, code: 'MalformedXML' });
 });
 
-test('only the owner completes', async () => {
+test('only the owner may complete', async () => {
   const { upload, parts } = await prepare('mine');
   const account = await api.makeAccount();
   const answer = await api.send(

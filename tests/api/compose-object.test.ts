@@ -85,7 +85,7 @@ describe('service 4.2, compose rule 4: the new object reads as its components on
     expect((await get('own')).headers).not.toHaveProperty('x-amz-meta-colour');
   });
 
-  test('components may go, and come again as something else', async () => {
+  test('components may be deleted and created again', async () => {
     await api.put(bucket, 'goes', 'what was there');
     await compose('lasts', ['goes', 'two']);
     await api.put(bucket, 'goes', 'something else');
@@ -175,7 +175,7 @@ describe('service 4.2, compose: refused, and the target stays as it was', () => 
     ['a condition that is none', documentOf([{ key: 'one', more: '<IfMatch></IfMatch>' }])],
   ])('%s: MalformedXML', (_name, body) => refused(send('two', body), 400, 'MalformedXML'));
 
-  test('compose rule 1: who lacks s3:PutObject on the bucket, whatever the body says', async () => {
+  test('compose rule 1: a caller without s3:PutObject on the bucket, whatever the body says', async () => {
     const stranger = await api.makeAccount();
     const path = `${pathOf(bucket, 'two')}?compose`;
     for (const text of [documentOf(['one']), 'ComposeRequest', ''])
@@ -205,14 +205,14 @@ describe('service 4.2, compose: refused, and the target stays as it was', () => 
   test('a huge request', () =>
     refused(send('two', documentOf(['x'.repeat(300_000)])), 400, 'MaxMessageLengthExceeded'));
 
-  test('a body that is not what its digest says', () =>
+  test('a body that does not match its digest', () =>
     refused(
       send('two', documentOf(['one']), { 'content-md5': md5('other').toString('base64') }),
       400,
       'BadDigest',
     ));
 
-  test('a component that is not there', async () => {
+  test('a missing component', async () => {
     await refused(compose('two', ['one', 'missing']), 404, 'NoSuchKey');
     await refused(compose('two', ['x'.repeat(1025)]), 400, 'KeyTooLongError');
     await refused(compose('two', [{ key: 'one', versionId: 'none' }]), 404, 'NoSuchVersion');
@@ -251,7 +251,7 @@ describe('service 4.2, compose: refused, and the target stays as it was', () => 
   test('the source of a copy', () =>
     refused(compose('two', ['one'], { 'x-amz-copy-source': `${bucket}/one` }), 400, 'InvalidArgument'));
 
-  test('headers that cannot be kept', async () => {
+  test('headers that cannot be stored', async () => {
     await refused(compose('two', ['one'], { 'x-amz-meta-a': 'x'.repeat(2100) }), 400, 'MetadataTooLarge');
     await refused(compose('two', ['one'], { 'x-amz-tagging': 'aws:a=b' }), 400, 'InvalidTag');
     await refused(compose('two', ['one'], { 'if-match': ' , ' }), 400, 'InvalidArgument');
@@ -267,7 +267,7 @@ describe('service 4.2, compose: refused, and the target stays as it was', () => 
   });
 });
 
-test('a token knows the request whatever the order of its headers', async () => {
+test('a token identifies the request whatever the order of its headers', async () => {
   const first = { 'x-svc-idempotency-token': 'in any order', 'x-amz-meta-a': '1', 'x-amz-meta-b': '2' };
   const other = { 'x-amz-meta-b': '2', 'x-amz-meta-a': '1', 'x-svc-idempotency-token': 'in any order' };
   const answer = await compose('ordered', ['one', 'two'], first);
@@ -276,7 +276,7 @@ test('a token knows the request whatever the order of its headers', async () => 
   expect(again.body).toEqual(answer.body);
 });
 
-test('a token: the same request again is answered again and changes nothing', async () => {
+test('a token: a repeated request gets the same answer and changes nothing', async () => {
   const headers = { 'x-svc-idempotency-token': 'compose once' };
   const first = await compose('token', ['one', 'two'], headers);
   await api.put(bucket, 'token', 'written since');
@@ -291,7 +291,7 @@ test('a token: the same request again is answered again and changes nothing', as
   expectError(await compose('token', ['two'], long), { status: 400, code: 'InvalidArgument' });
 });
 
-describe('a token whose components are not what they were', () => {
+describe('a token whose components have changed', () => {
   const again = async (key: string, parts: readonly Part[], change: () => Promise<unknown>) => {
     const headers = { 'x-svc-idempotency-token': `composed ${key}` };
     const first = await compose(key, parts, headers);
@@ -308,7 +308,7 @@ describe('a token whose components are not what they were', () => {
     );
   });
 
-  test('the target was one, and has as many originals as may be, or another ETag', async () => {
+  test('the target was one, and has the maximum of originals, or another ETag', async () => {
     await compose(
       'grown',
       Array.from({ length: 20 }, () => 'one'),

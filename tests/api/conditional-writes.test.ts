@@ -29,7 +29,7 @@ const get = (key: string, where = bucket) => api.send({ method: 'GET', path: pat
 const textOfKey = async (key: string) => (await get(key)).body.toString();
 
 describe('s3-behaviour 25: DELETE with If-Match', () => {
-  test('another ETag is 412, the ETag and * delete, and what is not there is deleted', async () => {
+  test('another ETag is 412, the ETag and * delete, and a missing key counts as deleted', async () => {
     const etag = await api.put(bucket, 'd', 'one');
     const refused = await remove('d', { 'if-match': '"0"' });
     expectError(refused, { ...FAILED, Condition: 'If-Match' });
@@ -41,7 +41,7 @@ describe('s3-behaviour 25: DELETE with If-Match', () => {
     expectStatus(await get('d'), 404);
   });
 
-  test('it is compared with the version that is named, else with the current one', async () => {
+  test('it is compared with the named version, else with the current one', async () => {
     const first = await put('v', 'one', {}, versioned);
     const second = await put('v', 'two', {}, versioned);
     const query = `?versionId=${versionOf(first)}`;
@@ -110,7 +110,7 @@ describe('s3-behaviour 27: writes with If-Match and If-None-Match', () => {
     expectError(await put('p', 'x', { 'if-match': 'not one' }), refused);
   });
 
-  test('a list holds when one of its ETags does, and several lines are one list', async () => {
+  test('a list holds if one of its ETags does, and several lines are one list', async () => {
     const etag = `"${await api.put(bucket, 'list', 'one')}"`;
     const none = '"0", W/"1"';
     expectError(await put('list', 'x', { 'if-match': none }), { ...FAILED, Condition: 'If-Match' });
@@ -147,7 +147,7 @@ describe('s3-behaviour 27: writes with If-Match and If-None-Match', () => {
     expectError(await sendComplete(api, upload, [], headers), refused);
   });
 
-  test('a current delete marker is no object', async () => {
+  test('a current delete marker counts as no object', async () => {
     const { etag } = (await put('m', 'one', {}, versioned)).headers;
     await remove('m', {}, '', versioned);
     expectError(await put('m', 'x', { 'if-match': String(etag) }, versioned), MISSING);
@@ -224,7 +224,7 @@ describe('conditions on the source of a copy', () => {
 });
 
 describe('s3-behaviour 28: races are decided by the commit', () => {
-  test('readers see the old object while a conditional PUT streams; of two with one ETag the first to commit wins', async () => {
+  test('readers see the old object during a conditional PUT; of two with one ETag the first to commit wins', async () => {
     const etag = `"${await api.put(bucket, 'race', 'old')}"`;
     const body = new PassThrough();
     body.write('slo');
@@ -238,7 +238,7 @@ describe('s3-behaviour 28: races are decided by the commit', () => {
     expect(await textOfKey('race')).toBe('fast');
   });
 
-  test('a PUT that is bound to fail is refused before its body is asked for', async () => {
+  test('a PUT that must fail is refused before its body is requested', async () => {
     await api.put(bucket, 'early', 'there');
     let socket = await openSocket(api.server);
     const answerTo = async (key: string, condition: Headers) => {
@@ -258,7 +258,7 @@ describe('s3-behaviour 28: races are decided by the commit', () => {
     socket.destroy();
   });
 
-  test('a PUT that is bound to fail, whose body comes unasked, is heard to its end: its client gets the answer', async () => {
+  test('a PUT that must fail, with a body that is sent at once, is read to its end so that its client gets the answer', async () => {
     await api.put(bucket, 'early', 'there');
     const socket = await openSocket(api.server);
     const body = Buffer.alloc(4 * 1024 ** 2, 'x');

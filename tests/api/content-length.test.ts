@@ -74,7 +74,7 @@ describe('Transfer-Encoding: chunked without a length is a body of unknown size'
     connection.destroy();
   });
 
-  test('nothing at all is an empty object', async () => {
+  test('an empty body is an empty object', async () => {
     expectStatus(await put({ 'transfer-encoding': 'chunked' }, '0\r\n\r\n'), 200);
     expect((await stored(path)).length).toBe(0);
     await api.send({ method: 'DELETE', path });
@@ -108,7 +108,7 @@ describe('Transfer-Encoding: chunked without a length is a body of unknown size'
     await expectAbsent();
   });
 
-  test('a body that is cut is not stored', async () => {
+  test('a cut body is not stored', async () => {
     const connection = await openSocket(api.server);
     connection.write(
       headOf(api.server, { method: 'PUT', path, headers: { 'transfer-encoding': 'chunked' } }),
@@ -126,13 +126,13 @@ describe('Transfer-Encoding: chunked without a length is a body of unknown size'
     await expectAbsent();
   });
 
-  test('a document says how long it is', async () => {
+  test('a document needs its length', async () => {
     const document = Readable.from(['<Tagging><TagSet/></Tagging>']);
     const answer = await api.send({ method: 'PUT', path: `${path}-stream?tagging`, body: document });
     expectError(answer, { status: 501, code: 'NotImplemented' });
   });
 
-  test('aws-chunked says how long its payload is', async () => {
+  test('aws-chunked needs the length of its payload', async () => {
     const headers = {
       'transfer-encoding': 'chunked',
       'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',

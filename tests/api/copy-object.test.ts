@@ -31,7 +31,7 @@ const get = (key: string, headers: Record<string, string> = {}) =>
   api.send({ method: 'GET', path: pathOf(bucket, key), headers });
 const CHECKSUMS = { 'x-amz-checksum-mode': 'ENABLED' };
 
-test('bytes, headers and checksum come along', async () => {
+test('bytes, headers and checksum are copied', async () => {
   const answer = await copy('plain', `${bucket}/source`);
   expectStatus(answer, 200);
   expect(fieldsOf(answer)).toMatchObject({
@@ -68,7 +68,7 @@ test('COPY ignores new headers, REPLACE takes all of them', async () => {
   expect((await get('replaced')).headers).not.toHaveProperty('x-amz-meta-colour');
 });
 
-test('service 4.2: a link to the original data, which stays when the source goes, across buckets too', async () => {
+test('service 4.2: a link to the original data, which stays when the source is deleted, across buckets too', async () => {
   const other = await api.makeBucket();
   const body = randomBytes(2 * MiB + 1);
   await api.put(other, 'big', body);
@@ -120,7 +120,7 @@ describe('tags', () => {
     expect(await tags('tagged')).toEqual(BOTH);
   });
 
-  test('of the version that is copied', async () => {
+  test('of the copied version', async () => {
     const versioned = await makeVersionedBucket(api);
     const put = (tagging: string) =>
       api.send({ method: 'PUT', path: `/${versioned}/k`, headers: { 'x-amz-tagging': tagging } });
@@ -130,7 +130,7 @@ describe('tags', () => {
     expect(await tags('older')).toEqual([['n', '1']]);
   });
 
-  test('onto itself: they are no change that AWS counts, but they come along with one', async () => {
+  test('onto itself: tags are no change for AWS, but they are copied with one', async () => {
     const copySelf = (headers: Record<string, string>) =>
       copy('self tagged', `${bucket}/self tagged`, headers);
     await api.put(bucket, 'self tagged', 'x', { 'x-amz-tagging': 'a=1' });
@@ -158,7 +158,7 @@ test.each(['a b+c%d', 'ä/ö?ü#&=', '日本語', '/lead', 'a?versionId=x'])(
   },
 );
 
-test('versionId=null names the source of a bucket without versions', async () => {
+test('versionId=null names the source in a bucket without versions', async () => {
   expectStatus(await copy('by-version', `${bucket}/source?versionId=null`), 200);
 });
 
@@ -167,7 +167,7 @@ test('the SDK', async () => {
   expect((await api.s3.send(request)).CopyObjectResult?.ETag).toBe(`"${etag}"`);
 });
 
-test('onto itself only with a change, and never a lost byte', async () => {
+test('onto itself only with a change, and never loses a byte', async () => {
   const body = randomBytes(MiB + 5);
   const own = await api.put(bucket, 'self', body, { 'x-amz-meta-a': '1' });
   expectError(await copy('self', `${bucket}/self`), { status: 400, code: 'InvalidRequest' });
@@ -257,7 +257,7 @@ test.each<[string, () => string, Record<string, string>, Parameters<typeof expec
   expect((await get('target')).body.toString()).toBe('before');
 });
 
-test('the owner of the source that one expects, by account id or canonical id', async () => {
+test('the expected owner of the source, by account id or canonical id', async () => {
   const account = await api.makeAccount();
   const theirs = await api.makeBucket(account);
   const put = { method: 'PUT', path: `/${theirs}/own`, body: Buffer.from('own') };

@@ -15,7 +15,7 @@ const create = (name: string, body?: string, headers: Record<string, string> = {
 const exists = async (name: string) => (await api.send({ method: 'HEAD', path: `/${name}` })).status === 200;
 const configuration = (inner: string) => `<CreateBucketConfiguration>${inner}</CreateBucketConfiguration>`;
 
-test('a bucket is there at once', async () => {
+test('a bucket exists at once', async () => {
   const name = freshName();
   const answer = await create(name);
   expectStatus(answer, 200);
@@ -93,7 +93,7 @@ test('s3-behaviour 39: the bucket of another account', async () => {
   expectError(await create(name), { status: 409, code: 'BucketAlreadyExists', BucketName: name });
 });
 
-test('anonymous callers create nothing', async () => {
+test('anonymous callers may not create', async () => {
   const name = freshName();
   expectError(await api.sendAnonymous({ method: 'PUT', path: `/${name}` }), {
     status: 403,

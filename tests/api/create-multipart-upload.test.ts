@@ -23,7 +23,7 @@ async function uploadCount(key: string): Promise<number> {
   return childrenOf(xmlOf(answer), 'Upload').length;
 }
 
-test('an upload has an id, and its key is no object yet', async () => {
+test('an upload has an id, and its key has no object yet', async () => {
   const answer = await create('a b&c');
   expectStatus(answer, 200);
   expect(xmlOf(answer).name).toBe('InitiateMultipartUploadResult');
@@ -103,7 +103,7 @@ test.each<[string, Record<string, string>, Parameters<typeof expectError>[1]]>([
   expect(await uploadCount(`refused ${name}`)).toBe(0);
 });
 
-test('only the owner begins uploads', async () => {
+test('only the owner may begin uploads', async () => {
   const path = `/${bucket}/theirs?uploads`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'POST', path }, await api.makeAccount()), denied);

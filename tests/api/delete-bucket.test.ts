@@ -6,7 +6,7 @@ import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts'
 const api = useApi();
 const remove = (name: string) => api.send({ method: 'DELETE', path: `/${name}` });
 
-test('an empty bucket goes, and its name is free', async () => {
+test('an empty bucket is deleted, and its name is free', async () => {
   const name = await api.makeBucket();
   const answer = await remove(name);
   expectStatus(answer, 204);
@@ -16,7 +16,7 @@ test('an empty bucket goes, and its name is free', async () => {
   expectStatus(await api.send({ method: 'PUT', path: `/${name}` }, account), 200);
 });
 
-test('a bucket made anew has nothing of the old one', async () => {
+test('a bucket created again has nothing of the old one', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'old', 'x');
   expectStatus(await api.send({ method: 'DELETE', path: `/${name}/old` }), 204);
@@ -28,18 +28,18 @@ test('a bucket made anew has nothing of the old one', async () => {
   expect(await api.keysOf(name)).toEqual([]);
 });
 
-test('a bucket with an object stays', async () => {
+test('a bucket with an object is refused', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'kept', 'x');
   expectError(await remove(name), { status: 409, code: 'BucketNotEmpty', BucketName: name });
   expect(await api.keysOf(name)).toEqual(['kept']);
 });
 
-test('a bucket that is not there', async () => {
+test('a missing bucket', async () => {
   expectError(await remove('no-such-bucket-here'), { status: 404, code: 'NoSuchBucket' });
 });
 
-test('force_delete with any value but "true" means that it is absent', async () => {
+test('force_delete with any value but "true" counts as absent', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'kept', 'x');
   for (const value of ['=false', '=True', '=1', '=', '']) {
@@ -49,7 +49,7 @@ test('force_delete with any value but "true" means that it is absent', async () 
   expect(await api.keysOf(name)).toEqual(['kept']);
 });
 
-test('only the owner deletes', async () => {
+test('only the owner may delete', async () => {
   const name = await api.makeBucket();
   const path = `/${name}`;
   const denied = { status: 403, code: 'AccessDenied' } as const;

@@ -24,7 +24,7 @@ const put = async (key: string, tagging: string) =>
 const untag = (object: Omit<TaggedObject, 'bucket'>) =>
   api.send({ method: 'DELETE', path: taggingPath({ bucket, ...object }) });
 
-test('the current version, or one by its id, has none left; again is no error', async () => {
+test('the current version, or one by its id, has no tags left; a repetition is no error', async () => {
   const [first, second] = [await put('k', 'a=1'), await put('k', 'b=2')];
   const older = await untag({ key: 'k', versionId: first });
   expectStatus(older, 204);
@@ -40,7 +40,7 @@ test('the current version, or one by its id, has none left; again is no error', 
   expect((await api.send({ method: 'GET', path: `/${bucket}/k` })).body.toString()).toBe('bytes');
 });
 
-test('of what is not there, and of markers', async () => {
+test('of missing keys, and of markers', async () => {
   expectError(await untag({ key: 'none' }), { status: 404, code: 'NoSuchKey' });
   await put('gone', 'a=1');
   expectError(await untag({ key: 'gone', versionId: 'A'.repeat(32) }), {

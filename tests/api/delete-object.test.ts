@@ -10,7 +10,7 @@ beforeAll(async () => {
 
 const remove = (path: string) => api.send({ method: 'DELETE', path: `/${bucket}/${path}` });
 
-test('an object goes, and so does what was never there', async () => {
+test('an object is deleted, and a missing one counts as deleted', async () => {
   await api.put(bucket, 'there', 'x');
   for (const key of ['there', 'there', 'never']) {
     const answer = await remove(key);
@@ -22,7 +22,7 @@ test('an object goes, and so does what was never there', async () => {
   expect(await api.keysOf(bucket)).toEqual([]);
 });
 
-test('versionId=null is the object of a bucket without versions; no other version is there', async () => {
+test('versionId=null is the object of a bucket without versions; there are no other versions', async () => {
   await api.put(bucket, 'null', 'x');
   expectStatus(await remove(`null?versionId=${'A'.repeat(32)}`), 204);
   expect(await api.keysOf(bucket)).toEqual(['null']);
@@ -46,7 +46,7 @@ test.each([
   await remove('stays');
 });
 
-test('conditions that cannot be read are refused, and others than its own', async () => {
+test('malformed conditions, and those of other operations, are refused', async () => {
   await api.put(bucket, 'stays', 'x');
   const send = (headers: Record<string, string>) =>
     api.send({ method: 'DELETE', path: `/${bucket}/stays`, headers });
@@ -60,7 +60,7 @@ test('conditions that cannot be read are refused, and others than its own', asyn
   await remove('stays');
 });
 
-test('only the owner deletes', async () => {
+test('only the owner may delete', async () => {
   await api.put(bucket, 'mine', 'x');
   const account = await api.makeAccount();
   const path = `/${bucket}/mine`;

@@ -31,7 +31,7 @@ function resultsOf(answer: Awaited<ReturnType<typeof remove>>): string[][] {
   );
 }
 
-test('keys go, those that never were too, in the order asked', async () => {
+test('keys are deleted, missing ones too, in the requested order', async () => {
   for (const key of ['a', 'b c', 'ä&<>']) await api.put(bucket, key, 'x');
   const answer = await remove(list(object('b c') + object('never') + object('ä&amp;&lt;&gt;')));
   expect(resultsOf(answer)).toEqual([
@@ -53,7 +53,7 @@ test('quiet: only errors', async () => {
   expect(await api.keysOf(bucket)).toEqual([]);
 });
 
-test('versions: null is there, an empty id and an unknown one are not', async () => {
+test('versions: null exists, an empty id and an unknown one do not', async () => {
   for (const key of ['a', 'b', 'c']) await api.put(bucket, key, 'x');
   const answer = await remove(
     list(
@@ -70,7 +70,7 @@ test('versions: null is there, an empty id and an unknown one are not', async ()
   expect(await api.keysOf(bucket)).toEqual(['b', 'c']);
 });
 
-test('a key too long is an error of its own', async () => {
+test('a key that is too long is an error of its own', async () => {
   await api.put(bucket, 'a', 'x');
   const answer = await remove(list(object('k'.repeat(1025)) + object('a')));
   expect(resultsOf(answer)).toEqual([
@@ -130,7 +130,7 @@ test.each<[string, string, Record<string, string> | undefined, Parameters<typeof
   expect(await api.keysOf(bucket)).toEqual(['a']);
 });
 
-test('the missing digest is named', async () => {
+test('the error names the missing digest', async () => {
   const answer = await remove(BODY, {});
   expect(textOf(xmlOf(answer), 'Message')).toContain('Content-MD5');
 });

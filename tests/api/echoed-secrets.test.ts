@@ -66,7 +66,7 @@ test('a name and a password in an absolute target', async () => {
 });
 
 describe.each(PARAMETERS)('%s', (name) => {
-  test('in a query that is read, twice there, or beside what cannot be read', async () => {
+  test('in a query that is read, repeated, or malformed', async () => {
     const encoded = name.replaceAll('-', '%2D');
     const codes = await seen(
       pathsOf().flatMap((path) =>
@@ -92,7 +92,7 @@ describe.each(PARAMETERS)('%s', (name) => {
     for (const code of ['InvalidURI', 'InvalidArgument', 'AccessDenied']) expect(codes).toContain(code);
   });
 
-  test('in a query that is signed otherwise, and whose request is refused later', async () => {
+  test('in a query with another signature, whose request is refused later', async () => {
     const sent = { credentials: api.server, nowMs: Date.now(), headers: { host: hostOf() } };
     const wrong = { ...sent, credentials: { ...api.server, secretKey: 'wrong' } };
     const uris = [`/${bucket}/k?${name}=${MARK}`, `/${bucket}/none?${name}=${MARK}`];
@@ -146,7 +146,7 @@ test('in an Authorization header of any kind, alone, twice, and with a query', a
     expect(codes).toContain(code);
 });
 
-test('in headers that carry keys and tokens, signed well or badly, on every kind of request', async () => {
+test('in headers with keys and tokens, with good and bad signatures, on every kind of request', async () => {
   const names = [
     ...PARAMETERS.filter((name) => /^x/i.test(name)),
     'x-std-server-side-encryption-customer-key',
@@ -185,7 +185,7 @@ test('in headers that carry keys and tokens, signed well or badly, on every kind
     expect(codes).toContain(code);
 });
 
-test('in the URL of a Referer, and in what a client calls itself', async () => {
+test('in the URL of a Referer, and in the user agent', async () => {
   const url = `https://h/b/k?X-Amz-Signature=${MARK}&X-Amz-Security-Token=${MARK}`;
   const headers = { referer: url, 'user-agent': `client ${url}`, 'x-forwarded-for': '192.0.2.1' };
   await seen(['/health/live', '/metrics', ...pathsOf()].map((uri) => ({ uri, headers })));

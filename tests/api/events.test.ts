@@ -71,8 +71,8 @@ const deleteMany = (bucket: string, keys: readonly string[]) => {
   return sendTo(`POST /${bucket}?delete`, { 'content-md5': digest }, body);
 };
 
-describe('what happened in a bucket', () => {
-  test('is told for each operation, in order', async () => {
+describe('events of a bucket', () => {
+  test('are recorded for each operation, in order', async () => {
     const bucket = await api.makeBucket();
     await api.put(bucket, 'before', 'x');
     expect(await record(bucket)).toBe(`events of ${bucket} are recorded`);
@@ -116,7 +116,7 @@ describe('what happened in a bucket', () => {
     ]);
   });
 
-  test('has the version, and who asked for it by which request', async () => {
+  test('have the version, the caller and the request id', async () => {
     const bucket = await makeVersionedBucket(api);
     await record(bucket);
     const answer = await api.send({ method: 'PUT', path: pathOf(bucket, 'a'), body: Buffer.from('x') });
@@ -138,7 +138,7 @@ describe('what happened in a bucket', () => {
     ]);
   });
 
-  test('goes on under another name, and to the end of what a forced deletion takes out', async () => {
+  test('continue under a new name, and to the end of a forced deletion', async () => {
     const bucket = await makeVersionedBucket(api);
     await record(bucket);
     await api.put(bucket, 'a', 'x');
@@ -162,7 +162,7 @@ describe('what happened in a bucket', () => {
     expect(events.slice(2).map(({ requestId }) => requestId)).toEqual([deletedBy, deletedBy]);
   });
 
-  test('is told no more once it is off, and what was told stays', async () => {
+  test('end when recording is off, and recorded ones stay', async () => {
     const bucket = await api.makeBucket();
     await record(bucket);
     await api.put(bucket, 'a', 'x');
@@ -175,7 +175,7 @@ describe('what happened in a bucket', () => {
 });
 
 describe('holdfast events', () => {
-  test('has a line for each, as people read it', async () => {
+  test('prints a line for each, for people', async () => {
     const bucket = await api.makeBucket();
     await record(bucket);
     await api.put(bucket, 'a\u0007', 'four');
@@ -188,7 +188,7 @@ describe('holdfast events', () => {
     expect(went).toMatch(/ObjectRemoved:Delete {2}b-\w+\/a\\x07 {2}4 bytes {2}renamed to b$/);
   });
 
-  test('goes on with what happens, until it is ended', async () => {
+  test('follows new events until it is ended', async () => {
     const bucket = await api.makeBucket();
     await record(bucket);
     await api.put(bucket, 'first', 'x');
@@ -211,7 +211,7 @@ describe('holdfast events', () => {
     expect(watched.map((line) => line.split('  ')[2])).toEqual([`${bucket}/first`, `${bucket}/second`]);
   });
 
-  test('has the server forget what was printed, and only that', async () => {
+  test('lets the server remove printed events only', async () => {
     const bucket = await api.makeBucket();
     await record(bucket);
     await api.put(bucket, 'a', 'x');
@@ -223,7 +223,7 @@ describe('holdfast events', () => {
     await expect(show({ take: true, bucket })).rejects.toThrow('--take is for events of all buckets');
   });
 
-  test('is called by name, and lists where it is not told what to do', async () => {
+  test('without a subcommand lists events', async () => {
     const bucket = await api.makeBucket();
     const run = async (...words: string[]) => {
       const program = new Command().exitOverride();
@@ -240,7 +240,7 @@ describe('holdfast events', () => {
     expect(await run('off', bucket)).toBe(`events of ${bucket} are not recorded`);
   });
 
-  test('says that there is no such bucket', async () => {
+  test('reports a missing bucket', async () => {
     await expect(record('nobody-has-it')).rejects.toThrow('There is no bucket of that name. (NoSuchEntity)');
     await expect(show({ bucket: 'No Name' })).rejects.toThrow('There is no bucket of that name.');
   });
@@ -252,7 +252,7 @@ describe('the operator API', () => {
     return createOperatorClient({ endpoint, credentials: { accessKey, secretKey }, nowMs: Date.now });
   };
 
-  test('gives pages that go on where the one before ended', async () => {
+  test('returns pages that continue where the one before ended', async () => {
     const bucket = await api.makeBucket();
     await record(bucket);
     const client = clientOf();

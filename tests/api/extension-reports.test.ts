@@ -25,7 +25,7 @@ async function jobOf(bucket: string): Promise<{ state: string; totalCount: numbe
   return JSON.parse(taken()).jobs.find((job: { bucket: string }) => job.bucket === bucket);
 }
 
-test('service 4.2, compose rule 6: data is told of until every composition that links to it is gone', async () => {
+test('service 4.2, compose rule 6: data is reported until every composition that links to it is gone', async () => {
   const bucket = await api.makeBucket();
   const remove = async (key: string) =>
     expectStatus(await api.send({ method: 'DELETE', path: pathOf(bucket, key) }), 204);
@@ -45,7 +45,7 @@ test('service 4.2, compose rule 6: data is told of until every composition that 
   expect(await keptBy(bucket)).toBeUndefined();
 });
 
-test('service 4.1, DELETE with force_delete: all that was in the bucket goes, behind the answer', async () => {
+test('service 4.1, DELETE with force_delete: everything in the bucket is deleted, after the answer', async () => {
   const bucket = await api.makeBucket();
   for (let index = 0; index < 5; index++) await api.put(bucket, `key-${index}`, 'x');
   const answer = await api.send({ method: 'DELETE', path: `/${bucket}?force_delete=true` });

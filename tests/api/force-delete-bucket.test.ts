@@ -14,7 +14,7 @@ const statusOf = async (line: string) => {
   return (await api.send({ method, path })).status;
 };
 
-test('service 4.1, force_delete: objects, versions, markers and open uploads go, and the name is free at once', async () => {
+test('service 4.1, force_delete: objects, versions, markers and open uploads are deleted, and the name is free at once', async () => {
   const name = await makeVersionedBucket(api);
   for (const body of ['one', 'two']) await api.put(name, 'k', body);
   await api.put(name, 'large', Buffer.alloc(3 * 2 ** 20, 'l'));
@@ -34,7 +34,7 @@ test('service 4.1, force_delete: objects, versions, markers and open uploads go,
   expect(versionsIn(list)).toEqual([]);
 });
 
-test('a bucket made anew by the same owner has nothing of the old one', async () => {
+test('a bucket created again by the same owner has nothing of the old one', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'old', 'x');
   const upload = await beginUpload(api, { bucket: name, key: 'unfinished' });
@@ -52,7 +52,7 @@ test('an empty bucket', async () => {
   expect(await statusOf(`HEAD /${name}`)).toBe(404);
 });
 
-test('copies that other buckets have of its objects stay whole', async () => {
+test('copies of its objects in other buckets stay complete', async () => {
   const [name, other] = [await api.makeBucket(), await api.makeBucket()];
   const body = Buffer.alloc(2 * 2 ** 20, 'c');
   await api.put(name, 'original', body);
@@ -62,11 +62,11 @@ test('copies that other buckets have of its objects stay whole', async () => {
   expect((await api.send({ method: 'GET', path: `/${other}/copy` })).body.equals(body)).toBe(true);
 });
 
-test('a bucket that is not there', async () => {
+test('a missing bucket', async () => {
   expectError(await remove('no-such-bucket-here'), { status: 404, code: 'NoSuchBucket' });
 });
 
-test('only the owner deletes', async () => {
+test('only the owner may delete', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'kept', 'x');
   const denied = { status: 403, code: 'AccessDenied' } as const;
@@ -76,7 +76,7 @@ test('only the owner deletes', async () => {
   expect(await api.keysOf(name)).toEqual(['kept']);
 });
 
-test('of deletions that race one or several are answered 204, the others are refused or find nothing', async () => {
+test('of racing deletions one or more are answered 204, the others are refused or find nothing', async () => {
   const codes = new Set<string | undefined>();
   for (let round = 0; round < 20 && !codes.has('OperationAborted'); round++) {
     const name = await api.makeBucket();

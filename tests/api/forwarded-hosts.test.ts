@@ -32,7 +32,7 @@ const signedV2 = (wanted: Wanted, resource: string): Promise<RawAnswer> => {
 };
 const bodyOf = (answer: RawAnswer) => [answer.status, answer.body.toString()];
 
-test('what the client addressed is in X-Forwarded-Host, and signed', async () => {
+test('the addressed host is in X-Forwarded-Host, and signed', async () => {
   const host = `${bucket}.other.example`;
   const forwarded = { 'x-forwarded-host': host, 'x-forwarded-proto': 'https' };
   const path = '/key';
@@ -65,7 +65,7 @@ test('a signature for one bucket opens no other that X-Forwarded-Host names', as
   expect(bodyOf(await take(`${bucket}.s3.test`, '/key', `${bucket}.other.example`))).toEqual([200, 'found']);
 });
 
-test('a public name is signed, though the proxy tells nothing of it', async () => {
+test('a public name is signed, though the proxy does not report it', async () => {
   const path = pathOf(bucket, 'key');
   const asClient = signedHeaders(api.server, {
     method: 'GET',

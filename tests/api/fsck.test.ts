@@ -48,13 +48,13 @@ async function fsck(options: FsckCommandOptions = {}): Promise<{ code: number; t
   return { code, text: taken() };
 }
 
-test('all agrees, in words', async () => {
+test('no finding, in words', async () => {
   const { code, text } = await fsck();
   expect(text).toMatch(/^all agrees: [\d,]+ rows, 1 small bodies, 4 chunks in /m);
   expect(code).toBe(CLEAN);
 });
 
-test('all agrees, in JSON, with every byte read', async () => {
+test('no finding, in JSON, with every byte read', async () => {
   const { code, text } = await fsck({ json: true, readData: true });
   const report = JSON.parse(text);
   expect(report).toMatchObject({ state: 'done', readData: true, findings: [], counts: {} });
@@ -69,7 +69,7 @@ test('at full speed: the same', async () => {
   expect(code).toBe(CLEAN);
 });
 
-test('a server that cannot be asked: exit code 2', async () => {
+test('without a server: exit code 2', async () => {
   const refusal = await fsck({ endpoint: 'http://127.0.0.1:1' }).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(Refusal);
   expect(refusal).toMatchObject({
@@ -78,7 +78,7 @@ test('a server that cannot be asked: exit code 2', async () => {
   });
 });
 
-test('one that is ended early: exit code 2, and the next one may begin', async () => {
+test('a cancelled run: exit code 2, and the next one may begin', async () => {
   const refusal = await fsck({ signal: AbortSignal.abort() }).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ exitCode: COULD_NOT_RUN });
   expect((await fsck()).code).toBe(CLEAN);

@@ -25,7 +25,7 @@ test('the owner, and its one grant', async () => {
   });
 });
 
-test('only the owner asks, of a bucket that is there', async () => {
+test('only the owner may read, and only of an existing bucket', async () => {
   const bucket = await api.makeBucket();
   const denied = { status: 403, code: 'AccessDenied' } as const;
   const path = `/${bucket}?acl`;

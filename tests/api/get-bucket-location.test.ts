@@ -19,7 +19,7 @@ test('it is us-east', async () => {
   expect(viaSdk.LocationConstraint).toBe('us-east');
 });
 
-test('only the owner asks, and only for a bucket that is there', async () => {
+test('only the owner may read, and only of an existing bucket', async () => {
   const path = `/${bucket}?location`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -17,7 +17,7 @@ test('an empty document', async () => {
   expect(viaSdk.Status).toBeUndefined();
 });
 
-test('only the owner asks', async () => {
+test('only the owner may read', async () => {
   const path = `/${bucket}?versioning`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -39,7 +39,7 @@ test('the owner, and its one grant, of the current version and of one by its id'
   }
 });
 
-test('of a key, a version or a marker that is not there to ask of', async () => {
+test('of a missing key, version, or a marker', async () => {
   await setVersioning({ ...api, send: (wanted) => api.send(wanted, owner) }, bucket, 'Enabled');
   const missing = await ask('none?acl');
   expectError(missing, { status: 404, code: 'NoSuchKey' });
@@ -55,7 +55,7 @@ test('of a key, a version or a marker that is not there to ask of', async () => 
   expectError(await ask(`deleted?acl&versionId=${marker}`), { status: 405, code: 'MethodNotAllowed' });
 });
 
-test('only the owner asks', async () => {
+test('only the owner may read', async () => {
   expectStatus(await send('PUT', 'own'), 200);
   const denied = { status: 403, code: 'AccessDenied' } as const;
   const path = `/${bucket}/own?acl`;

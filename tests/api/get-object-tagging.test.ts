@@ -22,7 +22,7 @@ test('the empty set, of the current version and of one by its id', async () => {
   expect(byId.headers['x-amz-version-id']).toBe(versionId);
 });
 
-test('the tags are sorted by key, in whichever order they were set', async () => {
+test('the tags are sorted by key, in whatever order they were set', async () => {
   const tagging = 'b=2&a=1&c';
   await api.put(bucket, 'tagged', 'bytes', { 'x-amz-tagging': tagging });
   const answer = await api.s3.send(new GetObjectTaggingCommand({ Bucket: bucket, Key: 'tagged' }));
@@ -35,7 +35,7 @@ test('the tags are sorted by key, in whichever order they were set', async () =>
   expect([xmlOf(raw).name, childOf(xmlOf(raw), 'TagSet')?.children.length]).toEqual(['Tagging', 3]);
 });
 
-test('of a key, a version or a marker that has no tags to ask for', async () => {
+test('of a missing key, a missing version, or a marker', async () => {
   const ask = (target: string) => api.send({ method: 'GET', path: `/${bucket}/${target}` });
   expectError(await ask('none?tagging'), { status: 404, code: 'NoSuchKey' });
   expectError(await ask('k?tagging&versionId='), { status: 400, code: 'InvalidArgument' });
@@ -46,7 +46,7 @@ test('of a key, a version or a marker that has no tags to ask for', async () => 
   expectError(await ask(`k?tagging&versionId=${marker}`), { status: 405, code: 'MethodNotAllowed' });
 });
 
-test('only the owner asks', async () => {
+test('only the owner may read', async () => {
   const path = `/${bucket}/k?tagging`;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), {
     status: 403,

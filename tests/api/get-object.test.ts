@@ -32,7 +32,7 @@ beforeAll(async () => {
   await api.put(bucket, 'big', big);
 });
 
-test('the whole object with all that it keeps', async () => {
+test('the whole object with all of its headers', async () => {
   const answer = await get('ten');
   expectStatus(answer, 200);
   expect(answer.body.toString()).toBe('0123456789');
@@ -101,7 +101,7 @@ test('ranges across chunks', async () => {
   }
 });
 
-test('If-Range: the range of what one knows, the whole of what is new', async () => {
+test('If-Range: the range of a known object, the whole of a new one', async () => {
   const range = 'bytes=0-1';
   const known = await get('ten', { range, 'if-range': `"${etag}"` });
   expect([known.status, known.body.toString()]).toEqual([206, '01']);
@@ -142,7 +142,7 @@ test.each<[string, () => Record<string, string>, number]>([
   else expectStatus(answer, status);
 });
 
-test('a 304 says what is still valid and has no body', async () => {
+test('a 304 has the validators and no body', async () => {
   const answer = await get('ten', { 'if-none-match': '*' });
   expectStatus(answer, 304);
   expect(answer.body).toHaveLength(0);
@@ -155,7 +155,7 @@ test('a 304 says what is still valid and has no body', async () => {
   expect(answer.headers).not.toHaveProperty('content-type');
 });
 
-test('s3-behaviour 30: checksums only for those who ask', async () => {
+test('s3-behaviour 30: checksums only on request', async () => {
   expect((await get('ten')).headers).not.toHaveProperty('x-amz-checksum-crc32');
   const answer = await get('ten', { 'x-amz-checksum-mode': 'ENABLED' });
   expect(answer.headers).toMatchObject({
@@ -210,7 +210,7 @@ test('s3-behaviour 31: parts of a multipart object, and part 1 of a plain one', 
   expectStatus(await get('empty?partNumber=1'), 200);
 });
 
-test('the reader may choose six headers in the query', async () => {
+test('the request may replace six headers by the query', async () => {
   const query = [
     'response-content-type=text%2Fhtml',
     'response-content-language=fr',
@@ -231,7 +231,7 @@ test('the reader may choose six headers in the query', async () => {
   });
 });
 
-test('response- headers of the request come back without their prefix', async () => {
+test('response- headers of the request are returned without their prefix', async () => {
   const answer = await get('ten', {
     'response-content-type': 'text/csv',
     'response-x-own': 'yes',
@@ -332,7 +332,7 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   expectError(await get(path, headers), expected);
 });
 
-test('an unsatisfiable range tells the size', async () => {
+test('an unsatisfiable range reports the size', async () => {
   expect((await get('ten', { range: 'bytes=10-' })).headers['content-range']).toBe('bytes */10');
 });
 
@@ -340,7 +340,7 @@ test('a missing key is no delete marker', async () => {
   expect((await get('nothing')).headers['x-amz-delete-marker']).toBe('false');
 });
 
-test('others learn nothing', async () => {
+test('other accounts learn nothing', async () => {
   const account = await api.makeAccount();
   for (const key of ['ten', 'nothing']) {
     const path = `/${bucket}/${key}`;

@@ -9,7 +9,7 @@ beforeAll(async () => {
   bucket = await api.makeBucket();
 });
 
-test('a bucket is there, and where', async () => {
+test('a bucket exists, with its region', async () => {
   for (const path of [`/${bucket}`, `/${bucket}/`]) {
     const answer = await api.send({ method: 'HEAD', path });
     expectStatus(answer, 200);
@@ -19,7 +19,7 @@ test('a bucket is there, and where', async () => {
   expect((await api.s3.send(new HeadBucketCommand({ Bucket: bucket }))).BucketRegion).toBe('us-east');
 });
 
-test('a bucket that is not there is 404 to everyone, without a body', async () => {
+test('a missing bucket is 404 to everyone, without a body', async () => {
   const path = '/no-such-bucket-here';
   for (const answer of [
     await api.send({ method: 'HEAD', path }),
@@ -38,7 +38,7 @@ test('the bucket of another account is 403', async () => {
   expectStatus(await api.sendAnonymous({ method: 'HEAD', path }), 403);
 });
 
-test('the owner that one expects', async () => {
+test('the expected owner', async () => {
   const path = `/${bucket}`;
   const head = (owner: string) =>
     api.send({ method: 'HEAD', path, headers: { 'x-amz-expected-bucket-owner': owner } });

@@ -38,7 +38,7 @@ test('the head of the object', async () => {
   expect(answer.headers).not.toHaveProperty('x-amz-version-id');
 });
 
-test('s3-behaviour 31: a range, a part, and what the reader chooses', async () => {
+test('s3-behaviour 31: a range, a part, and replaced headers', async () => {
   expect(await head('ten', { range: 'bytes=2-4' })).toMatchObject({
     status: 206,
     headers: { 'content-length': '3', 'content-range': 'bytes 2-4/10' },
@@ -73,7 +73,7 @@ test('SDKs see a missing key as NotFound', async () => {
   await expect(api.s3.send(request)).rejects.toBeInstanceOf(NotFound);
 });
 
-test('others learn nothing', async () => {
+test('other accounts learn nothing', async () => {
   const account = await api.makeAccount();
   for (const key of ['ten', 'nothing']) {
     const path = `/${bucket}/${key}`;

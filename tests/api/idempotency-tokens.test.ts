@@ -95,7 +95,7 @@ describe.each(REQUESTS)('%s', (operation, requestOf) => {
     expect(await objects()).toEqual(before);
   });
 
-  test('taken: 64 characters, each printable one among them; one more is another matter', async () => {
+  test('accepted: 64 printable characters; a longer one is refused', async () => {
     // Tokens are the bucket's own: each operation has others. A value begins and ends with no blank.
     const at = REQUESTS.findIndex(([each]) => each === operation);
     const printable = Array.from({ length: 0x7e - 0x20 + 1 }, (_, code) => String.fromCharCode(0x20 + code));

@@ -24,7 +24,7 @@ async function metricOf(state: string): Promise<string | undefined> {
   return new RegExp(`^holdfast_jobs\\{kind="empty-bucket",state="${state}"\\} (\\d+)`, 'm').exec(text)?.[1];
 }
 
-test('none, then one that empties a bucket, then it is done', async () => {
+test('lists none, then one that empties a bucket, then its end', async () => {
   expect(await show(false)).toBe('There are no jobs.');
   await send(server, { method: 'PUT', path: '/jobs-1' });
   for (let count = 0; count < 3; count++) {

@@ -129,7 +129,7 @@ describe('service 8: 5 TB', () => {
     expectStatus(await append('full', SPARE), 200);
   }, 120_000);
 
-  test('append: to the last byte of it, and not one further', async () => {
+  test('append: up to the last byte, and not beyond', async () => {
     const before = await headOf('most');
     expect(before.sizeBytes).toBe(5 * TiB - SPARE.length);
     expectError(await append('most', `${SPARE}!`), TOO_LARGE);
@@ -145,7 +145,7 @@ describe('service 8: 5 TB', () => {
     await expectBytes('most', 5 * TiB - expected.length, expected);
   });
 
-  test('compose: no more than that; the target stays as it was', async () => {
+  test('compose: no more than that; the target stays unchanged', async () => {
     expectError(await compose('mark', ['full', 'mark']), TOO_LARGE);
     expect((await headOf('mark')).sizeBytes).toBe(MARK.length);
   });

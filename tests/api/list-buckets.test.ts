@@ -32,7 +32,7 @@ async function list(query = '') {
   return { root, buckets, names: buckets.map((bucket) => textOf(bucket, 'Name')), fields: fieldsOf(answer) };
 }
 
-test("the account's own buckets by name, and nobody else's", async () => {
+test("the account's own buckets by name, and no others", async () => {
   const { root, buckets, names } = await list();
   expect(root.name).toBe('ListAllMyBucketsResult');
   expect(names).toEqual(NAMES);
@@ -83,7 +83,7 @@ test('the SDK', async () => {
   expect(answer.Owner?.ID).toBe(account.canonicalId);
 });
 
-test('s3-behaviour 37: an empty token says nothing', async () => {
+test('s3-behaviour 37: an empty token is ignored', async () => {
   expect((await list('continuation-token=&prefix=beta')).names).toEqual(NAMES.slice(1, 3));
 });
 

@@ -26,7 +26,7 @@ async function list(query = '') {
 }
 const ALL = () => KEYS.map((key, index) => [key, ids[index]]);
 
-test('s3-behaviour 33: all uploads by key and by the time they were begun, and who began them', async () => {
+test('s3-behaviour 33: all uploads by key and by the time of their beginning, with their initiators', async () => {
   const { root, uploads, fields } = await list();
   expect(root.name).toBe('ListMultipartUploadsResult');
   expect(uploads).toEqual(ALL());
@@ -75,7 +75,7 @@ test.each([1, 2, 3, 4])('pages of %i, within a key too', async (max) => {
   expect(found).toEqual(ALL());
 });
 
-test('the upload of another key is no marker, one that has been aborted is', async () => {
+test('the upload of another key is no marker, an aborted one is', async () => {
   const address = { bucket: await api.makeBucket(), key: 'a' };
   const first = await beginUpload(api, address);
   const other = await beginUpload(api, { ...address, key: 'b' });
@@ -93,7 +93,7 @@ test('the upload of another key is no marker, one that has been aborted is', asy
   expectStatus(await listFrom(first.uploadId), 200);
 });
 
-test('a key marker alone is behind all uploads of its key; an id alone is nothing', async () => {
+test('a key marker alone is behind all uploads of its key; an id alone is ignored', async () => {
   expect((await list('key-marker=dir%2F2&')).uploads).toEqual([['z&', ids[4]]]);
   expect((await list('upload-id-marker=x&')).uploads).toEqual(ALL());
 });
@@ -121,7 +121,7 @@ test('s3-behaviour 36: encoding-type=url', async () => {
   expect(grouped.fields).toMatchObject({ Delimiter: '%20', KeyMarker: 'A%2B', NextKeyMarker: 'a%20' });
 });
 
-test('max-uploads=0, and more than there can be', async () => {
+test('max-uploads=0, and above the maximum', async () => {
   expect(await list('max-uploads=0&')).toMatchObject({ uploads: [], fields: { IsTruncated: 'false' } });
   expect((await list('max-uploads=9999&')).fields.MaxUploads).toBe('1000');
 });
@@ -145,7 +145,7 @@ test.each([
   expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName, ArgumentValue });
 });
 
-test('only the owner lists', async () => {
+test('only the owner may list', async () => {
   const path = `/${bucket}?uploads`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -36,7 +36,7 @@ const list = async (bucket: string, query = '') => versionsIn(await listVersions
 const shown = (versions: Awaited<ReturnType<typeof list>>) =>
   versions.map(({ key, versionId }) => [key, versionId]);
 
-test('versions and markers in one order, with all that is said of them', async () => {
+test('versions and markers in one order, with all of their fields', async () => {
   const bucket = await makeVersionedBucket(api);
   const first = await put(bucket, 'a', {
     'x-amz-checksum-algorithm': 'CRC32',
@@ -76,7 +76,7 @@ test('versions and markers in one order, with all that is said of them', async (
   ]);
 });
 
-test('a bucket without versions shows null ones', async () => {
+test('a bucket without versions lists null ones', async () => {
   const bucket = await api.makeBucket();
   await put(bucket, 'a');
   expect(await list(bucket)).toEqual([{ kind: 'Version', key: 'a', versionId: 'null', isLatest: true }]);
@@ -99,7 +99,7 @@ describe('pages', () => {
     expect(all).toHaveLength(9);
   });
 
-  test.each([1, 2, 3, 8, 9])('of %d, one behind the other', async (max) => {
+  test.each([1, 2, 3, 8, 9])('of %d, one after the other', async (max) => {
     const seen: string[][] = [];
     for (let markers = ''; ; ) {
       const answer = await listVersions(api, bucket, `max-keys=${max}${markers}`);
@@ -113,7 +113,7 @@ describe('pages', () => {
     expect(seen).toEqual(all);
   });
 
-  test('behind a key without a version, and none at all', async () => {
+  test('behind a key without a version, and with no version at all', async () => {
     expect(shown(await list(bucket, 'key-marker=d%2F2'))).toEqual(all.filter(([key = '']) => key > 'd/2'));
     const empty = await listVersions(api, bucket, 'max-keys=0');
     expect(fieldsOf(empty)).toMatchObject({ MaxKeys: '0', IsTruncated: 'false' });
@@ -134,7 +134,7 @@ describe('pages', () => {
     expect(rest.map(({ key }) => key)).toEqual(['z', 'z', 'z', 'é+ b']);
   });
 
-  test('s3-behaviour 36: names are percent-encoded when asked for', async () => {
+  test('s3-behaviour 36: names are percent-encoded on request', async () => {
     const query = 'encoding-type=url&prefix=%C3%A9%2B&delimiter=%20&key-marker=%C3%A9';
     const answer = await listVersions(api, bucket, query);
     expect(fieldsOf(answer)).toMatchObject({
@@ -167,7 +167,7 @@ describe('pages', () => {
     expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName: name });
   });
 
-  test('only the owner lists', async () => {
+  test('only the owner may list', async () => {
     const path = `/${bucket}?versions`;
     const denied = { status: 403, code: 'AccessDenied' } as const;
     expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -63,7 +63,7 @@ test.each([1, 2, 4, 6])('pages of %i by token', async (max) => {
   expect(found).toEqual(KEYS);
 });
 
-test('start-after, which a token outweighs', async () => {
+test('start-after, over which a token has precedence', async () => {
   const after = await list('start-after=dir%2F1');
   expect(after.keys).toEqual(KEYS.slice(2));
   expect(after.fields.StartAfter).toBe('dir/1');
@@ -72,7 +72,7 @@ test('start-after, which a token outweighs', async () => {
   expect((await list(`start-after=a&continuation-token=${token}`)).keys).toEqual(['ö']);
 });
 
-test('s3-behaviour 37: an empty token is taken and given back', async () => {
+test('s3-behaviour 37: an empty token is accepted and returned', async () => {
   const { keys, fields } = await list('continuation-token=');
   expect(keys).toEqual(KEYS);
   expect(fields.ContinuationToken).toBe('');
@@ -94,7 +94,7 @@ test('max-keys=0', async () => {
   });
 });
 
-test('a token goes on in another listing of the bucket, where that has keys behind it', async () => {
+test('a token continues in another listing of the bucket, if that has keys behind it', async () => {
   const { fields } = await list('max-keys=2');
   const token = encodeURIComponent(fields.NextContinuationToken ?? '');
   expect((await list(`prefix=dir%2F&continuation-token=${token}`)).keys).toEqual(['dir/2', 'dir/sub/3']);
@@ -152,7 +152,7 @@ test.each([
   expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName, ArgumentValue });
 });
 
-test('only the owner lists', async () => {
+test('only the owner may list', async () => {
   const path = `/${bucket}?list-type=2`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

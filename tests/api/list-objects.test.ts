@@ -25,7 +25,7 @@ async function list(query = '', where = bucket) {
   };
 }
 
-test('all keys in byte order, with all that is said of them', async () => {
+test('all keys in byte order, with all of their fields', async () => {
   const { root, keys, fields } = await list();
   expect(root.name).toBe('ListBucketResult');
   expect(keys).toEqual(KEYS);
@@ -104,7 +104,7 @@ test.each([1, 2, 3])('pages of %i with a delimiter, by NextMarker', async (max) 
   expect(found.sort()).toEqual(['A', 'a', 'a b+c', 'a/', 'b/', 'é', '日', '😀'].sort());
 });
 
-test('max-keys: none at all, and a thousand at most', async () => {
+test('max-keys: zero, and a thousand at most', async () => {
   expect(await list('max-keys=0')).toMatchObject({
     keys: [],
     fields: { MaxKeys: '0', IsTruncated: 'false' },
@@ -126,7 +126,7 @@ test('s3-behaviour 36: encoding-type=url encodes names and what the request gave
   expect(grouped.fields.NextMarker).toBe('a%20b%2B');
 });
 
-test('s3-behaviour 36: keys that XML cannot hold as they are', async () => {
+test('s3-behaviour 36: keys that XML cannot hold unencoded', async () => {
   const other = await api.makeBucket();
   const keys = ['\u0001&<>"', 'a\rb\nc', 'tab\t'];
   for (const key of keys) await api.put(other, key, 'x');
@@ -144,7 +144,7 @@ test('checksums and the ETag of parts', async () => {
   expect(parts && textOf(parts, 'ETag')).toMatch(/^"[0-9a-f]{32}-1"$/);
 });
 
-test('what is written is listed, what is deleted is not', async () => {
+test('written objects are listed, deleted ones are not', async () => {
   const other = await api.makeBucket();
   for (let round = 0; round < 20; round++) {
     await api.put(other, `k${round}`, 'x');
@@ -188,7 +188,7 @@ test.each(['', '&list-type=2', '&versions'])(
   },
 );
 
-test('only the owner lists, and only a bucket that is there', async () => {
+test('only the owner may list, and only an existing bucket', async () => {
   const path = `/${bucket}`;
   const denied = { status: 403, code: 'AccessDenied' } as const;
   expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -23,7 +23,7 @@ async function list(query: string) {
   return { answer, numbers, fields: fieldsOf(answer) };
 }
 
-test('all parts with all that is said of them', async () => {
+test('all parts with all of their fields', async () => {
   const { answer, numbers, fields } = await list('');
   expect(xmlOf(answer).name).toBe('ListPartsResult');
   expect(numbers).toEqual(NUMBERS);
@@ -63,7 +63,7 @@ test('page by page', async () => {
   expect(found).toEqual(NUMBERS);
 });
 
-test('no parts at all, of none asked or none there', async () => {
+test('no parts: zero requested, or none uploaded', async () => {
   expect((await list('max-parts=0&')).numbers).toEqual([]);
   expect((await list('part-number-marker=10000&')).numbers).toEqual([]);
   expect((await list('max-parts=5000&')).fields.MaxParts).toBe('1000');
@@ -93,7 +93,7 @@ test.each([
   expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName, ArgumentValue });
 });
 
-test('an upload that is not there, and one of another account', async () => {
+test('a missing upload, and one of another account', async () => {
   const path = uploadPath({ ...upload, uploadId: '0'.repeat(44) });
   expectError(await api.send({ method: 'GET', path }), { status: 404, code: 'NoSuchUpload' });
   const denied = { status: 403, code: 'AccessDenied' } as const;

@@ -26,7 +26,7 @@ function figureOf(text: string, series: string): number | undefined {
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
-test('requests, bytes, commits and what is stored are counted', async () => {
+test('requests, bytes, commits and stored data are counted', async () => {
   const body = Buffer.alloc(100_000, 'm');
   expect((await send(server, { method: 'PUT', path: '/metrics-1' })).status).toBe(200);
   expect((await send(server, { method: 'PUT', path: '/metrics-1/key', body })).status).toBe(200);
@@ -54,7 +54,7 @@ test('requests, bytes, commits and what is stored are counted', async () => {
   expect(figureOf(text, 'holdfast_body_buffer_bytes_max')).toBe(128 * 1024 * 1024);
 });
 
-test('names are those of the table, labels hold no bucket, key or account', async () => {
+test('names are those of the table, labels contain no bucket, key or account', async () => {
   const text = await scrape();
   const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
   const ours = names.filter((name) => !/^holdfast_(process|nodejs)_/.test(name));

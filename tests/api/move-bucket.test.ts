@@ -64,7 +64,7 @@ test('a MOVE of a prefix that names none renames no bucket', async () => {
   expect(await statusOf(`HEAD /${name}`)).toBe(404);
 });
 
-test('nor does one that lost its key: what only objects take is refused', async () => {
+test('a request with options of objects only is refused, because it has probably lost its key', async () => {
   const name = freshName();
   for (const more of [
     { overwrite: 'true' },
@@ -85,7 +85,7 @@ test('nor does one that lost its key: what only objects take is refused', async 
   expectStatus(await api.send({ method: 'MOVE', path: `/${old}`, headers }), 200);
 });
 
-test('everything follows: versions, markers, versioning, uploads under way, the date of creation', async () => {
+test('everything moves along: versions, markers, versioning, open uploads, the date of creation', async () => {
   await setVersioning(api, old, 'Enabled');
   for (const body of ['one', 'two']) await api.put(old, 'k', body);
   expect(await statusOf(`DELETE /${old}/k`)).toBe(204);
@@ -117,7 +117,7 @@ async function creationDate({ send }: Api, bucket: string): Promise<string | und
   return new RegExp(`<Name>${bucket}</Name><CreationDate>([^<]*)`).exec(list)?.[1];
 }
 
-test('there and back, and on again', async () => {
+test('there and back, and forward again', async () => {
   await api.put(old, 'kept', 'x');
   const name = freshName();
   for (const [from, to] of [
@@ -131,7 +131,7 @@ test('there and back, and on again', async () => {
   }
 });
 
-test('a bucket that its host names (virtual-host style), and the question of browsers before it', async () => {
+test('a bucket in the host (virtual-host style), and a preflight for it', async () => {
   const name = freshName();
   await api.put(old, 'kept', 'x');
   const host = `${old}.s3.test`;
@@ -152,7 +152,7 @@ test.each([undefined, ''])('service 4.1, MOVE: Destination %j is refused', async
   expect(await statusOf(`HEAD /${old}`)).toBe(200);
 });
 
-test('several Destination headers are refused, whatever they are when they are joined', async () => {
+test('several Destination headers are refused, whatever they are when joined', async () => {
   const names = [freshName(), freshName()];
   const wanted = { method: 'MOVE', path: `/${old}`, headers: { destination: names.join() } };
   const socket = await openSocket(api.server);
@@ -168,7 +168,7 @@ test('several Destination headers are refused, whatever they are when they are j
   for (const name of [old, ...names]) expect(await statusOf(`HEAD /${name}`)).toBe(name === old ? 200 : 404);
 });
 
-test('the service itself is not renamed', async () => {
+test('the service itself cannot be renamed', async () => {
   const headers = { destination: freshName() };
   const refused = { status: 405, code: 'MethodNotAllowed', Method: 'MOVE' } as const;
   expectError(await api.send({ method: 'MOVE', path: '/', headers }), refused);
@@ -201,14 +201,14 @@ test('service 4.5, 7.4: a name in use is refused, whoever has it', async () => {
   expect(await api.keysOf(own)).toEqual([]);
 });
 
-test('a bucket that is not there, and a second try', async () => {
+test('a missing bucket, and a second try', async () => {
   const [name, missing] = [freshName(), freshName()];
   expectError(await move(missing, name), { status: 404, code: 'NoSuchBucket', BucketName: missing });
   expectStatus(await move(old, name), 200);
   expectError(await move(old, name), { status: 404, code: 'NoSuchBucket', BucketName: old });
 });
 
-test('service 4.5: nobody without s3:CreateBucket renames, nor who is not the owner; nor do they learn which names are in use', async () => {
+test('service 4.5: nobody without s3:CreateBucket renames, nor another account; nor do they learn which names are in use', async () => {
   const denied = { status: 403, code: 'AccessDenied' } as const;
   const account = await api.makeAccount();
   const theirs = await api.makeBucket(account);
@@ -220,7 +220,7 @@ test('service 4.5: nobody without s3:CreateBucket renames, nor who is not the ow
   expect(await statusOf(`HEAD /${old}`)).toBe(200);
 });
 
-test('of renames that race one wins, and the others are refused', async () => {
+test('of racing renames one wins, and the others are refused', async () => {
   let name = old;
   const codes = new Set<string | undefined>();
   for (let round = 0; round < 20 && !codes.has('OperationAborted'); round++) {

@@ -50,7 +50,7 @@ async function bodyOf(key: string): Promise<string> {
 }
 
 describe('service 4.2: one object', () => {
-  test('it bears the other key, with its body, ETag and headers', async () => {
+  test('it gets the other key, with its body, ETag and headers', async () => {
     const etag = await api.put(bucket, 'a b', 'body', { 'x-amz-meta-colour': 'blue' });
     const answer = await move('a b', encodeURIComponent('c/ä&'));
     expectStatus(answer, 200);
@@ -62,7 +62,7 @@ describe('service 4.2: one object', () => {
     expect(await bodyOf('c/ä&')).toBe('body');
   });
 
-  test('MOVE rule 3: only the very key, not those that begin with it', async () => {
+  test('MOVE rule 3: only the exact key, not those that begin with it', async () => {
     for (const key of ['a', 'ab', 'a/x']) await api.put(bucket, key, key);
     const answer = await move('a', 'b', { 'X-Svc-Prefix': 'false', Overwrite: 'false' });
     expectStatus(answer, 200);
@@ -71,7 +71,7 @@ describe('service 4.2: one object', () => {
     expect(await bodyOf('b')).toBe('a');
   });
 
-  test('MOVE rule 5: quiet, no entry but of errors', async () => {
+  test('MOVE rule 5: quiet lists errors only', async () => {
     await api.put(bucket, 'a', 'x');
     const answer = await move('a', 'b', { 'X-Svc-Quiet': 'True' });
     expectStatus(answer, 200);
@@ -95,7 +95,7 @@ describe('service 4.2: one object', () => {
     expect(await bodyOf('b')).toBe('A');
   });
 
-  test('what is not there', async () => {
+  test('a missing source', async () => {
     expectRefusal(await move('a', 'b'), 404, 'NoSuchKey');
   });
 
@@ -118,7 +118,7 @@ describe('service 4.2: one object', () => {
     expect(await bodyOf('b')).toBe('A');
   });
 
-  test('the Destination may be percent-encoded, and behind its own bucket', async () => {
+  test('the Destination may be percent-encoded, and begin with its own bucket', async () => {
     await api.put(bucket, 'a', 'x');
     expectStatus(await move('a', 'b%20c%2Fd'), 200);
     expectStatus(await move('b c/d', `/${bucket}/e`), 200);
@@ -126,7 +126,7 @@ describe('service 4.2: one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['100%']);
   });
 
-  test('extensions 2.1: behind a leading slash stands the bucket, so a key with one is named behind it', async () => {
+  test('extensions 2.1: a leading slash is followed by the bucket, so a key with one comes after it', async () => {
     await api.put(bucket, 'a', 'x');
     expectStatus(await move('a', `/${bucket}//x`), 200);
     expect(await api.keysOf(bucket)).toEqual(['/x']);
@@ -203,7 +203,7 @@ describe('service 4.2: one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
-  test('a token: the answer is repeated, not the deed', async () => {
+  test('a token: the answer is repeated, not the move', async () => {
     await api.put(bucket, 'a', '1');
     const token = { 'x-svc-idempotency-token': 'once' };
     const first = await move('a', 'b', token);
@@ -232,7 +232,7 @@ describe('service 4.2: one object', () => {
     }
   });
 
-  test('MOVE rule 1: who may not write may not move', async () => {
+  test('MOVE rule 1: a caller that may not write may not move', async () => {
     await api.put(bucket, 'a', 'x');
     const stranger = await api.makeAccount();
     expectRefusal(await move('a', 'b', {}, stranger), 403, 'AccessDenied');
@@ -266,7 +266,7 @@ describe('service 4.2: a prefix', () => {
     expect(await api.keysOf(bucket)).toEqual([...keysAfter].sort());
   });
 
-  test('service 7.2: conflicts are entries, and everything else moves', async () => {
+  test('service 7.2: conflicts are entries, and all other keys move', async () => {
     for (const key of ['a/1', 'a/2', 'b/2']) await api.put(bucket, key, key);
     const answer = await move('a/', 'b/', prefixed({ 'x-svc-quiet': 'true' }));
     expectStatus(answer, 200);
@@ -284,7 +284,7 @@ describe('service 4.2: a prefix', () => {
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
-  test('a key that would be too long stays', async () => {
+  test('a key that would become too long stays', async () => {
     const long = `a/${'k'.repeat(1000)}`;
     await api.put(bucket, long, 'x');
     await api.put(bucket, 'a/1', 'x');

@@ -67,7 +67,7 @@ ownServerTest(
   },
 );
 
-test('the API describes itself to whoever may call it', async () => {
+test('the API describes itself to its callers', async () => {
   const path = '/holdfast-admin/v1/openapi.json';
   const answer = await call({ path });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json']);
@@ -152,7 +152,7 @@ test('a wrong secret is refused', async () => {
   });
 });
 
-test('fields are checked, each with its message', async () => {
+test('fields are validated, each with its message', async () => {
   const body = JSON.stringify({ name: 5, emial: 'a@b' });
   expect((await call({ method: 'POST', body })).json.error).toEqual({
     code: 'ValidationError',
@@ -177,7 +177,7 @@ test('a body beyond the limit is refused', async () => {
   });
 });
 
-test('nobody is heard whose signature does not fit: not a byte of the body is waited for', async () => {
+test('a wrong signature is refused before a byte of the body is read', async () => {
   const path = '/holdfast-admin/v1/accounts';
   const host = new URL(server.endpoint).host;
   const credentials = { ...server, secretKey: 'x'.repeat(40) };
@@ -189,7 +189,7 @@ test('nobody is heard whose signature does not fit: not a byte of the body is wa
   socket.destroy();
 });
 
-test('a digest of the body that is signed need not be sent', async () => {
+test('the signed digest of the body need not be sent', async () => {
   const path = '/holdfast-admin/v1/accounts';
   const { host } = new URL(server.endpoint);
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -216,7 +216,7 @@ test('a digest of the body that is signed need not be sent', async () => {
   expect((await post(body, '{}')).status).toBe(403);
 });
 
-test('the tool takes its credentials from the environment, and says what is wrong', async () => {
+test('the tool takes its credentials from the environment, and explains errors', async () => {
   const context: CliContext = { env: {}, print: () => {}, nowMs: Date.now, sleep: async () => {} };
   const nowhere = { dataDir: '/nowhere', endpoint: server.endpoint };
   await expect(connect(context, nowhere)).rejects.toThrow(

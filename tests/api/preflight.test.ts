@@ -37,7 +37,7 @@ test.each(PATHS)('s3-behaviour 13: OPTIONS %s without an Origin is 400', async (
   expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
 });
 
-test('every answer to a request with an Origin carries them, an error too', async () => {
+test('every answer to a request with an Origin has the headers, an error too', async () => {
   const headers = { origin: 'https://example.com' };
   const found = await api.send({ method: 'GET', path: `/${bucket}/key`, headers });
   expectStatus(found, 200);

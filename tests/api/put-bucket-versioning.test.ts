@@ -25,7 +25,7 @@ test('enabled, suspended and enabled again', async () => {
   }
 });
 
-test('a bucket that never had versions can be suspended', async () => {
+test('a bucket without versions can be suspended', async () => {
   expectStatus(await set(document(status('Suspended'))), 200);
   expect(await get()).toEqual({ Status: 'Suspended' });
 });
@@ -86,7 +86,7 @@ test.each([
   expect(await get()).toEqual({});
 });
 
-test('only the owner sets it', async () => {
+test('only the owner may set it', async () => {
   const body = Buffer.from(document(status('Enabled')));
   const path = `/${bucket}?versioning`;
   const denied = { status: 403, code: 'AccessDenied' } as const;

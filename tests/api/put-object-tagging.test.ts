@@ -53,7 +53,7 @@ test('sets tags, and changes nothing else of the object', async () => {
   expect([got.headers['x-amz-tagging-count'], got.body.toString()]).toEqual(['2', 'bytes']);
 });
 
-test('a set takes the place of the one before, also an empty one', async () => {
+test('a set replaces the one before, also an empty one', async () => {
   await api.put(bucket, 'again', 'bytes');
   await sendTags(api, { bucket, key: 'again' }, BOTH);
   expectStatus(await sendTags(api, { bucket, key: 'again' }, [['other', '1']]), 200);
@@ -81,7 +81,7 @@ test('of a version by its id; no version is made', async () => {
   expect(await tagsOf(api, { bucket: versioned, key: 'k' })).toEqual([]);
 });
 
-test('of what is not there, and of markers', async () => {
+test('of missing keys, and of markers', async () => {
   const versioned = await makeVersionedBucket(api);
   const object = { bucket: versioned, key: 'k' };
   expectError(await sendTags(api, object, BOTH), { status: 404, code: 'NoSuchKey', Key: 'k' });
@@ -101,7 +101,7 @@ test('of what is not there, and of markers', async () => {
   expectError(byId, { status: 405, code: 'MethodNotAllowed', ResourceType: 'DeleteMarker' });
 });
 
-describe('sets that are none', () => {
+describe('invalid sets', () => {
   const cases: [string, Tags, Record<string, string>][] = [
     ['11 tags', manyTags(11), {}],
     ['a key of 129 characters', [['k'.repeat(129), '']], { TagKey: 'k'.repeat(129) }],
@@ -149,7 +149,7 @@ describe('sets that are none', () => {
     expectError(await api.send({ method: 'PUT', path, body: Buffer.from(body) }), { status: 400, code });
   });
 
-  test('a digest is checked where one is sent', async () => {
+  test('a digest is verified if it is sent', async () => {
     const path = taggingPath({ bucket, key: 'target' });
     const body = taggingXml([['kept', '1']]);
     const send = (of: Buffer) => {
@@ -204,7 +204,7 @@ describe('tags that come with the object', () => {
     expectError(await put('refused', header), { status: 400, code: 'InvalidTag' });
   });
 
-  test('of an upload in parts', async () => {
+  test('of a multipart upload', async () => {
     const upload = await beginUpload(api, { bucket, key: 'parts' }, { 'x-amz-tagging': 'a=1&b=2' });
     const etag = await putPart(api, upload, { partNumber: 1, body: Buffer.from('part') });
     expectStatus(await sendComplete(api, upload, [{ partNumber: 1, etag }]), 200);
@@ -214,7 +214,7 @@ describe('tags that come with the object', () => {
     ]);
   });
 
-  test('an object without takes the place of one with tags', async () => {
+  test('an object without tags replaces one with tags', async () => {
     await put('again', 'a=1');
     await api.put(bucket, 'again', 'bytes');
     expect(await tagsOf(api, { bucket, key: 'again' })).toEqual([]);
@@ -230,7 +230,7 @@ test('the SDK', async () => {
   expect(await tagsOf(api, { bucket, key: 'sdk' })).toEqual([['b', 'c d']]);
 });
 
-test('only the owner, of the bucket that is expected', async () => {
+test('only the owner, of the expected bucket', async () => {
   await api.put(bucket, 'mine', 'bytes');
   const wanted = {
     method: 'PUT',

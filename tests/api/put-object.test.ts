@@ -32,7 +32,7 @@ test.each([0, 1, 65_535, 65_536, 65_537, MiB - 1, MiB, MiB + 1, 4 * MiB + 3])(
   },
 );
 
-test('an object takes the place of another, headers and all', async () => {
+test('an object replaces another, with all headers', async () => {
   await put('again', 'one', { 'x-amz-meta-a': '1', 'content-type': 'text/plain' });
   await put('again', 'two', { 'x-amz-meta-b': '2' });
   const answer = await get('again');
@@ -173,7 +173,7 @@ test('keys of 1024 bytes at most', async () => {
     });
 });
 
-test('only the owner writes, and only where a bucket is', async () => {
+test('only the owner may write, and only into an existing bucket', async () => {
   const account = await api.makeAccount();
   const path = pathOf(bucket, 'theirs');
   const body = Buffer.from('x');

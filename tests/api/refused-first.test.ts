@@ -34,7 +34,7 @@ function anonymousHead(method: string, path: string, headers: Record<string, str
 describe.each(BODIES)('%s %s', (method, rest) => {
   const continued = { 'content-length': String(MALFORMED.length), expect: '100-continue' };
 
-  test('s3-behaviour 11: a bucket that is not there comes before permissions and before the body', async () => {
+  test('s3-behaviour 11: a missing bucket is reported before permissions and before the body', async () => {
     const path = `/no-such-bucket-here${rest}`;
     for (const as of [undefined, stranger]) {
       const socket = await openSocket(api.server);
@@ -49,7 +49,7 @@ describe.each(BODIES)('%s %s', (method, rest) => {
     }
   });
 
-  test('s3-behaviour 16: whoever may not is refused before a body is asked for, and the connection ends', async () => {
+  test('s3-behaviour 16: a caller without permission is refused before the body is requested, and the connection ends', async () => {
     const path = `/${bucket}${rest}`;
     for (const as of [undefined, stranger]) {
       const socket = await openSocket(api.server);
@@ -65,7 +65,7 @@ describe.each(BODIES)('%s %s', (method, rest) => {
     }
   });
 
-  test('what is wrong with a body is told only to who may', async () => {
+  test('errors of a body are reported only to permitted callers', async () => {
     const path = `/${bucket}${rest}`;
     const body = Buffer.from(MALFORMED);
     expectError(await api.send({ method, path, body }, stranger), { status: 403, code: 'AccessDenied' });
@@ -76,7 +76,7 @@ describe.each(BODIES)('%s %s', (method, rest) => {
   });
 });
 
-test('making a bucket needs a caller before its document is looked at', async () => {
+test('creating a bucket needs an authenticated caller before its document is read', async () => {
   const socket = await openSocket(api.server);
   socket.write(
     anonymousHead('PUT', '/a-bucket-of-nobody', { 'content-length': '5', expect: '100-continue' }),

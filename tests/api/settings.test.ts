@@ -34,7 +34,7 @@ const put = (at: TestServer, key: string, bytes = body) =>
 const get = async (at: TestServer, key: string) =>
   (await send(at, { method: 'GET', path: `/settings/${key}` })).body;
 
-test('the size of chunks, and what needs none', async () => {
+test('the size of chunks, and bodies without chunks', async () => {
   const at = await start({ 'storage.chunkSize': '64KiB', 'storage.inlineBodyMax': '1KiB' });
   expect((await put(at, 'five')).status).toBe(200);
   expect(await chunkCount(at)).toBe(5);
@@ -63,7 +63,7 @@ test('a base domain makes the first label of a host a bucket', async () => {
   expect((await send(at, { method: 'GET', path: '/metrics', headers })).status).toBe(404);
 });
 
-test('a port that is given is taken', async () => {
+test('a given port is used', async () => {
   const first = await startServer();
   const { host } = new URL(first.endpoint);
   await first.stop();

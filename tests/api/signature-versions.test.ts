@@ -55,7 +55,7 @@ describe('version 2', () => {
     expect(await metrics).toMatch(/^holdfast_s3_signatures_total\{version="SigV2"\} [1-9]/m);
   });
 
-  test('the body is what its digests say, or is not stored', async () => {
+  test('a body that does not match its digests is not stored', async () => {
     const put = (headers: Record<string, string>) =>
       sendV2({ method: 'PUT', path: `/${bucket}/digests`, body, headers });
     const other = Buffer.from('another');
@@ -68,7 +68,7 @@ describe('version 2', () => {
     expectStatus(await api.send({ method: 'HEAD', path: `/${bucket}/digests` }), 404);
   });
 
-  test('chunks without signatures and with a trailer are taken, signed ones cannot be', async () => {
+  test('unsigned chunks with a trailer are accepted, signed ones are not possible', async () => {
     const trailer = {
       name: 'x-amz-checksum-sha256',
       value: createHash('sha256').update(body).digest('base64'),
@@ -138,7 +138,7 @@ describe('presigned URLs', () => {
     }
   });
 
-  test('headers in the query are what can be headers, or refused', async () => {
+  test('headers in the query are accepted as headers, or refused', async () => {
     const put = (more: string, resource = `/${bucket}/hoisted`) => {
       const headers = { 'x-amz-meta-a': decodeURIComponent(more) };
       const query = presignV2({
@@ -173,7 +173,7 @@ describe('presigned URLs', () => {
   });
 });
 
-describe('where version 2 is switched off', () => {
+describe('with version 2 disabled', () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ settings: { signatureV2: 'off' } });

@@ -101,7 +101,7 @@ describe('CopyObject', () => {
     expect(await storedChunks()).toBe(before);
   });
 
-  test('new headers, another checksum, and the source gone', async () => {
+  test('new headers, another checksum, and a deleted source', async () => {
     await api.put(bucket, 'fleeting', BODY, keyHeaders(FIRST));
     const replaced = await copy('replaced', 'fleeting', {
       ...keyHeaders(FIRST, 'source'),
@@ -176,7 +176,7 @@ describe('CopyObject', () => {
     expectStatus(await read('never'), 404);
   });
 
-  test('what the source’s key must be, before its conditions are told', async () => {
+  test('the source’s key is checked before its conditions', async () => {
     const condition = { 'x-amz-copy-source-if-match': '"x"' };
     invalidRequest(await copy('never', 'sealed', condition), NEEDED);
     invalidRequest(await copy('never', 'sealed', { ...condition, ...keyHeaders(FIRST) }), NEEDED);
@@ -242,7 +242,7 @@ describe('multipart', () => {
     expect((await read(`${key} copy`, SECOND)).body.equals(whole)).toBe(true);
   });
 
-  test('each part comes with the key of the upload', async () => {
+  test('each part is sent with the key of the upload', async () => {
     const body = Buffer.from('part');
     const sealed = await beginUpload(api, { bucket, key: 'picky' }, keyHeaders(FIRST));
     const plain = await beginUpload(api, { bucket, key: 'open' });
@@ -311,7 +311,7 @@ describe('multipart', () => {
   });
 });
 
-describe('the headers are judged the same everywhere', () => {
+describe('the headers are checked the same way everywhere', () => {
   const algorithm = `${ENCRYPTION}-customer-algorithm`;
   const ofSource = 'x-amz-copy-source-server-side-encryption-customer-algorithm';
   const source = () => ({ 'x-amz-copy-source': `${bucket}/plain` });

@@ -37,43 +37,46 @@ const get = (key: string, headers?: Record<string, string>, query?: string) =>
 const invalidRequest = (answer: RawAnswer, Message: string) =>
   expectError(answer, { status: 400, code: 'InvalidRequest', Message });
 
-test.each([0, 10, 100_000, 3 * MiB + 1])('%i bytes go in and come out under the key alone', async (size) => {
-  const Key = `size-${size}`;
-  const Body = randomBytes(size);
-  const place = { Bucket: bucket, Key };
-  const under = { SSECustomerAlgorithm: 'AES256', SSECustomerKey: MINE.toString('base64') };
-  const put = await api.s3.send(
-    new PutObjectCommand({ ...place, ...under, Body, Metadata: { colour: 'red' }, ContentType: 'text/x' }),
-  );
-  const etag = `"${createHash('md5').update(Body).digest('hex')}"`;
-  expect(put).toMatchObject({
-    ETag: etag,
-    SSECustomerAlgorithm: 'AES256',
-    SSECustomerKeyMD5: md5Of(MINE),
-  });
-  expect(put).not.toHaveProperty('ServerSideEncryption');
-  const told = {
-    ETag: etag,
-    SSECustomerAlgorithm: 'AES256',
-    SSECustomerKeyMD5: md5Of(MINE),
-    Metadata: { colour: 'red' },
-    ContentType: 'text/x',
-    ContentLength: size,
-  };
-  expect(await api.s3.send(new HeadObjectCommand({ ...place, ...under }))).toMatchObject(told);
-  const got = await api.s3.send(new GetObjectCommand({ ...place, ...under }));
-  expect(got).toMatchObject({ ...told, ChecksumCRC32: put.ChecksumCRC32 });
-  expect(Buffer.from((await got.Body?.transformToByteArray()) ?? []).equals(Body)).toBe(true);
-});
+test.each([0, 10, 100_000, 3 * MiB + 1])(
+  '%i bytes are stored and returned with the key only',
+  async (size) => {
+    const Key = `size-${size}`;
+    const Body = randomBytes(size);
+    const place = { Bucket: bucket, Key };
+    const under = { SSECustomerAlgorithm: 'AES256', SSECustomerKey: MINE.toString('base64') };
+    const put = await api.s3.send(
+      new PutObjectCommand({ ...place, ...under, Body, Metadata: { colour: 'red' }, ContentType: 'text/x' }),
+    );
+    const etag = `"${createHash('md5').update(Body).digest('hex')}"`;
+    expect(put).toMatchObject({
+      ETag: etag,
+      SSECustomerAlgorithm: 'AES256',
+      SSECustomerKeyMD5: md5Of(MINE),
+    });
+    expect(put).not.toHaveProperty('ServerSideEncryption');
+    const told = {
+      ETag: etag,
+      SSECustomerAlgorithm: 'AES256',
+      SSECustomerKeyMD5: md5Of(MINE),
+      Metadata: { colour: 'red' },
+      ContentType: 'text/x',
+      ContentLength: size,
+    };
+    expect(await api.s3.send(new HeadObjectCommand({ ...place, ...under }))).toMatchObject(told);
+    const got = await api.s3.send(new GetObjectCommand({ ...place, ...under }));
+    expect(got).toMatchObject({ ...told, ChecksumCRC32: put.ChecksumCRC32 });
+    expect(Buffer.from((await got.Body?.transformToByteArray()) ?? []).equals(Body)).toBe(true);
+  },
+);
 
-describe('what is told', () => {
+describe('answers', () => {
   const body = Buffer.from('0123456789');
   beforeAll(async () => {
     await api.put(bucket, 'sealed', body, { ...keyHeaders(MINE), 'x-amz-meta-colour': 'red' });
     await api.put(bucket, 'plain', body);
   });
 
-  test('the answers name the key by its MD5, and no other encryption', async () => {
+  test('name the key by its MD5, and no other encryption', async () => {
     const headers = { ...keyHeaders(MINE), 'content-length': '1' };
     const put = await api.send({
       method: 'PUT',
@@ -92,7 +95,7 @@ describe('what is told', () => {
     }
   });
 
-  test('nothing without the key, and of a key that is not needed', async () => {
+  test('without the key, and with an unneeded key', async () => {
     invalidRequest(await get('sealed'), NEEDED);
     invalidRequest(await get('plain', keyHeaders(MINE)), NEEDLESS);
     expectStatus(await get('plain'), 200);
@@ -153,7 +156,7 @@ describe('what is told', () => {
     expectError(await put(), { status: 412, code: 'PreconditionFailed' });
   });
 
-  test('deleting and listing take no key', async () => {
+  test('deleting and listing need no key', async () => {
     await api.put(bucket, 'gone', body, keyHeaders(MINE));
     expect(await api.keysOf(bucket)).toContain('gone');
     expectStatus(await request('DELETE', 'gone'), 204);
@@ -163,7 +166,7 @@ describe('what is told', () => {
   });
 });
 
-test('presigned: the key is in headers that are signed, and sent by whoever uses the URL', async () => {
+test('presigned: the key is in signed headers, which the user of the URL sends', async () => {
   const place = { Bucket: bucket, Key: 'presigned' };
   const under = { SSECustomerAlgorithm: 'AES256', SSECustomerKey: MINE.toString('base64') };
   const headers = keyHeaders(MINE);
@@ -176,7 +179,7 @@ test('presigned: the key is in headers that are signed, and sent by whoever uses
   invalidRequest(await get('presigned'), NEEDED);
 });
 
-describe('what is wrong with the headers', () => {
+describe('malformed headers', () => {
   const mine = keyHeaders(MINE);
   const must = 'Requests specifying Server Side Encryption with Customer provided keys must provide';
   const algorithm = `${ENCRYPTION}-customer-algorithm`;
@@ -235,7 +238,7 @@ describe('what is wrong with the headers', () => {
   });
 });
 
-describe('over which connections', () => {
+describe('over plain and secure connections', () => {
   const Message =
     'Requests specifying Server Side Encryption with Customer provided keys must be made over a secure connection.';
   const body = Buffer.from('secret');

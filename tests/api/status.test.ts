@@ -25,7 +25,7 @@ async function run(command: (options: { dataDir: string; json?: boolean }) => Pr
 const body = Buffer.alloc(3_000_000, 's');
 const put = (path: string, bytes = body) => send(server, { method: 'PUT', path, body: bytes });
 
-test('status --json tells what is stored, and on what', async () => {
+test('status --json reports what is stored, and on what', async () => {
   await send(server, { method: 'PUT', path: '/status-1' });
   await put('/status-1/chunked');
   await put('/status-1/inline', Buffer.from('small'));
@@ -72,7 +72,7 @@ test('status for people is a table', async () => {
   expect(lines[5]).toBe('objects          2, 2.86 MiB');
 });
 
-test('keys rotate --wait brings everything under a new key, and every object is still read', async () => {
+test('keys rotate --wait moves everything under a new key, and every object is still readable', async () => {
   const before = JSON.parse(await run((options) => showKeys(context, options)));
   const after = JSON.parse(await run((options) => rotateKeys(context, { ...options, wait: true })));
   expect(after.activeKeyId).not.toBe(before.activeKeyId);

@@ -44,7 +44,7 @@ test.each([
   );
 });
 
-test('replication that never was can be taken away', async () => {
+test('a replication that was never set can be deleted', async () => {
   const answer = await api.send({ method: 'DELETE', path: `/${bucket}?replication` });
   expectStatus(answer, 204);
   expect(answer.body).toHaveLength(0);
@@ -67,18 +67,21 @@ const rows = UNSET_BUCKET_CONFIGURATIONS.map(({ name, match }) => {
   return [name, method, query.map((term) => (term === 'id' ? 'id=1' : term)).join('&')] as const;
 });
 
-test.each(rows)('%s: only the owner asks, of a bucket that is there', async (_name, method, query) => {
-  const denied = { status: 403, code: 'AccessDenied' } as const;
-  const path = `/${bucket}?${query}`;
-  expectError(await api.send({ method, path }, stranger), denied);
-  expectError(await api.sendAnonymous({ method, path }), denied);
-  const headers = { 'x-amz-expected-bucket-owner': stranger.id };
-  expectError(await api.send({ method, path, headers }), denied);
-  const nowhere = await api.send({ method, path: `/no-such-bucket-here?${query}` });
-  expectError(nowhere, { status: 404, code: 'NoSuchBucket' });
-});
+test.each(rows)(
+  '%s: only the owner may read, and only of an existing bucket',
+  async (_name, method, query) => {
+    const denied = { status: 403, code: 'AccessDenied' } as const;
+    const path = `/${bucket}?${query}`;
+    expectError(await api.send({ method, path }, stranger), denied);
+    expectError(await api.sendAnonymous({ method, path }), denied);
+    const headers = { 'x-amz-expected-bucket-owner': stranger.id };
+    expectError(await api.send({ method, path, headers }), denied);
+    const nowhere = await api.send({ method, path: `/no-such-bucket-here?${query}` });
+    expectError(nowhere, { status: 404, code: 'NoSuchBucket' });
+  },
+);
 
-test('a bucket that is gone has no settings, whatever a cache says', async () => {
+test('a deleted bucket has no settings, whatever a cache says', async () => {
   const gone = await api.makeBucket();
   const ask = () => api.send({ method: 'GET', path: `/${gone}?logging` });
   expect(xmlOf(await ask()).name).toBe('BucketLoggingStatus');

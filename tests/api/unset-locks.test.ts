@@ -26,11 +26,11 @@ describe.each(['retention', 'legal-hold'])('?%s', (query) => {
     }
   });
 
-  test('what is no version id is refused as such', async () => {
+  test('a malformed version id is refused as such', async () => {
     expectError(await ask(`k?${query}&versionId=`), { status: 400, code: 'InvalidArgument' });
   });
 
-  test('only the owner asks', async () => {
+  test('only the owner may read', async () => {
     const denied = { status: 403, code: 'AccessDenied' } as const;
     const path = `/${bucket}/k?${query}`;
     expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), denied);

@@ -90,7 +90,7 @@ test.each([
   if (type === 'FULL_OBJECT') expect(fieldsOf(completed)[`Checksum${algorithm}`]).toBe(sum);
 });
 
-test('a part of the source that is meant', async () => {
+test('a part of the named source version', async () => {
   const upload = await beginUpload(api, { bucket, key: 'as it was' });
   const etag = createHash('md5').update(source).digest('hex');
   expectStatus(await copyPart(upload, { headers: { 'x-amz-copy-source-if-match': `"${etag}"` } }), 200);
@@ -136,7 +136,7 @@ test.each<[string, Parameters<typeof copyPart>[1], Parameters<typeof expectError
   expect(await partCount(upload)).toBe(0);
 });
 
-test('a source that is not there', async () => {
+test('a missing source', async () => {
   const upload = await beginUpload(api, { bucket, key: 'refused' });
   const missing = await copyPart(upload, { source: `${bucket}/nothing` });
   expectError(missing, { status: 404, code: 'NoSuchKey', Key: 'nothing' });
@@ -166,7 +166,7 @@ test('a source of more than 5 GiB needs a range', async () => {
   expectStatus(await copyPart(target, { source: large, range }), 200);
 });
 
-test('an upload that is not there', async () => {
+test('a missing upload', async () => {
   const upload = { bucket, key: 'x', uploadId: '0'.repeat(44) };
   expectError(await copyPart(upload, {}), { status: 404, code: 'NoSuchUpload' });
 });

@@ -31,7 +31,7 @@ async function partsOf(upload: UploadAddress): Promise<[number, string][]> {
   ]);
 }
 
-test('a part answers with its MD5; the same number again takes its place', async () => {
+test('a part is answered with its MD5; the same number again replaces it', async () => {
   const upload = await beginUpload(api, { bucket, key: 'parts' });
   const bodies = [randomBytes(5 * MiB), randomBytes(10), randomBytes(20)];
   const [first = Buffer.alloc(0), second = Buffer.alloc(0), third = Buffer.alloc(0)] = bodies;
@@ -44,7 +44,7 @@ test('a part answers with its MD5; the same number again takes its place', async
   ]);
 });
 
-test('s3-behaviour 30: checksums are answered', async () => {
+test('s3-behaviour 30: checksums are returned', async () => {
   const upload = await beginUpload(api, { bucket, key: 'sums' }, { 'x-amz-checksum-algorithm': 'CRC32' });
   const answer = await sendPart(api, upload, {
     partNumber: 1,
@@ -164,7 +164,7 @@ test('more than 5 GiB is refused before it is sent', async () => {
   });
 });
 
-test('an upload that is not there, of this key or at all', async () => {
+test('a missing upload, and one of another key', async () => {
   const upload = await beginUpload(api, { bucket, key: 'here' });
   const body = Buffer.from('x');
   const missing = { status: 404, code: 'NoSuchUpload' } as const;
@@ -175,7 +175,7 @@ test('an upload that is not there, of this key or at all', async () => {
   expectError(await sendPart(api, { ...upload, bucket: other }, { partNumber: 1, body }), missing);
 });
 
-test('only the owner uploads', async () => {
+test('only the owner may upload', async () => {
   const upload = await beginUpload(api, { bucket, key: 'mine' });
   const path = uploadPath(upload, 'partNumber=1&');
   const answer = await api.send({ method: 'PUT', path, body: Buffer.from('x') }, await api.makeAccount());

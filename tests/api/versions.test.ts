@@ -19,7 +19,7 @@ function deleteObjects(bucket: string, objects: string) {
   return api.send({ method: 'POST', path: `/${bucket}?delete`, headers, body });
 }
 
-test('s3-behaviour 38: 404 tells a delete marker from a key that does not exist, also in a suspended bucket', async () => {
+test('s3-behaviour 38: 404 distinguishes a delete marker from a missing key, also in a suspended bucket', async () => {
   const bucket = await makeVersionedBucket(api);
   await api.put(bucket, 'k', 'one');
   const marked = async (key: string, isMarked: string) => {
@@ -42,7 +42,7 @@ test('s3-behaviour 38: 404 tells a delete marker from a key that does not exist,
   }
 });
 
-test('s3-behaviour 38: DeleteObjects of a key that never existed makes the marker that it answers', async () => {
+test('s3-behaviour 38: DeleteObjects of a key that never existed creates the marker that it returns', async () => {
   const bucket = await makeVersionedBucket(api);
   const answer = await deleteObjects(bucket, '<Object><Key>never</Key></Object>');
   const [deleted] = childrenOf(xmlOf(answer), 'Deleted');

@@ -68,7 +68,7 @@ test.each([
   expect(service.body.toString()).toContain(`<Name>${bucket}</Name>`);
 });
 
-test('a name with dots, made by its host', async () => {
+test('a name with dots, created by its host', async () => {
   const headers = { host: 'dots.in.a.name.s3.test' };
   expectStatus(await signedV4({ method: 'PUT', path: '/', headers }), 200);
   expectStatus(await api.send({ method: 'HEAD', path: '/dots.in.a.name' }), 200);

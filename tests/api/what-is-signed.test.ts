@@ -61,7 +61,7 @@ describe('a presigned MOVE', () => {
   });
   const unchanged = async () => expect(await api.keysOf(bucket)).toEqual(['a', 'a/1', 'b']);
 
-  test('goes where its maker said, with the options that it said', async () => {
+  test('moves to its signed destination, with its signed options', async () => {
     const signed = { destination: 'b', overwrite: 'true', 'x-svc-quiet': 'true' };
     expectStatus(await use('MOVE', pathOf(bucket, 'a'), { signed }), 200);
     expect(await api.keysOf(bucket)).toEqual(['a/1', 'b']);
@@ -92,13 +92,13 @@ describe('a presigned MOVE', () => {
     await unchanged();
   });
 
-  test('of a bucket is of the name that was signed', async () => {
+  test('of a bucket renames the signed one', async () => {
     const added = { destination: `${bucket}-stolen` };
     expectError(await use('MOVE', `/${bucket}`, { added }), { ...denied, HeadersNotSigned: 'destination' });
     await unchanged();
   });
 
-  test('by version 2, which cannot sign where it goes, is refused', async () => {
+  test('by version 2, which cannot sign the destination, is refused', async () => {
     const path = pathOf(bucket, 'a');
     const query = presignV2({
       method: 'MOVE',
@@ -128,7 +128,7 @@ describe('other presigned extensions', () => {
     expectStatus(await use('PUT', `${pathOf(bucket, 'log')}?append=`, { signed: {}, body }), 200);
   });
 
-  test('a PUT does not become an append, a copy or a token', async () => {
+  test('a PUT cannot be turned into an append, a copy or a token', async () => {
     for (const added of [
       { 'x-amz-write-offset-bytes': '4' },
       { 'x-amz-copy-source': pathOf(bucket, 'log') },
@@ -168,7 +168,7 @@ describe('other presigned extensions', () => {
   });
 });
 
-test('SigV2: a granted version cannot be swallowed by the value of another parameter', async () => {
+test('SigV2: a granted version cannot be hidden in the value of another parameter', async () => {
   await api.put(bucket, 'k', 'now');
   const resource = `${pathOf(bucket, 'k')}?response-content-type=x&versionId=null`;
   const query = presignV2({ method: 'GET', resource, credentials: api.server, expires: 2_000_000_000 });
@@ -307,13 +307,13 @@ describe('a path with %2F that was signed decoded (aws4, aws4fetch, older SDKs)'
     expect([await got(), await api.keysOf(bucket)]).toEqual([body.toString(), ['dir/file']]);
   });
 
-  test('and signed as it stands names the same key', async () => {
+  test('and signed undecoded names the same key', async () => {
     expectStatus(await send(api.server, { method: 'PUT', path: wire(), body }), 200);
     expect(await api.keysOf(bucket)).toEqual(['dir/file']);
   });
 });
 
-test('SignatureDoesNotMatch answers a long head with less than it came with', async () => {
+test('SignatureDoesNotMatch answers a long head with less than the head', async () => {
   const headers = Object.fromEntries(
     Array.from({ length: 28 }, (_, at) => [`x-amz-meta-${at}`, '<&"'.repeat(333)]),
   );

@@ -80,7 +80,7 @@ describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
   });
   afterAll(() => world.close());
 
-  test('syncs a tree up, and then what changed', async () => {
+  test('syncs a tree up, and then its changes', async () => {
     await aws(['s3', 'sync', '--only-show-errors', tree(), 's3://aws-sync/in a folder']);
     const isSynced = await aws(['s3', 'sync', '--dryrun', tree(), 's3://aws-sync/in a folder']);
     expect(isSynced).toBe('');
@@ -245,7 +245,7 @@ describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
     expect(versions).toEqual([presignsBy, 'SigV4']);
   });
 
-  test('says what went wrong', async () => {
+  test('reports errors', async () => {
     const missing = ['--bucket', 'aws-sync', '--key', 'missing'];
     expect(await aws(['s3api', 'head-object', ...missing], { code: errorCode })).toContain('404');
     expect(await aws(['s3api', 'get-object', ...missing, world.path('x')], { code: errorCode })).toContain(

@@ -107,7 +107,7 @@ test('boto3, and keys that have to be encoded', async () => {
   expect(stdout).toBe(`[${keys.map((key) => `'${key}'`).join(', ')}]\none\ntwo\n`);
 });
 
-test('boto3: what keeps its name is an error of the recipe, behind a status of 200, too', async () => {
+test('boto3: a refused rename is an error of the recipe, under status 200, too', async () => {
   const code = exampleOf(PAGE, 'boto3');
   const functions = code.slice(0, code.indexOf('\nmove("archive"'));
   await put('/archive/old-logs/a', Buffer.from('in the way'));

@@ -64,7 +64,7 @@ describe.each(RUNS)('rclone over $transport with $sizeMiB MiB', ({ transport, si
     expect(requestCount('PutObject')).toBe(putCount);
   });
 
-  test('syncs what changed', async () => {
+  test('syncs changes', async () => {
     changeTree({ folder: tree(), seed: `rclone-${transport}` });
     await rclone('sync', tree(), 'hf:rclone-one/copy of tree');
     await rclone('check', tree(), 'hf:rclone-one/copy of tree');
@@ -72,7 +72,7 @@ describe.each(RUNS)('rclone over $transport with $sizeMiB MiB', ({ transport, si
     await rclone('check', '--download', join(tree(), 'large'), 'hf:rclone-one/copy of tree/large');
   });
 
-  test('lists every name as it is', async () => {
+  test('lists every name unchanged', async () => {
     const found = lines(await rclone('lsf', '-R', '--files-only', 'hf:rclone-one/copy of tree'));
     expect(found.sort()).toEqual(listFiles(tree()));
   });

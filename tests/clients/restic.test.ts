@@ -57,18 +57,18 @@ describe.each(RUNS)('restic over $transport with $sizeMiB MiB', ({ transport, si
     expect(await snapshotCount()).toBe(2);
   });
 
-  test('finds every byte of the repository sound', async () => {
+  test('finds every byte of the repository intact', async () => {
     expect(await restic('check', '--read-data')).toContain('no errors were found');
   });
 
-  test('restores both states as they were', async () => {
+  test('restores both states unchanged', async () => {
     await restic('restore', 'latest', '--tag', 'first', '--target', world.path('first'));
     expect(hashTree(world.path('first'))).toEqual(firstState);
     await restic('restore', 'latest', '--tag', 'second', '--target', world.path('second'));
     expect(compareTrees({ expected: tree(), actual: world.path('second') })).toEqual([]);
   });
 
-  test('forgets and prunes, and what is left is sound', async () => {
+  test('forgets and prunes, and the rest is intact', async () => {
     await restic('forget', '--keep-last', '1', '--group-by', '', '--prune');
     expect(await snapshotCount()).toBe(1);
     expect(await restic('check', '--read-data')).toContain('no errors were found');

@@ -88,7 +88,7 @@ describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signa
     );
   });
 
-  test('tells the details of an object', async () => {
+  test('shows the details of an object', async () => {
     const details = await s3cmd('info', 's3://s3cmd-one/single/sizes/65537.bin');
     expect(details).toMatch(/File size: 65537/);
     expect(details).toMatch(/MD5 sum: +[0-9a-f]{32}/);
@@ -106,7 +106,7 @@ describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signa
     expect(await s3cmd('ls')).toBe('');
   });
 
-  test('was known by this signature, and by no other', () => {
+  test('used this signature, and no other', () => {
     // Apart from the URL, which is of version 2 always.
     const seen = world.server
       .logs()

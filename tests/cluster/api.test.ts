@@ -39,7 +39,7 @@ for (const name of isWhole ? ALL : CHOSEN_FOR_CLUSTERS)
     await import(join(TESTS, `${name}.test.ts`));
   });
 
-test('no request has ended in 500, and no process has ended', async () => {
+test('no request ended in 500, and no process ended', async () => {
   for (const name of cluster.names) {
     const lines = await cluster.logOf(name);
     expect(

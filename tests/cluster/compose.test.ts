@@ -102,7 +102,7 @@ test('etcd takes these certificates, and the cluster is made once', async () => 
   });
 });
 
-test('all become healthy, and say so to the command of their health checks', async () => {
+test('all become healthy, as their health checks report', async () => {
   const names = namesOf('metadata', 'storage', 'gateway');
   for (const name of names) processes.start(name);
   for (const name of names) await until(name, () => isWell(name));
@@ -115,7 +115,7 @@ test('all become healthy, and say so to the command of their health checks', asy
   await until('tool', async () => processes.run('tool').status === 0);
 });
 
-test('what one gateway takes, the other gives', async () => {
+test('objects put through one gateway are read through the other', async () => {
   const keys = JSON.parse(
     readFileSync(join(processes.pathOf('./secrets/keys'), 'root-credentials.json'), 'utf8'),
   );
@@ -127,7 +127,7 @@ test('what one gateway takes, the other gives', async () => {
   expect([read.status, read.body.equals(body)]).toEqual([200, true]);
 });
 
-test('all end in good order in the time that they have, told at once as by compose down', async () => {
+test('all stop in order within their time, when stopped at once as by compose down', async () => {
   await Promise.all(
     namesOf('gateway', 'storage', 'metadata').map(async (name) => {
       const beganMs = performance.now();

@@ -243,4 +243,4 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
   );
 });
 
-test('all that is left is sound', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
+test('all remaining data is intact', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));

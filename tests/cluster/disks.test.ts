@@ -171,4 +171,4 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
   }),
 );
 
-test('all that is left is sound', { timeout: 180_000 }, () => endurance.expectSound({ readsData: true }));
+test('all remaining data is intact', { timeout: 180_000 }, () => endurance.expectSound({ readsData: true }));

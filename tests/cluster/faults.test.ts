@@ -70,16 +70,19 @@ test('kill -9 of a metadata node that leads', { timeout: 180_000 }, () =>
   }),
 );
 
-test.runIf(isLongForm)('SIGSTOP of a metadata node that leads, and it goes on', { timeout: 180_000 }, () =>
-  endure(`SIGSTOP of a primary for ${STOPPED_MS / 1000} s`, async ({ back }) => {
-    const name = await busiestNode(cluster);
-    cluster.pause(name);
-    const until = sleep(STOPPED_MS);
-    await back('stopped');
-    await until;
-    cluster.resume(name);
-    await back('gone on');
-  }),
+test.runIf(isLongForm)(
+  'SIGSTOP of a metadata node that leads, which then continues',
+  { timeout: 180_000 },
+  () =>
+    endure(`SIGSTOP of a primary for ${STOPPED_MS / 1000} s`, async ({ back }) => {
+      const name = await busiestNode(cluster);
+      cluster.pause(name);
+      const until = sleep(STOPPED_MS);
+      await back('stopped');
+      await until;
+      cluster.resume(name);
+      await back('gone on');
+    }),
 );
 
 describe.skipIf(drives.size === 0)('drives that hang (skipped where nobody may mount one)', () => {
@@ -251,7 +254,7 @@ test.runIf(isLongForm)(
     }),
 );
 
-test('all that is left is sound, and nobody was told of an error of ours', { timeout: COMPARE_MS }, () =>
+test('all data is intact, and no client got an internal error', { timeout: COMPARE_MS }, () =>
   // In the short form what is compared has just been read.
   endurance.expectSound({ readsData: isLong }),
 );

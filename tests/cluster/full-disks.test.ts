@@ -162,5 +162,5 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
     });
   });
 
-  test('all that is left is sound', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
+  test('all data is intact', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
 });

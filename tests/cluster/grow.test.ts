@@ -94,7 +94,7 @@ async function completeUpload({ uploadId }: Written): Promise<void> {
 
 const config = () => loadConfig({ flags: { join: cluster.etcd.endpoint } });
 
-test('what a single node held is there when it has grown, and nodes join one by one', async () => {
+test('the data of a single node is there after it has grown, and nodes join one by one', async () => {
   cluster = await openRoleProcesses({ keys: 'single/keys' });
   const single = await startSingle();
   const written = await write();
@@ -232,7 +232,7 @@ async function growCutShort(folder: string): Promise<void> {
   expect(seen.size).toBeGreaterThan(10);
 }
 
-test('what must not grow is refused, and stays as it was', async () => {
+test('a folder that must not grow is refused, and stays unchanged', async () => {
   cluster = await openRoleProcesses({ keys: 'single/keys' });
   const single = await startSingle();
   await ask('PUT', '/kept');

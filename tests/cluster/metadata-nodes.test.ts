@@ -80,7 +80,7 @@ async function run(change: 'drain' | 'remove', nodeId: string): Promise<string> 
   return code === 0 ? output : `refused: ${output}`;
 }
 
-test('a node that is lost for good gives its place to a new one', { timeout: 180_000 }, async () => {
+test('a node that is lost for good is replaced by a new one', { timeout: 180_000 }, async () => {
   for (const [index, body] of BODIES.entries()) {
     await ask('PUT', `/kept-${index}`);
     await ask('PUT', `/kept-${index}/object`, body);
@@ -99,7 +99,7 @@ test('a node that is lost for good gives its place to a new one', { timeout: 180
   await expectServing('after-loss');
 });
 
-test('a node that works is drained, stopped and forgotten', { timeout: 180_000 }, async () => {
+test('a working node is drained, stopped and removed', { timeout: 180_000 }, async () => {
   const [leaving, staying] = [await nodeIdOf('metadata-1'), await nodeIdOf('metadata-2')];
   expect(await run('drain', leaving)).toContain('2 other metadata nodes are there');
   const [fourth, fifth] = [await nodeIdOf('metadata-4'), await addNode('metadata-5')];

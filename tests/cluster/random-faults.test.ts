@@ -70,7 +70,7 @@ test(`any process at random, for ${RANDOM_MS / 1000} s`, { timeout: COMPARE_MS +
   }),
 );
 
-test('all that is left is sound, and nobody was told of an error of ours', { timeout: COMPARE_MS }, () =>
+test('all data is intact, and no client got an internal error', { timeout: COMPARE_MS }, () =>
   // In the short form what is compared has just been read.
   endurance.expectSound({ readsData: isLong }),
 );

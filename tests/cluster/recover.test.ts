@@ -58,7 +58,7 @@ async function endPrimary(): Promise<void> {
   });
 }
 
-test('etcd comes back from an old backup: refused until its records are rebuilt, then all is there', async () => {
+test('etcd restored from an old backup is refused until its records are rebuilt, and then all data is there', async () => {
   cluster = await openRoleProcesses({ shards: SHARDS });
   await cluster.startAll();
   await createBuckets();
@@ -104,7 +104,7 @@ test('etcd comes back from an old backup: refused until its records are rebuilt,
   await expectEverywhere('later');
 });
 
-test('two of three metadata nodes are lost for good: what the third has is served, and the shards grow again', async () => {
+test('two of three metadata nodes are lost for good: the data of the third is served, and the shards grow again', async () => {
   cluster = await openRoleProcesses({ shards: SHARDS });
   await cluster.startAll();
   await createBuckets();

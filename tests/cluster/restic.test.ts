@@ -99,7 +99,7 @@ async function type(line: readonly string[] | undefined, names: Record<string, s
 const isDone = async (line: readonly string[] | undefined) =>
   (await type(line, {})).includes('No change is pending.');
 
-test('a storage machine is drained, removed and replaced while restic goes on', {
+test('a storage machine is drained, removed and replaced while restic runs', {
   timeout: 400_000,
 }, async () => {
   const restic = new Restic();
@@ -166,7 +166,7 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
   console.log(`drained, removed, replaced: ${told.join('; ')}`);
 });
 
-test('what restic does not meet is in the document, too', () => {
+test('cases that restic does not meet are in the document, too', () => {
   const all = ['Add a storage node', 'Drain and remove a storage node', 'Replace a storage node'];
   const roles = [...all, 'Add a metadata node', 'Replace a metadata node'];
   for (const heading of roles) expect(commandsOf(heading).length, heading).toBeGreaterThan(0);

@@ -105,7 +105,7 @@ async function untilAllIsThere(): Promise<void> {
 
 const NAMES = ['etcd', 'metadata-1', 'storage-1', 'gateway-1'];
 
-test('processes that are killed at once are back, with what they had', async () => {
+test('processes that are killed at once are started again, with their data', async () => {
   for (const name of NAMES) process.kill(pidOf(name), 'SIGKILL');
   for (const name of NAMES)
     await expect.poll(() => lines.join('\n'), { timeout: 40_000 }).toContain(`${name} runs again`);
@@ -122,7 +122,7 @@ test('the whole cluster is back with all data at the next start, and nothing of 
   expect(await runFsck(context, { dataDir: join(folder, 'keys'), readData: true, fullSpeed: true })).toBe(0);
 });
 
-test('a launcher that is killed takes its nodes along, and the next start ends the etcd that is left', async () => {
+test('a killed launcher takes its nodes along, and the next start stops the etcd that is left', async () => {
   const pids = NAMES.map(pidOf);
   const gone = once(child, 'exit');
   child.kill('SIGKILL');
@@ -140,7 +140,7 @@ test('a launcher that is killed takes its nodes along, and the next start ends t
   await untilAllIsThere();
 });
 
-test('the settings that it writes are those of an operator, and without a certificate etcd lets nobody in', async () => {
+test('it writes settings of an operator, and etcd admits nobody without a certificate', async () => {
   const { said } = await run(['cluster', 'status', '--config', join(folder, 'operator.json')], {});
   expect(said).toMatch(/^Cluster [0-9a-f]{32}\n/);
   expect((await stat(join(folder, 'operator.json'))).mode & 0o777).toBe(0o600);
@@ -149,7 +149,7 @@ test('the settings that it writes are those of an operator, and without a certif
   expect(stranger.said).toContain('etcd does not answer');
 });
 
-test('what does not belong is refused in words', async () => {
+test('foreign folders are refused with a message', async () => {
   const joined = ['--join', etcd, ...etcdFlags()];
   const refused = async (args: string[], why: string | RegExp, env?: Record<string, string>) => {
     const { code, said } = await run([...args, ...joined], env);

@@ -38,7 +38,7 @@ function startStorage(disks: readonly string[], ...args: string[]): void {
   cluster.start('storage-1', '--storage-disks', disks.join(','), ...args);
 }
 
-test('serves each of its disks, the same ones after a restart, and goes on without one', async () => {
+test('serves each of its disks, the same ones after a restart, and continues without one', async () => {
   const [one, Two, away] = ['one', 'Two', 'away'].map(folderOf) as [string, string, string];
   for (const folder of [one, Two]) await mkdir(folder, { recursive: true });
   startStorage([one, Two, away]);

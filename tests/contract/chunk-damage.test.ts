@@ -127,7 +127,7 @@ describe.each<['data' | 'index', number]>([
     await open();
   });
 
-  test('is found by the scrub, costs what lies in its block alone, and is healed', async () => {
+  test('is found by the scrub, affects its own block only, and is repaired', async () => {
     const listed = (await store.list({ limit: CHUNKS + 1 })).length;
     expect(listed).toBeGreaterThan(CHUNKS / 2);
     const foundCount = await scrub();
@@ -158,7 +158,7 @@ describe.each<['data' | 'index', number]>([
     expect(hasFailed).toBe(false);
   });
 
-  test('lets all that can be listed be listed, and dropped', async () => {
+  test('leaves everything else listable and droppable', async () => {
     const pages: ChunkId[] = [];
     for (let after: ChunkId | undefined; ; ) {
       const page = await store.list({ limit: 50, ...(after && { after }) });

@@ -82,7 +82,7 @@ function put(
   return disk.put(id, bytes, { checksum: crc32(bytes), mapVersion, signal });
 }
 
-describe('strangers get nothing', () => {
+describe('strangers are refused', () => {
   const otherSecret: PeerCredentials = { kind: 'secret', secret: 'another secret' };
 
   test.each([
@@ -123,7 +123,7 @@ describe('strangers get nothing', () => {
     expect(stored.size).toBe(0);
   });
 
-  test('a server that cannot prove that it knows the secret is not believed', async () => {
+  test('a server that cannot prove that it knows the secret is not trusted', async () => {
     const impostor = createServer((request, response) => {
       request.resume();
       request.on('end', () => response.writeHead(201).end());
@@ -141,7 +141,7 @@ describe('strangers get nothing', () => {
 });
 
 describe('the map', () => {
-  test('a write by an older one is refused with the version that is known (R34)', async () => {
+  test('a write by an older one is refused with the known version (R34)', async () => {
     const { disk, stored } = await serve({ mapVersion: 7 });
     const refused = await put(disk, newId(), randomBytes(300_000), 6).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(StaleMap);
@@ -151,7 +151,7 @@ describe('the map', () => {
     expect(stored.size).toBe(1);
   });
 
-  test('a newer one is heard of, and then counts', async () => {
+  test('a newer one is announced, and then counts', async () => {
     const heard: number[] = [];
     const onMapVersion = (version: number) => void heard.push(version);
     const { disk, node } = await serve({ client: { onMapVersion } });
@@ -163,7 +163,7 @@ describe('the map', () => {
 });
 
 describe('bodies', () => {
-  test('that do not have their checksum are refused', async () => {
+  test('with a wrong checksum are refused', async () => {
     const { disk, stored } = await serve();
     const how = { checksum: 1, mapVersion: 1, signal: never };
     await expect(disk.put(newId(), randomBytes(10), how)).rejects.toMatchObject({
@@ -179,7 +179,7 @@ describe('bodies', () => {
     expect(stored.size).toBe(0);
   });
 
-  test('go on being read beside many others, in bounded memory, and end where they were sent', async () => {
+  test('are read beside many others, in bounded memory, and end where they were sent', async () => {
     const { disk, stored } = await serve();
     const bodies = Array.from({ length: 100 }, () => randomBytes(1024 * 1024));
     const ids = bodies.map(newId);
@@ -190,7 +190,7 @@ describe('bodies', () => {
       expect(read.kind === 'found' && bodies[at]?.equals(read.bytes)).toBe(true);
   });
 
-  test('that changed on their way are damaged, unless the reader proves them itself', async () => {
+  test('that changed on their way are damaged, unless the reader verifies them itself', async () => {
     const bytes = randomBytes(1000);
     const wrong = { kind: 'found', bytes, checksum: (crc32(bytes) ^ 1) >>> 0 } as const;
     const { disk } = await serve({
@@ -201,7 +201,7 @@ describe('bodies', () => {
   });
 });
 
-test('a disk that the node does not have is not a chunk that is missing (R37)', async () => {
+test('a disk that the node does not have is not a missing chunk (R37)', async () => {
   const { disk, node } = await serve();
   expect(await disk.get(newId(), { isProven: false, signal: never })).toEqual({ kind: 'missing' });
   node.disks.clear();
@@ -211,7 +211,7 @@ test('a disk that the node does not have is not a chunk that is missing (R37)', 
   });
 });
 
-test('who is not interested any more waits no longer, also when nothing has been sent', async () => {
+test('a cancelled request waits no longer, even if nothing has been sent', async () => {
   const { disk } = await serve({ instead: { get: () => new Promise(() => {}) } });
   const giveUp = new AbortController();
   const reads = Array.from({ length: LIMITS.chunkConnectionsPerNode + 1 }, () =>
@@ -236,18 +236,18 @@ test('more than may wait is SlowDown', async () => {
   await waiting;
 });
 
-test('a disk with too much to do has answered', async () => {
+test('a disk that is too busy has answered', async () => {
   const { disk } = await serve({ instead: { put: () => Promise.reject(new AppError('SlowDown')) } });
   await expect(put(disk, newId(), randomBytes(10))).rejects.toBeInstanceOf(DiskBusy);
 });
 
-test('a node that is not there is ServiceUnavailable', async () => {
+test('an unreachable node is ServiceUnavailable', async () => {
   const { disk, server } = await serve();
   await server.stop();
   await expect(put(disk, newId(), randomBytes(10))).rejects.toMatchObject({ code: 'ServiceUnavailable' });
 });
 
-test('a port that is taken is said', async () => {
+test('a port in use is reported', async () => {
   const { server } = await serve();
   const { port } = new URL(`http://${server.address}`);
   await expect(serve({ server: { port: Number(port) } })).rejects.toThrow(
@@ -255,7 +255,7 @@ test('a port that is taken is said', async () => {
   );
 });
 
-test('what is under way when the server stops is answered, and new connections are not taken', async () => {
+test('requests under way are answered when the server stops, and new connections are refused', async () => {
   const hasBegun = Promise.withResolvers<void>();
   const mayEnd = Promise.withResolvers<void>();
   const slowly = async (): Promise<undefined> => {
@@ -274,7 +274,7 @@ test('what is under way when the server stops is answered, and new connections a
   await stopping;
 });
 
-test('certificates that change are taken up while nodes run, at both ends', async () => {
+test('changed certificates are used while nodes run, at both ends', async () => {
   const [before, after] = [await createPeerAuthority(), await createPeerAuthority()];
   const first = await before.issue();
   const followers: ((now: PeerCertificates) => void)[] = [];
@@ -306,7 +306,7 @@ test('certificates that change are taken up while nodes run, at both ends', asyn
   await put(other.disk, newId(), randomBytes(10));
 });
 
-test('what is no request of the protocol is refused', async () => {
+test('requests outside the protocol are refused', async () => {
   const authority = await createPeerAuthority();
   const credentials = await authority.issue();
   const { server } = await serve({ server: { credentials } });

@@ -133,7 +133,7 @@ describe.each<[string, () => Promise<World>]>([
   ['over three disks in memory', () => replicated(openMemory, 'own')],
   ['over three disks of rocksdb behind HTTP', () => replicated(openRocksdb, 'http')],
 ])('%s', (_name, openWorld) => {
-  test('counts all chunks beside the totals that it keeps', async () => {
+  test('counts all chunks, and returns the stored totals beside them', async () => {
     const { kvs, open } = await openWorld();
     const store = await open();
     expect(await store.recount()).toEqual({
@@ -150,7 +150,7 @@ describe.each<[string, () => Promise<World>]>([
     expect(await store.recount()).toEqual({ counted: ofAll(kvs, 1, 10), kept: sound });
   });
 
-  test('gives back what was put, and says what is missing', async () => {
+  test('returns what was put, and reports what is missing', async () => {
     const { open } = await openWorld();
     const store = await open();
     const blobId = newBlob();
@@ -164,7 +164,7 @@ describe.each<[string, () => Promise<World>]>([
     expect(await store.get({ blobId: newBlob(), index: 0 })).toEqual({ kind: 'missing' });
   });
 
-  test('says what it has of chunks, in the order asked, without reading them', async () => {
+  test('describes its chunks, in the requested order, without reading them', async () => {
     const { open } = await openWorld();
     const store = await open();
     const blobId = newBlob();
@@ -185,7 +185,7 @@ describe.each<[string, () => Promise<World>]>([
     expect(await store.have([])).toEqual([]);
   });
 
-  test('takes the same bytes under an id again, and refuses others (R24)', async () => {
+  test('accepts the same bytes under an id again, and refuses others (R24)', async () => {
     const { kvs, open } = await openWorld();
     const store = await open();
     const id = { blobId: newBlob(), index: 0 };
@@ -212,7 +212,7 @@ describe.each<[string, () => Promise<World>]>([
     expect([first.status, second.status].sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('never gives wrong bytes', async () => {
+  test('never returns wrong bytes', async () => {
     const { kvs, open } = await openWorld();
     const store = await open();
     const id = { blobId: newBlob(), index: 0 };
@@ -224,7 +224,7 @@ describe.each<[string, () => Promise<World>]>([
     expect(events).toContain('chunk-damaged');
   });
 
-  test('drops by order, absent ones too, and refuses the order of an older epoch (R21)', async () => {
+  test('drops by order, absent ones too, and refuses orders of an older epoch (R21)', async () => {
     const { kvs, open } = await openWorld();
     const store = await open();
     const blobId = newBlob();
@@ -285,7 +285,7 @@ describe.each<[string, () => Promise<World>]>([
     expect(await (await open()).usage()).toMatchObject(ofAll(kvs, 2, 202));
   });
 
-  test('refuses puts at the reserve; reads and drops go on', async () => {
+  test('refuses puts at the reserve; reads and drops continue', async () => {
     const { open } = await openWorld();
     const store = await open();
     const blobId = newBlob();

@@ -16,14 +16,14 @@ const identityOf = (clusterId: string): ClusterIdentity => ({
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
 
-  test('what was written is read by all', async () => {
+  test('all read what was written', async () => {
     const { identity } = cluster.connect('one');
     expect(await identity.read()).toBeUndefined();
     await identity.init(identityOf('c1'));
     expect(await cluster.connect('two').identity.read()).toEqual(identityOf('c1'));
   });
 
-  test('a second cluster is refused, by the name of the first, which stays', async () => {
+  test('a second cluster is refused with the name of the first, which stays', async () => {
     const { identity } = cluster.connect('one');
     await identity.init(identityOf('c1'));
     const second = identity.init({ ...identityOf('c2'), shardCount: 8 });
@@ -32,14 +32,14 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(await identity.read()).toEqual(identityOf('c1'));
   });
 
-  test('the same may be written again: the answer to the first try may have been lost', async () => {
+  test('the same identity may be written again: the answer to the first try may have been lost', async () => {
     const { identity } = cluster.connect('one');
     await identity.init(identityOf('c1'));
     await expect(identity.init(identityOf('c1'))).resolves.toBeUndefined();
     expect(await identity.read()).toEqual(identityOf('c1'));
   });
 
-  test('of many at the same moment one wins', async () => {
+  test('of many writers at the same moment one wins', async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `c${index}`);
     const outcomes = await Promise.allSettled(
       ids.map((id) => cluster.connect(id).identity.init(identityOf(id))),

@@ -68,14 +68,14 @@ describe.each([
     },
   );
 
-  test('gives back an ArrayBuffer of the size that it was given', async () => {
+  test('returns an ArrayBuffer of the given size', async () => {
     const [chunk] = cut(randomBytes(CHUNK));
     if (chunk === undefined) throw new Error('one chunk');
     const { bytes } = await open(pool, CHUNK).seal({ ...chunk, bytes: new Uint8Array(chunk.bytes) });
     expect(bytes.buffer.byteLength).toBe(sealedBytes({ sizeBytes: CHUNK, blockBytes: BLOCK_BYTES }));
   });
 
-  test('bodies that wait do not hold up others, and may be abandoned at any time', async () => {
+  test('waiting bodies do not delay others, and may be abandoned at any time', async () => {
     const size = 2 * CHUNK;
     const waiting = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -97,7 +97,7 @@ describe.each([
     }
   });
 
-  test('a chunk that does not fit its plaintext is refused, and the body goes no further', async () => {
+  test('a chunk that does not fit its plaintext is refused, and ends the body', async () => {
     const sealer = open(pool, 3 * CHUNK);
     await expect(sealer.seal({ bytes: new Uint8Array(10), sizeBytes: 10, isLast: false })).rejects.toThrow(
       'room for its tags',
@@ -106,7 +106,7 @@ describe.each([
   });
 });
 
-test('closing the pool rejects what is under way', async () => {
+test('closing the pool rejects work under way', async () => {
   const pool = createCodecPool({ workers: 1 });
   const sealer = open(pool, 3 * CHUNK);
   const [first] = cut(randomBytes(2 * CHUNK));

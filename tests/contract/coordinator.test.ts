@@ -14,7 +14,7 @@ describe.each([
     },
   ],
 ])('%s', (_name, prepare) => {
-  test('epochs of a shard rise, over restarts too, and shards are apart', async () => {
+  test('epochs of a shard rise, over restarts too, and shards are separate', async () => {
     const open = prepare();
     const first = open();
     const epochs = [await first.acquire(5), await first.acquire(5), await open().acquire(5)].map(
@@ -31,7 +31,7 @@ describe.each([
   });
 });
 
-test('an epoch that could not be made durable is not given', async () => {
+test('an epoch that could not be made durable is not returned', async () => {
   const store = kv();
   store.fail(new Error('the disk failed'));
   await expect(createLocalCoordinator(store).acquire(1)).rejects.toThrow('the disk failed');

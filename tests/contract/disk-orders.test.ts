@@ -78,7 +78,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     from: { diskId: from.id, address: from.address },
   });
 
-  test('says what it has of each chunk, read or not, in the order asked', async () => {
+  test('describes each chunk, read or not, in the requested order', async () => {
     const first = await putChunk(one);
     const second = await putChunk(one, { sizeBytes: 40_000 });
     const ids = [second.id, newId(), first.id];
@@ -102,7 +102,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(inspected).toMatchObject(chunks.map(({ checksum }) => ({ kind: 'whole', checksum })));
   });
 
-  test('sets aside at once what does not verify, and counts it as none', async () => {
+  test('quarantines a copy that does not verify, and counts it as missing', async () => {
     const [good, bad] = [await putChunk(one), await putChunk(one)];
     await rot(one, bad);
     // Unread nobody knows.
@@ -129,7 +129,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     await seen(await one.reopen());
   });
 
-  test('a chunk that cannot be read is neither there nor gone, and no other is touched by it', async () => {
+  test('an unreadable chunk is neither there nor gone, and affects no other', async () => {
     const [good, bad] = [await putChunk(one), await putChunk(one)];
     const getMany = one.kv.getMany.bind(one.kv);
     one.kv.getMany = async (column, keys) => {
@@ -162,7 +162,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([bad.id]);
   });
 
-  test('refuses orders of an epoch that is over, after a restart too (R21)', async () => {
+  test('refuses orders of an old epoch, after a restart too (R21)', async () => {
     const chunk = await putChunk(one);
     await putChunk(other, chunk);
     await one.disk.inspect([], order({ epoch: 5 }), looking);
@@ -183,7 +183,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect((await again.disk.inspect([chunk.id], order({ epoch: 5 }), reading))[0]?.kind).toBe('whole');
   });
 
-  test('keeps the map of an order before it answers, and refuses what is older (R34, R38)', async () => {
+  test('stores the map of an order before it answers, and refuses older ones (R34, R38)', async () => {
     const chunk = await putChunk(one);
     await one.disk.inspect([], order({ mapVersion: 6 }), looking);
     expect(one.map.heard).toBe(6);
@@ -196,7 +196,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     await putChunk(again, { mapVersion: 6 });
   });
 
-  test('takes orders of the home of a chunk alone', async () => {
+  test("accepts orders of a chunk's home only", async () => {
     const chunk = await putChunk(one);
     const theirs = order({ shard: 8, epoch: 9 });
     for (const refused of [
@@ -222,7 +222,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await other.disk.usage()).toMatchObject({ chunkCount: 1 });
   });
 
-  test('stores nothing where the other disk has no intact copy, or another than was ordered', async () => {
+  test('stores nothing if the other disk has no intact copy, or another than was ordered', async () => {
     const chunk = await putChunk(other);
     const absent = { ...pullFrom(other, chunk), id: newId() };
     const differs = { ...pullFrom(other, chunk), checksum: (chunk.checksum ^ 1) >>> 0 };
@@ -249,7 +249,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.kv.range({ column: 'data', ...everything })).toHaveLength(1);
   });
 
-  test('a copy that did not verify is replaced by an order to fetch it as well', async () => {
+  test('a quarantined copy is replaced by an order to fetch it as well', async () => {
     const chunk = await putChunk(one);
     await putChunk(other, chunk);
     await rot(one, chunk);
@@ -267,7 +267,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.disk.listQuarantined({ homes, limit: 10 })).toEqual([]);
   });
 
-  test('fetches nothing for one who has lost interest', async () => {
+  test('fetches nothing for a cancelled order', async () => {
     const chunk = await putChunk(other);
     const pulled = one.disk.pull(pullFrom(other, chunk), order(), AbortSignal.abort(new Error('no more')));
     await expect(pulled).rejects.toMatchObject({ code: 'ServiceUnavailable' });
@@ -277,7 +277,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(one.fetched).toEqual([]);
   });
 
-  test('a full disk fetches nothing and takes nothing, but everything else goes on (R20)', async () => {
+  test('a full disk fetches nothing and takes nothing, but everything else works (R20)', async () => {
     const [kept, bad] = [await putChunk(one), await putChunk(one)];
     const chunk = await putChunk(other);
     await rot(one, bad);
@@ -293,7 +293,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await full.disk.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0 });
   });
 
-  test('drops what lives elsewhere, and nothing that may live here (R38)', async () => {
+  test('drops misplaced copies, and nothing that may belong here (R38)', async () => {
     const [mine, stray] = [await putChunk(one), await putChunk(one)];
     one.map.owned.add(nameOf(mine.id));
     await expect(one.disk.dropMisplaced([stray.id, mine.id], order())).rejects.toBeInstanceOf(OwnedHere);
@@ -329,7 +329,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.disk.listOf({ homes: [9], limit: 5 })).toEqual({ chunks: [] });
   });
 
-  test('lists what is aside of some homes, page by page', async () => {
+  test('lists quarantined copies of some homes, page by page', async () => {
     const bad: Awaited<ReturnType<typeof putChunk>>[] = [];
     for (const shard of [1, 2, 1, 2, 1]) bad.push(await putChunk(one, { id: newId(shard) }));
     for (const chunk of bad) await rot(one, chunk);
@@ -344,7 +344,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     );
   });
 
-  test('a drop that comes while a chunk is fetched ends that', async () => {
+  test('a drop during a fetch ends the fetch', async () => {
     const chunk = await putChunk(other, { bytes: randomBytes(100_000) });
     const pulling = one.disk.pull(pullFrom(other, chunk), order(), signal).catch(() => 'ended');
     await one.disk.drop([chunk.id], order({ epoch: 4 }).fence);

@@ -73,7 +73,7 @@ function fill(disk: DiskChunks): void {
   for (let count = 0; count <= putsMax; count++) put(disk, randomBytes(LIMITS.chunkBytesMax)).catch(() => {});
 }
 
-test('a disk that hangs keeps no other from taking and giving chunks', async () => {
+test('a hanging disk does not stop others from taking and giving chunks', async () => {
   const [puts, gets] = [hanging(putsMax), hanging(LIMITS.chunkReadsInFlightMax)];
   const connect = await serveTwo({ put: puts.call, get: gets.call });
   fill(connect());
@@ -87,7 +87,7 @@ test('a disk that hangs keeps no other from taking and giving chunks', async () 
   expect(await well.get(id, { isProven: false, signal: never })).toMatchObject({ kind: 'found' });
 });
 
-test('a disk that hangs in its writes still takes orders', async () => {
+test('a disk that hangs in its writes still accepts orders', async () => {
   const puts = hanging(putsMax);
   const dropped: ChunkId[] = [];
   const connect = await serveTwo({ put: puts.call, drop: async (ids) => void dropped.push(...ids) });

@@ -16,7 +16,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
 
   const locksOf = (holder: string) => cluster.connect(holder).jobLocks;
 
-  test('one holds it, the others wait their turn, and tokens rise', async () => {
+  test('one process holds it, the others wait their turn, and tokens rise', async () => {
     const first = await locksOf('a').acquire('scrub', over.signal);
     expect(await locksOf('x').holder('scrub')).toEqual({ holder: 'a', token: first.token });
     const order: string[] = [];
@@ -42,7 +42,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(await locksOf('x').holder('scrub')).toBeUndefined();
   });
 
-  test('a lock is kept beyond its lease, and not lost', async () => {
+  test('a lock is held beyond its lease, and not lost', async () => {
     const lock = await locksOf('a').acquire('scrub', over.signal);
     await new Promise((resolve) => setTimeout(resolve, 2 * SHORT_LEASE_MS));
     expect(lock.lost.aborted).toBe(false);
@@ -52,7 +52,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(lock.lost.aborted).toBe(false);
   });
 
-  test('who gives up waiting is told why, and holds up nobody', async () => {
+  test('a cancelled wait rejects with its reason, and delays nobody', async () => {
     const first = await locksOf('a').acquire('scrub', over.signal);
     const leaving = new AbortController();
     const left = locksOf('b').acquire('scrub', leaving.signal);
@@ -65,7 +65,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     await next.release();
   });
 
-  test('a name that would reach other keys is refused', async () => {
+  test('a name that would match other keys is refused', async () => {
     for (const name of ['', 'a/b', '..', 'A'])
       await expect(locksOf('a').acquire(name, over.signal)).rejects.toThrow('no name of a job');
   });

@@ -40,7 +40,7 @@ describe.each([
     expect(keyring.unwrap(wrapped)).toEqual(kek);
   });
 
-  test('refuses bytes that are not its own', async () => {
+  test('refuses foreign bytes', async () => {
     const keyring = await open();
     const wrapped = keyring.wrap(randomBytes(32));
     const changed = Uint8Array.from(wrapped.wrapped);
@@ -71,7 +71,7 @@ describe.each([
     expect(keyring.unwrap(anew)).toEqual(kek);
   });
 
-  test('changes at the same moment all last', async () => {
+  test('concurrent changes all persist', async () => {
     const keyring = await open();
     const added = await Promise.all([keyring.addKey(), keyring.addKey(), keyring.addKey()]);
     expect(keyring.keyIds().slice(1)).toEqual(added);
@@ -80,7 +80,7 @@ describe.each([
 });
 
 describe('the file', () => {
-  test('keeps the keys for the next start, for its owner only', async () => {
+  test('stores the keys for the next start, for its owner only', async () => {
     const path = await newPath();
     const first = await openFileKeyring({ path, isNew: true });
     const old = first.wrap(randomBytes(32));
@@ -94,13 +94,13 @@ describe('the file', () => {
     expect(second.unwrap(anew)).toEqual(first.unwrap(anew));
   });
 
-  test('is never made anew beside existing data', async () => {
+  test('is never created beside existing data', async () => {
     const path = await newPath();
     await expect(openFileKeyring({ path, isNew: false })).rejects.toThrow('is missing');
     await expect(stat(path)).rejects.toThrow('ENOENT');
   });
 
-  test('that cannot be read is refused in words', async () => {
+  test('that cannot be read is refused with a message', async () => {
     // In its place, because root may read every file.
     const path = await newPath();
     await mkdir(path, { mode: 0o700 });
@@ -109,7 +109,7 @@ describe('the file', () => {
     await expect(opening).rejects.toThrow(`cannot read ${path}: EISDIR`);
   });
 
-  test('is refused, and left as it is, when others may read it or it is not understood', async () => {
+  test('is refused and unchanged when others may read it, or it is not understood', async () => {
     const path = await newPath();
     await openFileKeyring({ path, isNew: true });
     await chmod(path, 0o640);
@@ -156,7 +156,7 @@ describe('beside the data', () => {
     await expect(openBeside(path, kv)).rejects.toThrow(Refusal);
   });
 
-  test('a rotation that is cut short between the file and the record opens again', async () => {
+  test('a rotation that was cut short between the file and the record opens again', async () => {
     const path = await newPath();
     const kv = createMemoryKv(['rows']);
     const needed = createNeededKeys(kv);

@@ -96,7 +96,7 @@ async function readByCursor(shard: number, pageRows: number): Promise<number> {
   }
 }
 
-test('each way of reading says so, and what lies elsewhere is read', async () => {
+test('each way of reading reports it, and intact rows are read', async () => {
   const keys = Array.from({ length: ROWS_OF_SHARD }, (_, index) => keyOf(0, index));
   await expect(readAll(0)).rejects.toBeInstanceOf(Corruption);
   await expect(readByCursor(0, 100)).rejects.toBeInstanceOf(Corruption);
@@ -111,7 +111,7 @@ test('each way of reading says so, and what lies elsewhere is read', async () =>
   expect(await readByCursor(2, 100)).toBe(ROWS_OF_SHARD);
 });
 
-test('a read on another thread has its own error, and no other is done again for it', async () => {
+test('a read on another thread has its own error, and does not repeat others', async () => {
   await kv.close();
   kv = await openRocksdbKv({
     folder,
@@ -145,7 +145,7 @@ async function lostRows(): Promise<number[]> {
   return lost;
 }
 
-test('what is cleared is in no range, a single row that was lost is told as lost until there is a new one', async () => {
+test('a cleared range is empty, and a single lost row is reported until there is a new one', async () => {
   const lost = await lostRows();
   const [first = 0] = lost;
   expect(lost.length).toBeGreaterThan(1);
@@ -163,7 +163,7 @@ test('what is cleared is in no range, a single row that was lost is told as lost
   expect(await readAll(1)).toHaveLength(ROWS_OF_SHARD);
 });
 
-test('tables that are merged with what is lost are the end of all writing, cleared or not, opened again or not', async () => {
+test('a compaction over lost rows ends all writing, cleared or not, reopened or not', async () => {
   await kv.close();
   kv = await open(SMALL_MEMTABLE_BYTES);
   await kv.clear(boundsOf(0));
@@ -185,7 +185,7 @@ test('tables that are merged with what is lost are the end of all writing, clear
   expect(await until()).toBeInstanceOf(Corruption);
 });
 
-test('a table whose end is lost makes a database that does not open', async () => {
+test('a table without its end makes a database that does not open', async () => {
   await kv.close();
   for (const name of await readdir(folder))
     if (name.endsWith('.sst')) {

@@ -36,7 +36,7 @@ async function read(kv: KvPort, column: string, ...keys: string[]) {
   return (await kv.getMany(column, keys.map(utf8))).map((value) => value && fromUtf8(value));
 }
 
-test('what has resolved is there after re-opening', async () => {
+test('a resolved commit is there after re-opening', async () => {
   const first = await openRocksdb();
   const folder = folders[0] ?? '';
   await first.commit([put('a', '1'), put('a', 'body', 'bodies')]);
@@ -51,7 +51,7 @@ test('a folder that is open elsewhere is refused with code LOCKED', async () => 
   await expect(openRocksdb(folders[0])).rejects.toMatchObject({ name: 'KvOpenError', code: 'LOCKED' });
 });
 
-test('buffers of large values come back for use again', async () => {
+test('buffers of large values return for reuse', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
   folders.push(folder);
   const released: ArrayBuffer[] = [];
@@ -68,7 +68,7 @@ test('buffers of large values come back for use again', async () => {
   expect(released.map((buffer) => buffer.byteLength)).toEqual([1024 * 1024]);
 });
 
-test('a group is synced when one of its commits is', async () => {
+test('a group is synced if one of its commits is', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
   folders.push(folder);
   const groups: { commitCount: number; isSynced: boolean }[] = [];
@@ -108,7 +108,7 @@ test('closing waits for reads under way and for open cursors', async () => {
   await expect(kv.getMany('rows', [utf8('a')])).rejects.toThrow('closed');
 });
 
-test('more waiting bytes than allowed are refused, and the store goes on', async () => {
+test('more waiting bytes than allowed are refused, and the store continues', async () => {
   const kv = await openRocksdb();
   const value = () => new Uint8Array(new ArrayBuffer(16 * 1024 * 1024));
   const commits = Array.from({ length: 9 }, (_, i) =>

@@ -60,7 +60,7 @@ describe.each([
   ['simulated', async () => openSimulated()],
   ['rocksdb with rows kept in memory', async () => cacheRows(await openRocksdb(), 'rows')],
 ])('%s', (_name, open) => {
-  test('reads see a commit that has resolved, over all columns', async () => {
+  test('reads see a resolved commit, over all columns', async () => {
     const kv = await open();
     await kv.commit([put('a', '1'), put('b', '2'), put('a', 'body', 'bodies')]);
     expect(await read(kv, 'rows', 'b', 'c', 'a')).toEqual(['2', undefined, '1']);
@@ -69,13 +69,13 @@ describe.each([
     expect(await read(kv, 'rows', 'a', 'b')).toEqual([undefined, '']);
   });
 
-  test('a range of keys alone leaves the values out', async () => {
+  test('a range of keys alone leaves out the values', async () => {
     const kv = await open();
     await kv.commit([put('a', 'body', 'bodies'), put('b', 'other', 'bodies')]);
     expect(shown(await kv.range({ column: 'bodies', ...all, keysOnly: true }))).toEqual(['a=', 'b=']);
   });
 
-  test('commits apply in the order of the calls, and resolve in it', async () => {
+  test('commits apply and resolve in the order of the calls', async () => {
     const kv = await open();
     const order: number[] = [];
     await Promise.all(
@@ -121,7 +121,7 @@ describe.each([
     expect(await read(kv, 'rows', 'k', 'l')).toEqual(['2', undefined]);
   });
 
-  test('an empty batch resolves once all earlier ones are', async () => {
+  test('an empty batch resolves once all earlier ones have', async () => {
     const kv = await open();
     const done: string[] = [];
     const first = kv.commit([put('a', '1')]).then(() => done.push('rows'));
@@ -130,7 +130,7 @@ describe.each([
     expect(done).toEqual(['rows', 'empty']);
   });
 
-  test('a commit that is not synced is readable when it resolves, and applied in its turn', async () => {
+  test('a commit without sync is readable when it resolves, and applied in its turn', async () => {
     const kv = await open();
     await kv.commit([put('a', '1'), put('a', 'body', 'bodies')], { sync: false });
     expect(await read(kv, 'rows', 'a')).toEqual(['1']);
@@ -150,7 +150,7 @@ describe.each([
     expect(await read(kv, 'rows', 'a')).toEqual([undefined]);
   });
 
-  test('a commit that nobody waits for is applied in its turn, in the end by itself, and before the store closes', async () => {
+  test('a commit that nobody waits for is applied in its turn, by itself if need be, and before the store closes', async () => {
     const kv = await open();
     await kv.commit([put('a', '1')], { sync: false, isPatient: true });
     expect(await read(kv, 'rows', 'a')).toEqual(['1']);
@@ -292,7 +292,7 @@ describe.each([
     expect((await kv.getMany('bodies', [utf8('again')]))[0]?.length).toBe(1024 * 1024);
   });
 
-  test('a row that cannot be stored is refused, and the store goes on', async () => {
+  test('a row that cannot be stored is refused, and the store continues', async () => {
     const kv = await open();
     const longest = new Uint8Array(LIMITS.kvKeyBytesMax).fill(1);
     const value = utf8('v');
@@ -318,14 +318,14 @@ describe.each([
     await kv.close();
   });
 
-  test('usage tells bytes', async () => {
+  test('usage reports bytes', async () => {
     const kv = await open();
     await kv.commit([put('a', 'x'.repeat(10_000))]);
     expect(kv.usage().liveBytes).toBeGreaterThan(9_000);
     expect(kv.usage().pendingReclaimBytes).toBeGreaterThanOrEqual(0);
   });
 
-  test('where nothing was deleted there is nothing to turn over', async () => {
+  test('without deletions there is nothing to compact', async () => {
     const kv = await open();
     await kv.commit([put('a', '1')]);
     expect(await kv.turnOver(new AbortController().signal)).toBe(false);
@@ -345,7 +345,7 @@ describe('memory, as a failing disk', () => {
   });
 });
 
-test('memory and rocksdb tell the same of any scan', async () => {
+test('memory and rocksdb return the same for any scan', async () => {
   const rocksdb = await openRocksdb();
   const key = fc.uint8Array({ minLength: 1, maxLength: 3 }).map((bytes) => bytes.map((byte) => byte & 0x83));
   const scan = fc.record({

@@ -8,11 +8,11 @@ const draining = (nodeId: string): LeavingNode => ({ nodeId, leave: 'draining' }
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
 
-  test('before the first word nobody leaves', async () => {
+  test('at first no node leaves', async () => {
     expect(await cluster.connect('a').leavingNodes.read()).toEqual({ nodes: [], revision: 0 });
   });
 
-  test('what was said is read by all; of swaps that expect the same one wins', async () => {
+  test('all read what was written; of swaps with the same expectation one wins', async () => {
     const outcomes = await Promise.all(
       ['n1', 'n2', 'n3'].map((nodeId) =>
         cluster.connect(nodeId).leavingNodes.swap({ expected: 0, nodes: [draining(nodeId)] }),
@@ -29,7 +29,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect((await cluster.connect('c').leavingNodes.read()).nodes).toEqual(both);
   });
 
-  test('all words may be taken back', async () => {
+  test('everything may be taken back', async () => {
     const { leavingNodes } = cluster.connect('a');
     await leavingNodes.swap({ expected: 0, nodes: [draining('n1')] });
     const { revision } = await leavingNodes.read();

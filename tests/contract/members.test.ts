@@ -47,7 +47,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     await told.first((members) => idsOf(members) === 'a');
   });
 
-  test('who comes later is told all who are there', async () => {
+  test('a late watcher gets all members', async () => {
     announce('a');
     await watched().first((members) => idsOf(members) === 'a');
     const later = await watched().first((members) => members.length > 0);
@@ -64,7 +64,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(idsOf(await watcher.current())).toBe('a');
   });
 
-  test('one that is aborted before it began is never there', async () => {
+  test('a member that is aborted before it began is never listed', async () => {
     const stop = new AbortController();
     stop.abort();
     await watcher.announce(memberOf('a'), stop.signal);

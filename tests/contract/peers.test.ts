@@ -111,7 +111,7 @@ describe.each([
   ['over gRPC with the secret', () => rpcNodes('secret')],
   ['over gRPC with certificates', () => rpcNodes('tls')],
 ])('%s', (_name, openNodes) => {
-  test('brings messages in order, with their sender, as they were', async () => {
+  test('delivers messages in order, with their sender, unchanged', async () => {
     const nodes = await openNodes();
     const [a, b] = [await nodes.start(nodeId(1)), await nodes.start(nodeId(2))];
     const [atA, atB] = [listenTo(a.port), listenTo(b.port)];
@@ -124,7 +124,7 @@ describe.each([
     expect(atA.heard).toEqual([{ from: nodeId(2), message: append(5) }]);
   });
 
-  test('never gives the receiver what the sender goes on using', async () => {
+  test('never shares memory between sender and receiver', async () => {
     const nodes = await openNodes();
     const [a, b] = [await nodes.start(nodeId(1)), await nodes.start(nodeId(2))];
     const atB = listenTo(b.port);
@@ -149,7 +149,7 @@ describe.each([
     expect(b.frameCount() - framesBefore).toBe(1);
   });
 
-  test('drops what is beyond the bound, keeps the order of the rest, and goes on', async () => {
+  test('drops messages beyond the bound, keeps the order of the rest, and continues', async () => {
     const nodes = await openNodes();
     const [a, b] = [await nodes.start(nodeId(1)), await nodes.start(nodeId(2))];
     const atB = listenTo(b.port);
@@ -162,7 +162,7 @@ describe.each([
     expect(seqs(atB.heard)).toEqual([...Array.from({ length: fitting }, (_, seq) => seq), 1000]);
   });
 
-  test('takes a message of 48 MiB, the largest entry, and none beyond the limit', async () => {
+  test('carries a message of 48 MiB, the largest entry, and none beyond the limit', async () => {
     const nodes = await openNodes();
     const [a, b] = [await nodes.start(nodeId(1)), await nodes.start(nodeId(2))];
     const atB = listenTo(b.port);
@@ -175,7 +175,7 @@ describe.each([
     expect(message?.kind === 'append' && entry.equals(message.entries[0] ?? entry.subarray(1))).toBe(true);
   });
 
-  test('a node that comes back is reached again, at its new address', async () => {
+  test('a node that returns is reached again, at its new address', async () => {
     const nodes = await openNodes();
     const [a, b] = [await nodes.start(nodeId(1)), await nodes.start(nodeId(2))];
     await sendUntilHeard(a.port, nodeId(2), listenTo(b.port));
@@ -187,7 +187,7 @@ describe.each([
     expect(new Set(seqs(atB.heard))).toEqual(new Set([0]));
   });
 
-  test('sending to a node that is not there, or was never heard of, does nothing', async () => {
+  test('sending to an absent or unknown node does nothing', async () => {
     const nodes = await openNodes();
     const a = await nodes.start(nodeId(1));
     for (let seq = 1; seq <= 100; seq++) a.port.send(nodeId(9), append(seq));

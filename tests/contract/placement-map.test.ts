@@ -20,7 +20,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     over.abort();
   });
 
-  test('a map is what was written; of swaps that expect the same one wins', async () => {
+  test('a map is read as it was written; of swaps with the same expectation one wins', async () => {
     const { placementMap } = cluster.connect('a');
     expect(await placementMap.read()).toBeUndefined();
     const outcomes = await Promise.all(
@@ -35,7 +35,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(outcomes[winner]).toEqual({ kind: 'done', revision: stored?.revision });
   });
 
-  test('a watch tells the map there is, then each change', async () => {
+  test('a watch reports the present map, then each change', async () => {
     const { placementMap } = cluster.connect('a');
     const told = collect<StoredPlacement>();
     placementMap.watch(told.tell, over.signal);
@@ -49,7 +49,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     await told.first(({ document }) => document.version === 2);
   });
 
-  test('one that no coordinator could take is a bug', async () => {
+  test('a map that no coordinator could store is a bug', async () => {
     const document = { version: 1, filler: 'x'.repeat(1024 * 1024) };
     await expect(cluster.connect('a').placementMap.swap({ expected: 0, document })).rejects.toThrow(
       'too large',

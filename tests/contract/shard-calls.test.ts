@@ -140,7 +140,7 @@ describe.each([
   ['over gRPC with the secret', () => rpcNodes('secret')],
   ['over gRPC with certificates', () => rpcNodes('tls')],
 ])('%s', (_name, openNodes) => {
-  test('brings the call as it was, and the reply back', async () => {
+  test('delivers the call unchanged, and the reply back', async () => {
     const nodes = await openNodes();
     const handler = createHandler(echo);
     await nodes.serve(handler);
@@ -158,7 +158,7 @@ describe.each([
     }
   });
 
-  test('a verdict bears the nonce of the claim that was asked about, also where all of it is told by wire (R30)', async () => {
+  test('a verdict has the nonce of its claim, even if all of it goes over the wire (R30)', async () => {
     const HOME = 1;
     const { world, run } = await openBackground(2);
     const nodes = await openNodes();
@@ -196,7 +196,7 @@ describe.each([
     expect(await listed()).toEqual([]);
   });
 
-  test('answers in the order in which replies are there, not that of the calls', async () => {
+  test('answers when replies are ready, not in the order of calls', async () => {
     const nodes = await openNodes();
     const first = Promise.withResolvers<ShardReply>();
     await nodes.serve(createHandler((call) => (call.body === 1 ? first.promise : echo(call))));
@@ -301,7 +301,7 @@ describe.each([
     expect(handler.calls.filter(({ body }) => body !== 'again')).toHaveLength(3);
   });
 
-  test('a node that comes back gives a ticket of its own before the first call', async () => {
+  test('a node that returns gives a ticket of its own before the first call', async () => {
     const nodes = await openNodes();
     const end = await nodes.serve(createHandler(echo));
     const caller = await nodes.caller(systemClock);
@@ -321,7 +321,7 @@ describe.each([
     expect(ticket?.wallMs).toBeCloseTo(-waitedMs);
   });
 
-  test('a node that is not there, or was never heard of, was not sent anything', async () => {
+  test('to an absent or unknown node nothing was sent', async () => {
     const nodes = await openNodes();
     const caller = await nodes.caller(createManualClock(0));
     const unsent = { name: 'CallBroken', wasSent: false };

@@ -26,7 +26,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     return told;
   };
 
-  test('a record is what was written, for every reader, at once', async () => {
+  test('every reader sees a written record at once', async () => {
     expect(await here.read(7)).toBeUndefined();
     const record = shardRecordOf(3, {
       prevVoters: [{ replicaId: 'r-old', nodeId: 'n-old' }],
@@ -46,7 +46,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect((await here.read(0))?.record.primary).toBeNull();
   });
 
-  test('of swaps that expect the same revision one wins, of the first ones too', async () => {
+  test('of swaps with the same expected revision one wins, of the first ones too', async () => {
     let expected = 0;
     for (const round of [1, 2, 3]) {
       const records = Array.from({ length: 8 }, (_, index) =>
@@ -88,7 +88,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(before?.registryRevision).toBeGreaterThanOrEqual(before?.revision ?? Number.POSITIVE_INFINITY);
   });
 
-  test('a watch tells the records there are, then each change with its revision', async () => {
+  test('a watch reports the present records, then each change with its revision', async () => {
     await there.swap(4, { expected: 0, record: shardRecordOf(1) });
     const told = watched();
     const first = await told.first(({ shard }) => shard === 4);

@@ -40,7 +40,7 @@ function ask(socket: Socket, address: string, timeMs: string): void {
   socket.write(`GET ${PATH} HTTP/1.1\r\n${lines.join('')}\r\n`);
 }
 
-test('who takes an answer bit by bit loses its connection when the time of a request is over', async () => {
+test('a client that reads an answer too slowly loses its connection when the request times out', async () => {
   const clock = createManualClock(Date.now());
   const unused = () => Promise.reject(new Error('not of this test'));
   const disk: ChunkPort = {

@@ -52,7 +52,7 @@ describe.each<[string, () => Reopen]>([
     },
   ],
 ])('%s', (_name, prepare) => {
-  test('a replica that begins anew is marked until its next acknowledgement', async () => {
+  test('a replica that begins again is marked until its next acknowledgement', async () => {
     const reopen = prepare();
     const before = await reopen();
     before.write(3, { epoch: 2, seq: 10 });
@@ -63,7 +63,7 @@ describe.each<[string, () => Reopen]>([
     expect((await reopen()).read(3)).toEqual({ epoch: 2, seq: 10 });
   });
 
-  test('a new one knows nothing', async () => {
+  test('a new one is empty', async () => {
     const witness = await prepare()();
     expect([0, 1, LIMITS.shardCountMax - 1].map((shard) => witness.read(shard))).toEqual([
       undefined,
@@ -85,7 +85,7 @@ describe.each<[string, () => Reopen]>([
     expect(second.read(1)).toBeUndefined();
   });
 
-  test('a position is lowered, and taken back', async () => {
+  test('a position can be lowered, and removed', async () => {
     const reopen = prepare();
     const first = await reopen();
     first.write(3, { epoch: 4, seq: 100 });
@@ -99,7 +99,7 @@ describe.each<[string, () => Reopen]>([
     expect((await reopen()).read(3)).toEqual({ epoch: 5, seq: 91 });
   });
 
-  test('over many syncs the newest write holds', async () => {
+  test('over many syncs the newest write counts', async () => {
     const reopen = prepare();
     const witness = await reopen();
     for (let seq = 1; seq <= 9; seq++) {
@@ -115,7 +115,7 @@ describe.each<[string, () => Reopen]>([
     ]);
   });
 
-  test('a closed one takes nothing more, and closing it again is no error', async () => {
+  test('a closed one accepts nothing more, and closing it again is no error', async () => {
     const witness = await prepare()();
     await witness.close();
     await witness.close();
@@ -125,7 +125,7 @@ describe.each<[string, () => Reopen]>([
 });
 
 describe('memory, as a medium', () => {
-  test('a loss of power takes what was not synced; the clock syncs each second', async () => {
+  test('a loss of power loses unsynced writes; the clock syncs each second', async () => {
     const medium = new WitnessMedium();
     const manual = createManualClock(0);
     const witness = openMemoryWitness(medium, manual);
@@ -161,7 +161,7 @@ describe('the file', () => {
     expect((await openFile(path)).read(5)).toEqual({ epoch: 1, seq: 10 });
   });
 
-  test('a record with no readable copy is damaged until it is written anew', async () => {
+  test('a record with no readable copy is damaged until it is written again', async () => {
     const path = newPath();
     const first = await openFile(path);
     await first.lower(5, { epoch: 1, seq: 10 });
@@ -187,7 +187,7 @@ describe('the file', () => {
     expect((await openFile(path)).read(9)).toBe('damaged');
   });
 
-  test('what a cut file lacks is damaged, not unknown', async () => {
+  test('records that a cut file lacks are damaged, not unknown', async () => {
     const path = newPath();
     (await openFile(path)).write(1, { epoch: 1, seq: 1 });
     truncateSync(path, 32 * 100);

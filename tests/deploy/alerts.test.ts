@@ -66,7 +66,7 @@ function problemsOf({ name, labels }: Selector): string[] {
   });
 }
 
-test('a metric, a label or a value that is not there is found', () => {
+test('a missing metric, label or value is found', () => {
   const problems = (expr: string) => selectorsOf(expr).flatMap(problemsOf);
   expect(problems('sum(holdfast_shards{role="primary"}) < max(holdfast_nothing)')).toEqual([
     'holdfast_nothing is no metric',
@@ -80,7 +80,7 @@ test('a metric, a label or a value that is not there is found', () => {
 });
 
 describe.each(alerts.map((alert) => [alert.alert, alert] as const))('%s', (name, alert) => {
-  test('asks for what is measured, and says what it found', () => {
+  test('uses existing metrics, and reports what it found', () => {
     expect(name).toMatch(/^Holdfast[A-Z][A-Za-z]+$/);
     expect(selectorsOf(alert.expr).flatMap(problemsOf)).toEqual([]);
     expect(selectorsOf(alert.expr)).not.toEqual([]);
@@ -97,7 +97,7 @@ describe.each(alerts.map((alert) => [alert.alert, alert] as const))('%s', (name,
   });
 });
 
-test('no two have one name, and the bounds are those of cluster status and of the limits', () => {
+test('names are unique, and bounds are those of cluster status and of the limits', () => {
   expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
   expect(alertOf('HoldfastReplicaBehind').expr).toContain(`lag_entries_max > ${LAG_SHOWN_MIN} `);
   expect(alertOf('HoldfastPlacementPending').for).toBe(`${PENDING_LONG_MS / 3_600_000}h`);

@@ -40,7 +40,7 @@ const isOurs = ({ image }: ComposeService) => image === OURS;
 const environmentOf = ({ environment }: ComposeService) => ({ ...imageEnvironment(), ...environment });
 const wordsOf = ({ command }: ComposeService) => command ?? ['server'];
 
-test('what the schema refuses is refused', () => {
+test('files that the schema refuses are refused', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-compose-'));
   const path = join(folder, 'compose.yaml');
   writeFileSync(path, readDeploy('compose.yaml').replace('restart:', 'restarts:'));
@@ -54,7 +54,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
   const services = Object.entries(file.services);
   const lasting = services.filter(([, { profiles }]) => profiles === undefined);
 
-  test('is as the compose specification says', () => {
+  test('fits the compose specification', () => {
     const { status, stdout } = validate(deployPath(name));
     expect(stdout).toContain('ok');
     expect(status).toBe(0);
@@ -67,7 +67,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     expect(others.filter((image) => image.startsWith('holdfast'))).toEqual([]);
   });
 
-  test('settings and commands are those of the program', () => {
+  test('settings and commands exist in the program', () => {
     for (const [, service] of services.filter(([, one]) => isOurs(one))) {
       settingsOf(environmentOf(service));
       const lines = /\bholdfast ([a-z][^\n;]*)/.exec(
@@ -77,7 +77,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     }
   });
 
-  test('nothing runs as more than it must', () => {
+  test('nothing runs with more rights than it needs', () => {
     const [user = 'root'] = valuesOf(readDeploy('Dockerfile'), 'USER').slice(-1);
     expect(user).toMatch(/^[1-9]\d{3,}:[1-9]\d{3,}$/);
     for (const [, service] of services) {
@@ -89,7 +89,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     }
   });
 
-  test('what is stopped has the time that it takes, and comes back after a crash', () => {
+  test('stopped services get the time that they need, and crashed ones restart', () => {
     for (const [, service] of lasting) {
       expect(service.restart).toBe('unless-stopped');
       if (!isOurs(service)) continue;
@@ -98,7 +98,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     }
   });
 
-  test('what each may take of the machine has an end', () => {
+  test('each has a bound of resources', () => {
     for (const [, service] of services) {
       expect(service.pids_limit).toBeLessThanOrEqual(1024);
       expect(service.ulimits?.nofile).toBeGreaterThanOrEqual(65_536);
@@ -106,7 +106,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     }
   });
 
-  test('each is asked for its health where it tells of it', () => {
+  test('each has a health check at the right place', () => {
     for (const [, service] of lasting) {
       const [kind, program = '', ...rest] = service.healthcheck?.test ?? [];
       expect(kind).toBe('CMD');
@@ -118,7 +118,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
     }
   });
 
-  test('what is used is declared, and what is declared is used', () => {
+  test('everything used is declared, and everything declared is used', () => {
     const all = services.map(([, service]) => service);
     const named = all.flatMap(({ volumes = [] }) => volumes.map((volume) => volume.split(':')[0] ?? ''));
     const used = (names: readonly string[]) => [...new Set(names)].sort();
@@ -132,7 +132,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
       expect(declared(file.services)).toEqual(expect.arrayContaining(Object.keys(depends_on)));
   });
 
-  test('no secret stands in an environment', () => {
+  test('no secret is in an environment', () => {
     for (const [, { environment = {} }] of services)
       expect(Object.keys(environment).filter((key) => /(SECRET|PASSWORD|ACCESS)(_KEY)?$/.test(key))).toEqual(
         [],
@@ -140,7 +140,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
   });
 });
 
-test('a single node that has grown goes on in its volume, by the folders that were made of it', () => {
+test('a grown single node continues in its volume, with its new folders', () => {
   const { status, stdout } = validate(deployPath('compose.grown.yaml'));
   expect([status, stdout]).toEqual([0, expect.stringContaining('ok')]);
   const grown = parse(readDeploy('compose.grown.yaml')) as GrownFile;
@@ -159,14 +159,14 @@ test('a single node that has grown goes on in its volume, by the folders that we
   expect(Object.keys(single.volumes ?? {})).toEqual(['data']);
 });
 
-test('the single node is reached from its machine alone, at the port that it listens on', () => {
+test('the single node is reachable from its machine only, at its listening port', () => {
   const { holdfast } = readCompose('compose.yaml').services;
   expect(holdfast?.ports).toEqual(['127.0.0.1:9000:9000']);
   expect(settingsOf(imageEnvironment()).listen).toEqual({ host: '0.0.0.0', port: 9000 });
   expect(holdfast?.volumes).toEqual([`data:${settingsOf(imageEnvironment()).dataDir}`]);
 });
 
-describe('compose.cluster.yaml, taken together', () => {
+describe('compose.cluster.yaml as a whole', () => {
   const file = readCompose('compose.cluster.yaml');
   const services = Object.entries(file.services);
   const ofRole = (role: string) =>
@@ -181,7 +181,7 @@ describe('compose.cluster.yaml, taken together', () => {
     expect(ofRole('gateway')).toHaveLength(2);
   });
 
-  test('nodes tell others the name and the port at which they are', () => {
+  test('nodes announce their own names and ports', () => {
     for (const [name, { environment = {} }] of [...ofRole('metadata'), ...ofRole('storage')]) {
       const { node } = settingsOf(environment);
       expect(node.advertise).toEqual({ host: name, port: node.listen.port });
@@ -194,7 +194,7 @@ describe('compose.cluster.yaml, taken together', () => {
       }
   });
 
-  test('each shows a certificate of its own name, which is among those that are made', () => {
+  test('each has a certificate for its own name, which is among those that are made', () => {
     const made = file.services.certs?.environment?.NAMES?.split(/\s+/) ?? [];
     const shown = services.flatMap(([name, { secrets = [] }]) =>
       secrets.filter(({ target }) => target === 'node-cert.pem').map(({ source }) => [name, source] as const),
@@ -216,7 +216,7 @@ describe('compose.cluster.yaml, taken together', () => {
     expect(whole.map(([name]) => name)).toEqual(['certs', 'init']);
   });
 
-  test('only the proxy is on a network with a way out, and it alone has a port there', () => {
+  test('only the proxy is on a network with a way out, and only it has a port there', () => {
     const open = Object.entries(file.networks ?? {}).filter(([, network]) => network?.internal !== true);
     expect(open.map(([name]) => name)).toEqual(['outside']);
     const outside = services.filter(

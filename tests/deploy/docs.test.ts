@@ -91,7 +91,7 @@ test.each(PAGES)('links of %s lead somewhere', (page) => {
 });
 
 describe('for operators', () => {
-  test('commands and their options are those of the program', { timeout: HELP_MAX_MS }, () => {
+  test('commands and their options exist in the program', { timeout: HELP_MAX_MS }, () => {
     const commands = commandLines(all).flatMap((line) => commandOf(line) ?? []);
     expect(commands.length).toBeGreaterThan(50);
     const found = new Set(commandLines(all).map((line) => commandOf(line)?.join(' ')));
@@ -101,7 +101,7 @@ describe('for operators', () => {
     expect(() => expectCommand(['cluster', 'drian'])).toThrow();
   });
 
-  test('units are those of deploy/systemd', () => {
+  test('units exist in deploy/systemd', () => {
     const named = [...all.matchAll(/\b(holdfast-(?:metadata|storage|gateway)(?:@\d)?)(?=[\s`'.,]|$)/g)].map(
       ([, name = '']) => name,
     );
@@ -111,7 +111,7 @@ describe('for operators', () => {
       expect([unit, existsSync(join(ROOT, 'deploy', 'systemd', unit))]).toEqual([unit, true]);
   });
 
-  test('services and volumes are those of the compose files', () => {
+  test('services and volumes exist in the compose files', () => {
     const { name, services, volumes = {} } = readCompose('compose.cluster.yaml');
     const verbs =
       /docker compose (?:up -d|stop|start|rm -sf|up -d --force-recreate|run --rm(?: --\S+)*) ((?:[a-z]+(?:-\d)? ?)+)/g;

@@ -36,7 +36,7 @@ afterAll(() => {
 
 const lint = (path: string) => spawnSync(VENV_HADOLINT, ['--no-color', path], { encoding: 'utf8' });
 
-test('the linter finds nothing, and finds what is wrong', () => {
+test('the linter finds nothing, and finds planted errors', () => {
   expect(lint(deployPath('Dockerfile'))).toMatchObject({ status: 0, stdout: '' });
   const path = join(folder, 'Dockerfile');
   writeFileSync(
@@ -47,7 +47,7 @@ test('the linter finds nothing, and finds what is wrong', () => {
   expect([status, stdout]).toEqual([1, expect.stringMatching(/DL3006[\s\S]*DL3002/)]);
 });
 
-test('its user, its volume, its port and its signal are those of the program', () => {
+test('its user, its volume, its port and its signal fit the program', () => {
   const { dataDir, listen } = settingsOf(imageEnvironment());
   expect(valuesOf(text, 'VOLUME')).toEqual([dataDir]);
   expect(valuesOf(text, 'EXPOSE')).toEqual([String(listen.port)]);
@@ -103,7 +103,7 @@ function linkPackages(): void {
   }
 }
 
-test('what it holds starts, says that it is well, and ends when it is told so', async () => {
+test('it starts, becomes healthy, and stops on request', async () => {
   const files = sentFiles();
   expect(
     files.filter(
@@ -134,7 +134,7 @@ test('what it holds starts, says that it is well, and ends when it is told so', 
   expect(await exit).toEqual([0, null]);
 });
 
-test('without its packages it says so', () => {
+test('without its packages it reports that', () => {
   const empty = join(folder, 'empty');
   mkdirSync(join(empty, 'deploy'), { recursive: true });
   cpSync(deployPath('holdfast'), join(empty, 'deploy', 'holdfast'));

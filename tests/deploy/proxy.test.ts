@@ -78,7 +78,7 @@ async function send(wanted: Wanted, body?: Buffer) {
   return { status: answer.statusCode as number, body: await buffer(answer), headers: answer.headers };
 }
 
-test('HAProxy takes the example without a word', async () => {
+test('HAProxy accepts the example without warnings', async () => {
   const path = await proxies.configure({ gateways: ['127.0.0.1:1', '127.0.0.1:2'], ports: [3, 4] });
   const { status, stderr } = spawnSync(HAPROXY, ['-c', '-q', '-f', path], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
@@ -96,7 +96,7 @@ test('paths and hosts arrive as they were signed, in both styles', async () => {
   expect([inHost.status, inHost.body.toString()]).toEqual([200, 'a%20b//c']);
 });
 
-test('what a client says of forwarding is not believed', async () => {
+test("a client's forwarding headers are ignored", async () => {
   const added = {
     'x-forwarded-host': `through.${NAME}`,
     'x-forwarded-proto': 'http',
@@ -108,7 +108,7 @@ test('what a client says of forwarding is not believed', async () => {
   expect((await send({ method: 'GET', path: '/some-object', added })).status).toBe(404);
 });
 
-test('a body flows on while it comes, and there is no limit of its size', async () => {
+test('a body is passed on while it arrives, without a limit of its size', async () => {
   await send({ method: 'PUT', path: '/through' });
   const size = 96 * MiB;
   const put = open({ method: 'PUT', path: '/through/large', headers: { 'content-length': String(size) } });
@@ -126,7 +126,7 @@ test('a body flows on while it comes, and there is no limit of its size', async 
   expect([response.statusCode, received]).toEqual([200, size]);
 });
 
-test('who asks before the body is sent is answered by the gateway', async () => {
+test('a client that waits for 100 Continue is answered by the gateway', async () => {
   const headers = { expect: '100-continue', 'content-length': '4' };
   const good = open({ method: 'PUT', path: '/through/asked', headers });
   good.flushHeaders();
@@ -145,14 +145,14 @@ test('who asks before the body is sent is answered by the gateway', async () => 
   bad.destroy();
 });
 
-test('a head as large as gateways take goes through', async () => {
+test('a head as large as gateways accept passes', async () => {
   const headers = Object.fromEntries(
     Array.from({ length: 20 }, (_, index) => [`x-padding-${index}`, 'p'.repeat(1400)]),
   );
   expect((await send({ method: 'GET', path: '/', headers })).status).toBe(200);
 });
 
-test('metadata of as many headers as 2 KiB have room for goes through, both ways, and more is refused by the gateway', async () => {
+test('as many headers as 2 KiB of metadata need pass both ways, and more are refused by the gateway', async () => {
   await send({ method: 'PUT', path: '/through' });
   const named = (count: number) =>
     Object.fromEntries(
@@ -171,7 +171,7 @@ test('metadata of as many headers as 2 KiB have room for goes through, both ways
   ]);
 });
 
-test('what tells of the gateways is told to nobody, however it is asked for', async () => {
+test('status pages of the gateways are refused to everybody, however they are requested', async () => {
   const authorization = 'AWS4-HMAC-SHA256 Credential=any';
   for (const [path, headers] of [
     ['/metrics', {}],
@@ -193,7 +193,7 @@ test('what tells of the gateways is told to nobody, however it is asked for', as
   expect([inHost.status, inHost.body.toString()]).toEqual([200, 'mine']);
 });
 
-test('keys of customers are taken, because the client came by HTTPS', async () => {
+test('keys of customers are accepted, because the client uses HTTPS', async () => {
   await send({ method: 'PUT', path: '/through' });
   const headers = keyHeaders(Buffer.alloc(32, 'k'));
   expect((await send({ method: 'PUT', path: '/through/sealed', headers }, Buffer.from('s'))).status).toBe(
@@ -202,7 +202,7 @@ test('keys of customers are taken, because the client came by HTTPS', async () =
   expect((await send({ method: 'GET', path: '/through/sealed', headers })).body.toString()).toBe('s');
 });
 
-test('one that shows a certificate of another name gets nothing', async () => {
+test('a gateway with a certificate for another name gets no requests', async () => {
   const { host } = new URL(server.endpoint);
   const [outer = 0, alive = 0] = await freePorts(2);
   const said = await proxies.start(
@@ -212,13 +212,13 @@ test('one that shows a certificate of another name gets nothing', async () => {
   expect(said).not.toContain('gateways/gateway-1 is DOWN');
 });
 
-test('one that is not ready gets nothing, and the proxy tells whether it is of use', async () => {
+test('a gateway that is not ready gets no requests, and the proxy reports whether it is of use', async () => {
   const statuses = await Promise.all(Array.from({ length: 20 }, () => send({ method: 'GET', path: '/' })));
   expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([200]));
   expect((await fetch(`http://127.0.0.1:${alivePort}/alive`)).status).toBe(200);
 });
 
-test('its health check in containers says whether it is of use', async () => {
+test('its health check in containers reports whether it is of use', async () => {
   const [, ...command] = readCompose('compose.cluster.yaml').services.proxy?.healthcheck?.test ?? [];
   const askAt = async (at: number) => {
     const words = command.map((word) => word.replaceAll('$$', '$').replace('/8404', `/${at}`));

@@ -54,7 +54,7 @@ const hardening = (text: string) => text.slice(text.indexOf('# What it may do'),
 describe.each(UNITS)('%s', (name, settings) => {
   const text = readUnit(name);
 
-  test('systemd takes it, and protects it well', () => {
+  test('systemd accepts it, and protects it well', () => {
     const path = installed(name, text);
     const { status, said } = analyze('verify', '--man=no', path);
     expect(said).not.toContain('holdfast');
@@ -64,7 +64,7 @@ describe.each(UNITS)('%s', (name, settings) => {
     expect(protectedWell.status).toBe(0);
   });
 
-  test('what it starts is a command, and its example of settings is good', () => {
+  test('its command exists, and its example of settings is valid', () => {
     const [start = ''] = valuesOf(text, 'ExecStart');
     const [program, ...words] = start.split(' ');
     expect(program).toBe('/opt/holdfast/deploy/holdfast');
@@ -86,7 +86,7 @@ describe.each(UNITS)('%s', (name, settings) => {
     );
   });
 
-  test('it is no user of more rights, and is protected as the others are', () => {
+  test('it has no more rights than the others, and is protected like them', () => {
     expect([valuesOf(text, 'User'), valuesOf(text, 'Restart')]).toEqual([['holdfast'], ['on-failure']]);
     expect(hardening(text)).toBe(hardening(readUnit('holdfast.service')));
     expect(text).toContain('NoNewPrivileges=yes\n');
@@ -94,7 +94,7 @@ describe.each(UNITS)('%s', (name, settings) => {
   });
 });
 
-test('a unit that is wrong, or may do more, is found', () => {
+test('a wrong unit, or one with more rights, is found', () => {
   const text = readUnit('holdfast.service');
   const wrong = analyze(
     'verify',
@@ -107,7 +107,7 @@ test('a unit that is wrong, or may do more, is found', () => {
   expect(analyze('security', '--offline=yes', `--threshold=${EXPOSURE_MAX * 10}`, path).status).not.toBe(0);
 });
 
-test('nodes start behind the etcd of their machine, and end before it', () => {
+test('nodes start after the etcd of their machine, and stop before it', () => {
   for (const [name] of UNITS) {
     const [after = ''] = valuesOf(readUnit(name), 'After');
     expect(after.split(' ')).toEqual(expect.arrayContaining(['network-online.target', 'time-sync.target']));
@@ -115,7 +115,7 @@ test('nodes start behind the etcd of their machine, and end before it', () => {
   }
 });
 
-test('no private key of an example is what others may read, and all of them belong where they are made to', () => {
+test('no private key of an example is readable by others, and all are where they are made', () => {
   const ruled = readUnit('tmpfiles.conf')
     .split('\n')
     .filter((line) => !line.startsWith('#'));
@@ -137,7 +137,7 @@ test('no private key of an example is what others may read, and all of them belo
   }
 });
 
-test('etcd is told the same as in containers', () => {
+test('etcd has the same settings as in containers', () => {
   const example = readEnvironmentFile(readDeploy('systemd/etcd.env'));
   const composed = readCompose('compose.cluster.yaml').services['etcd-1']?.environment ?? {};
   expect(Object.keys(example).sort()).toEqual(Object.keys(composed).sort());
@@ -168,7 +168,7 @@ test('the user and the folder are made', () => {
 });
 
 // Only root may give files away.
-test.runIf(process.getuid?.() === 0)("what root has copied becomes the service's", () => {
+test.runIf(process.getuid?.() === 0)("files that root has copied become the service's", () => {
   const root = machineRoot();
   const etc = join(root, 'etc', 'holdfast');
   mkdirSync(join(etc, 'keys'), { recursive: true, mode: 0o755 });

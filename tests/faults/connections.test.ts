@@ -115,7 +115,7 @@ test('readers that vanish in the middle of an answer disturb nobody', async () =
   await expectServing();
 });
 
-test('a body that stands still is given up', async () => {
+test('a stalled body is given up', async () => {
   const connection = await openSocket(server);
   connection.write(putHead('/conn/still', { 'content-length': '100000' }));
   connection.write(randomBytes(1000));
@@ -128,7 +128,7 @@ test('a body that stands still is given up', async () => {
   await expectAbsent('/conn/still');
 });
 
-test('heads that trickle are given up, and meanwhile others are served', async () => {
+test('trickling heads are given up, and meanwhile others are served', async () => {
   const trickling = await Promise.all(Array.from({ length: 50 }, () => openSocket(server)));
   for (const connection of trickling) connection.write('GET /conn/there HTTP/1.1\r\nHost: x\r\nX-Slow: ');
   await expectServing();
@@ -153,7 +153,7 @@ async function expectUsable(connection: RawSocket): Promise<void> {
   connection.destroy();
 }
 
-test('100-continue: asked for and given, then the answer', async () => {
+test('100-continue: requested and sent, then the answer', async () => {
   const connection = await openSocket(server);
   connection.write(putHead('/conn/continued', { 'content-length': '4', expect: '100-continue' }));
   expect((await connection.answer())?.status).toBe(100);
@@ -229,7 +229,7 @@ test.each([
   await expectServing();
 });
 
-test('a connection serves on after errors', async () => {
+test('a connection continues after errors', async () => {
   const connection = await openSocket(server);
   for (const path of ['/conn/missing', '/conn-not-there/x', '/conn/missing']) {
     connection.write(get(path));

@@ -163,7 +163,7 @@ describe('damaged rows', () => {
     await expect.poll(figures, { timeout: 60_000 }).toMatchObject({ lost_chunks: 5 });
   });
 
-  test('what is not damaged', async () => {
+  test('intact objects are served', async () => {
     expect((await read(server, 'whole')).bytes?.equals(CHUNKED)).toBe(true);
     expect((await read(server, 'whole inline')).bytes?.equals(INLINE)).toBe(true);
   });

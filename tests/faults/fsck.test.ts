@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test(`a busy server shows nothing in ${RUNS} runs, seed ${SEED}`, {
+test(`a busy server has no findings in ${RUNS} runs, seed ${SEED}`, {
   timeout: 60_000 + RUNS * 20_000,
 }, async () => {
   const load = createLoad({ seed: SEED, workerCount: 2 });
@@ -48,7 +48,7 @@ test(`a busy server shows nothing in ${RUNS} runs, seed ${SEED}`, {
   expect(await running).toEqual([]);
 });
 
-test('damage on the disk is told line by line, with exit code 1; without a server it is 2', async () => {
+test('damage on the disk is reported line by line, with exit code 1; without a server it is 2', async () => {
   const dataDir = join(folder, 'data');
   const main = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
   const run = (...args: string[]) => {

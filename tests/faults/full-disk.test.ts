@@ -92,7 +92,7 @@ describe.skipIf(disk === undefined)('a full disk (skipped where nobody may mount
     expect((await fetch(`${server.endpoint}/health/ready`)).status).toBe(200);
   });
 
-  test('all else that grows is refused too; reads, lists and deletes go on', async () => {
+  test('all other growth is refused too; reads, lists and deletes continue', async () => {
     const part = `/full/parts?partNumber=1&uploadId=${uploadId}`;
     await untilQuiet();
     small.leave(RESERVE_BYTES - 50 * MiB);
@@ -118,7 +118,7 @@ describe.skipIf(disk === undefined)('a full disk (skipped where nobody may mount
     small.leave('all');
   });
 
-  test('the room of what is deleted comes back, and writes work again', async () => {
+  test('the room of deleted data comes back, and writes work again', async () => {
     const list = await send(server, { method: 'GET', path: '/full?list-type=2' });
     const keys = [...list.body.toString().matchAll(/<Key>(.*?)<\/Key>/g)].map(([, key]) => key ?? '');
     expect(keys.length).toBeGreaterThan(100);

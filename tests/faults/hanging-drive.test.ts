@@ -59,7 +59,7 @@ test.skipIf(drive === undefined)(
   },
 );
 
-test('there are more threads to flush with than one of several drives that hangs can hold', async () => {
+test('more threads can sync than one hanging drive of several can block', async () => {
   const databases = await Promise.all(
     ['a', 'b'].map((name) =>
       openRocksdbKv({
@@ -89,7 +89,7 @@ const WITNESS_PROGRAM = `
   await closeUnlessItHangs(witness, { clock: systemClock, maxMs: 60_000 });
   console.log(JSON.stringify({ lowered, name, isSoon: performance.now() - beganMs < ${SYNC_HANGS_S * 1000} }));`;
 
-test('a witness: what waits for its sync is rejected, and so is its end not kept', async () => {
+test('a witness: calls that wait for its sync are rejected, and its end is not recorded', async () => {
   const inject = `inject=fdatasync:delay_enter=${SYNC_HANGS_S * 1_000_000}`;
   const node = [process.execPath, '--input-type=module', '--eval', WITNESS_PROGRAM, join(folder, 'witness')];
   const strace = spawn(programPath('strace') ?? 'strace', [

@@ -146,7 +146,7 @@ test(`keeps every promise over ${ROUNDS} kills, seed ${SEED}`, {
   expect(MUTATING.filter((name) => !done.has(name))).toEqual([]);
 });
 
-test('a day later the sweep takes all that nothing refers to, and nothing else', {
+test('a day later the sweep removes everything without references, and nothing else', {
   timeout: 120_000,
 }, async () => {
   const started = await startServer({

@@ -86,7 +86,7 @@ test.each([
   },
 );
 
-test('salvage of a folder whose tables are all there changes nothing', async () => {
+test('salvage of a complete folder changes nothing', async () => {
   await writeObjects(['only']);
   const lines: string[] = [];
   expect(await salvage({ dataDir, print: (line) => void lines.push(line) })).toBe(0);

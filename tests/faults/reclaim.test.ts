@@ -128,7 +128,7 @@ test('chunks: of some among others, room comes back and the others stay', async 
   expect(more.length, 'nothing else is in the column').toBe(ids.length - dropped.length - 1);
 });
 
-test('chunks: what was pending when the server ended comes back after the next start', async () => {
+test('chunks: pending room comes back after the next start', async () => {
   const first = await openChunks();
   await first.drop(await putChunks(first, 120), FENCE);
   const { pendingReclaimBytes } = await first.usage();

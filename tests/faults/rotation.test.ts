@@ -51,7 +51,7 @@ test('kill -9 in the middle of a rotation', async () => {
   await rm(folder, { recursive: true });
 });
 
-test('a start with the keys of before a rotation ends with a sentence, and the newest copy brings it back', async () => {
+test('a start with the keys of before a rotation ends with a message, and the newest copy starts', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-rotation-'));
   const dataDir = join(folder, 'data');
   const file = join(dataDir, 'master-keys.json');

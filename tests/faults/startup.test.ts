@@ -21,7 +21,7 @@ const start = (options: { settings?: Record<string, string>; env?: Record<string
   startServer({ child: true, dataDir, ...options });
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
-test('the first start makes the root account and says where its keys are; later ones keep them', async () => {
+test('the first start makes the root account and prints where its keys are; later ones keep them', async () => {
   const first = await start();
   expect(first.accessKey).toMatch(/^HF[A-Z0-9]{18}$/);
   expect(first.secretKey).toMatch(/^[A-Za-z0-9]{40}$/);
@@ -40,7 +40,7 @@ test('the first start makes the root account and says where its keys are; later 
   expect(await second.stop()).toBe(0);
 });
 
-test('everything in the data folder is its owner’s alone, and keys are files of mode 0600', async () => {
+test('everything in the data folder is private to its owner, and keys are files of mode 0600', async () => {
   const server = await start();
   expect(await modeOf(dataDir)).toBe(0o700);
   const files = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isFile());
@@ -81,7 +81,7 @@ test('the printed lines can be pasted: they take the keys from the file', async 
   expect(await server.stop()).toBe(0);
 });
 
-test('given root credentials are fixed at the first start; others are refused later', async () => {
+test('given root credentials are used at the first start; others are refused later', async () => {
   const env = { HOLDFAST_ROOT_ACCESS_KEY: 'operator', HOLDFAST_ROOT_SECRET_KEY: 'operators-secret' };
   const first = await start({ env });
   expect((await send({ ...first, accessKey: 'operator' }, { method: 'GET', path: '/' })).status).toBe(200);
@@ -121,7 +121,7 @@ test.each(['metadata', 'chunks'])(
   },
 );
 
-test('the started event tells address, version and how long it took', async () => {
+test('the started event has address, version and duration', async () => {
   const server = await start();
   // It may serve before its line is read here: behind its end all lines are.
   expect(await server.stop()).toBe(0);

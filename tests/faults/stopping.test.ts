@@ -82,7 +82,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test('a request that does not finish in the time for draining is cut, and the exit code is still 0', async () => {
+test('a request that does not end within the drain time is cut, and the exit code is still 0', async () => {
   const server = await startServer({ child: true, dataDir, settings: { drainTimeout: '500ms' } });
   await send(server, { method: 'PUT', path: '/drain' });
   const stuck = openRequest(server, {
@@ -97,7 +97,7 @@ test('a request that does not finish in the time for draining is cut, and the ex
   await cut;
 });
 
-test('a second server on the same folder is refused with exit code 1, and the first serves on', async () => {
+test('a second server on the same folder is refused with exit code 1, and the first continues', async () => {
   const server = await startServer({ child: true, dataDir });
   await send(server, { method: 'PUT', path: '/first' });
   await expect(startServer({ child: true, dataDir })).rejects.toThrow(/ended with 1:.*in use/s);
@@ -105,14 +105,14 @@ test('a second server on the same folder is refused with exit code 1, and the fi
   expect(await server.stop()).toBe(0);
 });
 
-test('a folder that is taken by kill -9 is free at once', async () => {
+test('a folder is free at once after kill -9', async () => {
   const server = await startServer({ child: true, dataDir });
   await server.kill('SIGKILL');
   const again = await startServer({ child: true, dataDir });
   expect(await again.stop()).toBe(0);
 });
 
-test('a folder of a newer format is refused with exit code 1, nothing touched', async () => {
+test('a folder of a newer format is refused with exit code 1, and unchanged', async () => {
   await (await startServer({ child: true, dataDir })).stop();
   const file = join(dataDir, 'format.json');
   const format = JSON.parse(readFileSync(file, 'utf8'));
@@ -129,7 +129,7 @@ test('a folder that cannot be made or written is refused with exit code 1', asyn
   await expect(startServer({ child: true, dataDir })).rejects.toThrow(/ended with 1:.*not a folder/s);
 });
 
-test('a port that is taken is refused with exit code 1', async () => {
+test('a port in use is refused with exit code 1', async () => {
   const server = await startServer({ child: true, dataDir });
   const { host } = new URL(server.endpoint);
   const other = startServer({ child: true, dataDir: `${dataDir}-other`, settings: { listen: host } });

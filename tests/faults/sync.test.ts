@@ -128,7 +128,7 @@ test('small bodies: each answer follows a sync of the log that holds its key', a
   }
 });
 
-test('chunked bodies: all that was written to logs is synced before the answer', async () => {
+test('chunked bodies: everything written to logs is synced before the answer', async () => {
   const body = Buffer.alloc(3 * MiB + 5, 'chunked');
   const calls = await traceWhile('chunked', async () => {
     expect((await send(server, { method: 'PUT', path: '/synced/chunked', body })).status).toBe(200);

@@ -41,7 +41,7 @@ async function remove(
   await world.metadata.execute('delete-versions', { bucketId, owner: OWNER, items }, shard);
 }
 
-test('nothing is found, whatever was composed, appended, folded, copied and deleted', async () => {
+test('nothing is found, whatever was composed, appended, compacted, copied and deleted', async () => {
   const world = await openFsckWorld();
   const sound = async (when: string) =>
     expect((await world.fsck({ readData: true })).findings, when).toEqual([]);

@@ -93,7 +93,7 @@ test('the first start installs without scripts and says so on stderr, later ones
   expect(npmCalls()).toHaveLength(1);
 });
 
-test('a lock that changed is installed, one that only looks newer is not', async () => {
+test('a changed lock is installed, one that only looks newer is not', async () => {
   await run();
   writeFileSync(join(folder, 'package-lock.json'), `${JSON.stringify(LOCK)}\n`);
   await run();
@@ -118,7 +118,7 @@ test('two first starts at once install once', async () => {
   expect(ends.map((end) => end.stderr).join('')).toContain('another start is installing the packages');
 });
 
-test('an installation that fails, and a machine without npm: a clear message and exit code 1', async () => {
+test('a failed installation, and a machine without npm: a clear message and exit code 1', async () => {
   writeFileSync(join(folder, 'npm-fails'), '');
   const failed = await run();
   expect(failed).toMatchObject({ code: 1, stdout: '' });
@@ -127,7 +127,7 @@ test('an installation that fails, and a machine without npm: a clear message and
   expect((await run()).stderr).toContain('npm is needed to install the packages, and it is not on the PATH');
 });
 
-test('exit codes and signals pass through', async () => {
+test('exit codes and signals are passed through', async () => {
   expect((await run('exit')).code).toBe(5);
   const child = start('wait');
   await once(child.stdout ?? child, 'data');
@@ -156,7 +156,7 @@ test.each([
   expect(npmCalls()).toEqual([]);
 });
 
-test('developers’ programs are none of the product’s, and install what they need', async () => {
+test('programs for developers are not part of the product, and install what they need', async () => {
   expect((await run('test', 'a')).stdout).toBe('["test","a"]\n');
   mkdirSync(join(folder, 'tests', 'support'), { recursive: true });
   writeFileSync(join(folder, 'tests', 'support', 'run-tests.ts'), MAIN);
@@ -165,7 +165,7 @@ test('developers’ programs are none of the product’s, and install what they 
   expect(npmCalls()).toHaveLength(2);
 });
 
-test('a program ends with a launcher that is killed', async () => {
+test('a program ends with a killed launcher', async () => {
   copyFileSync(
     new URL('../../cmd/end-with-parent.ts', import.meta.url),
     join(folder, 'cmd', 'end-with-parent.ts'),

@@ -21,7 +21,7 @@ function run(...args: string[]) {
   return { code: status, stdout, stderr };
 }
 
-test('makes the files and says where they go; a second time it refuses', () => {
+test('makes the files and prints where they go; a second time it refuses', () => {
   const out = join(folder, 'new', 'authority');
   const args = ['--out', out, '--name', 'meta-1', '--host', '10.0.0.1', 'meta-1.example', '--host', '::1'];
   const { code, stdout } = run(...args);
@@ -37,7 +37,7 @@ test('makes the files and says where they go; a second time it refuses', () => {
   });
 });
 
-test('says in one line what is wrong with the folder', () => {
+test('explains in one line what is wrong with the folder', () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   const { code, stderr } = run('--out', join(file, 'inner'), '--name', 'a', '--host', 'a');

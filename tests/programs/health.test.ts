@@ -36,7 +36,7 @@ const plain = (isReady: boolean) =>
     response.writeHead(isWell ? 200 : 503).end('{}');
   });
 
-test('a process that serves: 0 and not a word, asked where its settings say', async () => {
+test('a serving process: 0 without output, at the address of its settings', async () => {
   const address = await listen(plain(true));
   const port = address.split(':')[1] ?? '';
   expect(await run([], { HOLDFAST_LISTEN: address })).toEqual({ code: 0, said: '' });
@@ -51,7 +51,7 @@ test('a process that serves: 0 and not a word, asked where its settings say', as
   expect(await run([], both)).toEqual({ code: 0, said: '' });
 });
 
-test('one that runs and does not serve: 1, and 0 when asked for its life', async () => {
+test('a process that runs and does not serve: 1, and 0 for liveness', async () => {
   const address = await listen(plain(false));
   const env = { HOLDFAST_HEALTH_LISTEN: address };
   const said = `holdfast: http://${address}/health/ready answers 503\n`;
@@ -59,7 +59,7 @@ test('one that runs and does not serve: 1, and 0 when asked for its life', async
   expect(await run(['--live'], env)).toEqual({ code: 0, said: '' });
 });
 
-test('behind TLS, by a certificate made out to another name', async () => {
+test('over TLS, with a certificate for another name', async () => {
   const { cert, private: key } = await generate([{ name: 'commonName', value: 's3.example.net' }]);
   const address = await listen(
     createTlsServer({ cert, key }, (_, response) => response.writeHead(200).end()),
@@ -70,7 +70,7 @@ test('behind TLS, by a certificate made out to another name', async () => {
   });
 });
 
-test('nobody there, somebody who says nothing, and an address that cannot be known', async () => {
+test('no process, a silent one, and an unknown address', async () => {
   expect(await run(['--url', 'http://127.0.0.1:1'])).toEqual({
     code: 1,
     said: expect.stringContaining('http://127.0.0.1:1/health/ready does not answer: '),
@@ -86,7 +86,7 @@ test('nobody there, somebody who says nothing, and an address that cannot be kno
   expect(bad).toEqual({ code: 1, said: 'holdfast: "localhost:9000" is not an http(s) URL\n' });
 });
 
-test('it is found by flag, environment, settings and data folder, in this order', async () => {
+test('the address comes from flag, environment, settings and data folder, in this order', async () => {
   const address = await listen(plain(true));
   const good = `http://${address}`;
   const bad = 'http://127.0.0.1:1';

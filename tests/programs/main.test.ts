@@ -63,7 +63,7 @@ test.each([
   expect(code).toBe(1);
 });
 
-test('a data folder that cannot be used: one clear line, exit code 1, nothing touched', () => {
+test('an unusable data folder: one clear line, exit code 1, nothing changed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-main-'));
   try {
     writeFileSync(join(folder, 'format.json'), '{"format": 99}');
@@ -92,7 +92,7 @@ test.each([
   expect(said[0]).toMatch(/^holdfast: /);
 });
 
-test('a port that another program has is refused before a folder is made', async () => {
+test('a port in use is refused before a folder is made', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-main-'));
@@ -109,7 +109,7 @@ test('a port that another program has is refused before a folder is made', async
   }
 });
 
-test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says that the work goes on', async () => {
+test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says that the work continues', async () => {
   const server = createServer((request, response) => {
     if (request.method === 'DELETE') response.writeHead(204).end();
     // Somebody looks how far it is, and hears nothing.

@@ -12,7 +12,7 @@ test('a disk that is named twice is refused', () => {
   expect(stderr).toContain('holdfast: storage.disks names /mnt/a twice');
 });
 
-test('a start that is refused tells why in the log, and to whoever started it', async () => {
+test('a refused start is explained in the log, and to the caller', async () => {
   const env = { ...process.env, HOLDFAST_CLUSTER_SECRET: 'a secret that only this test knows' };
   const child = spawn(process.execPath, [MAIN, 'gateway'], { env });
   const texts = { stdout: '', stderr: '' };

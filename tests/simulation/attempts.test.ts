@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { Attempts } from './attempts.ts';
 
-test('what has no end goes on, and what began later was not under way', () => {
+test('an attempt without an end continues, and a later one was not under way', () => {
   const attempts = new Attempts();
   attempts.begin(1000);
   expect([attempts.mayGoOn(999, 1500), attempts.mayGoOn(1000, 900_000)]).toEqual([false, true]);
 });
 
-test('who has gone may be heard of for longer than who has answered', () => {
+test('the effect of a lost attempt may appear later than that of an answered one', () => {
   const [answered, gone] = [new Attempts(), new Attempts()];
   answered.begin(1000)(2000, true);
   gone.begin(1000)(2000, false);
@@ -20,7 +20,7 @@ test('who has gone may be heard of for longer than who has answered', () => {
   ]);
 });
 
-test('what was over by then was not under way', () => {
+test('ended attempts were not under way', () => {
   const attempts = new Attempts();
   attempts.begin(1000)(2000, true);
   expect(attempts.mayGoOn(60_000, 60_000)).toBe(false);

@@ -55,14 +55,14 @@ test('an object is under exactly one of two keys', () => {
   expect(check(born, move('a', 'b', [3, 4]), read('a', 'x/1', [5, 6]), read('b', 'x/1', [7, 8]))).toBe('ok');
 });
 
-test('a move without overwriting is refused where there is something', () => {
+test('a move without overwriting is refused at an existing object', () => {
   const history = [put('a', 'x/1', [1, 2]), put('b', 'y/1', [3, 4])];
   expect(check(...history, move('a', 'b', [5, 6], 'exists'), read('a', 'x/1', [7, 8]))).toBe('ok');
   expect(check(...history, move('a', 'b', [5, 6], 'moved'))).toBe('impossible');
   expect(check(move('a', 'b', [5, 6], 'absent'))).toBe('ok');
 });
 
-test('a prefix that is moved leaves nothing behind that was there before it', () => {
+test('a moved prefix leaves nothing behind that was there before', () => {
   const born = put('m/a', 'x/1', [1, 2]);
   expect(check(born, sweep('m/a', 'n/a', [3, 9]), read('n/a', 'x/1', [10, 11]))).toBe('ok');
   expect(check(born, sweep('m/a', 'n/a', [3, 9]), read('m/a', 'x/1', [10, 11]))).toBe('impossible');
@@ -71,7 +71,7 @@ test('a prefix that is moved leaves nothing behind that was there before it', ()
   );
 });
 
-test('each piece that is acknowledged is there once', () => {
+test('each acknowledged piece is there once', () => {
   const born = put('a', 'x/5', [1, 2]);
   const both = [append('a', 'y/2', [3, 9], 7), append('a', 'z/3', [3, 9], 10)];
   expect(check(born, ...both, read('a', 'x/5+y/2+z/3', [10, 11]))).toBe('ok');
@@ -83,7 +83,7 @@ test('each piece that is acknowledged is there once', () => {
   expect(check(born, append('a', 'y/2', [3, 9], 8))).toBe('impossible');
 });
 
-test('keys are looked at together where something moved between them', () => {
+test('keys are checked together where something moved between them', () => {
   const history = [put('a', '1/1', [1, 2]), put('b', '2/1', [3, 4]), put('c', '3/1', [5, 6])];
   expect(byKinship(history)).toHaveLength(3);
   expect(byKinship([...history, move('a', 'c', [7, 8]), sweep('c', 'd', [9, 9])])).toHaveLength(2);
@@ -108,7 +108,7 @@ describe('a bucket that keeps versions', () => {
   const moveAll = (overwrites: boolean, versionIds: string[], at: [number, number]) =>
     record({ kind: 'move', key: 'a', to: 'b', overwrites }, at, { kind: 'moved', versionIds });
 
-  test('a delete marker hides what is below it, and shows it when it goes', () => {
+  test('a delete marker hides what is below it, and shows it when it is deleted', () => {
     const history = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
     expect(check(...history, readAs('v2', null, [5, 6]), list('a', ['-v2', 'v1'], [7, 8]))).toBe('ok');
     expect(check(...history, read('a', null, [5, 6]))).toBe('impossible');
@@ -119,7 +119,7 @@ describe('a bucket that keeps versions', () => {
     expect(check(...history, removeVersion('v1', false, [5, 6]), list('a', ['-v2'], [7, 8]))).toBe('ok');
   });
 
-  test('each version stays until it is named', () => {
+  test('each version stays until it is deleted by id', () => {
     const history = [putAs('v1', 'x/1', [1, 2]), putAs('v2', 'y/1', [3, 4])];
     const readOld = (value: string | null) =>
       record({ kind: 'read-version', key: 'a', versionId: 'v1' }, [5, 6], {
@@ -130,7 +130,7 @@ describe('a bucket that keeps versions', () => {
     expect(check(...history, list('a', ['v2'], [7, 8]))).toBe('impossible');
   });
 
-  test('an append makes a version, and there must be an object', () => {
+  test('an append makes a version, and needs an object', () => {
     const appendAs = (versionId: string, at: [number, number], sizeBytes: number) =>
       record({ kind: 'append', key: 'a', piece: 'z/3', versionId }, at, { kind: 'appended', sizeBytes });
     const born = putAs('v1', 'x/5', [1, 2]);
@@ -141,7 +141,7 @@ describe('a bucket that keeps versions', () => {
     expect(check(born, onMarker)).toBe('impossible');
   });
 
-  test('a null version takes the place of the one before it', () => {
+  test('a null version replaces the one before it', () => {
     const history = [putAs('null', 'x/1', [1, 2]), putAs('v2', 'y/1', [3, 4])];
     expect(check(...history, mark('null', [5, 6]), list('a', ['-null', 'v2'], [7, 8]))).toBe('ok');
     expect(check(...history, mark('null', [5, 6]), list('a', ['-null', 'v2', 'null'], [7, 8]))).toBe(
@@ -149,7 +149,7 @@ describe('a bucket that keeps versions', () => {
     );
   });
 
-  test('all versions move, with their ids, above what is there', () => {
+  test('all versions move, with their ids, above existing ones', () => {
     const born = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
     const there = record({ kind: 'put', key: 'b', value: 'y/1', versionId: 'w1' }, [1, 2], {
       kind: 'written',
@@ -187,7 +187,7 @@ describe('a key that is renamed in several entries', () => {
     version('a', '4', [9, 10]),
   ];
 
-  test('has each of its versions under one of both keys, in their order', () => {
+  test('has each of its versions under one of both keys, in order', () => {
     const all = (after: string[]) =>
       check(
         ...born,
@@ -214,7 +214,7 @@ describe('a key that is renamed in several entries', () => {
     expect(check(...born, open, latest('b', '0', [13, 14]))).toBe('impossible');
   });
 
-  test('moves its null version at once, and is free only when none is left', () => {
+  test('moves its null version at once, and is free only when no version is left', () => {
     expect(check(...born, entry('open', 1, [11, 12]))).toBe('impossible');
     expect(check(...born, entry('open', 2, [11, 12]), entry('close', 0, [13, 14]))).toBe('impossible');
   });

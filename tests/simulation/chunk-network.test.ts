@@ -52,7 +52,7 @@ const order = (kind: 'dropMisplaced' | 'dropQuarantined') =>
     (error: Error) => void told.push(`${kind} ${error.message}`),
   );
 
-test('an order that is held back arrives when it is sent on, and its sender has given it up', async () => {
+test('an order that is held back arrives when it is sent on, after its sender has given it up', async () => {
   const held: { to: string; send(): void }[] = [];
   const letGo = chunks.holdDrops((to, send) => held.push({ to, send }));
   void order('dropMisplaced');

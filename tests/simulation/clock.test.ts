@@ -29,7 +29,7 @@ async function sleepAndTell(ms: number, signal?: AbortSignal): Promise<void> {
   log.push(`${tookMs.toFixed(0)} true ${Math.round(scheduler.nowMs / 100) * 100}`);
 }
 
-test('monotonic clocks drift by less than 5 %, each its own way', async () => {
+test('monotonic clocks drift by less than 5 %, each differently', async () => {
   const hosts = Array.from(
     { length: 20 },
     (_, i) => new SimulatedHost(`${i}`, { scheduler, chance: new Chance(i) }),
@@ -61,7 +61,7 @@ test('an aborted sleep ends at once', async () => {
   expect(log).toEqual([expect.stringContaining('true 200')]);
 });
 
-test('a paused process does nothing, and then everything in its order', async () => {
+test('a paused process does nothing, and then everything in order', async () => {
   sleepAndTell(100);
   sleepAndTell(200);
   process.schedule(150, 'says', () => log.push('said'));
@@ -88,7 +88,7 @@ test('while a host is suspended its monotonic clock stands still, and sleepers s
   expect(log).toEqual([expect.stringMatching(/^1000 true 61[01]00$/)]);
 });
 
-test('a wall clock steps, and the monotonic one does not care', async () => {
+test('a wall clock steps without effect on the monotonic one', async () => {
   const [monotonicMs, wallMs] = [process.clock.monotonicMs(), process.clock.wallMs()];
   host.stepWall(-10 * 365 * 86_400_000);
   expect(process.clock.wallMs()).toBe(wallMs - 10 * 365 * 86_400_000);
@@ -116,7 +116,7 @@ test('after its end nothing of a process ever runs', async () => {
   expect(await Promise.race([pending, 'still pending'])).toBe('still pending');
 });
 
-test('what was held for a paused process goes with it', async () => {
+test('events held for a paused process are dropped with it', async () => {
   process.schedule(10, 'says', () => log.push('said'));
   process.stop();
   await runFor(20);
@@ -126,7 +126,7 @@ test('what was held for a paused process goes with it', async () => {
   expect(log).toEqual([]);
 });
 
-test('a step ends when everything has come to rest, and a failure ends the run with it', async () => {
+test('a step ends when everything is idle, and a failure ends the run with it', async () => {
   let depth = 0;
   const deep = async (): Promise<void> => {
     if (++depth < 1000) await Promise.resolve().then(deep);
@@ -146,7 +146,7 @@ test('a step ends when everything has come to rest, and a failure ends the run w
   expect(log).toEqual([]);
 });
 
-test('chance: the same seed draws the same, forks do not disturb one another', () => {
+test('chance: the same seed draws the same, and forks do not disturb each other', () => {
   const draws = (seed: number, between: boolean) => {
     const chance = new Chance(seed);
     const fork = chance.fork('one');

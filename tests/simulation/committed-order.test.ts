@@ -42,19 +42,19 @@ test('a page is the state at one moment', () => {
   expect(check([a, b, list('l', [3, 9], [['y', 'b']])], ['b', 'a'])).not.toThrow();
 });
 
-test('a page shows what was acknowledged before it, and nothing is seen to go back', () => {
+test('a page shows what was acknowledged before it, and nothing goes back', () => {
   expect(check([a, b, list('l', [6, 9], [['x', 'a']])], ['a', 'b'])).toThrow('I7: at no moment');
   const first = list('l', [2, 3], [['x', 'a']]);
   expect(check([a, first, read('r', 'x', [4, 5], null)], ['a'])).toThrow('I7: at no moment');
 });
 
-test('what is seen comes before what began after it was seen', () => {
+test('a visible change precedes those that began after it was seen', () => {
   const late = put('late', 'x', [10, 12]);
   expect(check([late, read('r', 'x', [1, 2], 'late')], ['late'])).toThrow('committed at 1, before');
   expect(check([a, put('c', 'x', [6, 8])], ['c', 'a'])).toThrow('committed at 1, before');
 });
 
-test('what is acknowledged is committed, and answered as it was committed', () => {
+test('an acknowledged change is committed, and answered as it was committed', () => {
   expect(check([a], [])).toThrow('I2: acknowledged, and nowhere committed');
   const create = record('n', { kind: 'create', key: 'x', value: 'n' }, [6, 8], { kind: 'exists' });
   expect(check([a, create], ['a'])).not.toThrow();
@@ -62,7 +62,7 @@ test('what is acknowledged is committed, and answered as it was committed', () =
   expect(check([create], [])).toThrow('I7: at no moment');
 });
 
-test('what nobody knows the end of may be committed or not', () => {
+test('a change with an unknown outcome may be committed or not', () => {
   const lost = put('u', 'x', [1, 2], undefined);
   lost.outcome = undefined;
   expect(check([lost, read('r', 'x', [3, 4], null)], [])).not.toThrow();

@@ -17,19 +17,19 @@ const idsOf = (history: BucketRecord[], versions: MadeVersion[], mayBeNull = fal
     ({ operation }) => 'versionId' in operation && operation.versionId,
   );
 
-test('by what they say, and never before they were asked for', () => {
+test('by their metadata, and never before their request', () => {
   const history = [put('x/1', 5), put('x/1', 15), asked({ kind: 'mark', key: 'k' }, 1)];
   const versions = [made('v1', 'x/1', 10), made('v2', null, 12), made('v3', 'x/1', 20)];
   expect(idsOf(history, versions)).toEqual(['v1', 'v3', 'v2']);
   expect(() => idsOf([put('x/1', 15)], [made('v1', 'x/1', 10)])).toThrow('nobody asked for version v1');
 });
 
-test('what came to nothing is left out, unless it may have made a null version', () => {
+test('refused requests are left out, unless they may have made a null version', () => {
   expect(idsOf([put('x/1', 5)], [])).toEqual([]);
   expect(idsOf([put('x/1', 5)], [], true)).toEqual(['null']);
 });
 
-test('an answer is believed', () => {
+test('an answer is trusted', () => {
   const known: BucketOperation = { kind: 'put', key: 'k', value: 'x/1', versionId: 'v1' };
   const history = [asked(known, 5, { kind: 'written' }), put('x/1', 1)];
   expect(idsOf(history, [made('v1', 'x/1', 10)])).toEqual(['v1']);
@@ -45,12 +45,12 @@ test('the first version that ends with a piece is that of its append', () => {
   expect(idsOf([put('x/1+y/1', 2), append('y/1', 3)], elsewhere, true)).toEqual(['v2', 'null']);
 });
 
-test('a copy onto itself has what is left', () => {
+test('a copy onto itself has the remaining one', () => {
   const history = [asked({ kind: 'renew', key: 'k' }, 1), put('x/1', 2)];
   expect(idsOf(history, [made('v1', 'x/1', 10), made('v2', 'z/1', 12)])).toEqual(['v2', 'v1']);
 });
 
-test('a version that nobody asked for is an error', () => {
+test('a version that nobody requested is an error', () => {
   expect(() => idsOf([], [made('v1', 'x/1', 10)])).toThrow('nobody asked for version v1 of k');
   expect(() => idsOf([put('x/1', 1)], [made('v1', 'x/1', 10, 'l')])).toThrow('v1 of l');
 });

@@ -61,7 +61,7 @@ async function leftOver(synced: number, lose: () => void): Promise<Set<number>> 
   return left;
 }
 
-test('the end of a process loses nothing that was written', async () => {
+test('the end of a process loses no written data', async () => {
   expect(await leftOver(4, () => undefined)).toEqual(new Set([10]));
 });
 
@@ -70,7 +70,7 @@ test('a loss of power leaves what was synced, and some of the rest', async () =>
   expect([...left].sort((a, b) => a - b)).toEqual([4, 5, 6, 7, 8, 9, 10]);
 });
 
-test('a cut log may take what was synced, but not what is in tables', async () => {
+test('a cut log may lose synced data, but not tables', async () => {
   const left = await leftOver(10, () => disk.cutLog());
   expect(Math.min(...left)).toBe(0);
   expect(Math.max(...left)).toBe(9);
@@ -81,7 +81,7 @@ test('a cut log may take what was synced, but not what is in tables', async () =
   expect(Math.min(...kept)).toBe(4);
 });
 
-test('a commit under way at the end of a process is there or not, and never told', async () => {
+test('a commit under way at the end of a process is there or not, and never acknowledged', async () => {
   const outcomes = new Set<number>();
   for (let seed = 0; seed < 40; seed++) {
     build(seed);
@@ -101,7 +101,7 @@ test('a commit under way at the end of a process is there or not, and never told
   expect([...outcomes].sort()).toEqual([0, 2]);
 });
 
-test('a failed sync is final, and the next process finds a store that works', async () => {
+test('a failed sync is final, and the next process finds a working store', async () => {
   const kv = disk.open(process);
   await settled(kv.commit([put('a')]));
   const failing = kv.commit([put('b')]);
@@ -115,7 +115,7 @@ test('a failed sync is final, and the next process finds a store that works', as
   expect(keysOf(disk)).toContain('c');
 });
 
-test('a corrupt row cannot be read until it is written anew, also by the next process', async () => {
+test('a corrupt row cannot be read until it is rewritten, also by the next process', async () => {
   const kv = disk.open(process);
   await settled(kv.commit([put('a'), put('b')]));
   expect(disk.corrupt('rows', (key) => fromUtf8(key) === 'a')).toEqual(Buffer.from('a'));
@@ -131,7 +131,7 @@ test('a corrupt row cannot be read until it is written anew, also by the next pr
   expect(await settled(next.range(all))).toHaveLength(2);
 });
 
-test('what is corrupt can be cleared without being read; with the power it may come back', async () => {
+test('corrupt rows can be cleared without being read; a loss of power may restore them', async () => {
   const range = { column: 'rows', gte: utf8('a'), lt: utf8('b') };
   const outcomes = new Set<boolean>();
   for (let round = 0; round < 12; round++) {
@@ -151,7 +151,7 @@ test('what is corrupt can be cleared without being read; with the power it may c
   expect([...outcomes].sort()).toEqual([false, true]);
 });
 
-test('a store that meets damage while it tidies up takes nothing more, whoever opens it', async () => {
+test('a store that meets damage during compaction accepts nothing more, after any reopening', async () => {
   const kv = disk.open(process);
   await settled(kv.commit([put('a'), put('b')]));
   disk.tidyUp();
@@ -169,7 +169,7 @@ test('a store that meets damage while it tidies up takes nothing more, whoever o
   expect(disk.hasDamage).toBe(true);
 });
 
-test('a wiped disk knows nothing, nor does its witness', async () => {
+test('a wiped disk is empty, and so is its witness', async () => {
   const kv = disk.open(process);
   await settled(kv.commit([put('a')]));
   disk.openWitness(process).write(0, { epoch: 1, seq: 7 });
@@ -184,7 +184,7 @@ test('a wiped disk knows nothing, nor does its witness', async () => {
   expect(disk.openWitness(process).read(0)).toBeUndefined();
 });
 
-test('a loss of power takes what the witness had not synced; lowering is synced when it resolves', async () => {
+test('a loss of power loses unsynced witness writes; lowering is synced when it resolves', async () => {
   const witness = disk.openWitness(process);
   witness.write(0, { epoch: 1, seq: 9 });
   await runFor(1500);

@@ -8,7 +8,7 @@ import { Scheduler } from './scheduler.ts';
 
 const DISTURBED_MS = 3000;
 
-test('what must not be copied waits until nobody is disturbed any more', async () => {
+test('faults that must not overlap wait until no other is active', async () => {
   const scheduler = new Scheduler();
   const counts = new Counts();
   let alteredAtMs: number | undefined;

@@ -71,14 +71,14 @@ test.each(SEEDS)(
   },
 );
 
-test('patience is over when nobody leads', async () => {
+test('patience ends when nobody leads', async () => {
   const answer = await ask(1, () => ({ kind: 'not-primary', primary: undefined }));
   expect(answer).toEqual({ kind: 'unknown' });
   expect(givenUp).toEqual(['1']);
   expect(scheduler.nowMs).toBeLessThan(1000);
 });
 
-test('what may still be evaluated is waited for, however little patience there is (R48)', async () => {
+test('calls that may still be evaluated are waited for, however little patience is left (R48)', async () => {
   const answer = await ask(1, () => undefined);
   expect(answer).toEqual({ kind: 'unknown' });
   expect(scheduler.nowMs).toBeGreaterThan(5000);

@@ -129,7 +129,7 @@ function open(node: TestNode, epoch: number): Promise<unknown> {
 }
 
 describe('stores', () => {
-  test('replicas that agree are right, and what differs is not (I1)', async () => {
+  test('equal replicas pass, and different ones are found (I1)', async () => {
     const [a, b] = both();
     await apply(a, 1, entry({ x: '1' }));
     await apply(b, 1, entry({ x: '1' }));
@@ -146,7 +146,7 @@ describe('stores', () => {
     await expect(commit(a, logRow(1, null))).rejects.toThrow('I1: cuts entry 1, having applied 1');
   });
 
-  test('what is trimmed is not cut', async () => {
+  test('trimmed entries are not cut', async () => {
     const [a] = both();
     await apply(a, 1, entry({ x: '1' }));
     await commit(a, row('base', '1'));
@@ -193,7 +193,7 @@ describe('stores', () => {
     );
   });
 
-  test('a snapshot is looked at when it is whole', async () => {
+  test('a snapshot is checked when it is complete', async () => {
     const [a, b] = both();
     await apply(a, 1, entry({ x: '1', y: '1' }));
     await commit(b, row('replica', 'installing'), row('base', '1'), applied(1));
@@ -249,7 +249,7 @@ describe('nodes and answers', () => {
     await expect(open(a, 2)).rejects.toThrow('I3: shard 0: a and b are primary in epoch 2');
   });
 
-  test('whoever opens has what was acknowledged (I2)', async () => {
+  test('a primary that opens has everything acknowledged (I2)', async () => {
     const [a, b] = both();
     await open(a, 1);
     await apply(a, 1, entry({ x: '1' }, { requestId: 'r1' }));
@@ -267,7 +267,7 @@ describe('nodes and answers', () => {
     await expect(open(a, 1)).rejects.toThrow('I2: shard 0: a opens epoch 1 and is quarantined');
   });
 
-  test('an epoch that is over answers no read and no refusal, but what was committed (I3)', async () => {
+  test('an old epoch answers no read and no refusal, but committed commands (I3)', async () => {
     const [a, b] = both();
     await open(a, 1);
     await apply(a, 1, entry({ x: '1' }, { requestId: 'r' }));
@@ -286,7 +286,7 @@ describe('nodes and answers', () => {
     expect(() => invariants.onAnswer('c', call(undefined), { kind: 'busy' })).not.toThrow();
   });
 
-  test('what is told is committed (I4), and always the same (I6)', async () => {
+  test('an answer is committed (I4), and always the same (I6)', async () => {
     const [a] = both();
     const operation = { kind: 'put', key: 'x', value: '1' } as const;
     const told = (requestId: string, value: object) => () =>

@@ -22,13 +22,13 @@ const read = (value: string | null, at: [number, number]) =>
 const kinds = (history: HistoryRecord[]) =>
   [...byKey(history).values()].map((records) => linearize(records).kind);
 
-test('what overlaps may have happened in any order', () => {
+test('overlapping operations may have happened in any order', () => {
   expect(kinds([put('a', [1, 5]), read(null, [2, 3]), read('a', [4, 6])])).toEqual(['ok']);
   expect(kinds([put('a', [1, 9]), put('b', [2, 8]), read('a', [10, 11])])).toEqual(['ok']);
   expect(kinds([put('a', [1, 9]), put('b', [2, 8]), read('b', [10, 11])])).toEqual(['ok']);
 });
 
-test('a read of what was not there yet, of what was overwritten, and of what came and went', () => {
+test('a read of a value before its write, of an overwritten one, and of one that came and went', () => {
   expect(kinds([put('a', [1, 2]), read(null, [3, 4])])).toEqual(['impossible']);
   expect(kinds([put('a', [1, 2]), put('b', [3, 4]), read('a', [5, 6])])).toEqual(['impossible']);
   expect(kinds([put('a', [1, 9]), read('a', [2, 3]), read(null, [4, 5])])).toEqual(['impossible']);
@@ -41,7 +41,7 @@ test('of racing creators one wins', () => {
   expect(kinds([create('a', [1, 5], 'exists'), create('b', [2, 6], 'exists')])).toEqual(['impossible']);
 });
 
-test('what nobody knows the end of may happen late, or never, but not before it began', () => {
+test('an operation with an unknown outcome may happen late, or never, but not before it began', () => {
   const lost = put('a', [1, 2], false);
   expect(kinds([lost, read(null, [3, 4]), read('a', [5, 6])])).toEqual(['ok']);
   expect(kinds([lost, read(null, [3, 4])])).toEqual(['ok']);

@@ -71,7 +71,7 @@ function copyAcross(): void {
   );
 }
 
-test('a copy that its home knows of', () => {
+test('a copy that its home knows', () => {
   copyAcross();
   expect(rows.unrest()).toEqual([]);
 });
@@ -88,7 +88,7 @@ test.each([
   expect(harm).toThrow('I9');
 });
 
-test('I10: what is condemned does not live again', () => {
+test('I10: a blob that is marked for deletion does not live again', () => {
   commit(HOME, [blobRow(BLOB), blob(2000)]);
   expect(() => commit(HOME, [blobRow(BLOB), blob()])).toThrow('I10');
 });
@@ -108,7 +108,7 @@ test('I16: links without owners, claims under way, blobs without links', () => {
   expect(rows.unrest()).toEqual(['shard 0: 1 rows in pendingClaims']);
 });
 
-test('I16: a version that is kept has links of its own', () => {
+test('I16: a stored version has links of its own', () => {
   copyAcross();
   const key = 'k' as ObjectKey;
   commit(OTHER, [versionRow('00000000000000aa' as BucketId, key, 1), version]);

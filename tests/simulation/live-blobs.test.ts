@@ -40,7 +40,7 @@ function append({ table, key }: ReturnType<typeof blobRow>, value: Uint8Array | 
   blobs.follow(history);
 }
 
-test('chunks of what lives, until it is condemned', () => {
+test('chunks of live blobs, until they are marked for deletion', () => {
   const blobId = bornAt(NOW_MS);
   write(blobId, 'lives');
   expect(blobs.chunks()).toEqual([
@@ -54,13 +54,13 @@ test('chunks of what lives, until it is condemned', () => {
   expect(() => write(blobId, 'lives')).toThrow('I10');
 });
 
-test('a birth of an id that is too old, or ahead (R25)', () => {
+test('a new blob with an id that is too old, or ahead (R25)', () => {
   write(bornAt(NOW_MS - DAY_MS), 'lives');
   expect(() => write(bornAt(NOW_MS - DAY_MS - 1), 'lives')).toThrow('I9');
   expect(() => write(bornAt(NOW_MS + 60 * 60_000 + 1), 'lives')).toThrow('I9');
 });
 
-test('on too few nodes, when it is born and at rest; each loss may have taken one', () => {
+test('on too few nodes, at its creation and at rest; each loss may have taken one', () => {
   nodes = 1;
   expect(() => write(bornAt(NOW_MS), 'lives')).toThrow('I11: 1 nodes');
   losses = 1;
@@ -69,7 +69,7 @@ test('on too few nodes, when it is born and at rest; each loss may have taken on
   expect(() => blobs.check()).toThrow('I11: 0 nodes');
 });
 
-test('what is owed of which blob', () => {
+test('missing copies by blob', () => {
   const [one, other] = [bornAt(NOW_MS), bornAt(NOW_MS - 1)];
   append(repairRow(one), Uint8Array.of(1));
   expect([blobs.isOwed(one), blobs.isOwed(other), blobs.repairCount, blobs.repairsEver]).toEqual([

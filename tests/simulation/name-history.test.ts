@@ -58,7 +58,7 @@ const name = (called: BucketName, bucketId: BucketId, state: NameRecord['state']
   value: nameCodec.encode({ state, bucketId, homeShard: HOME, owner: OWNER, createdAtMs: 0 }),
 });
 
-test('a name leads somewhere once it is open and its bucket bears it', () => {
+test('a name leads to its bucket once it is open', () => {
   apply(0, account(1), name(red, ONE, 'creating'));
   apply(HOME, bucket(ONE, red));
   apply(0, name(red, ONE));
@@ -69,12 +69,12 @@ test('a name leads somewhere once it is open and its bucket bears it', () => {
   history.checkRest();
 });
 
-test('one that is under way at rest is told of', () => {
+test('a name under way at rest is reported', () => {
   apply(0, account(1), name(red, ONE, 'creating'));
   expect(() => history.checkRest()).toThrow('I16: the name red is still creating');
 });
 
-test('two buckets of one name, and one that comes back', () => {
+test('two buckets with one name, and one that returns', () => {
   apply(HOME, bucket(ONE, red));
   expect(() => apply(HOME, bucket(TWO, red))).toThrow('I13');
   history = new NameHistory([OWNER]);
@@ -82,7 +82,7 @@ test('two buckets of one name, and one that comes back', () => {
   expect(() => apply(HOME, bucket(ONE, red))).toThrow('I13');
 });
 
-test('a name that leads to another bucket at rest, and a bucket that nothing leads to', () => {
+test('a name with a wrong bucket at rest, and a bucket without a name', () => {
   apply(0, account(1), name(red, ONE));
   apply(HOME, bucket(ONE, blue));
   expect(() => history.checkRest()).toThrow('I13: at rest the name red leads to');
@@ -90,7 +90,7 @@ test('a name that leads to another bucket at rest, and a bucket that nothing lea
   expect(() => history.checkRest()).toThrow(`I13: at rest nothing leads to bucket ${ONE}`);
 });
 
-test('an account that miscounts, or has too many', () => {
+test('an account with a wrong count, or too many', () => {
   expect(() => apply(0, account(0), name(red, ONE))).toThrow('counts 0 buckets, and has names of 1');
   history = new NameHistory([OWNER]);
   const third = '3333333333333333' as BucketId;

@@ -72,7 +72,7 @@ describe('between replicas', () => {
     expect(heard).toHaveLength(50);
   });
 
-  test('a watcher sees what arrives, and may put something in its place, before it is heard', async () => {
+  test('a watcher sees arriving messages, and may replace them before delivery', async () => {
     const a = network.peer('a', start('a'));
     const b = listen('b');
     const seen: unknown[] = [];
@@ -97,7 +97,7 @@ describe('between replicas', () => {
     expect(seqs()).toEqual([100, 2, 1]);
   });
 
-  test('some are lost, some doubled, some come when nobody expects them', async () => {
+  test('some are lost, some doubled, some late', async () => {
     const a = network.peer('a', start('a'));
     listen('b');
     const sendAll = async (weather: Parameters<typeof network.weather.change>[0]) => {
@@ -118,7 +118,7 @@ describe('between replicas', () => {
     expect((await sendAll({})).length).toBe(200);
   });
 
-  test('a cut holds in its direction until the last one is healed, also for what is on its way', async () => {
+  test('a cut holds in its direction until the last one is healed, also for messages under way', async () => {
     const a = network.peer('a', start('a'));
     const b = network.peer('b', listen('b'));
     listen('a');
@@ -139,7 +139,7 @@ describe('between replicas', () => {
     expect(seqs()).toEqual([3, 5]);
   });
 
-  test('nobody there hears nothing; who comes later hears what is late; the dead send nothing', async () => {
+  test('an absent process receives nothing; a later one receives late messages; a dead one sends nothing', async () => {
     network.weather.change({ delayMinMs: 10, delayMaxMs: 10 });
     const process = start('a');
     const a = network.peer('a', process);
@@ -201,7 +201,7 @@ describe('calls', () => {
     tickets.length = 0;
   });
 
-  test('carry a ticket of the process that is called', async () => {
+  test('carry a ticket of the called process', async () => {
     const port = calls.port('gateway', start('gateway'));
     const { signal } = new AbortController();
     const node = serve(async () => reply);
@@ -215,7 +215,7 @@ describe('calls', () => {
     expect(replied).toEqual(['done', 'done', 'done']);
   });
 
-  test('reject when the callee ends, when nobody listens, when they are given up', async () => {
+  test('reject when the callee ends, when nobody listens, when they are cancelled', async () => {
     const port = calls.port('gateway', start('gateway'));
     const { signal } = new AbortController();
     expect(await outcomeOf(port.call('node', asked('one'), signal))).toBe('nobody listens');

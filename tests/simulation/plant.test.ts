@@ -12,7 +12,7 @@ describe('every planted bug has its place', () => {
   });
 });
 
-test('a place that is not there, or twice, is an error', () => {
+test('a missing or ambiguous place is an error', () => {
   const bug = { from: 'a', to: 'b' };
   expect(plant('cad', bug)).toBe('cbd');
   expect(() => plant('cd', bug)).toThrow('0 times');

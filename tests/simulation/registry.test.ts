@@ -55,7 +55,7 @@ test('of swaps that expect the same revision one wins', async () => {
   expect(await settled(port.read(0))).toMatchObject({ revision: 2, registryRevision: 2 });
 });
 
-test('a swap that is answered late is done at once', async () => {
+test('a swap with a late answer is done at once', async () => {
   const end = registry.troubles.change({ swapAnswerMs: 1000 });
   const swapped = port.swap(0, { expected: 0, record: record(1) });
   await scheduler.run(() => registry.get(0) !== undefined, scheduler.nowMs + 900);
@@ -74,7 +74,7 @@ test('records are copies', async () => {
   expect(read?.record.epoch).toBe(1);
 });
 
-test('away, or behind a cut, nobody answers', async () => {
+test('nobody answers when the registry is away, or behind a cut', async () => {
   const back = registry.troubles.change({ isAway: true });
   await expect(settled(port.read(0))).rejects.toThrow('away');
   await expect(swap(0, 1)).rejects.toThrow('away');
@@ -125,7 +125,7 @@ test('a watch tells changes until it ends, or falls silent', async () => {
   expect(told).toEqual([301, 303]);
 });
 
-test('set back, records and revisions are those of the backup; afterwards the highest epochs hold', async () => {
+test('set back, records and revisions are those of the backup; afterwards the highest epochs count', async () => {
   registry.put(0, record(1));
   registry.backUp();
   expect(registry.setBack()).toBeUndefined();

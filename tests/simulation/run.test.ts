@@ -13,7 +13,7 @@ function run(...args: string[]): { lines: string[]; code: number | null } {
   return { lines: stdout.split('\n'), code: status };
 }
 
-test('begins with the seed, and ends with what happened', () => {
+test('begins with the seed, and ends with a summary', () => {
   const { lines, code } = run('--node', 'stand-in', '--seeds', '4', '--seed', '300', '--processes', '2');
   expect(lines[0]).toBe('seed 300');
   expect(lines[1]).toMatch(/^4 seeds, \d+ operations/);
@@ -29,7 +29,7 @@ test('a seed is replayed step by step', () => {
   expect(again).toEqual(first);
 });
 
-test('so is one with everything in it', () => {
+test('so is one with all parts', () => {
   const parts = ['--parts', 'chunks,names,revocation'];
   const traced = () => run('--seeds', '1', '--seed', '303', '--trace', ...parts).lines;
   const [first, again] = [traced(), traced()];
@@ -37,7 +37,7 @@ test('so is one with everything in it', () => {
   expect(again).toEqual(first);
 });
 
-test('arguments that say nothing are refused', () => {
+test('invalid arguments are refused', () => {
   expect(run('--seeds', 'many').code).not.toBe(0);
   expect(run('--node', 'none', '--seeds', '1').code).not.toBe(0);
   expect(run('--parts', 'none', '--seeds', '1').code).not.toBe(0);

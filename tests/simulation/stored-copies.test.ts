@@ -50,17 +50,17 @@ test('nodes are counted, not disks', () => {
   expect(copies.nodesOf(ID)).toBe(0);
 });
 
-test('a name tells the chunk', () => {
+test('a name identifies the chunk', () => {
   expect(chunkOf(nameOf(ID))).toEqual(ID);
 });
 
-test('what is put is there, and whoever drops it is told of', () => {
+test('a put copy is there, and its drop is reported', () => {
   expect(has()).toEqual([true, true]);
   put(one, null);
   expect([has(), dropped]).toEqual([[false, true], [ID]]);
 });
 
-test('a damaged copy is none until it is written anew; that it goes is no drop', () => {
+test('a damaged copy counts as none until it is rewritten; its removal is no drop', () => {
   copies.damage(one, ID);
   expect([has(), copies.lostOf(ID)]).toEqual([[false, true], 1]);
   put(one, null);
@@ -71,7 +71,7 @@ test('a damaged copy is none until it is written anew; that it goes is no drop',
   expect(copies.lostOf(ID)).toBe(0);
 });
 
-test('what a disk has lost is seen when it is opened again', () => {
+test('losses of a disk are seen when it is opened again', () => {
   one.wipe();
   expect(has()).toEqual([true, true]);
   one.open(process);
@@ -80,12 +80,12 @@ test('what a disk has lost is seen when it is opened again', () => {
   expect([has(), dropped]).toEqual([[false, true], []]);
 });
 
-test('a disk that was taken away has nothing', () => {
+test('a removed disk has nothing', () => {
   copies.retire(other);
   expect([has(), dropped, [...copies.on(one)]]).toEqual([[true, false], [ID], [nameOf(ID)]]);
 });
 
-test('what has lost a copy is short since then, until it is whole; what was dropped is not', async () => {
+test('a chunk that lost a copy is short since then, until it is whole; a dropped one is not', async () => {
   put(other, null);
   expect(copies.short()).toEqual([]);
   await scheduler.run(() => false, 5000);

@@ -58,24 +58,24 @@ const latest = currentRow(BUCKET, KEY);
 const older = (order: number, key = KEY) => versionRow(BUCKET, key, order);
 const found = [{ shard: SHARD, key: KEY, pieces: [ONE, TWO] }];
 
-test('pieces become one below a version that has them still', () => {
+test('pieces become one below a version that still has them', () => {
   commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
   expect(commit([older(1), version(1, [COMPACTED])])).toEqual(found);
 });
 
-test('between others, the one above and not the one below counts', () => {
+test('between others, the one above counts, the one below does not', () => {
   commit([older(1), version(1, [ONE, TWO])], [older(2), version(2, [ONE, TWO])]);
   expect(commit([latest, version(3, [THREE])], [older(2), version(2, [COMPACTED])])).toEqual([]);
   expect(commit([older(1), version(1, [COMPACTED])])).toEqual([]);
 });
 
-test('folded in the latest version, or in all at once', () => {
+test('compacted in the latest version, or in all at once', () => {
   commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
   expect(commit([older(1), version(1, [COMPACTED])], [latest, version(2, [COMPACTED, THREE])])).toEqual([]);
   expect(commit([latest, version(2, [ONE])])).toEqual([]);
 });
 
-test('other versions that have the pieces are none of its key', () => {
+test('other versions with the pieces are of other keys', () => {
   commit([older(1), version(1, [ONE, TWO])], [older(2, OTHER), version(2, [ONE, TWO])]);
   expect(commit([older(1), version(1, [COMPACTED])])).toEqual([]);
 });

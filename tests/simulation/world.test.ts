@@ -17,14 +17,14 @@ test('the same seed gives the same steps, another one gives others', async () =>
   expect(other.traceHash).not.toBe(first.traceHash);
 });
 
-test('a seed is a whole story', async () => {
+test('a seed has a complete history', async () => {
   const report = await runSeed({ seed: 21, kind: createStandIn(), driver: metadataDriver });
   expect(report.operationCount).toBeGreaterThanOrEqual(300);
   expect(report.faults.length).toBeGreaterThanOrEqual(3);
   expect(report.unknownCount).toBeLessThan(report.operationCount / 4);
 });
 
-test('what is right passes', async () => {
+test('correct behaviour passes', async () => {
   for (let seed = 100; seed < 116; seed++)
     await runSeed({ seed, kind: createStandIn(), driver: driverOf(seed) });
 });
