@@ -69,7 +69,9 @@ async function rateAll(clients: LoadClient[], bucket: string, seconds: number): 
     [
       'compose of two',
       (client, at) => ({
-        ...{ method: 'PUT', path: `/${bucket}/composed-${client}-${at}`, query: 'compose=' },
+        method: 'PUT',
+        path: `/${bucket}/composed-${client}-${at}`,
+        query: 'compose=',
         body: composition,
       }),
     ],

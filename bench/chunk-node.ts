@@ -38,7 +38,11 @@ function keepNothing(): ChunkPort {
       give(given.buffer as ArrayBuffer);
     },
     get: async () => ({ kind: 'found', bytes, checksum: 0 }),
-    ...{ have: unused, drop: unused, list: unused, usage: unused, recount: unused },
+    have: unused,
+    drop: unused,
+    list: unused,
+    usage: unused,
+    recount: unused,
   };
 }
 
@@ -56,7 +60,11 @@ async function run({ clusterId, diskId, credentials, folder }: ChunkNodeStart): 
   const chunks = folder === undefined ? keepNothing() : await openStore(folder);
   const server = await createChunkServer({
     listen: { host: '127.0.0.1', port: 0 },
-    ...{ clusterId, credentials, clock: systemClock, log, takeMemory },
+    clusterId,
+    credentials,
+    clock: systemClock,
+    log,
+    takeMemory,
   }).serve({
     chunksOf: (id) => (id === diskId ? withoutOrders(chunks) : undefined),
     mapVersion: () => 1,

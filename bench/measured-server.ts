@@ -89,8 +89,14 @@ export async function startOwnCluster(
   const [port] = await freePorts(counts.gateway);
   const cluster = new DevCluster(
     {
-      ...{ metadata: counts.metadata, storage: counts.storage, gateways: counts.gateway, shards: 16 },
-      ...{ dataDir, listen: `127.0.0.1:${port}`, restarts: false, logLevel: 'warn' },
+      metadata: counts.metadata,
+      storage: counts.storage,
+      gateways: counts.gateway,
+      shards: 16,
+      dataDir,
+      listen: `127.0.0.1:${port}`,
+      restarts: false,
+      logLevel: 'warn',
       env: { ...process.env, ...settingVariables(settings) },
     },
     () => {},

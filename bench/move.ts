@@ -52,9 +52,11 @@ async function execute<N extends CommandName>(
 async function putObject(shards: Shards, key: ObjectKey): Promise<void> {
   const timeMs = systemClock.wallMs();
   const use = {
-    ...{ blobId: makeBlobId({ timeMs, homeShard: 0, random: systemRandom.bytes(8) }) },
-    ...{ linkId: makeLinkId({ timeMs, random: systemRandom.bytes(10) }) },
-    ...{ sizeBytes: BODY_BYTES, storage: 'inline' as const, chunkSizeBytes: 1024 * 1024 },
+    blobId: makeBlobId({ timeMs, homeShard: 0, random: systemRandom.bytes(8) }),
+    linkId: makeLinkId({ timeMs, random: systemRandom.bytes(10) }),
+    sizeBytes: BODY_BYTES,
+    storage: 'inline' as const,
+    chunkSizeBytes: 1024 * 1024,
     wrappedDataKey: systemRandom.bytes(60),
   };
   const md5 = Buffer.from(systemRandom.bytes(16)).toString('hex');
@@ -62,7 +64,9 @@ async function putObject(shards: Shards, key: ObjectKey): Promise<void> {
     bucketId,
     key,
     version: {
-      ...{ sizeBytes: BODY_BYTES, etag: md5, owner },
+      sizeBytes: BODY_BYTES,
+      etag: md5,
+      owner,
       kek: { by: 'master', keyId: 'k1', wrapped: systemRandom.bytes(60) },
       sealedHeaders: systemRandom.bytes(60),
       originals: packOriginals({ sizeBytes: BODY_BYTES, md5 }),

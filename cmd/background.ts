@@ -15,7 +15,13 @@ export function createBackground(
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const rotation = createKeyRotation({ metadata, keyring, clock, log, oldestRequestMs });
   const workers = serverWorkers({
-    ...{ metadata, chunks, fenceOf, timeJumps, clock, log, telemetry },
+    metadata,
+    chunks,
+    fenceOf,
+    timeJumps,
+    clock,
+    log,
+    telemetry,
     shards: () => allShards,
     made: [rotation, ...storeWorkers],
     uploadKeptMs: config.uploads.expiryMs,

@@ -30,7 +30,9 @@ export async function openListenerTls(config: Config, folder: string): Promise<T
     const isAny = isEveryAddress(host);
     const machine = isAny ? machineNames(hostname(), networkInterfaces()) : [host];
     return openTls({
-      ...{ mode, folder, namesOwnAddresses: isAny },
+      mode,
+      folder,
+      namesOwnAddresses: isAny,
       names: selfSignedNames({ domains: config.domain, names, machine }),
       // 64 characters are the most that a common name may have.
       commonName: (isAny ? [...names, ...machine] : [host]).find((name) => name.length <= 64) ?? 'Holdfast',

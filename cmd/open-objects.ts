@@ -30,7 +30,16 @@ export function openObjects(
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
   const objects = createObjectStore({
-    ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, times, fenceOf },
+    chunks,
+    codecs,
+    keyring,
+    clock,
+    random,
+    log,
+    telemetry,
+    buffers,
+    times,
+    fenceOf,
     ...(lost && { noteLost: (id, kind) => lost.note(id, kind) }),
     settings: {
       inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,

@@ -85,7 +85,9 @@ export async function openStores(
   const pendingChunkBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const pendingBodyBytes = async () => metadataKv.usage().pendingReclaimBytes;
   const how = {
-    ...{ reserve, clock, log },
+    reserve,
+    clock,
+    log,
     afterBytes: config.storage.reclaimAfterBytes,
     delayMs: config.storage.reclaimDelayMs,
   };
@@ -102,7 +104,9 @@ export async function openStores(
       createReclaim({ ...how, name: 'reclaim-chunks', kv: chunkKv, pendingBytes: pendingChunkBytes }),
       createReclaim({ ...how, name: 'reclaim-metadata', kv: metadataKv, pendingBytes: pendingBodyBytes }),
     ],
-    ...{ chunks, lost, scrub },
+    chunks,
+    lost,
+    scrub,
     pendingReclaimBytes: async () => (await pendingChunkBytes()) + (await pendingBodyBytes()),
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),
     timeJumps: shards.timeJumps,

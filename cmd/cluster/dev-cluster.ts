@@ -293,7 +293,10 @@ export class DevCluster {
     const { host, port } = this.#listen;
     const add = (role: Role, number: number, args: string[]) =>
       this.#parts.push({
-        ...{ name: `${role}-${number}`, role, args, child: undefined },
+        name: `${role}-${number}`,
+        role,
+        args,
+        child: undefined,
         exited: Promise.resolve(),
       });
     for (let number = 1; number <= metadata; number++)

@@ -17,7 +17,9 @@ export async function makeEtcdCertificates(folder: string): Promise<EtcdTls> {
   for (const name of [`${NAME}-cert.pem`, `${NAME}-key.pem`]) await rm(join(folder, name), { force: true });
   const hosts = ['127.0.0.1', 'localhost'];
   const { ca, cert, key } = await makeNodeCertificate({
-    ...{ folder, name: NAME, hosts },
+    folder,
+    name: NAME,
+    hosts,
     nowMs: systemClock.wallMs(),
   });
   return { ca, cert, key };

@@ -110,7 +110,10 @@ export async function startMetadata(processContext: ProcessContext): Promise<Run
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(processContext, { joined, metadataNode, nodeId, storedPlacement });
   return {
-    ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
+    address,
+    nodeId,
+    clusterId: joined.identity.clusterId,
+    failed: failure.promise,
     isReady: () => isMetadataReady(metadataNode.status()),
   };
 }
@@ -154,7 +157,9 @@ async function openDatabase(
 ): Promise<OwnDatabase> {
   const { telemetry, closing, clock, log, random } = processContext;
   const { kv, replicaId } = await openOwnDatabase(folder, {
-    ...{ log, random, hangs: hangsOf(processContext) },
+    log,
+    random,
+    hangs: hangsOf(processContext),
     onGroup(group) {
       const labels = { store: 'metadata' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
@@ -188,7 +193,14 @@ async function openNode(
   const peerClient = createPeerClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
   closing.defer(() => peerClient.close());
   const metadataNode = createMetadataNode({
-    ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
+    clusterId,
+    nodeId,
+    replicaId,
+    shardCount,
+    kv,
+    witness,
+    clock,
+    random,
     machine: metadataMachine,
     turns: createFairTurns({ clock }),
     onUnreadable: parts.onFatal,
@@ -220,7 +232,9 @@ async function startWork(
   const others = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
   closing.defer(() => others.close());
   const metadata = createMetadataRouter({
-    ...{ shardCount, clock, random },
+    shardCount,
+    clock,
+    random,
     calls: callOwnNode({ nodeId, handler: metadataNode, others }),
   });
   joined.coordinator.registry.watch(
@@ -233,14 +247,20 @@ async function startWork(
   measurePlacement(telemetry, () => placement.current());
   measureAudits(telemetry, { node: metadataNode, placement: () => placement.current() });
   const disks = createHomeDisks({
-    ...{ placement, directory, clock, log, telemetry },
+    placement,
+    directory,
+    clock,
+    log,
+    telemetry,
     repairBytesPerSecond: processContext.config.storage.repairRateBytes,
   });
   measureSilentDisks(telemetry, { silent: () => disks.silent(), members: () => joined.members() });
   directory.onReturn((disk) => disks.returned(disk));
   startShardWork(processContext, { metadata, chunks, disks, node: metadataNode });
   const placer = createShardPlacer({
-    ...{ shardCount, clock, log },
+    shardCount,
+    clock,
+    log,
     replicaCount: joined.identity.replicaCount,
     registry: joined.coordinator.registry,
     leavingNodes: joined.coordinator.leavingNodes,
@@ -250,7 +270,9 @@ async function startWork(
   });
   void placer.run(joined.stopping);
   startDiskPlacer(processContext, {
-    ...{ joined, placement, auditedVersion: () => auditedVersion(metadata) },
+    joined,
+    placement,
+    auditedVersion: () => auditedVersion(metadata),
     reach: (disk) => directory.chunksOf(disk).usage(),
   });
 }
@@ -266,7 +288,13 @@ function startDiskPlacer(
   const { joined, placement, auditedVersion, reach } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
   const deps: DiskPlacerDeps = {
-    ...{ placementMap, jobLocks, clock, log, auditedVersion, reach, pause: () => setImmediate() },
+    placementMap,
+    jobLocks,
+    clock,
+    log,
+    auditedVersion,
+    reach,
+    pause: () => setImmediate(),
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),

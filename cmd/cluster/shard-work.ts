@@ -32,7 +32,14 @@ export function startShardWork(
   };
   const { storage, uploads } = config;
   const workers = metadataNodeWorkers({
-    ...{ metadata, chunks, disks, shards, fenceOf, clock, log, telemetry },
+    metadata,
+    chunks,
+    disks,
+    shards,
+    fenceOf,
+    clock,
+    log,
+    telemetry,
     timeJumps: NO_TIME_JUMPS,
     made: createEngineWorkers(served),
     uploadKeptMs: uploads.expiryMs,

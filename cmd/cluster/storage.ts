@@ -41,14 +41,22 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   const placement = watchPlacement(joined);
   await learnPlacement(placement, { joined, log });
   const others = createChunkClient({
-    ...{ clusterId, credentials, clock },
+    clusterId,
+    credentials,
+    clock,
     onMapVersion: (version) => placement.noteVersion(version),
   });
   closing.defer(() => others.close());
   const directory = followDiskAddresses(others);
   joined.onMembers((members) => directory.learn(members));
   const node = createStorageNode({
-    ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
+    clusterId,
+    nodeId,
+    clock,
+    random,
+    log,
+    telemetry,
+    zone: joined.zone,
     disks: disksToOpen(processContext, folder, buffers),
     owners: knownOwners(placement),
     isRemoved: (diskId) => placement.current().retired.includes(diskId),
@@ -57,7 +65,11 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
       return directory.chunksOf(disk).get(id, { isProven: false, signal });
     },
     server: createChunkServer({
-      ...{ listen: config.node.listen, clusterId, credentials, clock, log },
+      listen: config.node.listen,
+      clusterId,
+      credentials,
+      clock,
+      log,
       takeMemory: (sizeBytes) =>
         // What is smaller would hold more than it is counted as.
         sizeBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(sizeBytes).buffer,
@@ -83,7 +95,9 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   await node.start();
   const runner = createWorkerRunner({
     workers: storageNodeWorkers({ made: node.workers }),
-    ...{ clock, log, telemetry },
+    clock,
+    log,
+    telemetry,
   });
   runner.start();
   // Beside one another: a worker may be reading from a drive that hangs, and the node is to leave at once.

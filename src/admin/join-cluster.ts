@@ -79,7 +79,12 @@ export async function joinCluster(
   };
   closing.defer(leave);
   return {
-    ...{ identity, coordinator, credentials, zone, leave, stopping: stopping.signal },
+    identity,
+    coordinator,
+    credentials,
+    zone,
+    leave,
+    stopping: stopping.signal,
     streams: { self: { clusterId: identity.clusterId, nodeId: self.nodeId }, credentials, clock, random },
     members: () => members,
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,

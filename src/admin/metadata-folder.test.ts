@@ -10,7 +10,9 @@ let folder: string;
 let opened: KvPort | undefined;
 const logged: string[] = [];
 const log = {
-  ...{ debug() {}, info() {}, warn() {} },
+  debug() {},
+  info() {},
+  warn() {},
   error: (_fields: object, event: string) => void logged.push(event),
 };
 

@@ -126,7 +126,10 @@ export interface RecordSources {
 export async function readNodeRecords(sources: RecordSources): Promise<NodeRecords> {
   const { folder, nodeId, replicaId, kv, witness, cluster, isAtRest } = sources;
   return {
-    ...{ nodeId, replicaId, cluster, isAtRest },
+    nodeId,
+    replicaId,
+    cluster,
+    isAtRest,
     placement: await readPlacement(folder),
     replicas: await readStoredReplicas(kv, witness, cluster.shardCount),
   };

@@ -30,7 +30,11 @@ export async function openChunks(
   const directory = followDiskAddresses(client);
   joined.onMembers((members) => directory.learn(members));
   const chunks = createReplicatedChunks({
-    ...{ placement, directory, clock, log, near },
+    placement,
+    directory,
+    clock,
+    log,
+    near,
     ...(onReleased && { onReleased }),
   });
   closing.defer(() => chunks.close());

@@ -44,7 +44,8 @@ export async function withOperatorTools<T>(
   const identity = await answer(coordination.identity.read());
   const members = await answer(coordination.members.current());
   const calls = await openCalls(closing, {
-    ...{ config, members },
+    config,
+    members,
     clusterId: identity?.clusterId ?? clusterId ?? '',
   });
   return await use({ coordination, identity, members, calls });
@@ -64,7 +65,9 @@ export async function openCalls(
   closing.defer(() => credentials.close());
   const calls = createCallClient({
     self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
-    ...{ credentials, clock: systemClock, random: systemRandom },
+    credentials,
+    clock: systemClock,
+    random: systemRandom,
     log: {
       ...SILENT,
       warn(fields, event) {

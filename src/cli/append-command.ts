@@ -71,7 +71,9 @@ async function send(
   const stream = Readable.from(counted());
   try {
     return await client.send({
-      ...{ method: 'PUT', ...target, query: { append: '' } },
+      method: 'PUT',
+      ...target,
+      query: { append: '' },
       body: { stream, sizeBytes, sha256: hash.digest('hex') },
     });
   } finally {

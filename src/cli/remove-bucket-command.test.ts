@@ -13,8 +13,17 @@ interface Output {
 }
 
 const job = (fields: Partial<Job>): Job => ({
-  ...{ id: 'ours', shard: 1, kind: 'empty-bucket', bucket: 'vault', state: 'under-way', detail: '' },
-  ...{ doneCount: 0, totalCount: 3000, errorCount: 0, ageMs: 100, idleMs: 0 },
+  id: 'ours',
+  shard: 1,
+  kind: 'empty-bucket',
+  bucket: 'vault',
+  state: 'under-way',
+  detail: '',
+  doneCount: 0,
+  totalCount: 3000,
+  errorCount: 0,
+  ageMs: 100,
+  idleMs: 0,
   ...fields,
 });
 /** Of a bucket that had the name before. */
@@ -111,7 +120,9 @@ test('for machines', async () => {
   const json = async (said: Output, options: RemoveBucketOptions) =>
     JSON.parse((await remove(said, { ...force, json: true, ...options })).printed);
   expect(await json({ looks: [{ jobs: [done] }] }, {})).toEqual({
-    ...{ bucket: 'vault', isFreed: true, versionCount: 3000 },
+    bucket: 'vault',
+    isFreed: true,
+    versionCount: 3000,
   });
   expect(await json({}, { wait: false })).toEqual({ bucket: 'vault', isFreed: false });
 });

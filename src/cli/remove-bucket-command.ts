@@ -47,7 +47,8 @@ async function watch(
 ): Promise<Emptying> {
   const hint = `${bucket} is gone, and its data goes on being freed; \`holdfast jobs\` tells the operator how far`;
   return watchEmptying(context, await connectWatcher(context, options), {
-    ...{ bucket, sentAtMs },
+    bucket,
+    sentAtMs,
     wait: (work) => unlessStopped(work, signal, hint),
   });
 }

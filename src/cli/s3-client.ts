@@ -47,7 +47,12 @@ export function createS3Client(options: ClientOptions): S3Client {
         .join('&');
       const { credentials, nowMs } = options;
       const signed = signRequest({
-        ...{ method, host: base.host, path, query: queryText, headers, credentials },
+        method,
+        host: base.host,
+        path,
+        query: queryText,
+        headers,
+        credentials,
         body: typeof body === 'string' ? body : { sha256: body.sha256 },
         service: 's3',
         nowMs: nowMs(),

@@ -5,7 +5,9 @@ import { LEASE_MS, pass, startCoordinatorWorld } from '../../tests/support/coord
 import type { Member } from '../ports/members.ts';
 
 const gatewayOf = (nodeId: string, instance = 'host 1.2.3.4:9000'): Member => ({
-  ...{ ...memberOf(nodeId), role: 'gateway', instance },
+  ...memberOf(nodeId),
+  role: 'gateway',
+  instance,
 });
 
 function openWorld() {

@@ -23,11 +23,18 @@ async function start(nodes: string[]): Promise<void> {
   coordination = world.connect('placer');
   there = nodes;
   const placer = createShardPlacer({
-    ...{ shardCount: SHARDS, replicaCount: 3, clock: world.clock, log: eventLog() },
+    shardCount: SHARDS,
+    replicaCount: 3,
+    clock: world.clock,
+    log: eventLog(),
     ...coordination,
     members: () =>
       there.map((nodeId) => ({
-        ...{ nodeId, role: 'metadata', address: `${nodeId}:1`, zone: nodeId, version: '0' },
+        nodeId,
+        role: 'metadata',
+        address: `${nodeId}:1`,
+        zone: nodeId,
+        version: '0',
         disks: [{ diskId: `database of ${nodeId}`, capacityBytes: 0 }],
       })),
     onLook(found) {

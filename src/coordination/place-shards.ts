@@ -50,7 +50,9 @@ export interface ShardPlacer {
 
 export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
   const job: HeldJob = {
-    ...{ name: 'place-shards', failedEvent: 'shards-not-placed', retryMs: LOOK_EVERY_MS },
+    name: 'place-shards',
+    failedEvent: 'shards-not-placed',
+    retryMs: LOOK_EVERY_MS,
     onWaiting: () => deps.onLook?.(undefined),
     begin: () => async () => {
       await place(deps);

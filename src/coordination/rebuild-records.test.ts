@@ -18,16 +18,28 @@ const SEEN = { epoch: 4, rebuiltAtMs: 0, revision: 40, voters: VOTERS, prevVoter
 function replica(name: string, fields: Partial<FoundReplica> = {}): FoundReplica {
   return {
     ...ref(name),
-    ...{ shard: 0, state: 'live', incarnation: 1, promised: 4, appliedSeq: 9, seen: SEEN },
-    ...{ last: { seq: 9, epoch: 4 }, witness: { seq: 9, epoch: 4 } },
+    shard: 0,
+    state: 'live',
+    incarnation: 1,
+    promised: 4,
+    appliedSeq: 9,
+    seen: SEEN,
+    last: { seq: 9, epoch: 4 },
+    witness: { seq: 9, epoch: 4 },
     ...fields,
   };
 }
 
 function registered(fields: Partial<ShardRecord> = {}, revision = 40): RegisteredShard {
   const record: ShardRecord = {
-    ...{ incarnation: 1, epoch: 4, primary: ref('a'), voters: VOTERS, prevVoters: null, learners: [] },
-    ...{ nonce: 'old', ...fields },
+    incarnation: 1,
+    epoch: 4,
+    primary: ref('a'),
+    voters: VOTERS,
+    prevVoters: null,
+    learners: [],
+    nonce: 'old',
+    ...fields,
   };
   return { record, revision, registryRevision: revision };
 }
@@ -41,7 +53,12 @@ describe('records rebuilt from what replicas know', () => {
       kind: 'rebuild',
       expected: 0,
       record: {
-        ...{ incarnation: 1, epoch: 5, primary: null, voters: VOTERS, prevVoters: null, learners: [] },
+        incarnation: 1,
+        epoch: 5,
+        primary: null,
+        voters: VOTERS,
+        prevVoters: null,
+        learners: [],
         ...WRITING,
       },
     });
@@ -231,14 +248,12 @@ describe('a cluster whose registry was restored from a backup', () => {
     const { replicaId } = ahead.ref;
     const from = must(cluster.nodes[1], 'a node').ref;
     stray.onMessage(from.nodeId, {
-      ...{
-        kind: 'fence',
-        shard: 0,
-        incarnation: 1,
-        epoch: record.epoch + 3,
-        from: from.replicaId,
-        to: replicaId,
-      },
+      kind: 'fence',
+      shard: 0,
+      incarnation: 1,
+      epoch: record.epoch + 3,
+      from: from.replicaId,
+      to: replicaId,
       seen: {
         ...SEEN,
         voters: record.voters,

@@ -100,7 +100,8 @@ function replicaOf(value: unknown): ReplicaRef {
 function diskOf(value: unknown): MemberDisk {
   const fields = objectOf(value);
   return {
-    ...{ diskId: textOf(fields, 'diskId'), capacityBytes: wholeOf(fields, 'capacityBytes') },
+    diskId: textOf(fields, 'diskId'),
+    capacityBytes: wholeOf(fields, 'capacityBytes'),
     ...(fields.cutSeq !== undefined && { cutSeq: wholeOf(fields, 'cutSeq') }),
   };
 }
@@ -108,7 +109,8 @@ function diskOf(value: unknown): MemberDisk {
 function unservedOf(value: unknown): UnservedDisk {
   const fields = objectOf(value);
   return {
-    ...{ name: textOf(fields, 'name'), reason: textOf(fields, 'reason') },
+    name: textOf(fields, 'name'),
+    reason: textOf(fields, 'reason'),
     ...(fields.diskId !== undefined && { diskId: textOf(fields, 'diskId') }),
   };
 }

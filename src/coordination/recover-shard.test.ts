@@ -11,23 +11,29 @@ const SEEN = { epoch: 4, rebuiltAtMs: 0, revision: 40, voters: VOTERS, prevVoter
 function replica(name: string, fields: Partial<FoundReplica> = {}): FoundReplica {
   return {
     ...ref(name),
-    ...{ shard: 0, state: 'live', incarnation: 1, promised: 4, appliedSeq: 9, seen: SEEN },
-    ...{ last: { seq: 9, epoch: 4 }, witness: { seq: 9, epoch: 4 } },
+    shard: 0,
+    state: 'live',
+    incarnation: 1,
+    promised: 4,
+    appliedSeq: 9,
+    seen: SEEN,
+    last: { seq: 9, epoch: 4 },
+    witness: { seq: 9, epoch: 4 },
     ...fields,
   };
 }
 
 function registered(fields: Partial<ShardRecord> = {}): RegisteredShard {
   const record: ShardRecord = {
-    ...{
-      incarnation: 1,
-      epoch: 5,
-      primary: ref('b'),
-      voters: VOTERS,
-      prevVoters: null,
-      learners: [ref('d')],
-    },
-    ...{ wanted: { voters: VOTERS }, nonce: 'old', ...fields },
+    incarnation: 1,
+    epoch: 5,
+    primary: ref('b'),
+    voters: VOTERS,
+    prevVoters: null,
+    learners: [ref('d')],
+    wanted: { voters: VOTERS },
+    nonce: 'old',
+    ...fields,
   };
   return { record, revision: 50, registryRevision: 60 };
 }
@@ -44,8 +50,14 @@ describe('a shard continues with one replica', () => {
       kind: 'recover',
       expected: 50,
       record: {
-        ...{ incarnation: 2, epoch: 8, primary: null, voters: [ref('a')], prevVoters: null, learners: [] },
-        ...{ recoveredFrom: 'replica-a', nonce: 'n' },
+        incarnation: 2,
+        epoch: 8,
+        primary: null,
+        voters: [ref('a')],
+        prevVoters: null,
+        learners: [],
+        recoveredFrom: 'replica-a',
+        nonce: 'n',
       },
     });
   });

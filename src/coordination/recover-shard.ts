@@ -51,10 +51,15 @@ export function planRecovery(
     kind: 'recover',
     expected: registered?.revision ?? 0,
     record: {
-      ...{ incarnation: incarnation + 1, epoch: epoch + 1, primary: null },
-      ...{ voters: [{ replicaId: from, nodeId }], prevVoters: null, learners: [] },
+      incarnation: incarnation + 1,
+      epoch: epoch + 1,
+      primary: null,
+      voters: [{ replicaId: from, nodeId }],
+      prevVoters: null,
+      learners: [],
       ...(rebuiltAtMs > 0 && { rebuiltAtMs }),
-      ...{ recoveredFrom: from, nonce },
+      recoveredFrom: from,
+      nonce,
     },
   };
 }

@@ -10,8 +10,13 @@ const STEP_MS = 10;
 const [OLD, OTHER] = ['a'.repeat(32), 'b'.repeat(32)];
 const refOf = (nodeId: string) => ({ nodeId, replicaId: nodeId });
 const RECORD: ShardRecord = {
-  ...{ incarnation: 1, epoch: 1, primary: refOf(OLD), voters: [OLD, OTHER].map(refOf) },
-  ...{ prevVoters: null, learners: [], nonce: '' },
+  incarnation: 1,
+  epoch: 1,
+  primary: refOf(OLD),
+  voters: [OLD, OTHER].map(refOf),
+  prevVoters: null,
+  learners: [],
+  nonce: '',
 };
 
 /** A router that takes `OLD` for the primary; `answer`: what a node answers, undefined: nothing. */

@@ -58,8 +58,11 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     return route;
   };
   const shared: Shared = {
-    ...{ deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) },
-    ...{ isStopped: false, pauses: new Set() },
+    deps,
+    silence: new NodeSilence(deps.clock),
+    patience: new Patience(deps.clock),
+    isStopped: false,
+    pauses: new Set(),
   };
   const ask = (call: Question) => new Attempts(shared, routeOf(call.envelope.shard), call).run();
   return {

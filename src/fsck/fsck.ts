@@ -96,8 +96,13 @@ export function createFsck(deps: FsckDeps & { log: Logger }): Fsck {
       const run = new FsckRun(deps, options, abort.signal);
       const ended = Promise.resolve();
       const job: Job = {
-        ...{ id: (last?.id ?? 0) + 1, run, abort, ended },
-        ...{ state: 'running', startedAtMs: nowMs, lookedAtMs: nowMs },
+        id: (last?.id ?? 0) + 1,
+        run,
+        abort,
+        ended,
+        state: 'running',
+        startedAtMs: nowMs,
+        lookedAtMs: nowMs,
       };
       last = job;
       job.ended = compare(job);
@@ -106,7 +111,10 @@ export function createFsck(deps: FsckDeps & { log: Logger }): Fsck {
     look(id, from) {
       const { run, state, startedAtMs, endedAtMs, problem } = jobOf(id);
       return {
-        ...{ id, state, readData: run.options.readData, progress: { ...run.progress } },
+        id,
+        state,
+        readData: run.options.readData,
+        progress: { ...run.progress },
         tookMs: Math.round((endedAtMs ?? clock.monotonicMs()) - startedAtMs),
         counts: Object.fromEntries(run.counts),
         findings: run.findings.slice(from, from + FINDINGS_PAGE),

@@ -88,7 +88,9 @@ test('a Complete with a wrong list reads no part behind the first wrong one, how
 test('a MOVE onto a protected object reads none of the older versions', async () => {
   const { world, count } = await openCounted();
   await world.execute('set-bucket-config', {
-    ...{ bucketId: BUCKET, kind: 'versioning', document: { status: 'enabled' } },
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'enabled' },
   });
   for (let version = 0; version < 50; version++) await world.put('a');
   await world.put('b');

@@ -13,7 +13,8 @@ const KiB = 1024;
 
 /** The checksum of an object of these bytes. */
 const crc = (algorithm: 'CRC32C' | 'CRC64NVME', ...parts: Buffer[]) => ({
-  ...{ algorithm, type: 'FULL_OBJECT' as const },
+  algorithm,
+  type: 'FULL_OBJECT' as const,
   value: toBase64(crcOf(algorithm, Buffer.concat(parts))),
 });
 

@@ -49,7 +49,10 @@ export async function appendObject(
     const renewed = path.keys.renewKek(current.kek);
     const { growingId } = current;
     const value = await sendPiece(path, input, {
-      ...{ written, piece, growingId, beginsAnew },
+      written,
+      piece,
+      growingId,
+      beginsAnew,
       kek: { found: current.kek, renewed },
     });
     if (value.kind === 'committed') {
@@ -129,7 +132,9 @@ async function findFirst(path: DataPath, input: AppendObject, remembered: Grown 
 /** The version to append to. NoSuchKey, also for a delete marker. */
 async function findCurrent({ calls, bucket, key }: AppendObject): Promise<VersionRecord> {
   const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.believed }, 'get-version', {
-    ...{ bucketId: bucket.believed.bucketId, key, includeBody: false },
+    bucketId: bucket.believed.bucketId,
+    key,
+    includeBody: false,
   });
   if (value.kind !== 'found') throw new AppError('NoSuchKey', { fields: { Key: key } });
   requireMasterKey(value.version);
@@ -152,7 +157,9 @@ function pieceOf(written: WrittenBody): AppendedPiece {
   const { sizeBytes, births, crcs } = written;
   const algorithms = Object.keys(crcs) as (keyof typeof crcs)[];
   return {
-    ...{ sizeBytes, births, md5: md5Hex(written) },
+    sizeBytes,
+    births,
+    md5: md5Hex(written),
     crcs: Object.fromEntries(algorithms.map((algorithm) => [algorithm, checksumOf(written, algorithm)])),
   };
 }
@@ -179,7 +186,11 @@ async function sendPiece(
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
   const { value } = await sendCommit(written, () =>
     calls.execute({ shard, bucket: bucket.believed }, 'append-version', {
-      ...{ bucketId: bucket.believed.bucketId, key, piece, linkId, kek },
+      bucketId: bucket.believed.bucketId,
+      key,
+      piece,
+      linkId,
+      kek,
       ...(growingId && { growingId }),
       ...(beginsAnew && { beginsAnew }),
       ...(offsetBytes !== undefined && { offsetBytes }),

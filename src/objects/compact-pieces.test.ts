@@ -94,8 +94,12 @@ describe('compaction', () => {
     for (const { id, size } of ids.filter((_one, at) => at % 5 === 0)) {
       const found = await world.find('k', { bucket, versionId: id as never });
       const opened = await world.store.openObject({
-        ...{ calls: world.calls, bucket, key: 'k' as ObjectKey, found },
-        ...{ range: { offsetBytes: 0, sizeBytes: size }, signal: new AbortController().signal },
+        calls: world.calls,
+        bucket,
+        key: 'k' as ObjectKey,
+        found,
+        range: { offsetBytes: 0, sizeBytes: size },
+        signal: new AbortController().signal,
       });
       const got = opened.kind === 'bytes' ? opened.bytes : await readAll(opened.stream);
       expect(got.equals(whole.subarray(0, size))).toBe(true);
@@ -193,8 +197,12 @@ describe('compaction', () => {
     const begun = await world.find('k');
     const sizeBytes = begun.version.sizeBytes;
     const opened = await world.store.openObject({
-      ...{ calls: world.calls, bucket: world.bucket(), key: 'k' as ObjectKey, found: begun },
-      ...{ range: { offsetBytes: 0, sizeBytes }, signal: new AbortController().signal },
+      calls: world.calls,
+      bucket: world.bucket(),
+      key: 'k' as ObjectKey,
+      found: begun,
+      range: { offsetBytes: 0, sizeBytes },
+      signal: new AbortController().signal,
     });
     if (opened.kind !== 'stream') throw new Error(opened.kind);
     const reader = opened.stream[Symbol.asyncIterator]();
@@ -247,11 +255,15 @@ describe('compaction', () => {
     const world = await openObjectWorld({ intercept });
     await world.put('one', randomBytes(10));
     const component = {
-      ...{ bucket: world.bucket(), key: 'one' as ObjectKey },
+      bucket: world.bucket(),
+      key: 'one' as ObjectKey,
       found: await world.find('one'),
     };
     await world.store.composeObject({
-      ...{ calls: world.calls, bucket: world.bucket(), key: 'many' as ObjectKey, owner: OWNER },
+      calls: world.calls,
+      bucket: world.bucket(),
+      key: 'many' as ObjectKey,
+      owner: OWNER,
       components: Array.from({ length: 20 }, () => component),
     });
     await world.get('many');

@@ -137,8 +137,11 @@ async function compactOnce(
   const [newBlob] = written.births;
   const outcome = await sendCommit(written, () =>
     calls.execute({ shard }, 'fold-version', {
-      ...{ bucketId, key, kek: pieces.kek },
-      ...{ run: pieces.run, birth: must(newBlob, 'pieces have bytes') },
+      bucketId,
+      key,
+      kek: pieces.kek,
+      run: pieces.run,
+      birth: must(newBlob, 'pieces have bytes'),
     }),
   );
   if (outcome.value.kind === 'folded')
@@ -195,13 +198,21 @@ async function writeCompacted(
   const kek = path.keys.openKek(version.kek);
   const reading = new AbortController();
   const stream = readPlaintext(path, {
-    ...{ tenant: INTERNAL_TENANT, calls, kek, manifest, range },
+    tenant: INTERNAL_TENANT,
+    calls,
+    kek,
+    manifest,
+    range,
     reread: async () => manifest,
     onEvicted: (error) => reading.abort(error),
   });
   const crcs = checksum !== undefined && isCrc(checksum.algorithm) ? [checksum.algorithm] : [];
   return writeBody(path, {
-    ...{ tenant: INTERNAL_TENANT, stream, sizeBytes: range.sizeBytes, shard, kek },
+    tenant: INTERNAL_TENANT,
+    stream,
+    sizeBytes: range.sizeBytes,
+    shard,
+    kek,
     // For ranges of the version that are copied.
     wanted: { hashes: [], crcs: [...new Set(['CRC32' as const, ...crcs])] },
     timeMs: await path.times.timeMs(calls, shard),

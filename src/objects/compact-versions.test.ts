@@ -54,7 +54,9 @@ async function grow(
     },
   });
   const stores = {
-    ...{ kv: createMemoryKv(SHARD_COLUMNS), chunkKv: createMemoryKv(CHUNK_COLUMNS), keyring },
+    kv: createMemoryKv(SHARD_COLUMNS),
+    chunkKv: createMemoryKv(CHUNK_COLUMNS),
+    keyring,
     clock: createManualClock(Date.parse('2024-01-01')),
   };
   const world = await openObjectWorld({ intercept, stores });

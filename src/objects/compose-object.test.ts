@@ -31,7 +31,11 @@ async function compose(
     names.map(async (name) => ({ bucket, key: name as ObjectKey, found: await world.find(name) })),
   );
   return world.store.composeObject({
-    ...{ calls: world.calls, components, bucket, key: key as ObjectKey, owner: OWNER },
+    calls: world.calls,
+    components,
+    bucket,
+    key: key as ObjectKey,
+    owner: OWNER,
     ...more,
   });
 }
@@ -127,7 +131,8 @@ describe('limits', () => {
     if (kek === undefined || sealedHeaders === undefined) throw new Error('an object has a key');
     const data = world.metadata.newData({ sizeBytes: LIMITS.objectBytesMax - 1 });
     await world.metadata.put('large', {
-      ...{ data, bucketId: world.bucket().believed.bucketId },
+      data,
+      bucketId: world.bucket().believed.bucketId,
       version: { kek, sealedHeaders },
     });
     const { sizeBytes } = await compose(world, 'whole', ['large', '0']);
@@ -192,7 +197,8 @@ test('components that were replaced meanwhile are read again; one that was delet
   await putAll(world, [10, 20]);
   const stale = await Promise.all(
     ['0', '1'].map(async (key) => ({
-      ...{ bucket: world.bucket(), key: key as ObjectKey },
+      bucket: world.bucket(),
+      key: key as ObjectKey,
       found: await world.find(key),
     })),
   );

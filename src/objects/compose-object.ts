@@ -65,7 +65,8 @@ async function commit(
 ): Promise<ComposedVersion | undefined> {
   const target = { shard: bucket.homeShard, bucket: bucket.believed };
   const { value } = await calls.execute(target, 'compose-version', {
-    ...{ bucketId: bucket.believed.bucketId, key },
+    bucketId: bucket.believed.bucketId,
+    key,
     ...made,
     ...(conditions && { conditions }),
     ...(token && { token }),
@@ -93,7 +94,9 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   const checksum = joinChecksums(versions);
   const sealedHeaders = sealHeaders(path, first, input.userMetadata);
   return {
-    ...{ sizeBytes, owner, originals },
+    sizeBytes,
+    owner,
+    originals,
     etag: composedETag(originals),
     kek: path.keys.renewKek(first.kek),
     ...(sealedHeaders && { sealedHeaders }),

@@ -45,7 +45,12 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
       const { versionId, versioning, modifiedAtMs } = outcome;
       const { etag, sizeBytes, checksum } = version;
       return {
-        ...{ versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) },
+        versionId,
+        versioning,
+        modifiedAtMs,
+        etag,
+        sizeBytes,
+        ...(checksum && { checksum }),
         sourceVersionId: source.found.version.versionId,
       };
     }

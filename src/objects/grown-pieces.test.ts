@@ -36,7 +36,11 @@ async function compose(world: ObjectWorld, to: string, ...from: string[]) {
     })),
   );
   await world.store.composeObject({
-    ...{ calls: world.calls, bucket: world.bucket(), key: to as ObjectKey, owner: OWNER, components },
+    calls: world.calls,
+    bucket: world.bucket(),
+    key: to as ObjectKey,
+    owner: OWNER,
+    components,
   });
 }
 
@@ -211,8 +215,11 @@ describe('uses of its beginning', () => {
     const read = async (at: number) => {
       const found = await world.find('k', { bucket, versionId: ids[at] as never });
       const opened = await world.store.openObject({
-        ...{ calls: world.calls, bucket, key: 'k' as ObjectKey, found },
-        ...{ range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes } },
+        calls: world.calls,
+        bucket,
+        key: 'k' as ObjectKey,
+        found,
+        range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
         signal: new AbortController().signal,
       });
       return opened.kind === 'bytes' ? opened.bytes : readAll(opened.stream);

@@ -146,8 +146,12 @@ test('R24: the last piece, evaluated twice, is stored once', async () => {
   const data = world.metadata.newData({ sizeBytes: 5, storage: 'inline' });
   const piece = { sizeBytes: 5, births: data.grant.births, md5: '0'.repeat(32), crcs: {} };
   const command = {
-    ...{ bucketId: world.bucket().believed.bucketId, key, piece, kek: { found: kek, renewed: kek } },
-    ...{ growingId: (await growing(world)).blobId, linkId: world.metadata.newLinkId() },
+    bucketId: world.bucket().believed.bucketId,
+    key,
+    piece,
+    kek: { found: kek, renewed: kek },
+    growingId: (await growing(world)).blobId,
+    linkId: world.metadata.newLinkId(),
   };
   expect((await world.metadata.execute('append-version', command)).kind).toBe('committed');
   expect((await world.metadata.execute('append-version', command)).kind).toBe('exists');

@@ -44,7 +44,9 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   };
   const reply = await sendCommit(written, () =>
     calls.execute({ shard, bucket: bucket.believed }, 'commit-version', {
-      ...{ bucketId: bucket.believed.bucketId, key, version },
+      bucketId: bucket.believed.bucketId,
+      key,
+      version,
       data: { births: written.births, links: [] },
       ...(conditions && { conditions }),
     }),
@@ -66,7 +68,9 @@ async function refuseEarly(
   conditions: NonNullable<PutObject['conditions']>,
 ): Promise<void> {
   const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.believed }, 'get-version', {
-    ...{ bucketId: bucket.believed.bucketId, key, includeBody: false },
+    bucketId: bucket.believed.bucketId,
+    key,
+    includeBody: false,
   });
   const refusal = checkWriteConditions(value.kind === 'found' ? value.version : undefined, conditions);
   if (refusal !== undefined) throw refusedCommit(refusal, key);
@@ -87,12 +91,18 @@ export async function putPart(
   const checksum = algorithm && { algorithm, value: checksumOf(written, algorithm) };
   const { bucketId, key, uploadId } = upload;
   const part = {
-    ...{ partNumber, sizeBytes: written.sizeBytes, etag, ...written.data },
+    partNumber,
+    sizeBytes: written.sizeBytes,
+    etag,
+    ...written.data,
     ...(checksum && { checksum }),
   };
   const reply = await sendCommit(written, () =>
     calls.execute({ shard, bucket: bucket.believed }, 'commit-part', {
-      ...{ bucketId, key, uploadId, part },
+      bucketId,
+      key,
+      uploadId,
+      part,
       data: { births: written.births, links: [] },
     }),
   );

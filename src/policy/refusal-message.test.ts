@@ -24,7 +24,9 @@ test('a refusal names who, what and the kind of policy that does not allow it, a
   );
   const role: Refused = {
     ...refused,
-    ...{ action: 'sts:AssumeRole', resource: `arn:aws:iam::${ACCOUNT}:role/r`, isOfS3: false },
+    action: 'sts:AssumeRole',
+    resource: `arn:aws:iam::${ACCOUNT}:role/r`,
+    isOfS3: false,
     decision: { isAllowed: false, reason: 'no-allow', lacking: 'trust' },
   };
   expect(refusalMessage(role)).toBe(

@@ -12,7 +12,9 @@ import type { BlobId } from './names.ts';
 const blob = (text: string) => text.repeat(32) as BlobId;
 const [A, B, C] = [blob('a'), blob('b'), blob('c')];
 const range = (blobId: BlobId, offsetBytes: number, sizeBytes: number): CompactedRange => ({
-  ...{ blobId, offsetBytes, sizeBytes },
+  blobId,
+  offsetBytes,
+  sizeBytes,
 });
 const whole = { offsetBytes: 0, livesOn: true, foldedFrom: undefined };
 

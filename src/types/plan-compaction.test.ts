@@ -121,8 +121,12 @@ describe('a growing blob', () => {
 test('data from before the appends stays, except for one piece that a PUT began with', () => {
   const body = (sizes: readonly number[]): ManifestBody => ({
     uses: sizes.map((sizeBytes, at) => ({
-      ...{ blobId: `${at}` as BlobId, linkId: `${at}` as LinkId, wrappedDataKey: new Uint8Array(0) },
-      ...{ sizeBytes, chunkSizeBytes: sizeBytes, storage: 'inline' as const },
+      blobId: `${at}` as BlobId,
+      linkId: `${at}` as LinkId,
+      wrappedDataKey: new Uint8Array(0),
+      sizeBytes,
+      chunkSizeBytes: sizeBytes,
+      storage: 'inline' as const,
     })),
     segments: sizes.map((sizeBytes, use) => ({ use, offsetBytes: 0, sizeBytes })),
   });

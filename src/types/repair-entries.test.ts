@@ -23,7 +23,8 @@ describe('the places of a new blob', () => {
       { mapVersion: 4, holders: ['a'] },
     ]);
     expect(placed).toEqual({
-      ...{ mapVersion: 3, newestVersion: 4 },
+      mapVersion: 3,
+      newestVersion: 4,
       ranges: [range(1, 3, 'a', 'b'), range(3, 4, 'a')],
       copies: 1,
     });

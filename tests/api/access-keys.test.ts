@@ -36,7 +36,10 @@ interface Key {
 }
 
 const context: FileCliContext = {
-  ...{ env: {}, print() {}, nowMs: Date.now, sleep: async () => {} },
+  env: {},
+  print() {},
+  nowMs: Date.now,
+  sleep: async () => {},
   writeFile: writeDurableFile,
 };
 

@@ -67,8 +67,10 @@ test('a new account has keys that work, and no access to others', async () => {
   const one = await create({ name: `Team one ${mark}`, email: `One-${mark}@Example.com` });
   const two = await create({ name: `Team two ${mark}`, email: `two-${mark}@example.com` });
   expect(one).toMatchObject({
-    ...{ name: `Team one ${mark}`, email: `one-${mark}@example.com` },
-    ...{ state: 'paid', bucketsMax: 1000 },
+    name: `Team one ${mark}`,
+    email: `one-${mark}@example.com`,
+    state: 'paid',
+    bucketsMax: 1000,
   });
   expect(one.id).toMatch(/^\d{12}$/);
   expect(one.canonicalId).toMatch(/^[0-9a-f]{64}$/);
@@ -103,8 +105,11 @@ test('keys, canonical id and state may be chosen', async () => {
 });
 
 const TAKEN = {
-  ...{ name: `taken name ${mark}`, email: `taken-${mark}@example.com`, accessKey: `AKIATAKEN${mark}` },
-  ...{ secretKey: 'taken-secret', canonicalId: mark.repeat(8).split('').reverse().join('') },
+  name: `taken name ${mark}`,
+  email: `taken-${mark}@example.com`,
+  accessKey: `AKIATAKEN${mark}`,
+  secretKey: 'taken-secret',
+  canonicalId: mark.repeat(8).split('').reverse().join(''),
 };
 const OTHER = { name: `other name ${mark}`, email: `other-${mark}@example.com` };
 test.each([

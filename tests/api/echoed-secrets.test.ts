@@ -33,7 +33,9 @@ async function seen(
   const codes = new Set<string>();
   for (const { method = 'GET', uri, headers = {} } of requests) {
     const lines = Object.entries({
-      ...{ host: hostOf(), connection: 'close', 'content-length': '0' },
+      host: hostOf(),
+      connection: 'close',
+      'content-length': '0',
       ...headers,
     }).map(([name, value]) => `${name}: ${value}\r\n`);
     const answer = await answerTo(`${method} ${uri} HTTP/1.1\r\n${lines.join('')}\r\n`);

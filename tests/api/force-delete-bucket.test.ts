@@ -42,7 +42,8 @@ test('a bucket created again by the same owner has nothing of the old one', asyn
   expectStatus(await api.send({ method: 'PUT', path: `/${name}` }), 200);
   expect(versionsIn(await listVersions(api, name))).toEqual([]);
   expectError(await api.send({ method: 'GET', path: uploadPath(upload) }), {
-    ...{ status: 404, code: 'NoSuchUpload' },
+    status: 404,
+    code: 'NoSuchUpload',
   });
 });
 

@@ -27,7 +27,8 @@ const REQUESTS: [operation: string, request: (name: string) => Request][] = [
   [
     'MOVE of a prefix',
     (name) => ({
-      ...{ method: 'MOVE', path: `/${name}` },
+      method: 'MOVE',
+      path: `/${name}`,
       headers: { destination: `moved-${name}`, 'x-svc-prefix': 'true' },
     }),
   ],
@@ -38,7 +39,9 @@ const REQUESTS: [operation: string, request: (name: string) => Request][] = [
   [
     'append by its offset',
     (name) => ({
-      ...{ method: 'PUT', path: `/${name}`, body: Buffer.from('b') },
+      method: 'PUT',
+      path: `/${name}`,
+      body: Buffer.from('b'),
       headers: { 'x-amz-write-offset-bytes': '1' },
     }),
   ],
@@ -71,7 +74,8 @@ describe.each(REQUESTS)('%s', (operation, requestOf) => {
     const before = await objects();
     expectError(await api.send(request(token)), { status: 400, code: 'InvalidArgument' });
     expectError(await api.send(request(token, 'x-wasabi-idempotency-token')), {
-      ...{ status: 400, code: 'InvalidArgument' },
+      status: 400,
+      code: 'InvalidArgument',
     });
     expect(await objects()).toEqual(before);
   });
@@ -129,7 +133,9 @@ test.each([
 ] as const)('%s keeps no token, and refuses one instead of passing it over', async (_, method, path) => {
   await api.put(bucket, 'kept', 'a');
   const answer = await api.send({
-    ...{ method, path: `/${bucket}${path}`, headers: { [TOKEN]: 'token' } },
+    method,
+    path: `/${bucket}${path}`,
+    headers: { [TOKEN]: 'token' },
     ...(method === 'PUT' && { body: Buffer.from('b') }),
   });
   expectError(answer, { status: 501, code: 'NotImplemented', Header: TOKEN });

@@ -75,7 +75,8 @@ test('a request with options of objects only is refused, because it has probably
     { 'x-svc-idempotency-token': 'once' },
   ]) {
     const answer = await api.send({
-      ...{ method: 'MOVE', path: `/${old}/` },
+      method: 'MOVE',
+      path: `/${old}/`,
       headers: { destination: name, ...more },
     });
     expectError(answer, { status: 400, code: 'InvalidRequest' });
@@ -162,7 +163,8 @@ test('several Destination headers are refused, whatever they are when joined', a
   socket.destroy();
   expect(answer?.status).toBe(400);
   expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
-    ...{ Code: 'InvalidArgument', ArgumentName: 'destination' },
+    Code: 'InvalidArgument',
+    ArgumentName: 'destination',
     Message: 'The header destination may be sent once only.',
   });
   for (const name of [old, ...names]) expect(await statusOf(`HEAD /${name}`)).toBe(name === old ? 200 : 404);

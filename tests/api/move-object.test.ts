@@ -146,7 +146,8 @@ describe('service 4.2: one object', () => {
     socket.destroy();
     expect(answer?.status).toBe(400);
     expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
-      ...{ Code: 'InvalidArgument', ArgumentName: 'destination' },
+      Code: 'InvalidArgument',
+      ArgumentName: 'destination',
       Message: 'The header destination may be sent once only.',
     });
     expect(await api.keysOf(bucket)).toEqual(['a']);
@@ -157,7 +158,10 @@ describe('service 4.2: one object', () => {
     const wanted = { method: 'MOVE', path: pathOf(bucket, 'a/') };
     const headers = {
       ...signedHeaders(api.server, wanted),
-      ...{ destination: 'b/', overwrite: 'true', [`${vendor}-prefix`]: 'true', [`${vendor}-quiet`]: 'true' },
+      destination: 'b/',
+      overwrite: 'true',
+      [`${vendor}-prefix`]: 'true',
+      [`${vendor}-quiet`]: 'true',
     };
     const answer = await sendBare(api.server, { ...wanted, headers });
     expectStatus(answer, 200);

@@ -235,7 +235,8 @@ test('extensions 2.4: the count of appends goes along', async () => {
   }
   expectStatus(await move('a', 'b'), 200);
   expectError(await append('b'), {
-    ...{ status: 400, code: 'InvalidRequest' },
+    status: 400,
+    code: 'InvalidRequest',
     Message: 'The object has been appended to 1023 times, which is as often as an object may be.',
   });
 }, 120_000);
@@ -262,7 +263,8 @@ test('an upload under way stays under its key', async () => {
   };
   expectStatus(await move('a', 'b'), 200);
   expectError(await sendComplete(api, { ...upload, key: 'b' }, [part]), {
-    ...{ status: 404, code: 'NoSuchUpload' },
+    status: 404,
+    code: 'NoSuchUpload',
   });
   expectStatus(await sendComplete(api, upload, [part]), 200);
   expect([await bodyOf('a'), await bodyOf('b')]).toEqual(['new', 'moved']);

@@ -152,7 +152,8 @@ describe('other presigned extensions', () => {
       expiresSeconds: 60,
     });
     expectError(await sendBare(api.server, { method: 'DELETE', path: `${path}&force_delete=true` }), {
-      ...{ status: 403, code: 'SignatureDoesNotMatch' },
+      status: 403,
+      code: 'SignatureDoesNotMatch',
     });
     const query = presignV2({
       method: 'DELETE',

@@ -29,9 +29,14 @@ let cluster: TestCluster;
 
 beforeAll(async () => {
   endurance = await openEndurance({
-    ...{ seed: SEED, workersPerShard: 1, restMs: 30, compare: 'touched', betweenMs: 3000 },
+    seed: SEED,
+    workersPerShard: 1,
+    restMs: 30,
+    compare: 'touched',
+    betweenMs: 3000,
     cluster: {
-      ...{ metadata: METADATA.length, shards: SHARDS },
+      metadata: METADATA.length,
+      shards: SHARDS,
       // What could be freed too early is.
       settings: { 'storage.readingGrace': '1s' },
     },
@@ -126,7 +131,10 @@ async function rowsWith(folder: string, text: string): Promise<number> {
   const kv = await openMetadataKv(folder);
   try {
     const rows = await kv.range({
-      ...{ column: 'rows', gte: new Uint8Array(), lt: Buffer.alloc(64, 0xff), limit: ROWS_MAX },
+      column: 'rows',
+      gte: new Uint8Array(),
+      lt: Buffer.alloc(64, 0xff),
+      limit: ROWS_MAX,
     });
     return rows.filter(({ key, value }) => Buffer.concat([key, value]).includes(text)).length;
   } finally {

@@ -25,7 +25,11 @@ let cluster: TestCluster;
 
 beforeAll(async () => {
   endurance = await openEndurance({
-    ...{ seed: SEED, workersPerShard: 1, restMs: 60, compare: 'touched', betweenMs: 500 },
+    seed: SEED,
+    workersPerShard: 1,
+    restMs: 60,
+    compare: 'touched',
+    betweenMs: 500,
     cluster: {
       storage: 4,
       settings: {
@@ -133,7 +137,8 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
     await cluster.kill(name);
     const shares = Array.from({ length: 20 }, (_, index) => 0.02 + index * 0.04);
     const flippedCount = await flipBits(join(cluster.folder, name, 'chunks'), {
-      ...{ shares, tableBytesMin: MiB },
+      shares,
+      tableBytesMin: MiB,
     });
     expect(flippedCount).toBeGreaterThan(0);
     await cluster.run(name);

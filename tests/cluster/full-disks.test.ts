@@ -41,7 +41,11 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
 
   beforeAll(async () => {
     endurance = await openEndurance({
-      ...{ seed: SEED, workersPerShard: 1, restMs: 60, compare: 'touched', betweenMs: 500 },
+      seed: SEED,
+      workersPerShard: 1,
+      restMs: 60,
+      compare: 'touched',
+      betweenMs: 500,
       cluster: {
         settings: { 'storage.readingGrace': '1s', 'storage.reclaimAfter': '16MiB' },
         folders: Object.fromEntries([...disks].map(([name, { folder }]) => [name, folder])),

@@ -29,7 +29,8 @@ afterAll(async () => {
 
 async function ask(method: 'PUT' | 'GET', path: string, body?: Buffer): Promise<Buffer> {
   const answer = await send(must(cluster.gateways[0], 'a gateway'), {
-    ...{ method, path },
+    method,
+    path,
     ...(body && { body }),
   });
   expect(answer.status).toBe(200);

@@ -43,8 +43,10 @@ class Restic {
     const [{ endpoint, accessKey, secretKey }] = cluster.gateways as [TestCluster['gateways'][number]];
     this.#tree = join(cluster.folder, 'tree');
     this.#env = {
-      ...{ AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey },
-      ...{ RESTIC_PASSWORD: 'a password of the repository', HOME: cluster.folder },
+      AWS_ACCESS_KEY_ID: accessKey,
+      AWS_SECRET_ACCESS_KEY: secretKey,
+      RESTIC_PASSWORD: 'a password of the repository',
+      HOME: cluster.folder,
       RESTIC_REPOSITORY: `s3:${endpoint}/restic-repository`,
     };
   }
@@ -141,7 +143,9 @@ test('a storage machine is drained, removed and replaced while restic runs', {
   const folder = join(cluster.folder, 'storage-new');
   const port = await freePort();
   const names: Record<string, string> = {
-    ...{ '/var/lib/holdfast/storage-1': folder, '192.0.2.14:7101': `127.0.0.1:${port}`, 'rack-4': 'zone-2' },
+    '/var/lib/holdfast/storage-1': folder,
+    '192.0.2.14:7101': `127.0.0.1:${port}`,
+    'rack-4': 'zone-2',
   };
   const words = must(add, 'the command of a storage node').map((word) => names[word] ?? word);
   const node = cluster.spawn(...words);

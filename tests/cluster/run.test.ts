@@ -88,7 +88,8 @@ const etcdFlags = () =>
 async function untilAllIsThere(): Promise<void> {
   const read = async (key: string) => {
     const { status, body } = await send(access, { method: 'GET', path: `/kept/${key}` }).catch(() => ({
-      ...{ status: 0, body: Buffer.alloc(0) },
+      status: 0,
+      body: Buffer.alloc(0),
     }));
     return status === 200 ? body : undefined;
   };

@@ -86,7 +86,8 @@ test.skipIf(drives.length < 2)(
       const [left] = await served(1);
       const { disks: told, alarms } = await cluster.status();
       expect(told.find(({ diskId }) => diskId !== left)).toMatchObject({
-        ...{ state: 'away', reason: 'the drive has not answered a write for 2 s' },
+        state: 'away',
+        reason: 'the drive has not answered a write for 2 s',
       });
       expect(alarms).toContainEqual(expect.stringMatching(/is away \(the drive has not answered/));
     } finally {

@@ -41,7 +41,11 @@ function memoryDisk(instead: Partial<ChunkPort> = {}): ChunkPort & { stored: Map
       const bytes = stored.get(blobId);
       return bytes === undefined ? { kind: 'missing' } : { kind: 'found', bytes: Uint8Array.from(bytes) };
     },
-    ...{ have: unused, drop: unused, list: unused, usage: unused, recount: unused },
+    have: unused,
+    drop: unused,
+    list: unused,
+    usage: unused,
+    recount: unused,
     ...instead,
   };
 }
@@ -319,7 +323,9 @@ test('requests outside the protocol are refused', async () => {
   const send = async (method: 'PUT' | 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, more = {}) => {
     const { body, ...headers } = { body: undefined as string | undefined, ...more };
     const answer = await request(`https://${server.address}${path}`, {
-      ...{ dispatcher, method, body: body ?? null },
+      dispatcher,
+      method,
+      body: body ?? null,
       headers: { [HEADER.cluster]: TEST_CLUSTER, ...headers },
     });
     await answer.body.dump();

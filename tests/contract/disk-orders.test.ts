@@ -74,7 +74,9 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     from: OrderedDisk,
     { id, sizeBytes, checksum }: Awaited<ReturnType<typeof putChunk>>,
   ) => ({
-    ...{ id, sizeBytes, checksum },
+    id,
+    sizeBytes,
+    checksum,
     from: { diskId: from.id, address: from.address },
   });
 
@@ -83,7 +85,10 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     const second = await putChunk(one, { sizeBytes: 40_000 });
     const ids = [second.id, newId(), first.id];
     const whole = ({ sizeBytes, checksum }: typeof first) => ({
-      ...{ kind: 'whole', sizeBytes, checksum, receivedAtMs: expect.any(Number) },
+      kind: 'whole',
+      sizeBytes,
+      checksum,
+      receivedAtMs: expect.any(Number),
     });
     const expected = [whole(second), missing, whole(first)];
     expect(await one.disk.inspect(ids, order(), looking)).toEqual(expected);
@@ -300,11 +305,13 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
     expect(await one.disk.usage()).toMatchObject({ chunkCount: 2 });
     // Told of a map that it does not know yet, it cannot tell what it owns.
     await expect(one.disk.dropMisplaced([stray.id], order({ mapVersion: 2 }))).rejects.toMatchObject({
-      ...{ name: 'StaleMap', version: 2 },
+      name: 'StaleMap',
+      version: 2,
     });
     one.map.version = 3;
     await expect(one.disk.dropMisplaced([stray.id], order({ mapVersion: 2 }))).rejects.toMatchObject({
-      ...{ name: 'StaleMap', version: 3 },
+      name: 'StaleMap',
+      version: 3,
     });
     await one.disk.dropMisplaced([stray.id, newId()], order({ mapVersion: 3 }));
     await one.disk.dropMisplaced([stray.id], order({ mapVersion: 3 }));

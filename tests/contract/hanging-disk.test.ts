@@ -34,7 +34,11 @@ function memoryDisk(instead: Partial<ChunkPort> = {}): ChunkPort {
       const bytes = stored.get(blobId);
       return bytes === undefined ? { kind: 'missing' } : { kind: 'found', bytes: Uint8Array.from(bytes) };
     },
-    ...{ have: unused, drop: unused, list: unused, usage: unused, recount: unused },
+    have: unused,
+    drop: unused,
+    list: unused,
+    usage: unused,
+    recount: unused,
     ...instead,
   };
 }

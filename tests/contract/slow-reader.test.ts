@@ -45,7 +45,12 @@ test('a client that reads an answer too slowly loses its connection when the req
   const unused = () => Promise.reject(new Error('not of this test'));
   const disk: ChunkPort = {
     get: async () => ({ kind: 'found', bytes: new Uint8Array(SIZE_BYTES), checksum: 0 }),
-    ...{ put: unused, have: unused, drop: unused, list: unused, usage: unused, recount: unused },
+    put: unused,
+    have: unused,
+    drop: unused,
+    list: unused,
+    usage: unused,
+    recount: unused,
   };
   const server = await serveNode(memoryNode([[DISK, disk]]), { clock });
   closers.push(() => server.stop());

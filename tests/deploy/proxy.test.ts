@@ -62,7 +62,11 @@ interface Wanted {
 /** Signed for the name by which the client knows the service. */
 function open({ method, path, host = NAME, headers = {}, added = {} }: Wanted) {
   const options: RequestOptions & { rejectUnauthorized: boolean } = {
-    ...{ host: '127.0.0.1', port, method, path, rejectUnauthorized: false },
+    host: '127.0.0.1',
+    port,
+    method,
+    path,
+    rejectUnauthorized: false,
     headers: { ...signedHeaders(server, { method, path, headers: { host, ...headers } }), ...added },
   };
   return request(options);

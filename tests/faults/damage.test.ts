@@ -148,13 +148,17 @@ describe('damaged rows', () => {
     expect(server.logs().filter(({ event }) => event === 'chunk-lost')).toHaveLength(6);
     expect(server.logs()).toContainEqual(
       expect.objectContaining({
-        ...{ event: 'data-of-a-version-is-lost', bucket: 'damage', key: 'chunk the chunk gone' },
+        event: 'data-of-a-version-is-lost',
+        bucket: 'damage',
+        key: 'chunk the chunk gone',
         version: expect.any(String),
       }),
     );
     expect(await server.stop()).toBe(0);
     server = await startServer({
-      ...{ child: true, dataDir, isDamaged: true },
+      child: true,
+      dataDir,
+      isDamaged: true,
       settings: { 'storage.readingGrace': '1s' },
     });
     expect(await figures()).toMatchObject({ damaged_chunks_found_total: 0, lost_chunks: 6 });

@@ -122,7 +122,11 @@ async function perform(
       return;
     case 'append':
       await store.appendObject({
-        ...{ calls, bucket, key: name, body: sourceOf(body), signal },
+        calls,
+        bucket,
+        key: name,
+        body: sourceOf(body),
+        signal,
         tokenOf: () => token,
       });
       return;
@@ -248,7 +252,10 @@ async function hasContents(
     const { sizeBytes, etag } = found.version;
     if (etag !== etagOf(version)) return false;
     const opened = await world.store.openObject({
-      ...{ calls: world.calls, bucket, key: name as ObjectKey, found },
+      calls: world.calls,
+      bucket,
+      key: name as ObjectKey,
+      found,
       range: { offsetBytes: 0, sizeBytes },
       signal: new AbortController().signal,
     });

@@ -86,7 +86,11 @@ class Model {
       const found = await this.#world.find(key, { bucket, versionId }).catch(() => undefined);
       if (found === undefined) continue;
       const opened = await store.openObject({
-        ...{ calls, bucket, key: key as ObjectKey, found, signal: new AbortController().signal },
+        calls,
+        bucket,
+        key: key as ObjectKey,
+        found,
+        signal: new AbortController().signal,
         range: { offsetBytes: 0, sizeBytes },
       });
       const bytes = opened.kind === 'bytes' ? opened.bytes : await readAll(opened.stream);
@@ -153,7 +157,9 @@ class Model {
   async #deleteOne(key: string): Promise<void> {
     const { bucketId } = this.#bucket.believed;
     const { versions } = await this.#world.metadata.query('list-versions', {
-      ...{ bucketId, prefix: key, max: 1000 },
+      bucketId,
+      prefix: key,
+      max: 1000,
     });
     const older = versions.filter(({ isLatest }) => !isLatest);
     if (older.length === 0) return;

@@ -83,7 +83,8 @@ class Model {
     if (names.length === 0) return;
     const components = await Promise.all(
       names.map(async (name) => ({
-        ...{ bucket, key: name as ObjectKey },
+        bucket,
+        key: name as ObjectKey,
         found: await this.#world.find(name, { bucket }),
       })),
     );

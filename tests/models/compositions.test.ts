@@ -13,20 +13,28 @@ async function compose(world: FsckWorld, key: string, names: readonly string[], 
   const bucket = world.bucket(shard);
   const components = await Promise.all(
     names.map(async (name) => ({
-      ...{ bucket, key: name as ObjectKey },
+      bucket,
+      key: name as ObjectKey,
       found: await world.find(name, { bucket }),
     })),
   );
   await world.store.composeObject({
-    ...{ calls: world.calls, components, bucket, key: key as ObjectKey, owner: OWNER },
+    calls: world.calls,
+    components,
+    bucket,
+    key: key as ObjectKey,
+    owner: OWNER,
   });
 }
 
 async function append(world: FsckWorld, key: string, count: number, shard = 0): Promise<void> {
   for (let at = 0; at < count; at++) {
     await world.store.appendObject({
-      ...{ calls: world.calls, bucket: world.bucket(shard), key: key as ObjectKey },
-      ...{ body: sourceOf(randomBytes(100)), signal: new AbortController().signal },
+      calls: world.calls,
+      bucket: world.bucket(shard),
+      key: key as ObjectKey,
+      body: sourceOf(randomBytes(100)),
+      signal: new AbortController().signal,
     });
   }
 }

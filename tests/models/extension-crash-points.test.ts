@@ -291,7 +291,10 @@ async function digestOf(
 ): Promise<string> {
   const found = await world.find(key, { bucket, versionId });
   const opened = await world.store.openObject({
-    ...{ calls: world.calls, bucket, key, found },
+    calls: world.calls,
+    bucket,
+    key,
+    found,
     range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
     signal: new AbortController().signal,
   });

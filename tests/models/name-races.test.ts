@@ -187,8 +187,13 @@ async function openWorld(): Promise<FsckWorld> {
   const world = await openFsckWorld({ isEmpty: true });
   await world.metadata.execute('create-account', {
     account: {
-      ...{ accountId: OTHER, name: 'other', email: 'other', canonicalId: 'o', state: 'paid' },
-      ...{ bucketsMax: 2, isRoot: false },
+      accountId: OTHER,
+      name: 'other',
+      email: 'other',
+      canonicalId: 'o',
+      state: 'paid',
+      bucketsMax: 2,
+      isRoot: false,
     },
     accessKey: { accessKey: 'AKOTHER', sealedSecret: kek },
   });

@@ -236,7 +236,8 @@ function sceneOf(name: string, world: FaultyWorld, chance: Chance): Scene | unde
 
 function specOf(name: string, { lastsMs, play, ...more }: Play): FaultSpec {
   return {
-    ...{ minMs: lastsMs, maxMs: lastsMs },
+    minMs: lastsMs,
+    maxMs: lastsMs,
     ...more,
     begin(world, chance) {
       const scene = sceneOf(name, world, chance);

@@ -101,7 +101,8 @@ describe('a bucket that keeps versions', () => {
   /** Of a marker: `-id`. */
   const list = (key: string, names: string[], at: [number, number]) => {
     const versions = names.map((name) => ({
-      ...{ versionId: name.replace('-', ''), isMarker: name.startsWith('-') },
+      versionId: name.replace('-', ''),
+      isMarker: name.startsWith('-'),
     }));
     return record({ kind: 'list', key }, at, { kind: 'listed', versions });
   };
@@ -123,7 +124,9 @@ describe('a bucket that keeps versions', () => {
     const history = [putAs('v1', 'x/1', [1, 2]), putAs('v2', 'y/1', [3, 4])];
     const readOld = (value: string | null) =>
       record({ kind: 'read-version', key: 'a', versionId: 'v1' }, [5, 6], {
-        ...{ kind: 'value', value, ...(value !== null && { versionId: 'v1' }) },
+        kind: 'value',
+        value,
+        ...(value !== null && { versionId: 'v1' }),
       });
     expect(check(...history, readOld('x/1'), list('a', ['v2', 'v1'], [7, 8]))).toBe('ok');
     expect(check(...history, readOld(null))).toBe('impossible');

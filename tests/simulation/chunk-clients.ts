@@ -128,13 +128,11 @@ export class ChunkClients {
     const calls = isLate ? this.#lateCalls(gateway) : gateway.calls();
     try {
       await this.#storeOf(gateway, { isLate }).putObject({
-        ...{
-          calls,
-          bucket: chunkBucketOf(shard),
-          key: key as ObjectKey,
-          owner: CHUNK_OWNER,
-          signal: never(),
-        },
+        calls,
+        bucket: chunkBucketOf(shard),
+        key: key as ObjectKey,
+        owner: CHUNK_OWNER,
+        signal: never(),
         headers: { userMetadata: {} },
         body: {
           stream: inTwo(bytes, pause),

@@ -136,7 +136,11 @@ export class ChunkNetwork {
       });
       const reply = (answer: Answer) => {
         const isUnderWay = this.#network.send({
-          ...{ from: to, process: callee, to: address, payload: answer, name: 'chunk answer' },
+          from: to,
+          process: callee,
+          to: address,
+          payload: answer,
+          name: 'chunk answer',
           deliver: (arrived, receiver) => {
             if (receiver === process) outcome.resolve(arrived as Answer);
           },
@@ -145,7 +149,11 @@ export class ChunkNetwork {
       };
       const send = () =>
         this.#network.send({
-          ...{ from: address, process, to, payload: request, name: `chunk ${request.question.kind}` },
+          from: address,
+          process,
+          to,
+          payload: request,
+          name: `chunk ${request.question.kind}`,
           deliver: (arrived, receiver) => {
             const disks = this.#served.get(callee);
             if (receiver !== callee || disks === undefined) return;

@@ -120,7 +120,9 @@ export class ChunkPart implements Part {
     });
     this.#sites = sites.slice(0, -1);
     this.#operators = new DiskOperators(ground, {
-      ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
+      chance: chance.fork('operators'),
+      board: this.#board,
+      sites: this.#sites,
       joiningDisk: sites.at(-1) as StorageSite,
       isEmpty: ({ disks }) => disks.every((disk) => this.#copies.on(disk).next().done === true),
       onRemoved: ({ disks }) => {
@@ -128,8 +130,10 @@ export class ChunkPart implements Part {
       },
     });
     this.#lateOrders = new LateOrders(ground, {
-      ...{ chance: chance.fork('late orders'), board: this.#board },
-      ...{ network: this.#network, operators: this.#operators },
+      chance: chance.fork('late orders'),
+      board: this.#board,
+      network: this.#network,
+      operators: this.#operators,
       liveChunks: () => this.#blobs.chunks(),
     });
     this.#blobs = new LiveBlobs({
@@ -137,8 +141,11 @@ export class ChunkPart implements Part {
       lostOf: (id) => this.#copies.lostOf(id),
     });
     this.#rest = new ChunkRest({
-      ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
-      ...{ blobs: this.#blobs, copies: this.#copies },
+      scheduler: ground.scheduler,
+      board: this.#board,
+      operators: this.#operators,
+      blobs: this.#blobs,
+      copies: this.#copies,
       mayBeBorn: (atMs) => world.attempts.mayGoOn(atMs, ground.scheduler.nowMs),
     });
     this.#board.observe((before, after) => {
@@ -281,9 +288,15 @@ export class ChunkPart implements Part {
   async #do(client: number, shard: number, operation: KeyOperation): Promise<HistoryRecord> {
     const { scheduler } = this.#world.ground;
     const record: HistoryRecord = {
-      ...{ requestId: `chunks-${this.#history.length}`, shard, client, operation, outcome: undefined },
-      ...{ invokedAt: scheduler.stepCount, invokedAtMs: scheduler.nowMs },
-      ...{ answeredAt: Number.POSITIVE_INFINITY, answeredAtMs: Number.POSITIVE_INFINITY },
+      requestId: `chunks-${this.#history.length}`,
+      shard,
+      client,
+      operation,
+      outcome: undefined,
+      invokedAt: scheduler.stepCount,
+      invokedAtMs: scheduler.nowMs,
+      answeredAt: Number.POSITIVE_INFINITY,
+      answeredAtMs: Number.POSITIVE_INFINITY,
     };
     this.#history.push(record);
     const gateway = await this.#pool.pick();
@@ -360,7 +373,10 @@ export class ChunkPart implements Part {
     let isDamaged = false;
     const end = fault.begin(
       {
-        ...{ sites: this.#operators.staying, network, askers, readCopies: () => this.#readCopies() },
+        sites: this.#operators.staying,
+        network,
+        askers,
+        readCopies: () => this.#readCopies(),
         damaged: ({ disk, id }) => {
           this.#copies.damage(disk, id);
           isDamaged = true;

@@ -8,7 +8,11 @@ function asked(operation: BucketOperation, atMs: number, outcome?: BucketRecord[
   return { requestId: `${atMs}`, shard: 0, client: 0, operation, ...times, outcome };
 }
 const made = (versionId: string, value: string | null, madeAtMs: number, key = 'k'): MadeVersion => ({
-  ...{ key, versionId, value, madeAtMs, isMoved: false },
+  key,
+  versionId,
+  value,
+  madeAtMs,
+  isMoved: false,
 });
 const put = (value: string, atMs: number) => asked({ kind: 'put', key: 'k', value }, atMs);
 const append = (piece: string, atMs: number) => asked({ kind: 'append', key: 'k', piece }, atMs);

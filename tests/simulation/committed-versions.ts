@@ -47,8 +47,11 @@ export function madeVersions(
       const name = versionId === NULL_ID ? `${NULL_ID} ${said}` : versionId;
       if (!made.has(name))
         made.set(name, {
-          ...{ key: position.key, versionId, value: said },
-          ...{ madeAtMs: committedAtMs, isMoved: false },
+          key: position.key,
+          versionId,
+          value: said,
+          madeAtMs: committedAtMs,
+          isMoved: false,
         });
     }
   return [...made.values()];

@@ -18,7 +18,11 @@ test('faults that must not overlap wait until no other is active', async () => {
   };
   const losses = { isLevel: () => true, isWhole: () => true, note: () => undefined } as unknown as Losses;
   const run = new FaultRun({
-    ...{ scheduler, counts, losses, chance: new Chance(1), untilMs: 60_000 },
+    scheduler,
+    counts,
+    losses,
+    chance: new Chance(1),
+    untilMs: 60_000,
     world: { nodes: [{ disk: { alter } }], gateways: [] } as unknown as FaultRunParts['world'],
   });
   const isOver = run.disturb('a node stands still');

@@ -293,7 +293,11 @@ export class LinkClients {
       if (keepsVersions) counts.add(BRANCHES.compactedVersion);
     };
     const calls = watchCalls(this.#calls(gateway), {
-      ...{ bodies: this.#bodies, watch, value, keepsVersions, onCompacted },
+      bodies: this.#bodies,
+      watch,
+      value,
+      keepsVersions,
+      onCompacted,
     });
     return { calls, bucket, key: key as ObjectKey, owner: LINK_OWNER, signal: never() };
   }

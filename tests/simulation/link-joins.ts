@@ -271,11 +271,7 @@ export class LinkJoins {
         client,
         { shard, name: `moves ${shard}/${from} to ${to}`, steps: STEPS.movePrefix },
         ({ gateway, watch }) =>
-          this.#clients.movePrefix(
-            gateway,
-            { ...{ shard, from, to, overwrites, token } },
-            { watch, onBegun },
-          ),
+          this.#clients.movePrefix(gateway, { shard, from, to, overwrites, token }, { watch, onBegun }),
       );
     const repeat = async () => {
       await scheduler.sleep(chance.between(0, REPEATED_MAX_MS), 'a prefix is moved again');
@@ -290,8 +286,10 @@ export class LinkJoins {
   #ask(move: Pick<AskedMove, 'shard' | 'from' | 'to' | 'overwrites'>) {
     const { scheduler } = this.#world.ground;
     const asked: AskedMove = {
-      ...{ ...move, jobId: undefined },
-      ...{ askedAt: scheduler.stepCount, askedAtMs: scheduler.nowMs },
+      ...move,
+      jobId: undefined,
+      askedAt: scheduler.stepCount,
+      askedAtMs: scheduler.nowMs,
     };
     this.#asked.push(asked);
     const onBegun = (jobId: JobId) => {

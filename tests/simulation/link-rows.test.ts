@@ -40,7 +40,9 @@ function commit(shard: number, ...puts: [address: RowAddress, value: Uint8Array 
   const history = histories[shard] as ShardHistory;
   const seq = history.lastSeq + 1;
   const written = puts.map(([{ table, key }, value]) => ({
-    ...{ column: table.column, key: rowKey(shard, table, key), value },
+    column: table.column,
+    key: rowKey(shard, table, key),
+    value,
   }));
   const entry = { seq, epoch: 1, timeMs: 1000, requestId: undefined, digest: String(seq), rows: written };
   history.apply('node', entry, { atMs: 0, trueWallMs: undefined });
@@ -53,10 +55,18 @@ const link = (state: 'own' | 'pending' | 'confirmed', shard: number) => linkCode
 const foreign = foreignCodec.encode({ homeShard: HOME, linkId: CLAIM, layout: LAYOUT });
 const versionAt = currentRow('00000000000000aa' as BucketId, 'k' as ObjectKey);
 const version = encodeVersion({
-  ...{ versionId: 'null' as VersionId, order: 1, isDeleteMarker: false, sizeBytes: 10, modifiedAtMs: 1000 },
-  ...{ etag: '0'.repeat(32), owner: '000000000001' as AccountId, originals: NO_ORIGINALS },
+  versionId: 'null' as VersionId,
+  order: 1,
+  isDeleteMarker: false,
+  sizeBytes: 10,
+  modifiedAtMs: 1000,
+  etag: '0'.repeat(32),
+  owner: '000000000001' as AccountId,
+  originals: NO_ORIGINALS,
   manifest: {
-    ...{ kind: 'direct', parts: [], segments: [{ use: 0, offsetBytes: 0, sizeBytes: 10 }] },
+    kind: 'direct',
+    parts: [],
+    segments: [{ use: 0, offsetBytes: 0, sizeBytes: 10 }],
     uses: [{ ...LAYOUT, blobId: BLOB, linkId: LOCAL, wrappedDataKey: Uint8Array.of(1) }],
   },
 });

@@ -169,7 +169,8 @@ export class LinkSession {
       return undefined;
     }
     const versions = attempt.value.map(({ versionId, summary: { isDeleteMarker: isMarker } }) => ({
-      ...{ versionId, isMarker },
+      versionId,
+      isMarker,
     }));
     this.#end(record, { outcome: { kind: 'listed', versions } });
     return attempt.value;
@@ -178,9 +179,15 @@ export class LinkSession {
   #begin(client: number, shard: number, operation: BucketOperation): BucketRecord {
     const { scheduler } = this.#world.ground;
     const record: BucketRecord = {
-      ...{ requestId: `links-${this.#history.length}`, shard, client, operation, outcome: undefined },
-      ...{ invokedAt: scheduler.stepCount, invokedAtMs: scheduler.nowMs },
-      ...{ answeredAt: Number.POSITIVE_INFINITY, answeredAtMs: Number.POSITIVE_INFINITY },
+      requestId: `links-${this.#history.length}`,
+      shard,
+      client,
+      operation,
+      outcome: undefined,
+      invokedAt: scheduler.stepCount,
+      invokedAtMs: scheduler.nowMs,
+      answeredAt: Number.POSITIVE_INFINITY,
+      answeredAtMs: Number.POSITIVE_INFINITY,
     };
     this.#history.push(record);
     return record;

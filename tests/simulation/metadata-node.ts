@@ -82,8 +82,20 @@ async function start(processContext: NodeContext): Promise<SimulatedNode> {
     throw error;
   });
   const node = createMetadataNode({
-    ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
-    ...{ registry, peers, logger, logRetention: LOG_RETENTION, verifyPace: VERIFY_PACE },
+    clusterId: 'simulated',
+    nodeId,
+    replicaId,
+    shardCount,
+    kv,
+    witness,
+    machine,
+    clock,
+    random,
+    registry,
+    peers,
+    logger,
+    logRetention: LOG_RETENTION,
+    verifyPace: VERIFY_PACE,
     onUnreadable: onFatal,
     onEvent(event) {
       const branch = BRANCHES[event];

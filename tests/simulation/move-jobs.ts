@@ -76,8 +76,12 @@ export class MoveJobs {
     if (rename !== undefined) renames.push({ ...rename, after: before?.seen, before: undefined });
     const ended = job.endedAtMs === undefined ? undefined : now;
     this.#jobs.set(job.jobId, {
-      ...{ shard, job, renames, seen: now },
-      ...{ endedAt: ended?.step, endedAtMs: ended?.ms ?? Number.POSITIVE_INFINITY },
+      shard,
+      job,
+      renames,
+      seen: now,
+      endedAt: ended?.step,
+      endedAtMs: ended?.ms ?? Number.POSITIVE_INFINITY,
     });
   }
 
@@ -113,15 +117,23 @@ export class MoveJobs {
       const inSteps = new Set(renames.map(({ key }) => key));
       const keys = job.isKey ? [] : keysOf(shard).filter((key) => key.startsWith(from) && !inSteps.has(key));
       const sweeps = keys.map((key) => ({
-        ...{ requestId: `${jobId} ${key}`, shard, client: -1 },
+        requestId: `${jobId} ${key}`,
+        shard,
+        client: -1,
         operation: { kind: 'sweep', key, to: to + key.slice(from.length), overwrites } as const,
-        ...{ invokedAt: askedAt, invokedAtMs: askedAtMs },
-        ...{ answeredAt: endedAt, answeredAtMs: endedAtMs, outcome: { kind: 'swept' } as const },
+        invokedAt: askedAt,
+        invokedAtMs: askedAtMs,
+        answeredAt: endedAt,
+        answeredAtMs: endedAtMs,
+        outcome: { kind: 'swept' } as const,
       }));
       const steps = renames.map(({ after, before, ...rename }, at) => ({
-        ...{ requestId: `${jobId} entry ${at}`, shard, client: -1 },
+        requestId: `${jobId} entry ${at}`,
+        shard,
+        client: -1,
         operation: { kind: 'rename', overwrites, ...rename } as const,
-        ...{ invokedAt: after?.step ?? askedAt, invokedAtMs: after?.ms ?? askedAtMs },
+        invokedAt: after?.step ?? askedAt,
+        invokedAtMs: after?.ms ?? askedAtMs,
         answeredAt: before?.step ?? Number.POSITIVE_INFINITY,
         answeredAtMs: before?.ms ?? Number.POSITIVE_INFINITY,
         outcome: { kind: 'renamed' } as const,

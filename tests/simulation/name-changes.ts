@@ -117,10 +117,16 @@ export async function fill(
   if (found === undefined) return;
   const objects = openObjects(gateway, { ground, onReleased: () => undefined, isInline: true });
   await objects.putObject({
-    ...{ calls: gateway.calls(), bucket: found.bucket, key: 'content' as ObjectKey, owner, signal: never() },
+    calls: gateway.calls(),
+    bucket: found.bucket,
+    key: 'content' as ObjectKey,
+    owner,
+    signal: never(),
     headers: { userMetadata: {} },
     body: {
-      ...{ stream: once(CONTENT), sizeBytes: CONTENT.length, awaitsContinue: true },
+      stream: once(CONTENT),
+      sizeBytes: CONTENT.length,
+      awaitsContinue: true,
       trailerChecksum: () => undefined,
     },
   });

@@ -42,14 +42,27 @@ function apply(shard: number, ...rows: { at: RowAddress; value: Uint8Array | nul
 const account = (bucketCount: number) => ({
   at: accountRow(OWNER),
   value: accountCodec.encode({
-    ...{ accountId: OWNER, name: 'o', email: 'o', canonicalId: 'o', state: 'paid', isRoot: false },
-    ...{ bucketsMax: 2, bucketCount, createdAtMs: 0 },
+    accountId: OWNER,
+    name: 'o',
+    email: 'o',
+    canonicalId: 'o',
+    state: 'paid',
+    isRoot: false,
+    bucketsMax: 2,
+    bucketCount,
+    createdAtMs: 0,
   }),
 });
 const bucket = (bucketId: BucketId, name: BucketName, state: BucketRecord['state'] = 'open') => ({
   at: bucketRow(bucketId),
   value: bucketCodec.encode({
-    ...{ bucketId, name, state, owner: OWNER, nameEpoch: 1, createdAtMs: 0, cfgVersion: 1 },
+    bucketId,
+    name,
+    state,
+    owner: OWNER,
+    nameEpoch: 1,
+    createdAtMs: 0,
+    cfgVersion: 1,
     versioning: 'unversioned',
   }),
 });

@@ -76,7 +76,9 @@ export class Parts {
     const { ground, shardCount } = this.#world;
     const chunks = this.#chunks;
     return {
-      ...{ ground, shardCount, process },
+      ground,
+      shardCount,
+      process,
       hasNames: this.#names.includes('names'),
       hasRevocations: this.#names.includes('revocation'),
       links: this.#links,

@@ -62,13 +62,19 @@ export function openGateway(process: SimulatedProcess, ground: Ground, shardCoun
   const { random } = process;
   const address = process.host.name;
   const router = openRouter(process, {
-    ...{ shardCount, registry: ground.registry.port(process), calls: ground.calls.port(address, process) },
+    shardCount,
+    registry: ground.registry.port(process),
+    calls: ground.calls.port(address, process),
   });
   const times = createShardTimes(process.clock);
   const metadata = times.learnFrom(router);
   const buckets = createBucketCache(metadata);
   return {
-    ...{ process, router, metadata, buckets, times },
+    process,
+    router,
+    metadata,
+    buckets,
+    times,
     keyring: createKeyring({ initial: MASTER_KEY, random }),
     calls: (through = metadata) =>
       createMetadataCalls({
@@ -131,13 +137,16 @@ export function openChunks(
   const { ground, board } = parts;
   const placement = board.known(process);
   const directory = parts.chunks.directory({
-    ...{ process, address: process.host.name },
+    process,
+    address: process.host.name,
     onMapVersion: (version) => placement.noteVersion(version),
   });
   let give: (buffer: ArrayBuffer) => void = () => undefined;
   const log = loggerOf(process, ground.scheduler);
   const chunks = createReplicatedChunks({
-    ...{ placement, directory, clock: process.clock },
+    placement,
+    directory,
+    clock: process.clock,
     log: {
       ...log,
       error(fields, event) {
@@ -148,7 +157,9 @@ export function openChunks(
     onReleased: (buffer) => give(buffer),
   });
   return {
-    ...{ chunks, placement, directory },
+    chunks,
+    placement,
+    directory,
     onReleased(to) {
       give = to;
     },
@@ -177,8 +188,15 @@ export function openObjects(
   const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, pooledBytesMax: 1024 });
   parts.onReleased((buffer) => buffers.give(buffer));
   return createObjectStore({
-    ...{ chunks: parts.chunks ?? NO_CHUNKS, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
-    ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
+    chunks: parts.chunks ?? NO_CHUNKS,
+    codecs: inlineCodecPool,
+    keyring,
+    clock,
+    random,
+    buffers,
+    times,
+    log: loggerOf(process, parts.ground.scheduler),
+    telemetry: SILENT,
     settings: {
       inlineBodyBytesMax: parts.isInline ? CHUNK_BYTES * INLINE_CHUNKS : 0,
       chunkSizeBytes: CHUNK_BYTES,

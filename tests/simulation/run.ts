@@ -95,7 +95,10 @@ async function runOne(
     const drawn = options.kind.name === 'product' ? partsOf(seed, driver) : [];
     const parts = options.parts ?? drawn;
     const report = await runSeed({
-      ...{ seed, driver, parts, kind: options.kind },
+      seed,
+      driver,
+      parts,
+      kind: options.kind,
       ...(onTrace && { onTrace }),
     });
     if (options.trace) say(`seed ${seed}: ${report.stepCount} steps, trace ${report.traceHash}`);

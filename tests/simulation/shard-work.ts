@@ -104,7 +104,10 @@ function placeDisks(
   if (board === undefined || openChunks === undefined) return;
   const { placement, directory } = openChunks();
   const deps: DiskPlacerDeps = {
-    ...{ clock: process.clock, log, chunkCopies: COPIES, awayAfterMs: AWAY_AFTER_MS },
+    clock: process.clock,
+    log,
+    chunkCopies: COPIES,
+    awayAfterMs: AWAY_AFTER_MS,
     placementMap: board.port(process),
     jobLocks: board.locks(process),
     members: () => board.members(),

@@ -231,7 +231,10 @@ class Replica {
     // Its commands count nothing.
     const counter = () => 0;
     const context = {
-      ...{ nowMs, shard: this.#shard, shardCount, counter },
+      nowMs,
+      shard: this.#shard,
+      shardCount,
+      counter,
       random: (size: number) => random.bytes(size),
     };
     const { outcome, puts } = spec.decide(body as never, view, context);

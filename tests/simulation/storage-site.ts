@@ -123,15 +123,20 @@ export class StorageSite extends Site {
     };
     const known = this.#board.known(process);
     const directory = this.#chunks.directory({
-      ...{ address: this.name, process },
+      address: this.name,
+      process,
       onMapVersion: (version) => known.noteVersion(version),
     });
     const node = createStorageNode({
       owners: knownOwners(known),
       fetch: (from, id, signal) => directory.chunksOf(placed(from)).get(id, { isProven: false, signal }),
       telemetry: SILENT,
-      ...{ clusterId: CLUSTER_ID, nodeId: this.name, zone: this.zone },
-      ...{ clock: process.clock, random: process.random, log: loggerOf(process, scheduler) },
+      clusterId: CLUSTER_ID,
+      nodeId: this.name,
+      zone: this.zone,
+      clock: process.clock,
+      random: process.random,
+      log: loggerOf(process, scheduler),
       disks: this.disks.map((disk, at) => ({
         name: `${this.name}/${at}`,
         open: async () => this.#open(disk, process),

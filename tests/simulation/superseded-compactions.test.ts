@@ -33,7 +33,9 @@ beforeEach(() => {
 function commit(...puts: [address: RowAddress, value: Uint8Array][]) {
   const seq = history.lastSeq + 1;
   const rows = puts.map(([{ table, key }, value]) => ({
-    ...{ column: table.column, key: rowKey(SHARD, table, key), value },
+    column: table.column,
+    key: rowKey(SHARD, table, key),
+    value,
   }));
   const entry = { seq, epoch: 1, timeMs: 1000, requestId: undefined, digest: String(seq), rows };
   history.apply('node', entry, { atMs: 0, trueWallMs: undefined });
@@ -43,11 +45,17 @@ function commit(...puts: [address: RowAddress, value: Uint8Array][]) {
 function version(order: number, blobs: readonly ReturnType<typeof blobOf>[]): Uint8Array {
   const layout = { kind: 'data' as const, sizeBytes: 10, storage: 'inline' as const, chunkSizeBytes: 100 };
   return encodeVersion({
-    ...{ versionId: `v${order}` as VersionId, order, isDeleteMarker: false, sizeBytes: 30 },
-    ...{ modifiedAtMs: 1000, etag: '0'.repeat(32), owner: '000000000001' as AccountId },
+    versionId: `v${order}` as VersionId,
+    order,
+    isDeleteMarker: false,
+    sizeBytes: 30,
+    modifiedAtMs: 1000,
+    etag: '0'.repeat(32),
+    owner: '000000000001' as AccountId,
     originals: NO_ORIGINALS,
     manifest: {
-      ...{ kind: 'direct', parts: [] },
+      kind: 'direct',
+      parts: [],
       segments: blobs.map((_, use) => ({ use, offsetBytes: 0, sizeBytes: 10 })),
       uses: blobs.map((blobId) => ({ ...layout, blobId, linkId, wrappedDataKey: Uint8Array.of(1) })),
     },

@@ -123,14 +123,21 @@ class World {
       },
     });
     const ground: Ground = {
-      ...{ scheduler, chance, network, calls, counts, registry: this.#registry },
+      scheduler,
+      chance,
+      network,
+      calls,
+      counts,
+      registry: this.#registry,
       onSelfEnded: () => {
         this.#selfEndedAt = scheduler.stepCount;
       },
     };
     this.#parts = new Parts(options.parts ?? [], {
       attempts: new Attempts(),
-      ...{ ground, shardCount: SHARD_COUNT, watched: this.#watched },
+      ground,
+      shardCount: SHARD_COUNT,
+      watched: this.#watched,
       nodes: () => this.#nodes,
       gateways: () => this.#gateways,
       history: (shard) => this.#invariants.history(shard),
@@ -167,7 +174,11 @@ class World {
       return new GatewayProcessSite(`gateway-${index}`, { ground, nodeIds, observer });
     });
     this.#faultRun = new FaultRun({
-      ...{ scheduler, counts, losses, chance, untilMs: FAULTS_TO_MS },
+      scheduler,
+      counts,
+      losses,
+      chance,
+      untilMs: FAULTS_TO_MS,
       world: { nodes: this.#nodes, gateways: this.#gateways, network, registry: this.#registry },
     });
     for (const checked of [invariants, this.#parts]) scheduler.afterEachStep(() => checked.check());
@@ -208,7 +219,9 @@ class World {
     });
     const { stepCount, nowMs, traceHash } = this.#scheduler;
     return {
-      ...{ seed: this.#options.seed, counts: this.#counts, faults },
+      seed: this.#options.seed,
+      counts: this.#counts,
+      faults,
       operationCount: this.#history.length,
       unknownCount: this.#history.filter(({ outcome }) => outcome === undefined).length,
       stepCount,

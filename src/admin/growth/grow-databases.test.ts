@@ -45,8 +45,12 @@ test('refuses the databases of a cluster, and adopts them once', async () => {
   const id = (digit: string) => digit.repeat(32);
   const plan = newPlan({
     identity: {
-      ...{ clusterId: id('c'), shardCount: SHARDS, replicaCount: 3, chunkCopies: 3 },
-      ...{ masterKeyId: 'k', formatVersion: 1 },
+      clusterId: id('c'),
+      shardCount: SHARDS,
+      replicaCount: 3,
+      chunkCopies: 3,
+      masterKeyId: 'k',
+      formatVersion: 1,
     },
     voter: { nodeId: id('a'), replicaId: id('b') },
     shards,

@@ -128,13 +128,20 @@ async function makePlan(
   const { node } = config;
   return newPlan({
     identity: {
-      ...{ clusterId: newId(systemRandom), shardCount, replicaCount, chunkCopies },
-      ...{ masterKeyId: keyring.activeKeyId, formatVersion: CLUSTER_FORMAT },
+      clusterId: newId(systemRandom),
+      shardCount,
+      replicaCount,
+      chunkCopies,
+      masterKeyId: keyring.activeKeyId,
+      formatVersion: CLUSTER_FORMAT,
     },
     voter: { nodeId: newId(systemRandom), replicaId: newId(systemRandom) },
     shards,
     disk: {
-      ...{ id: newId(systemRandom), nodeId, zone: node.zone ?? nodeId, capacityBytes },
+      id: newId(systemRandom),
+      nodeId,
+      zone: node.zone ?? nodeId,
+      capacityBytes,
       // Until the node announces its address.
       address: hostPortText(node.advertise ?? node.listen),
     },
@@ -189,8 +196,13 @@ async function registerShard(
   }
   const { incarnation = 1, epoch = 0 } = shards[shard] ?? {};
   const record: ShardRecord = {
-    ...{ incarnation, epoch, primary: voter, voters: [voter] },
-    ...{ prevVoters: null, learners: [], nonce: '' },
+    incarnation,
+    epoch,
+    primary: voter,
+    voters: [voter],
+    prevVoters: null,
+    learners: [],
+    nonce: '',
   };
   await registry.swap(shard, { expected: 0, record });
 }

@@ -31,7 +31,11 @@ afterEach(() => world.over.abort());
 
 const membersOf = (served: readonly PlacedDisk[]): Member[] =>
   served.map(({ id, nodeId, zone, address, capacityBytes }) => ({
-    ...{ nodeId, zone, address, role: 'storage' as const, version: '0' },
+    nodeId,
+    zone,
+    address,
+    role: 'storage' as const,
+    version: '0',
     disks: [{ diskId: id, capacityBytes }],
   }));
 

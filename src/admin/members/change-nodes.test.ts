@@ -14,11 +14,20 @@ const ids = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(32));
 const [A = '', B = '', C = '', D = ''] = ids;
 const ref = (nodeId: string) => ({ nodeId, replicaId: `replica of ${nodeId}` });
 const memberOf = (nodeId: string): Member => ({
-  ...{ nodeId, role: 'metadata', address: `${nodeId[0]}:1`, zone: nodeId, version: '0' },
+  nodeId,
+  role: 'metadata',
+  address: `${nodeId[0]}:1`,
+  zone: nodeId,
+  version: '0',
   disks: [{ diskId: ref(nodeId).replicaId, capacityBytes: 0 }],
 });
 const recordOf = (voters: string[], more: Partial<ShardRecord> = {}): ShardRecord => ({
-  ...{ incarnation: 1, epoch: 3, primary: ref(A), prevVoters: null, learners: [], nonce: '' },
+  incarnation: 1,
+  epoch: 3,
+  primary: ref(A),
+  prevVoters: null,
+  learners: [],
+  nonce: '',
   voters: voters.map(ref),
   ...more,
 });
@@ -43,7 +52,9 @@ const said = async () => (await coordination.leavingNodes.read()).nodes;
 const run = (change: DiskChange, nodeIds: string[], there: readonly string[] = ids): Promise<void> =>
   writeNodeChange(
     {
-      ...{ leavingNodes: coordination.leavingNodes, records: RECORDS, replicaCount: 3 },
+      leavingNodes: coordination.leavingNodes,
+      records: RECORDS,
+      replicaCount: 3,
       members: there.map(memberOf),
       print: (line) => void printed.push(line),
     },

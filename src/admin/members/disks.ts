@@ -58,7 +58,10 @@ export async function describeDisks(
   const map = placementOf(stored.document);
   const { version, copies, auditFrom, retired } = map;
   return {
-    ...{ version, copies, auditFrom, retired },
+    version,
+    copies,
+    auditFrom,
+    retired,
     partitionCount: map.owners.length,
     pendingPartitionCount: map.previous.filter((ids) => ids.length > 0).length,
     disks: [...placed(map, members), ...unplaced(map, members)],
@@ -73,7 +76,10 @@ function placed(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
     const isServed = served.has(disk.id);
     return {
       ...described({ ...disk, ...served.get(disk.id) }),
-      ...{ state: disk.leave ?? ('placed' as const), ownedCount, pendingCount, isServed },
+      state: disk.leave ?? ('placed' as const),
+      ownedCount,
+      pendingCount,
+      isServed,
     };
   });
 }
@@ -82,7 +88,10 @@ function unplaced(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
   const served = [...servedDisks(members).values()];
   const inState = (state: 'new' | 'removed') => (disk: PlacedDisk) => ({
     ...described(disk),
-    ...{ state, ownedCount: 0, pendingCount: 0, isServed: true },
+    state,
+    ownedCount: 0,
+    pendingCount: 0,
+    isServed: true,
   });
   // An operator who starts a removed disk again must see why it stays empty.
   const removed = served.filter(({ id }) => map.retired.includes(id));

@@ -21,7 +21,8 @@ async function starting(facts: ClusterFacts): Promise<void> {
   const refsOf = (nodeIds: string[]) => nodeIds.map((nodeId) => ({ nodeId, replicaId: nodeId }));
   const record = { incarnation: 1, epoch: 1, primary: null, learners: [], nonce: '' };
   const second = {
-    ...{ ...record, voters: refsOf(facts.voters) },
+    ...record,
+    voters: refsOf(facts.voters),
     prevVoters: facts.prevVoters === undefined ? null : refsOf(facts.prevVoters),
   };
   await coordination.registry.swap(0, {

@@ -5,7 +5,11 @@ import type { Member } from '../../ports/members.ts';
 import { LEASE_WAIT_MAX_MS, takesConnections, waitUntilGone } from './wait-until-gone.ts';
 
 const memberOf = (letter: string): Member => ({
-  ...{ nodeId: letter.repeat(32), role: 'metadata', address: `${letter}:1`, zone: '', version: '0' },
+  nodeId: letter.repeat(32),
+  role: 'metadata',
+  address: `${letter}:1`,
+  zone: '',
+  version: '0',
   disks: [{ diskId: letter.toUpperCase().repeat(32), capacityBytes: 0 }],
 });
 const ALL = ['a', 'b'].map(memberOf);
@@ -17,7 +21,8 @@ async function wait(names: string[], { goneAtMs = 0, reached = [] as string[] })
   let members: readonly Member[] | undefined;
   void waitUntilGone(
     {
-      ...{ clock, print: (line) => void printed.push(line) },
+      clock,
+      print: (line) => void printed.push(line),
       readMembers: async () => (clock.monotonicMs() < goneAtMs ? ALL : ALL.slice(0, 1)),
       isReached: async (address) => reached.includes(address),
     },

@@ -168,7 +168,10 @@ export async function confirmShards(
     const stopping = new AbortController();
     const { registry } = tools.coordination;
     const metadata = createMetadataRouter({
-      ...{ shardCount, calls: tools.calls, clock: systemClock, random: systemRandom },
+      shardCount,
+      calls: tools.calls,
+      clock: systemClock,
+      random: systemRandom,
     });
     registry.watch((shard, registered) => metadata.onRegistered(shard, registered), stopping.signal);
     try {

@@ -21,25 +21,53 @@ const NOW = Date.UTC(2026, 0, 2);
 const debt = (copies: number, chunkCount: number) => ({ copies, blobCount: 1, chunkCount });
 
 const DISK: DiskStatus = {
-  ...{ diskId: 'd1'.repeat(16), nodeId: 'a'.repeat(32), address: '127.0.0.1:1', zone: 'z', state: 'serving' },
-  ...{ capacityBytes: 100 * GiB, ownedCount: 4096, pendingCount: 0 },
+  diskId: 'd1'.repeat(16),
+  nodeId: 'a'.repeat(32),
+  address: '127.0.0.1:1',
+  zone: 'z',
+  state: 'serving',
+  capacityBytes: 100 * GiB,
+  ownedCount: 4096,
+  pendingCount: 0,
   usage: {
-    ...{ chunkCount: 7, liveBytes: 7, pendingReclaimBytes: 0 },
-    ...{ diskFreeBytes: 50 * GiB, diskTotalBytes: 100 * GiB },
+    chunkCount: 7,
+    liveBytes: 7,
+    pendingReclaimBytes: 0,
+    diskFreeBytes: 50 * GiB,
+    diskTotalBytes: 100 * GiB,
   },
 };
 const NO_REPAIRS = { debts: [], chunkCount: 0, unansweredCount: 0 };
 const identity = {
-  ...{ clusterId: 'c', shardCount: 4, replicaCount: 3, chunkCopies: 1, masterKeyId: 'k', formatVersion: 1 },
+  clusterId: 'c',
+  shardCount: 4,
+  replicaCount: 3,
+  chunkCopies: 1,
+  masterKeyId: 'k',
+  formatVersion: 1,
 };
 const shardOf = (shard: number, voters = ['a', 'b', 'c']): ShardStatus => ({
-  ...{ shard, incarnation: 1, epoch: 1, primary: voters[0], isOpen: true, prevVoters: [], learners: [] },
+  shard,
+  incarnation: 1,
+  epoch: 1,
+  primary: voters[0],
+  isOpen: true,
+  prevVoters: [],
+  learners: [],
   voters: voters.map((nodeId) => ({ nodeId, state: 'live' })),
 });
 /** Nothing is wrong with it. */
 const WELL: ClusterFacts = {
-  ...{ clusterId: 'c', nowMs: NOW, identity, members: [], missingGateways: [], unreached: [] },
-  ...{ repair: NO_REPAIRS, disks: [DISK], leavingNodes: [], unconfirmed: new Map() },
+  clusterId: 'c',
+  nowMs: NOW,
+  identity,
+  members: [],
+  missingGateways: [],
+  unreached: [],
+  repair: NO_REPAIRS,
+  disks: [DISK],
+  leavingNodes: [],
+  unconfirmed: new Map(),
   shards: [0, 1, 2, 3].map((shard) => shardOf(shard)),
   replicas: new Map(['a', 'b', 'c'].map((nodeId) => [nodeId, []])),
 };
@@ -105,7 +133,11 @@ test.each<[number, number | undefined, RegExp]>([
   [50 * GiB, 3, /has 3 damaged copies in quarantine/],
 ])('a disk with %d bytes free and %s aside', (diskFreeBytes, quarantinedCount, expected) => {
   const usage = {
-    ...{ chunkCount: 0, liveBytes: 0, pendingReclaimBytes: 0, diskFreeBytes, diskTotalBytes: 100 * GiB },
+    chunkCount: 0,
+    liveBytes: 0,
+    pendingReclaimBytes: 0,
+    diskFreeBytes,
+    diskTotalBytes: 100 * GiB,
     ...(quarantinedCount && { quarantinedCount }),
   };
   expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([expect.stringMatching(expected)]);
@@ -113,8 +145,12 @@ test.each<[number, number | undefined, RegExp]>([
 
 test('chunks that a disk cannot read', () => {
   const usage = {
-    ...{ chunkCount: 9, liveBytes: 0, pendingReclaimBytes: 0, diskTotalBytes: 100 * GiB },
-    ...{ diskFreeBytes: 50 * GiB, unreadCount: 2 },
+    chunkCount: 9,
+    liveBytes: 0,
+    pendingReclaimBytes: 0,
+    diskTotalBytes: 100 * GiB,
+    diskFreeBytes: 50 * GiB,
+    unreadCount: 2,
   };
   expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([
     expect.stringMatching(/cannot read 2 of its chunks/),
@@ -122,7 +158,11 @@ test('chunks that a disk cannot read', () => {
 });
 
 const placement = {
-  ...{ version: 8, copies: 3, partitionCount: 4096, pendingCount: 12, auditFrom: 7 },
+  version: 8,
+  copies: 3,
+  partitionCount: 4096,
+  pendingCount: 12,
+  auditFrom: 7,
   audits: { leastVersion: 6, doneCount: 3, underWayCount: 1, unansweredCount: 0, beganAtMs: NOW - HOUR },
 };
 
@@ -149,7 +189,9 @@ test('a change of the map that takes long', () => {
 
 describe('new chunks are refused', () => {
   const named = (name: string, change: Partial<DiskStatus> = {}) => ({
-    ...{ ...DISK, diskId: name.repeat(16), nodeId: name.repeat(16) },
+    ...DISK,
+    diskId: name.repeat(16),
+    nodeId: name.repeat(16),
     ...change,
   });
   const full = { usage: { ...must(DISK.usage, 'it tells'), diskFreeBytes: 1 * GiB } };
@@ -205,12 +247,21 @@ describe('new chunks are refused', () => {
 // ---- metadata nodes ----
 
 const memberOf = (nodeId: string): Member => ({
-  ...{ nodeId, role: 'metadata', address: 'x:1', zone: nodeId, version: '0', disks: [] },
+  nodeId,
+  role: 'metadata',
+  address: 'x:1',
+  zone: nodeId,
+  version: '0',
+  disks: [],
 });
 
 const replicas = (nodeIds: string[]) => nodeIds.map((nodeId) => ({ nodeId, replicaId: `of-${nodeId}` }));
 const recordOf = (voters: string[], prevVoters?: string[]): ShardRecord => ({
-  ...{ incarnation: 1, epoch: 1, primary: null, learners: [], nonce: '' },
+  incarnation: 1,
+  epoch: 1,
+  primary: null,
+  learners: [],
+  nonce: '',
   voters: replicas(voters),
   prevVoters: prevVoters === undefined ? null : replicas(prevVoters),
 });

@@ -5,7 +5,9 @@ import { describeAudits, isMetadataReady, sumRepairs, withRate } from './cluster
 
 const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({
   audit: {
-    ...{ mapVersion, beganAtMs, isUnderWay },
+    mapVersion,
+    beganAtMs,
+    isUnderWay,
     ended: isUnderWay
       ? { mapVersion: mapVersion - 1, beganAtMs: 1, endedAtMs: 2 }
       : { mapVersion, beganAtMs, endedAtMs: beganAtMs + 1 },
@@ -14,7 +16,11 @@ const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({
 
 test('audits: the least version, how many are done since the last change, since when', () => {
   expect(describeAudits([audit(4, 100), audit(5, 50, true), audit(5, 70)], 5)).toEqual({
-    ...{ leastVersion: 4, doneCount: 1, underWayCount: 1, unansweredCount: 0, beganAtMs: 50 },
+    leastVersion: 4,
+    doneCount: 1,
+    underWayCount: 1,
+    unansweredCount: 0,
+    beganAtMs: 50,
   });
   const { leastVersion, unansweredCount } = describeAudits([audit(4, 1), undefined], 4);
   expect([leastVersion, unansweredCount]).toEqual([undefined, 1]);
@@ -35,7 +41,8 @@ test('debts of all shards are added up by their copies, and a rate says how long
       { copies: 2, blobCount: 2, chunkCount: 14 },
       { blobCount: 1, chunkCount: 5 },
     ],
-    ...{ chunkCount: 20, unansweredCount: 1 },
+    chunkCount: 20,
+    unansweredCount: 1,
   });
   expect(withRate(sum, 4)).toMatchObject({ chunksPerSecond: 4, leftMs: 5000 });
   expect(withRate(sum, -1)).not.toHaveProperty('leftMs');
@@ -43,8 +50,18 @@ test('debts of all shards are added up by their copies, and a rate says how long
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
-  ...{ shard: 0, role: 'follower', state: 'live', incarnation: 1, epoch: 3, lastSeq: 10, appliedSeq: 10 },
-  ...{ appliedTimeMs: 0, primary: other, lags: [], isRegistryBehind: false, isTimeBelieved: true },
+  shard: 0,
+  role: 'follower',
+  state: 'live',
+  incarnation: 1,
+  epoch: 3,
+  lastSeq: 10,
+  appliedSeq: 10,
+  appliedTimeMs: 0,
+  primary: other,
+  lags: [],
+  isRegistryBehind: false,
+  isTimeBelieved: true,
 };
 
 test('a metadata node is ready when all that it holds is led or followed', () => {

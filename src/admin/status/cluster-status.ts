@@ -164,7 +164,9 @@ export function describeShard(shard: number, record: ShardRecord, reported: Repo
   const of = ({ nodeId }: ReplicaRef) => reported.get(nodeId)?.find((status) => status.shard === shard);
   const leading = primary === null ? undefined : of(primary);
   return {
-    ...{ shard, incarnation, epoch },
+    shard,
+    incarnation,
+    epoch,
     primary: primary?.nodeId,
     isOpen: leading?.role === 'primary',
     voters: voters.map((ref) => {
@@ -200,7 +202,7 @@ export function isMetadataReady(statuses: readonly ReplicaStatus[]): boolean {
 export function placementStatus(map: PlacementMap, audits: AuditsStatus): PlacementStatus {
   const { version, copies, owners, previous, auditFrom } = map;
   const pendingCount = previous.filter(({ length }) => length > 0).length;
-  return { ...{ version, copies, partitionCount: owners.length, pendingCount, auditFrom }, audits };
+  return { version, copies, partitionCount: owners.length, pendingCount, auditFrom, audits };
 }
 
 export function describeAudits(

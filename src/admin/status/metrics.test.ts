@@ -24,8 +24,18 @@ import {
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
-  ...{ shard: 0, role: 'follower', state: 'live', incarnation: 1, epoch: 3, lastSeq: 10, appliedSeq: 10 },
-  ...{ appliedTimeMs: 0, primary: other, lags: [], isRegistryBehind: false, isTimeBelieved: true },
+  shard: 0,
+  role: 'follower',
+  state: 'live',
+  incarnation: 1,
+  epoch: 3,
+  lastSeq: 10,
+  appliedSeq: 10,
+  appliedTimeMs: 0,
+  primary: other,
+  lags: [],
+  isRegistryBehind: false,
+  isTimeBelieved: true,
 };
 
 test('gauges of replicas', async () => {
@@ -61,7 +71,9 @@ test('gauges of replicas', async () => {
 test('how far replicas have been compared, and that they differ', async () => {
   const { telemetry, refused, linesOf } = countedTelemetry();
   const led = (shard: number, endedAtMs: number | undefined, mismatchAtMs: number | null = null) => ({
-    ...{ ...LIVE, shard, role: 'primary' as const },
+    ...LIVE,
+    shard,
+    role: 'primary' as const,
     verification: {
       lastPass: endedAtMs === undefined ? null : { endedAtMs, partialCount: 0 },
       mismatchAtMs,

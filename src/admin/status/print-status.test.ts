@@ -8,15 +8,28 @@ const GiB = 1024 ** 3;
 const NOW = Date.UTC(2026, 0, 2);
 const debt = (copies: number, chunkCount: number) => ({ copies, blobCount: 1, chunkCount });
 const DISK: DiskStatus = {
-  ...{ diskId: 'd1'.repeat(16), nodeId: 'a'.repeat(32), address: '127.0.0.1:1', zone: 'z', state: 'serving' },
-  ...{ capacityBytes: 100 * GiB, ownedCount: 4096, pendingCount: 0 },
+  diskId: 'd1'.repeat(16),
+  nodeId: 'a'.repeat(32),
+  address: '127.0.0.1:1',
+  zone: 'z',
+  state: 'serving',
+  capacityBytes: 100 * GiB,
+  ownedCount: 4096,
+  pendingCount: 0,
   usage: {
-    ...{ chunkCount: 7, liveBytes: 7, pendingReclaimBytes: 0 },
-    ...{ diskFreeBytes: 50 * GiB, diskTotalBytes: 100 * GiB },
+    chunkCount: 7,
+    liveBytes: 7,
+    pendingReclaimBytes: 0,
+    diskFreeBytes: 50 * GiB,
+    diskTotalBytes: 100 * GiB,
   },
 };
 const placement = {
-  ...{ version: 8, copies: 3, partitionCount: 4096, pendingCount: 12, auditFrom: 7 },
+  version: 8,
+  copies: 3,
+  partitionCount: 4096,
+  pendingCount: 12,
+  auditFrom: 7,
   audits: { leastVersion: 6, doneCount: 3, underWayCount: 1, unansweredCount: 0, beganAtMs: NOW - HOUR },
 };
 
@@ -27,8 +40,14 @@ test('is printed for people', () => {
   const done: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 0 };
   printClusterStatus(
     {
-      ...{ clusterId: 'c', members: [], shards: [], leavingNodes: [], alarms: [] },
-      ...{ placement, repair, disks: [DISK, leaving, done] },
+      clusterId: 'c',
+      members: [],
+      shards: [],
+      leavingNodes: [],
+      alarms: [],
+      placement,
+      repair,
+      disks: [DISK, leaving, done],
     },
     (line) => lines.push(line),
   );

@@ -35,19 +35,32 @@ const refOf = (node: string) => ({ nodeId: node, replicaId: node });
 function knownCluster(address: string): KnownCluster {
   const voters = [ONE, TWO, THREE].map(refOf);
   const members = [ONE, TWO].map((node) => ({
-    ...{ nodeId: node, role: 'metadata' as const, zone: node, disks: [], version: '0.1.0' },
+    nodeId: node,
+    role: 'metadata' as const,
+    zone: node,
+    disks: [],
+    version: '0.1.0',
     address: node === TWO ? address : '127.0.0.1:1',
   }));
   return {
     atMs: NOW,
     identity: {
-      ...{ clusterId: CLUSTER_ID, formatVersion: 1, shardCount: 1, replicaCount: 3, chunkCopies: 3 },
+      clusterId: CLUSTER_ID,
+      formatVersion: 1,
+      shardCount: 1,
+      replicaCount: 3,
+      chunkCopies: 3,
       masterKeyId: 'k',
     },
     members,
     records: [
       {
-        ...{ incarnation: 1, epoch: 4, primary: refOf(ONE), voters, prevVoters: null, learners: [] },
+        incarnation: 1,
+        epoch: 4,
+        primary: refOf(ONE),
+        voters,
+        prevVoters: null,
+        learners: [],
         nonce: '',
       },
     ],
@@ -74,8 +87,17 @@ test('who has never asked before is told that etcd does not answer', async () =>
 
 test('nodes are asked where they were last, and who leads now is known by them', async () => {
   const status: ReplicaStatus = {
-    ...{ shard: 0, role: 'primary', state: 'live', incarnation: 1, epoch: 5, primary: refOf(TWO) },
-    ...{ lastSeq: 7, appliedSeq: 7, appliedTimeMs: NOW, isRegistryBehind: false, isTimeBelieved: true },
+    shard: 0,
+    role: 'primary',
+    state: 'live',
+    incarnation: 1,
+    epoch: 5,
+    primary: refOf(TWO),
+    lastSeq: 7,
+    appliedSeq: 7,
+    appliedTimeMs: NOW,
+    isRegistryBehind: false,
+    isTimeBelieved: true,
     lags: [{ replicaId: THREE, lag: 2 }],
     verification: { lastPass: { endedAtMs: NOW, partialCount: 1 }, mismatchAtMs: NOW },
   };

@@ -50,9 +50,13 @@ export async function readClusterStatus(options: {
   return {
     clusterId,
     ...(knownAtMs !== undefined && { knownAtMs }),
-    ...{ members, shards, leavingNodes },
+    members,
+    shards,
+    leavingNodes,
     ...(placement && { placement }),
-    ...{ repair, disks, alarms: alarmsOf(CLUSTER_ALARMS, facts) },
+    repair,
+    disks,
+    alarms: alarmsOf(CLUSTER_ALARMS, facts),
   };
 }
 
@@ -86,7 +90,12 @@ export async function readCluster({
     readChunks({ config, clusterId, shardCount, members, ask, map }),
   ]);
   return {
-    ...{ clusterId, identity, members, replicas, unconfirmed, nowMs: systemClock.wallMs() },
+    clusterId,
+    identity,
+    members,
+    replicas,
+    unconfirmed,
+    nowMs: systemClock.wallMs(),
     ...(whyAway !== undefined && { whyAway, knownAtMs: known.atMs }),
     shards: present.flatMap((record, shard) =>
       record === undefined ? [] : [describeShard(shard, record, replicas)],
@@ -143,7 +152,8 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
   const { nodes: leavingNodes } = await coordinator.leavingNodes.read();
   return {
     atMs: systemClock.wallMs(),
-    ...{ identity, members },
+    identity,
+    members,
     records: found.map((registered) => registered?.record ?? null),
     placement: placement?.document ?? null,
     missingGateways: await coordinator.members.missingGateways(),
@@ -197,7 +207,8 @@ async function readChunks(parts: {
   ]);
   return {
     ...(map && { placement: placementStatus(map, describeAudits(audits, map.auditFrom)) }),
-    ...{ repair, disks },
+    repair,
+    disks,
   };
 }
 
@@ -230,7 +241,8 @@ async function readDisks(parts: {
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
   closing.defer(() => credentials.close());
   const client = createChunkClient({
-    ...{ clusterId, clock: systemClock },
+    clusterId,
+    clock: systemClock,
     credentials: chunkCredentials(config, { credentials }),
   });
   closing.defer(() => client.close());
@@ -247,7 +259,11 @@ async function readDisks(parts: {
           ]).catch(() => undefined);
       const reason = isAway ? reasons.get(diskId) : undefined;
       return {
-        ...{ diskId, nodeId, address, zone, capacityBytes },
+        diskId,
+        nodeId,
+        address,
+        zone,
+        capacityBytes,
         state: isAway || usage !== undefined ? state : 'silent',
         ...(reason !== undefined && { reason }),
         ...(leave && { leave }),

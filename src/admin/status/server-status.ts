@@ -59,7 +59,10 @@ export async function readServer(
   ]);
   const failed = [stored, pending].find(({ status }) => status === 'rejected');
   return {
-    ...{ ...usage, jobCounts, clockJumpMs: timeJumps.unacceptedMs(), loopHeldMs: loopHeldMs() },
+    ...usage,
+    jobCounts,
+    clockJumpMs: timeJumps.unacceptedMs(),
+    loopHeldMs: loopHeldMs(),
     ...(stored.status === 'fulfilled' && { stored: stored.value }),
     ...(pending.status === 'fulfilled' && { pendingReclaimBytes: pending.value }),
     ...(failed?.status === 'rejected' && { failure: failed.reason }),

@@ -13,7 +13,9 @@ function setUp() {
     settled: (then) => then(),
   });
   return {
-    ...{ starts, seen, turns },
+    starts,
+    seen,
+    turns,
     ask: (name: string, tookMs: number, sender: [string, string] = ['address', 'key']) =>
       starts.start(
         () => sender,

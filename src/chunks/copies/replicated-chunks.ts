@@ -63,7 +63,10 @@ class ChunksOverDisks implements ReplicatedChunks {
     const { directory, clock, log, near = {} } = deps;
     this.#deps = deps;
     this.#parts = {
-      ...{ directory, clock, log, near },
+      directory,
+      clock,
+      log,
+      near,
       health: createDiskHealth(clock),
       hanging: new HangingDisks(clock),
       late: createLateCopies(),

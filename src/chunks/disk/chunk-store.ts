@@ -107,7 +107,9 @@ export class ChunkStore implements ChunkPort {
     this.#quarantines = deps.onQuarantined !== undefined;
     this.#lost = deps.lost;
     this.#fills = new ChunkFills({
-      ...{ drops: this.#drops, reserve: deps.reserve, verify: (id) => this.verify(id) },
+      drops: this.#drops,
+      reserve: deps.reserve,
+      verify: (id) => this.verify(id),
       put: (id, bytes, how) => this.#put(id, bytes, how),
     });
   }

@@ -7,8 +7,12 @@ import type { OpenDisk } from './node-disks.ts';
 import { createDiskReport } from './report-disks.ts';
 
 const USAGE = {
-  ...{ chunkCount: 1, liveBytes: 10, pendingReclaimBytes: 0, quarantinedCount: 0 },
-  ...{ diskFreeBytes: 5, diskTotalBytes: 1000 },
+  chunkCount: 1,
+  liveBytes: 10,
+  pendingReclaimBytes: 0,
+  quarantinedCount: 0,
+  diskFreeBytes: 5,
+  diskTotalBytes: 1000,
 };
 const diskOf = (diskId: string, usage: () => Promise<typeof USAGE>) =>
   ({
@@ -24,7 +28,9 @@ function setUp(disks: OpenDisk[], unservedCount = 0) {
     served: () => disks,
     unservedCount: () => unservedCount,
     scrubOf: () => ({ share: 1, foundCount: 0, endedAtMs: 5000 }),
-    ...{ telemetry: found.telemetry, clock, onCapacity() {} },
+    telemetry: found.telemetry,
+    clock,
+    onCapacity() {},
   });
   return { ...found, clock, work: () => report.work(new AbortController().signal) };
 }

@@ -54,7 +54,11 @@ async function putChunks(count: number): Promise<void> {
 
 function scrubOf(change: Partial<ScrubDeps> = {}) {
   return createScrub({
-    ...{ kv, clock, log, bytesPerSecond: RATE, periodMs: PERIOD_MS },
+    kv,
+    clock,
+    log,
+    bytesPerSecond: RATE,
+    periodMs: PERIOD_MS,
     store: {
       usage: () => store.usage(),
       unreadToTry: () => store.unreadToTry(),

@@ -17,8 +17,11 @@ test('serves its disks, announces them with their capacity, and leaves the list 
   const disk = { id: expect.stringMatching(/^[0-9a-f]{32}$/), capacityBytes: 2e12 };
   expect(world.members).toEqual([
     {
-      ...{ nodeId: 'n'.repeat(32), zone: 'cellar', address: world.node.address },
-      ...{ disks: [disk, disk], unserved: [] },
+      nodeId: 'n'.repeat(32),
+      zone: 'cellar',
+      address: world.node.address,
+      disks: [disk, disk],
+      unserved: [],
     },
   ]);
   const id = newId();
@@ -55,11 +58,17 @@ test('reports its disks, and a file system that has grown', async () => {
   const ofDisk = [...text.matchAll(/^holdfast_disk_(\w+)\{disk="(\w+)"\} (\S+)$/gm)];
   expect(new Set(ofDisk.map(([, , id]) => id))).toEqual(new Set([disk?.id]));
   expect(Object.fromEntries(ofDisk.map(([, name, , value]) => [name, Number(value)]))).toEqual({
-    ...{ chunks: 1, chunk_bytes: 10, pending_reclaim_bytes: expect.any(Number) },
-    ...{ free_bytes: 5e11, bytes: 1e12, quarantined_chunks: 0, unread_chunks: 0 },
-    ...{ full_below_bytes: chunkRoomLimitsOf({ totalBytes: 1e12 }).fullBelowBytes },
+    chunks: 1,
+    chunk_bytes: 10,
+    pending_reclaim_bytes: expect.any(Number),
+    free_bytes: 5e11,
+    bytes: 1e12,
+    quarantined_chunks: 0,
+    unread_chunks: 0,
+    full_below_bytes: chunkRoomLimitsOf({ totalBytes: 1e12 }).fullBelowBytes,
     scarce_below_bytes: 16 * 1024 ** 3,
-    ...{ scrub_progress_ratio: 0, scrub_found_chunks: 0 },
+    scrub_progress_ratio: 0,
+    scrub_found_chunks: 0,
   });
   expect(text).toContain('holdfast_node_disks{state="serving"} 1\n');
   expect(world.members).toHaveLength(1);

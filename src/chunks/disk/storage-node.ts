@@ -112,7 +112,8 @@ class DisksOfNode implements StorageNode {
       served: () => disks.served(),
       unservedCount: () => disks.unserved().length,
       scrubOf: (disk) => scrubOf(disk).progress(),
-      ...{ telemetry, clock },
+      telemetry,
+      clock,
       onCapacity: () => this.#announce(),
     });
     return [...ofEach('reclaim-chunks', reclaimOf), ...ofEach('scrub-chunks', scrubOf), report];
@@ -135,7 +136,8 @@ class DisksOfNode implements StorageNode {
     while (!signal.aborted) {
       const own = must(this.#disks, 'the node has started');
       const disks = own.served().map(({ identity: { diskId: id, cutSeq }, capacityBytes }) => ({
-        ...{ id, capacityBytes },
+        id,
+        capacityBytes,
         ...(cutSeq !== undefined && { cutSeq }),
       }));
       try {

@@ -87,7 +87,10 @@ export class DiskPresence {
 }
 
 const joiningDisk = (isServed: boolean): Watched => ({
-  ...{ isServed, watchedForMs: 0, silentForMs: 0, awayForMs: 0 },
+  isServed,
+  watchedForMs: 0,
+  silentForMs: 0,
+  awayForMs: 0,
   slices: Array.from({ length: SLICES }, () => ({ servedMs: 0, comings: 0 })),
 });
 

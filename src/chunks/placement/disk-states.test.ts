@@ -42,7 +42,8 @@ test('the present address of a disk counts, not the one in the map', () => {
   const moved = { ...first, nodeId: 'another', address: '127.0.0.1:1', capacityBytes: 5 };
   expect(readDiskStates(map, [memberOf(moved)])[0]?.disk).toEqual(moved);
   expect(readDiskStates(map, [{ ...memberOf(moved), role: 'metadata' }])[0]).toMatchObject({
-    ...{ disk: first, state: 'away' },
+    disk: first,
+    state: 'away',
   });
 });
 

@@ -24,7 +24,9 @@ export function readDiskStates(map: PlacementMap | undefined, members: readonly 
   const others = [...served.values()].filter(({ id }) => !held.has(id));
   const unplaced = others.map(
     (disk): DiskState => ({
-      ...{ disk, ownedCount: 0, pendingCount: 0 },
+      disk,
+      ownedCount: 0,
+      pendingCount: 0,
       state: retired.has(disk.id) ? 'removed' : 'new',
     }),
   );

@@ -5,7 +5,10 @@ import { createKnownPlacement } from './known-placement.ts';
 import { makePlacement, NO_PLACEMENT, ownersOf } from './placement.ts';
 
 const disk = (name: string) => ({
-  ...{ id: name.repeat(32), nodeId: name, zone: name, address: `${name}:1` },
+  id: name.repeat(32),
+  nodeId: name,
+  zone: name,
+  address: `${name}:1`,
   capacityBytes: 1e12,
 });
 const id = { blobId: '0123456789ab00070123456789abcdef' as BlobId, index: 3 };

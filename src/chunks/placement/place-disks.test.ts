@@ -299,16 +299,19 @@ test('a placer that loses a race looks again, and undoes nothing that another wr
   };
   let members = disks.slice(0, 4).map(memberOf);
   const deps = {
-    ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap: raced, jobLocks, clock, log: eventLog() },
-    ...{
-      members: () => members,
-      newestKnown: () => undefined,
-      announcedVersion: () => 0,
-      learn() {},
-      auditedVersion: async () => 99,
-      reach: async () => {},
-      pause: async () => {},
-    },
+    chunkCopies: 3,
+    awayAfterMs: AWAY_AFTER_MS,
+    placementMap: raced,
+    jobLocks,
+    clock,
+    log: eventLog(),
+    members: () => members,
+    newestKnown: () => undefined,
+    announcedVersion: () => 0,
+    learn() {},
+    auditedVersion: async () => 99,
+    reach: async () => {},
+    pause: async () => {},
   };
   void runDiskPlacer(deps, over.signal);
   await pass(clock, LOOKED_MS);

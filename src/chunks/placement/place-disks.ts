@@ -77,7 +77,9 @@ async function restoreForgotten(deps: DiskPlacerDeps, signal: AbortSignal): Prom
 
 function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
   const job: HeldJob = {
-    ...{ name: 'place-disks', failedEvent: 'disks-not-placed', retryMs: LOOK_EVERY_MS },
+    name: 'place-disks',
+    failedEvent: 'disks-not-placed',
+    retryMs: LOOK_EVERY_MS,
     onWaiting: () => deps.onLook?.(undefined),
     begin() {
       // A new placer has watched no disk yet.

@@ -72,7 +72,9 @@ const someDisks = fc
   )
   .map(([zones, nodesPerZone, disksPerNode, sizes]) =>
     placedDisks({
-      ...{ zones, nodesPerZone, disksPerNode },
+      zones,
+      nodesPerZone,
+      disksPerNode,
       capacityOf: (at) => (sizes[at % sizes.length] ?? 1) * TiB,
     }),
   );

@@ -61,8 +61,14 @@ const EMPTY = Array.from({ length: LIMITS.partitionCount }, () => []);
 
 /** The placement before the first map: nothing can be placed. */
 export const NO_PLACEMENT: PlacementMap = {
-  ...{ version: 0, copies: 0, disks: [], auditFrom: 0, retired: [] },
-  ...{ owners: EMPTY, previous: EMPTY, former: EMPTY },
+  version: 0,
+  copies: 0,
+  disks: [],
+  auditFrom: 0,
+  retired: [],
+  owners: EMPTY,
+  previous: EMPTY,
+  former: EMPTY,
 };
 
 /** The first map of a cluster. */
@@ -116,7 +122,9 @@ function* layOut(map: PlacementMap, given: readonly PlacedDisk[]): Steps<Placeme
   }
   const isChanged = next.some(({ isChanged }) => isChanged);
   return {
-    ...{ version, copies: map.copies, disks },
+    version,
+    copies: map.copies,
+    disks,
     owners: next.map(({ owners }) => owners),
     previous: next.map(({ previous }) => previous),
     former: next.map(({ former }) => former),
@@ -143,7 +151,10 @@ function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): St
     staying.length === 0
       ? map.owners.map((): DiskId[] => [])
       : yield* spreadCopies({
-          ...{ disks: staying, spread, shares: shareOut(staying, spread), before: map.owners },
+          disks: staying,
+          spread,
+          shares: shareOut(staying, spread),
+          before: map.owners,
           isPinned: (partition) => at(map.previous, partition).length > 0,
           returning: (partition) => at(map.former, partition).filter((id) => stayingIds.has(id)),
         });

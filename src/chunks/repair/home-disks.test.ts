@@ -43,7 +43,11 @@ beforeEach(async () => {
     const store = await openChunkStore({ kv, reserve, clock: systemClock, log: QUIET });
     const node = memoryNode([]);
     const orders = createDiskOrders({
-      ...{ diskId, store, node, log: QUIET, owners: knownOwners(placement) },
+      diskId,
+      store,
+      node,
+      log: QUIET,
+      owners: knownOwners(placement),
       fetch: (from, chunk, signal) => {
         const disk = reached.disks.find((one) => one.id === from.diskId);
         if (disk === undefined) throw new Error('no such disk');
@@ -58,7 +62,11 @@ beforeEach(async () => {
   placement.learn({ ...map, version: 2, auditFrom: 2, disks: reached.disks, owners });
   const telemetry = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
   disks = createHomeDisks({
-    ...{ placement, directory: reached.directory, clock: systemClock, log: QUIET, telemetry },
+    placement,
+    directory: reached.directory,
+    clock: systemClock,
+    log: QUIET,
+    telemetry,
     repairBytesPerSecond: 0,
   });
 });

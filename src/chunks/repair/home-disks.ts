@@ -38,7 +38,9 @@ export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
   const { placement, directory, clock, log, telemetry } = deps;
   const backoffs = createDiskBackoffs(clock);
   const gate = createRepairThrottle({
-    ...{ clock, inFlightMax: LIMITS.repairPullsMax, bytesPerSecond: deps.repairBytesPerSecond },
+    clock,
+    inFlightMax: LIMITS.repairPullsMax,
+    bytesPerSecond: deps.repairBytesPerSecond,
   });
   const parts = { directory, backoffs, gate, log, telemetry };
 

@@ -25,7 +25,11 @@ function setUp() {
 
   function connect(remoteAddress: string): Socket {
     const socket = Object.assign(new EventEmitter(), {
-      ...{ remoteAddress, remotePort: ++portCount, bytesRead: 0, destroyed: false, writableEnded: false },
+      remoteAddress,
+      remotePort: ++portCount,
+      bytesRead: 0,
+      destroyed: false,
+      writableEnded: false,
       destroySoon: () => Object.assign(socket, { writableEnded: true }),
       destroy() {
         socket.destroyed = true;

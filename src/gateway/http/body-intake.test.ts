@@ -23,7 +23,9 @@ function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Te
   request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({
-    ...{ request, response, queues },
+    request,
+    response,
+    queues,
     clock: createManualClock(0),
     tenant: () => tenant,
   });
@@ -35,7 +37,8 @@ function open(queues: FairShare, tenant: Tenant) {
   const { request, response, intake } = intakeOf({ 'content-length': String(1024 * 1024) }, queues, tenant);
   const first = intake.read();
   return {
-    ...{ intake, first },
+    intake,
+    first,
     /** Reads of the socket until it is paused. */
     fill(): number {
       for (let reads = 1; ; reads++) {

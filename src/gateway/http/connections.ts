@@ -71,8 +71,14 @@ export class Connections {
     if (++this.#openedSinceLook >= LOOK_EVERY_CONNECTIONS) this.endExcessiveHeads();
     const tenant = { account: undefined, address: addressGroupOf(socket.remoteAddress ?? '') };
     const connection: Connection = {
-      ...{ socket, tenant, underWay: 0, lingering: 0, waiting: [] },
-      ...{ parsedBytes: 0, excessOf: undefined, isBroken: false },
+      socket,
+      tenant,
+      underWay: 0,
+      lingering: 0,
+      waiting: [],
+      parsedBytes: 0,
+      excessOf: undefined,
+      isBroken: false,
     };
     this.#bySocket.set(socket, connection);
     const ends = endsOf(socket);

@@ -91,7 +91,9 @@ test('both sockets of TLS are one connection, which counts before the handshake'
   const raw = [1, 2, 3, 4].map((at) => connect(`raw ${at}`));
   const { remoteAddress, remotePort } = raw[0] as Socket;
   const secured = Object.assign(new EventEmitter(), {
-    ...{ remoteAddress, remotePort, destroy: () => destroyed.push('secured') },
+    remoteAddress,
+    remotePort,
+    destroy: () => destroyed.push('secured'),
   }) as unknown as Socket;
   live.connections.secure(secured);
   expect(live.connections.get(secured)).toBeDefined();

@@ -13,8 +13,12 @@ function connect(address: string, bytesRead: number, lineCount?: number): Connec
   return {
     socket: { bytesRead, parser } as unknown as Socket,
     tenant: { account: undefined, address },
-    ...{ underWay: 0, lingering: 0, waiting: [], parsedBytes: 0 },
-    ...{ excessOf: undefined, isBroken: false },
+    underWay: 0,
+    lingering: 0,
+    waiting: [],
+    parsedBytes: 0,
+    excessOf: undefined,
+    isBroken: false,
   };
 }
 

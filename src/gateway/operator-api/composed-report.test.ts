@@ -43,7 +43,10 @@ async function query(
 const metadata = { shardCount: 3, query } as unknown as MetadataPort;
 const read = (shard = 0) => readComposed(metadata, { shard });
 const of = (bucketId: BucketId, sizeBytes: number, blobCount: number) => ({
-  ...{ bucketId, name: `name of ${bucketId}`, sizeBytes, blobCount },
+  bucketId,
+  name: `name of ${bucketId}`,
+  sizeBytes,
+  blobCount,
 });
 
 test('pages lead to the next page, then to the next shard, then end', async () => {

@@ -29,8 +29,11 @@ async function record(...shards: number[]): Promise<void> {
 async function put(shard: number, key: string): Promise<void> {
   world.clock.advance(1);
   const version = {
-    ...{ sizeBytes: 0, etag: '0'.repeat(32), owner: OWNER },
-    ...{ originals: NO_ORIGINALS, manifest: EMPTY_MANIFEST },
+    sizeBytes: 0,
+    etag: '0'.repeat(32),
+    owner: OWNER,
+    originals: NO_ORIGINALS,
+    manifest: EMPTY_MANIFEST,
   };
   const command = { bucketId: bucketOf(shard), key: key as ObjectKey, version };
   await world.execute('commit-version', { ...command, data: { births: [], links: [] } }, shard);
@@ -84,7 +87,8 @@ test('a shard that does not answer is named, and its events come later', async (
   const begun = await readEvents(world.shards, {});
   let isAway = true;
   const partly: MetadataPort = {
-    ...{ shardCount: SHARDS, execute: (...call) => world.shards.execute(...call) },
+    shardCount: SHARDS,
+    execute: (...call) => world.shards.execute(...call),
     query: async (envelope, name, query) =>
       isAway && envelope.shard === 2 ? { kind: 'unknown' } : await world.shards.query(envelope, name, query),
   };

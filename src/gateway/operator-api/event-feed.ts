@@ -66,7 +66,8 @@ export async function readEvents(
       shards.map(async (shard) => {
         const from = positions.get(shard);
         return await metadata.query({ shard }, 'list-events', {
-          ...{ consumer: FEED, limit: LIMITS.eventsPageMax },
+          consumer: FEED,
+          limit: LIMITS.eventsPageMax,
           ...(from && { from }),
           ...(bucketId && { bucketId }),
         });

@@ -7,8 +7,13 @@ import { type AccessRecord, finishRecord, startRecord } from './access-record.ts
 function begin(): AccessRecord {
   const unknown = { host: undefined, userAgent: undefined, referer: undefined, tls: undefined };
   return startRecord({
-    ...{ requestId: 'R', hostId: 'H', receivedAtMs: 0, method: 'POST', requestUri: '/b?delete' },
-    ...{ remoteAddress: '192.0.2.1', ...unknown },
+    requestId: 'R',
+    hostId: 'H',
+    receivedAtMs: 0,
+    method: 'POST',
+    requestUri: '/b?delete',
+    remoteAddress: '192.0.2.1',
+    ...unknown,
   });
 }
 
@@ -46,7 +51,9 @@ test('counts items, and names the first refused ones, without secrets', () => {
   for (let count = 0; count < 7; count++) record.item(refused);
   const shown = { ...refused, key: 'k?password=***' };
   expect(lineOf(record)).toMatchObject({
-    ...{ itemCount: 8, refusedItemCount: 7, refusedItems: Array.from({ length: 5 }, () => shown) },
+    itemCount: 8,
+    refusedItemCount: 7,
+    refusedItems: Array.from({ length: 5 }, () => shown),
   });
 });
 

@@ -172,7 +172,11 @@ function itemFields({ items, itemCount, refusedItemCount }: AccessRecord): objec
     .filter(({ errorCode }) => errorCode !== undefined)
     .slice(0, REFUSED_ITEMS_LOGGED)
     .map(({ logName, key, versionId, status, errorCode }) => ({
-      ...{ logName, key: redact(key), versionId, status, errorCode },
+      logName,
+      key: redact(key),
+      versionId,
+      status,
+      errorCode,
     }));
   return { itemCount, refusedItemCount, refusedItems };
 }

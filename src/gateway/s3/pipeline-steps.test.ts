@@ -19,14 +19,25 @@ const OWNER = '000000000001' as AccountId;
 function bucketOf(versioning: BucketRecord['versioning'], owner = OWNER): ResolvedBucket {
   const [bucketId, name] = ['b000000000000001' as BucketId, 'bucket' as BucketName];
   const record: BucketRecord = {
-    ...{ bucketId, name, nameEpoch: 1, owner, state: 'open', createdAtMs: 0, cfgVersion: 1, versioning },
+    bucketId,
+    name,
+    nameEpoch: 1,
+    owner,
+    state: 'open',
+    createdAtMs: 0,
+    cfgVersion: 1,
+    versioning,
   };
   return { record, configs: {}, homeShard: 0, believed: { bucketId, name, cfgVersion: 1 } };
 }
 
 /** Where no versions are kept it needs a right that only accounts have; and so it does for each key that the document names. */
 const row = defineOperation({
-  ...{ name: 'PutObject', match: { method: 'PUT', on: 'object' }, logName: '', body: 'xml', errors: [] },
+  name: 'PutObject',
+  match: { method: 'PUT', on: 'object' },
+  logName: '',
+  body: 'xml',
+  errors: [],
   parse: () => ({}),
   access: (_input, bucket): readonly AccessPair[] =>
     bucket?.versioning === 'enabled' ? [] : [['s3:DeleteObject', 'arn:aws:s3:::bucket/key']],
@@ -47,8 +58,11 @@ const row = defineOperation({
 
 const ANONYMOUS: Caller = { kind: 'anonymous' };
 const OWNING: Caller = {
-  ...{ kind: 'account', account: { accountId: OWNER } as AccountRecord, accessKey: 'k' },
-  ...{ signatureVersion: 'SigV4', authType: 'AuthHeader' },
+  kind: 'account',
+  account: { accountId: OWNER } as AccountRecord,
+  accessKey: 'k',
+  signatureVersion: 'SigV4',
+  authType: 'AuthHeader',
 };
 
 /** As the shard has it; undefined: as it was found. */

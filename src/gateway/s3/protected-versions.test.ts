@@ -94,7 +94,8 @@ describe('MOVE reports the error in the entry', () => {
     const answer = await request('MOVE', '/a', { destination: 'b' });
     expectStatus(answer, 403);
     expect(moveResult(answer)).toEqual({
-      ...{ name: 'MoveObjectResult', count: '0' },
+      name: 'MoveObjectResult',
+      count: '0',
       entries: [['a', 'null', 'AccessDenied']],
     });
     expect(world.requests().at(-1)).toMatchObject({ operation: 'MoveObject', errorCode: 'AccessDenied' });
@@ -128,7 +129,8 @@ describe('MOVE reports the error in the entry', () => {
     const answer = await request('MOVE', '/p/', { destination: 'q/', 'x-svc-prefix': 'true' });
     expectStatus(answer, 200);
     expect(moveResult(answer)).toEqual({
-      ...{ name: 'MoveObjectResult', count: '2' },
+      name: 'MoveObjectResult',
+      count: '2',
       entries: [
         ['p/1', undefined, undefined],
         ['p/2', 'null', 'AccessDenied'],

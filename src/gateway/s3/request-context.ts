@@ -62,7 +62,10 @@ export function mayDo(
 ): Promise<boolean> {
   const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
   return authorizer.isAllowed({
-    ...{ principal: principalOf(caller), pairs, bucket: bucket?.record, facts },
+    principal: principalOf(caller),
+    pairs,
+    bucket: bucket?.record,
+    facts,
     async tagsOf(resource) {
       if (bucket === undefined) return [];
       const { name } = bucket.record;

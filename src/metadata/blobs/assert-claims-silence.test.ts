@@ -22,7 +22,9 @@ describe('a shard that does not answer', () => {
     shards = createSilentShards(world.shards);
     const nothing = () => {};
     worker = createClaimAssertion({
-      ...{ metadata: shards.port, shards: () => [LOST], clock: world.clock },
+      metadata: shards.port,
+      shards: () => [LOST],
+      clock: world.clock,
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     });
     const { table, key } = HISTORY_ROW;

@@ -213,7 +213,8 @@ export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View
 export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, holder: ComposedHolder = {}): RowPut {
   const { composedIn, inManifest } = holder;
   const link: LinkRecord = {
-    ...{ state: 'own', shard },
+    state: 'own',
+    shard,
     ...(composedIn !== undefined && { composedIn }),
     ...(inManifest !== undefined && { inManifest }),
   };

@@ -54,10 +54,14 @@ describe('a new blob', () => {
     expect(await list()).toEqual([
       {
         blobId: blobOf(data),
-        ...{ sizeBytes: 3 * MiB, chunkSizeBytes: MiB },
+        sizeBytes: 3 * MiB,
+        chunkSizeBytes: MiB,
         debt: {
-          ...{ copies: 2, ranges: ranges(2, 'a', 'b'), mapVersion: 1 },
-          ...{ notedAtMs: world.clock.wallMs(), mark: expect.stringMatching(/^[0-9a-f]{16}$/) },
+          copies: 2,
+          ranges: ranges(2, 'a', 'b'),
+          mapVersion: 1,
+          notedAtMs: world.clock.wallMs(),
+          mark: expect.stringMatching(/^[0-9a-f]{16}$/),
         },
       },
     ]);
@@ -207,12 +211,18 @@ describe('the audit', () => {
     world.clock.advance(1000);
     await step({ step: 'reach', mapVersion: 3, beganAtMs, after });
     expect((await world.query('get-audit', {})).audit).toEqual({
-      ...{ mapVersion: 3, beganAtMs, after, isUnderWay: true },
+      mapVersion: 3,
+      beganAtMs,
+      after,
+      isUnderWay: true,
     });
     await step({ step: 'end', mapVersion: 3, beganAtMs });
     const ended = { mapVersion: 3, beganAtMs, endedAtMs: world.clock.wallMs() };
     expect((await world.query('get-audit', {})).audit).toEqual({
-      ...{ mapVersion: 3, beganAtMs, isUnderWay: false, ended },
+      mapVersion: 3,
+      beganAtMs,
+      isUnderWay: false,
+      ended,
     });
   });
 

@@ -241,7 +241,9 @@ describe('many claims', () => {
     const shards = createSilentShards(world.shards);
     const nothing = () => {};
     const resolver = createClaimResolver({
-      ...{ metadata: shards.port, shards: () => [HOME], clock: world.clock },
+      metadata: shards.port,
+      shards: () => [HOME],
+      clock: world.clock,
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     });
     const work = () => resolver.work(new AbortController().signal);

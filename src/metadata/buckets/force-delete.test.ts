@@ -209,7 +209,10 @@ describe('the remaining data', () => {
     }
     const total = 2 * EMPTY_ROWS_MAX + 14;
     expect(await jobOf(job.jobId)).toMatchObject({
-      ...{ stage: 'emptied', totalCount: total, removedCount: total, endedAtMs: expect.any(Number) },
+      stage: 'emptied',
+      totalCount: total,
+      removedCount: total,
+      endedAtMs: expect.any(Number),
     });
     expect(await bucketOf()).not.toHaveProperty('jobId');
     const { timeJumps } = world.shards;

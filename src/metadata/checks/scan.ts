@@ -19,7 +19,14 @@ export class CheckScan {
   readonly shard: number;
   readonly findings: ResultOf<'check-rows'>['findings'] = [];
   readonly facts: Omit<CheckFacts, 'uses' | 'ownLinks'> = {
-    ...{ pieceUses: [], claims: [], blobs: [], foreign: [], unlinked: [], usage: [], buckets: [], names: [] },
+    pieceUses: [],
+    claims: [],
+    blobs: [],
+    foreign: [],
+    unlinked: [],
+    usage: [],
+    buckets: [],
+    names: [],
   };
   readonly #uses: Uint8Array[] = [];
   readonly #ownLinks: Uint8Array[] = [];

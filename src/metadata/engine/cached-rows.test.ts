@@ -28,7 +28,8 @@ function open(instead: (store: MemoryKv) => Partial<KvPort> = () => ({})): World
 }
 
 const put = (key: string, value: string | null, column = 'rows'): KvPut => ({
-  ...{ column, key: utf8(key) },
+  column,
+  key: utf8(key),
   value: value === null ? null : utf8(value),
 });
 

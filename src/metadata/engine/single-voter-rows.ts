@@ -33,7 +33,9 @@ export async function readSingleVoterShard(kv: KvPort, shard: number): Promise<S
   if (selfRow === undefined || appliedRow === undefined) return undefined;
   const { incarnation, epoch } = selfCodec.decode(selfRow);
   return {
-    ...{ incarnation, epoch, applied: decodeApplied(appliedRow) },
+    incarnation,
+    epoch,
+    applied: decodeApplied(appliedRow),
     timeJumpMs: jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs,
   };
 }
@@ -48,8 +50,14 @@ export function firstVoterRows(
 ): KvPut[] {
   const { clusterId, replicaId, incarnation, epoch, applied } = replica;
   const record: ReplicaRecord = {
-    ...{ clusterId, replicaId, incarnation, promised: epoch, state: 'live' },
-    ...{ isDamaged: false, votesFor: null, seen: null },
+    clusterId,
+    replicaId,
+    incarnation,
+    promised: epoch,
+    state: 'live',
+    isDamaged: false,
+    votesFor: null,
+    seen: null,
   };
   const key = (table: (typeof ENGINE_TABLES)[keyof typeof ENGINE_TABLES]) => rowKey(shard, table, NO_KEY);
   const { self, base, replica: replicaTable } = ENGINE_TABLES;

@@ -37,8 +37,12 @@ async function list(cluster: ShardCluster): Promise<ResultOf<'list-events'>> {
 
 function put(cluster: ShardCluster, key: string) {
   const version = {
-    ...{ sizeBytes: 0, etag: etagOf(key), owner: OWNER, kek },
-    ...{ originals: NO_ORIGINALS, manifest: EMPTY_MANIFEST },
+    sizeBytes: 0,
+    etag: etagOf(key),
+    owner: OWNER,
+    kek,
+    originals: NO_ORIGINALS,
+    manifest: EMPTY_MANIFEST,
   };
   const command = { bucketId: BUCKET, key: key as ObjectKey, version, data: { births: [], links: [] } };
   return execute(cluster, 'commit-version', command, `put ${key}`);
@@ -88,8 +92,12 @@ test('what a primary wrote and nobody else got is no event, and its number goes 
   const { node } = primary;
   if (node === undefined) throw new Error('it is up');
   void node.handle({
-    ...{ kind: 'execute', envelope: { shard: 0, requestId: 'lost' }, name: 'delete-versions' },
-    ...{ body: command, ticket: node.ticket(), budgetMs: 10_000 },
+    kind: 'execute',
+    envelope: { shard: 0, requestId: 'lost' },
+    name: 'delete-versions',
+    body: command,
+    ticket: node.ticket(),
+    budgetMs: 10_000,
   });
   await cluster.run(100);
   cluster.kill(index);

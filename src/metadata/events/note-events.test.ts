@@ -70,7 +70,9 @@ test('a bucket that asks for none has none: no row, and no number is used', asyn
   const { rowCount } = await world.query('check-rows', { table: 'events', limit: 10, keyIds: [] });
   expect(rowCount).toBe(0);
   await world.execute('set-bucket-config', {
-    ...{ bucketId: BUCKET, kind: 'events', document: { consumers: ['feed'] } },
+    bucketId: BUCKET,
+    kind: 'events',
+    document: { consumers: ['feed'] },
   });
   await world.put('b');
   await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'events', document: null });
@@ -94,8 +96,14 @@ describe('a version comes to be', () => {
     await ask('commit-version', { bucketId: BUCKET, key: keyOf('a'), version, data: grant });
     expect(await happened()).toEqual([
       {
-        ...{ type: 's3:ObjectCreated:Put', bucketId: BUCKET, bucket: BUCKET_NAME, key: 'a' },
-        ...{ timeMs: world.clock.wallMs(), sizeBytes: 12, etag: etagOf('a'), origin: ORIGIN },
+        type: 's3:ObjectCreated:Put',
+        bucketId: BUCKET,
+        bucket: BUCKET_NAME,
+        key: 'a',
+        timeMs: world.clock.wallMs(),
+        sizeBytes: 12,
+        etag: etagOf('a'),
+        origin: ORIGIN,
       },
     ]);
   });
@@ -119,8 +127,11 @@ describe('a version comes to be', () => {
     const { order, manifest: source } = found.version;
     const dataLinkId = source.kind === 'direct' ? (source.uses[0]?.linkId as LinkId) : null;
     await world.execute('recommit-version', {
-      ...{ bucketId: BUCKET, key: keyOf('a'), expected: { versionId, order, dataLinkId } },
-      ...{ version: { owner: OWNER, kek }, linkId: world.newLinkId() },
+      bucketId: BUCKET,
+      key: keyOf('a'),
+      expected: { versionId, order, dataLinkId },
+      version: { owner: OWNER, kek },
+      linkId: world.newLinkId(),
     });
     const uploadId = await beginUpload(world, 'm');
     await putPart(world, { key: 'm', uploadId }, { partNumber: 1 });
@@ -252,7 +263,11 @@ describe('a rename is two events', () => {
     await record();
     for (const key of ['d/1', 'd/2', 'e/2']) await world.put(key);
     const begun = await ask('begin-move', {
-      ...{ bucketId: BUCKET, from: 'd/', to: 'e/', overwrites: false, driver: DRIVER },
+      bucketId: BUCKET,
+      from: 'd/',
+      to: 'e/',
+      overwrites: false,
+      driver: DRIVER,
     });
     if (begun.kind !== 'begun') throw new Error(begun.kind);
     await driveJob(world, begun.job);

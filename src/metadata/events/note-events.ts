@@ -88,7 +88,11 @@ function recordOf(
   { nowMs, origin }: EventContext,
 ): EventRecord {
   return {
-    ...{ type, bucketId, bucket: name, key, timeMs: nowMs },
+    type,
+    bucketId,
+    bucket: name,
+    key,
+    timeMs: nowMs,
     ...(versioning !== 'unversioned' && { versionId }),
     ...(sizeBytes !== undefined && { sizeBytes }),
     ...(etag !== undefined && { etag }),

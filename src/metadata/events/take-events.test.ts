@@ -53,8 +53,11 @@ async function plantWritten(total: number, kept: number): Promise<void> {
   const value = Buffer.allocUnsafe(8);
   value.writeDoubleBE(total);
   const event = eventCodec.encode({
-    ...{ type: 's3:ObjectCreated:Put', bucketId: BUCKET, bucket: BUCKET_NAME },
-    ...{ key: 'before' as never, timeMs: 0 },
+    type: 's3:ObjectCreated:Put',
+    bucketId: BUCKET,
+    bucket: BUCKET_NAME,
+    key: 'before' as never,
+    timeMs: 0,
   });
   const rows = Array.from({ length: kept }, (_, index) => {
     const { table, key } = eventRow('feed', total - 1 - index);
@@ -69,7 +72,11 @@ async function plantWritten(total: number, kept: number): Promise<void> {
 test('pages go on where the one before ended, and again from any place', async () => {
   for (const key of ['a', 'b', 'c', 'd', 'e']) await world.put(key);
   expect(await list({ limit: 2 })).toEqual({
-    ...{ keys: ['a', 'b'], seqs: [0, 1], next: at(2), isAll: false, lostCount: 0 },
+    keys: ['a', 'b'],
+    seqs: [0, 1],
+    next: at(2),
+    isAll: false,
+    lostCount: 0,
   });
   expect(await list({ from: at(2), limit: 3 })).toMatchObject({ keys: ['c', 'd', 'e'], isAll: true });
   expect(await list({ from: at(5) })).toMatchObject({ keys: [], next: at(5), isAll: true });
@@ -119,8 +126,11 @@ test('more than are kept: the oldest make room, writers go on, and who reads is 
   await plantWritten(eventsKeptMax, 0);
   // The three oldest; those between are of no matter here.
   const old = eventCodec.encode({
-    ...{ type: 's3:ObjectCreated:Put', bucketId: BUCKET, bucket: BUCKET_NAME },
-    ...{ key: 'old' as never, timeMs: 0 },
+    type: 's3:ObjectCreated:Put',
+    bucketId: BUCKET,
+    bucket: BUCKET_NAME,
+    key: 'old' as never,
+    timeMs: 0,
   });
   await world.kv.commit(
     [0, 1, 2].map((seq) => {
@@ -132,7 +142,9 @@ test('more than are kept: the oldest make room, writers go on, and who reads is 
   await world.put('a');
   await world.put('b');
   expect(await list()).toMatchObject({
-    ...{ keys: ['old', 'a', 'b'], seqs: [2, eventsKeptMax, eventsKeptMax + 1], lostCount: 2 },
+    keys: ['old', 'a', 'b'],
+    seqs: [2, eventsKeptMax, eventsKeptMax + 1],
+    lostCount: 2,
   });
   expect(await list({ from: at(1) })).toMatchObject({ lostCount: 1 });
   expect(await list({ from: at(2) })).toMatchObject({ lostCount: 0 });

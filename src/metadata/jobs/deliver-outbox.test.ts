@@ -83,7 +83,9 @@ describe('a shard that does not answer', () => {
     led = [0];
     const nothing = () => {};
     worker = createOutboxDelivery({
-      ...{ metadata: shards.port, shards: () => led, clock: world.clock },
+      metadata: shards.port,
+      shards: () => led,
+      clock: world.clock,
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     });
   });

@@ -36,9 +36,21 @@ async function plantEnded(
     random.writeUInt32BE(at);
     const jobId = makeJobId({ timeMs: nowMs, random });
     const { puts } = changeJob(undefined, {
-      ...{ kind: 'move-prefix', owner: OWNER, jobId, bucketId: BUCKET, from: 'a/', to: 'b/' },
-      ...{ beganAtMs: nowMs, steppedAtMs: nowMs, endedAtMs: nowMs, stepCount: 1, overwrites: false },
-      ...{ leg: 0, movedCount: 0, errorCount: errors.length, errors },
+      kind: 'move-prefix',
+      owner: OWNER,
+      jobId,
+      bucketId: BUCKET,
+      from: 'a/',
+      to: 'b/',
+      beganAtMs: nowMs,
+      steppedAtMs: nowMs,
+      endedAtMs: nowMs,
+      stepCount: 1,
+      overwrites: false,
+      leg: 0,
+      movedCount: 0,
+      errorCount: errors.length,
+      errors,
       ...(!hasToken && { isTokenless: true }),
     });
     await world.kv.commit(

@@ -42,9 +42,20 @@ export const beginMove = defineCommand<Command, Outcome>({
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
     const begins: MovePrefixJob = {
-      ...{ kind: 'move-prefix', owner, jobId, bucketId, from, to, overwrites },
-      ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
-      ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+      kind: 'move-prefix',
+      owner,
+      jobId,
+      bucketId,
+      from,
+      to,
+      overwrites,
+      beganAtMs: nowMs,
+      steppedAtMs: nowMs,
+      stepCount: 0,
+      leg: 0,
+      movedCount: 0,
+      errorCount: 0,
+      errors: [],
       ...(token === undefined && { isTokenless: true }),
       ...(driver !== undefined && { driver }),
       ...(events && origin && { origin }),

@@ -141,8 +141,14 @@ async function* moveInSteps(
   for (;;) {
     const areWaiting = calls.others?.areWaiting() ?? false;
     const outcome = await calls.stepKey({
-      ...{ bucketId, jobId, driver: calls.driver, stepCount: job.stepCount, begin: cursorOf(job) },
-      ...{ key, to: to as ObjectKey, phase },
+      bucketId,
+      jobId,
+      driver: calls.driver,
+      stepCount: job.stepCount,
+      begin: cursorOf(job),
+      key,
+      to: to as ObjectKey,
+      phase,
       versionsMax: areWaiting ? LIMITS.moveStepVersionsBesideOthersMax : LIMITS.moveStepVersionsMax,
     });
     if (outcome.kind === 'no-such-job') return undefined;

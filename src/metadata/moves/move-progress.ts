@@ -50,7 +50,9 @@ export function progressed(
     // Behind one that is not kept none is.
     const isBehindAll = errors.length === errorCount++;
     const error: MoveError = {
-      ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
+      sourceKey: from,
+      destinationKey: to,
+      ...explainMoveRefusal(result),
       ...(result.kind === 'blocked' && { versionId: result.versionId }),
     };
     keptBytes += errorBytes(error);
@@ -58,7 +60,12 @@ export function progressed(
   }
   const stepped: MovePrefixJob = {
     ...rest,
-    ...{ driver, stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
+    driver,
+    stepCount: job.stepCount + 1,
+    steppedAtMs: nowMs,
+    movedCount,
+    errorCount,
+    errors,
     ...(cursor === undefined ? { endedAtMs: nowMs } : cursor),
   };
   // One that began before this was counted stays so to its end.

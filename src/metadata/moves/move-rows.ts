@@ -75,8 +75,11 @@ export function olderOfMany(
   // Behind the end mark of the last one.
   const lt = concatBytes((last as Uint8Array).subarray(0, -1), Uint8Array.of(2));
   const rows = view.range({
-    ...{ table: TABLES.objects, gte: gte as Uint8Array, lt },
-    ...{ limit: VERSION_ROWS, bytesMax: RANGE_BYTES },
+    table: TABLES.objects,
+    gte: gte as Uint8Array,
+    lt,
+    limit: VERSION_ROWS,
+    bytesMax: RANGE_BYTES,
   });
   if (isCut(rows)) return undefined;
   const found = new Map<string, Uint8Array[]>();

@@ -136,7 +136,9 @@ function close({ command, job, bucket, view, context }: Step): Decision<Outcome>
   const { nowMs } = context;
   const closed: MovePrefixJob = {
     ...rest,
-    ...{ driver, stepCount: job.stepCount + 1, steppedAtMs: nowMs },
+    driver,
+    stepCount: job.stepCount + 1,
+    steppedAtMs: nowMs,
     ...(job.isKey ? { endedAtMs: nowMs } : cursorBehind(job, command)),
   };
   const { keyRenames = [], ...free } = bucket;

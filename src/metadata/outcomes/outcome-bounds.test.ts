@@ -231,8 +231,10 @@ describe('what is counted', () => {
     let sum = 0;
     for (const table of [TABLES.tokens, TABLES.tokenTimes, TABLES.jobs, TABLES.openJobs]) {
       const rows = await world.kv.range({
-        ...{ column: 'rows', gte: rowKey(0, table, Uint8Array.of()) },
-        ...{ lt: rowKey(0, { ...table, id: table.id + 1 }, Uint8Array.of()), limit: 1000 },
+        column: 'rows',
+        gte: rowKey(0, table, Uint8Array.of()),
+        lt: rowKey(0, { ...table, id: table.id + 1 }, Uint8Array.of()),
+        limit: 1000,
       });
       for (const { key, value } of rows) sum += key.length + value.length;
     }

@@ -17,12 +17,16 @@ interface OutcomeBound {
 }
 
 export const UNDER_TOKENS: OutcomeBound = {
-  ...{ all: COUNTER.keptBytes, ofAccount: COUNTER.accountOutcomeBytes },
-  ...{ allMax: LIMITS.storedOutcomesBytesMax, perAccountMax: LIMITS.storedOutcomesPerAccountBytesMax },
+  all: COUNTER.keptBytes,
+  ofAccount: COUNTER.accountOutcomeBytes,
+  allMax: LIMITS.storedOutcomesBytesMax,
+  perAccountMax: LIMITS.storedOutcomesPerAccountBytesMax,
 };
 export const TOKENLESS: OutcomeBound = {
-  ...{ all: COUNTER.tokenlessBytes, ofAccount: COUNTER.accountTokenlessBytes },
-  ...{ allMax: LIMITS.tokenlessOutcomesBytesMax, perAccountMax: LIMITS.tokenlessOutcomesPerAccountBytesMax },
+  all: COUNTER.tokenlessBytes,
+  ofAccount: COUNTER.accountTokenlessBytes,
+  allMax: LIMITS.tokenlessOutcomesBytesMax,
+  perAccountMax: LIMITS.tokenlessOutcomesPerAccountBytesMax,
 };
 
 /** `addedBytes` below zero: they are kept no more. `owner` is that of the bucket. */

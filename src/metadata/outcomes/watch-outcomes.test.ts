@@ -20,7 +20,9 @@ async function setUp(stored: { tokens: number; tokenless: number }) {
   }
   const gauges = new Map<string, number>();
   const telemetry = {
-    ...{ count() {}, observe() {}, gaugeAll() {} },
+    count() {},
+    observe() {},
+    gaugeAll() {},
     gauge: (name: string, value: number, labels: Readonly<Record<string, string>> = {}) =>
       void gauges.set([name, ...Object.values(labels)].join(' '), value),
   };

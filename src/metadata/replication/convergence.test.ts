@@ -6,7 +6,13 @@ import { type Lags, nextStep } from './convergence.ts';
 const ref = (name: string): ReplicaRef => ({ nodeId: name, replicaId: name });
 const [A, B, C, D] = ['a', 'b', 'c', 'd'].map(ref) as [ReplicaRef, ReplicaRef, ReplicaRef, ReplicaRef];
 const record = (changes: Partial<ShardRecord> = {}): ShardRecord => ({
-  ...{ incarnation: 1, epoch: 7, primary: A, voters: [A, B, C], prevVoters: null, learners: [], nonce: 'n' },
+  incarnation: 1,
+  epoch: 7,
+  primary: A,
+  voters: [A, B, C],
+  prevVoters: null,
+  learners: [],
+  nonce: 'n',
   ...changes,
 });
 const allThere: Lags = { lagOf: () => 0, countsOf: () => true };

@@ -60,14 +60,21 @@ async function openFollower(entries: Uint8Array[]) {
   });
   const said: MessageBody[] = [];
   const follower = new Follower({
-    ...{ ...parts, applier, promises, witnessed: undefined },
+    ...parts,
+    applier,
+    promises,
+    witnessed: undefined,
     send: () => (_to, body) => said.push(body),
     onOtherLeads() {},
     isLeading: () => false,
     onEvent() {},
   });
   return {
-    ...{ follower, log, promises, said, clock },
+    follower,
+    log,
+    promises,
+    said,
+    clock,
     hold: () => {
       lowering = Promise.withResolvers<void>();
       return () => lowering.resolve();
@@ -78,7 +85,12 @@ async function openFollower(entries: Uint8Array[]) {
 const head = (epoch: number) => ({ shard: 0, incarnation: 1, epoch, from: 'p', to: 'f' });
 const append = (epoch: number, prev: LogPosition, entries: Uint8Array[]): AppendMessage => ({
   ...head(epoch),
-  ...{ kind: 'append', prev, entries, commitSeq: 0, echoMs: 0, matchedSeq: 0 },
+  kind: 'append',
+  prev,
+  entries,
+  commitSeq: 0,
+  echoMs: 0,
+  matchedSeq: 0,
 });
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 

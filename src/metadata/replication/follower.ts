@@ -65,7 +65,12 @@ export class Follower {
     this.#parts = parts;
     this.#acknowledged = parts.witnessed;
     this.#snapshot = new SnapshotTarget({
-      ...{ shard, kv, witness, clock, log, applier },
+      shard,
+      kv,
+      witness,
+      clock,
+      log,
+      applier,
       send: (to, body) => parts.send(promises.epoch)(to, body),
       empty: (primary) => promises.beginAnew(primary),
     });

@@ -12,7 +12,8 @@ test('they are logged once a minute, with the number of those left out', () => {
   const nothing = () => {};
   const info = (fields: object, event: string) => void lines.push({ ...fields, event });
   const takeovers = new GivenUpTakeovers({
-    ...{ shard: 3, clock },
+    shard: 3,
+    clock,
     logger: { debug: nothing, info, warn: nothing, error: nothing },
   });
   // Who is not let takes none.

@@ -80,7 +80,11 @@ export class Leadership {
     this.#others = withLearners(record, self);
     this.#overlay = new Overlay(parts.budget);
     this.#term = new PrimaryTerm({
-      ...{ self: self.replicaId, epoch: record.epoch, log, clock, send: parts.send },
+      self: self.replicaId,
+      epoch: record.epoch,
+      log,
+      clock,
+      send: parts.send,
       ownSeq: () => this.#entries.ownSeq,
       sets: setsOf(record),
       others: this.#others,
@@ -92,7 +96,12 @@ export class Leadership {
     const isClockBelieved = () => this.#term.isClockBelieved();
     this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isClockBelieved });
     this.#entries = new ReplicatedLog({
-      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
+      shard,
+      epoch: record.epoch,
+      log,
+      applier,
+      lastTimeMs,
+      time: this.#time,
       witness: parts.witness,
       overlay: this.#overlay,
       term: this.#term,
@@ -120,7 +129,14 @@ export class Leadership {
   #createVerifier(): Verifier {
     const { shard, self, kv, clock, random, logger, log, send, onSelfOdd, onEvent, verifyPace } = this.#parts;
     return new Verifier({
-      ...{ shard, self: self.replicaId, kv, clock, random, logger, send, onSelfOdd },
+      shard,
+      self: self.replicaId,
+      kv,
+      clock,
+      random,
+      logger,
+      send,
+      onSelfOdd,
       ...(onEvent && { onEvent }),
       pace: verifyPace ?? VERIFY_PACE,
       nowMs: () => this.#entries.nowMs(),
@@ -182,7 +198,12 @@ export class Leadership {
     const { shard, shardCount, kv, machine, random, budget, logger, onEvent, turns } = this.#parts;
     if (this.#isOver) return;
     this.#shard = new Shard({
-      ...{ shard, shardCount, kv, machine, random, budget },
+      shard,
+      shardCount,
+      kv,
+      machine,
+      random,
+      budget,
       ...(turns && { turns }),
       overlay: this.#overlay,
       log: this.#entries,

@@ -312,8 +312,17 @@ class Node implements MetadataNode {
 
 function supersededStatus({ shard, incarnation, promised, last, appliedSeq }: StoredReplica): ReplicaStatus {
   return {
-    ...{ shard, incarnation, epoch: promised, lastSeq: last.seq, appliedSeq, appliedTimeMs: 0 },
-    ...{ role: 'follower', state: 'superseded', primary: undefined, lags: [] },
-    ...{ isRegistryBehind: false, isTimeBelieved: true },
+    shard,
+    incarnation,
+    epoch: promised,
+    lastSeq: last.seq,
+    appliedSeq,
+    appliedTimeMs: 0,
+    role: 'follower',
+    state: 'superseded',
+    primary: undefined,
+    lags: [],
+    isRegistryBehind: false,
+    isTimeBelieved: true,
   };
 }

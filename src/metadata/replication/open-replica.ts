@@ -63,7 +63,10 @@ export async function openReplica(
   const position = witness.read(shard);
   const witnessed = position === 'damaged' ? undefined : position;
   const opened = {
-    ...{ record, witnessed, log, damage },
+    record,
+    witnessed,
+    log,
+    damage,
     isNew: stored.record === undefined && stored.damage === undefined,
     applied: stored.applied ?? NOTHING,
   };

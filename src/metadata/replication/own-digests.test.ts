@@ -14,14 +14,19 @@ test('a replica that is reported odd twice gives up the state of the first repor
   const record = { isDamaged: false };
   let givenUp = 0;
   const promises = {
-    ...{ counts: true, epoch: 4, record },
+    counts: true,
+    epoch: 4,
+    record,
     async noteDamage() {
       givenUp++;
     },
   };
   const told: number[] = [];
   const digests = new OwnDigests({
-    ...{ shard: 0, kv: createMemoryKv(['rows']), logger: SILENT, clock: createManualClock(0) },
+    shard: 0,
+    kv: createMemoryKv(['rows']),
+    logger: SILENT,
+    clock: createManualClock(0),
     promises: promises as unknown as Promises,
     registry: {} as ShardRegistryPort,
     report: ({ seq }) => told.push(seq),

@@ -26,7 +26,12 @@ async function openTerm(baseSeq: number) {
   const said: MessageBody[] = [];
   let leftBehindCount = 0;
   const term = new PrimaryTerm({
-    ...{ self: 'p', epoch: 1, log, clock, sets: { voters: ['p', 'f', 'g'] }, others: [OTHER] },
+    self: 'p',
+    epoch: 1,
+    log,
+    clock,
+    sets: { voters: ['p', 'f', 'g'] },
+    others: [OTHER],
     ownSeq: () => 10,
     send: (_to, body) => said.push(body),
     onCommitted() {},
@@ -34,8 +39,17 @@ async function openTerm(baseSeq: number) {
     onUnheard() {},
   });
   const nack = (hintSeq: number, echoMs: number): NackMessage => ({
-    ...{ kind: 'nack', shard: 0, incarnation: 1, epoch: 1, from: 'f', to: 'p' },
-    ...{ promised: 1, hintSeq, echoMs, wallMs: 0, counts: false },
+    kind: 'nack',
+    shard: 0,
+    incarnation: 1,
+    epoch: 1,
+    from: 'f',
+    to: 'p',
+    promised: 1,
+    hintSeq,
+    echoMs,
+    wallMs: 0,
+    counts: false,
   });
   return { clock, term, said, nack, leftBehind: () => leftBehindCount };
 }

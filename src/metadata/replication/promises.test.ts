@@ -31,8 +31,14 @@ function openPromises() {
     { shard: 0, kv, clock, witness, logger: SILENT, log },
     {
       record: {
-        ...{ clusterId: 'c', replicaId: 'f', incarnation: 1, promised: 2 },
-        ...{ state: 'live', isDamaged: false, votesFor: null, seen: null },
+        clusterId: 'c',
+        replicaId: 'f',
+        incarnation: 1,
+        promised: 2,
+        state: 'live',
+        isDamaged: false,
+        votesFor: null,
+        seen: null,
       },
       isNew: true,
     },

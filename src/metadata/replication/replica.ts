@@ -65,7 +65,12 @@ export class Replica {
       stepDown: (why) => this.#stepDown(why),
     });
     this.#digests = new OwnDigests({
-      ...{ shard, kv, logger, clock, registry: deps.registry, promises: this.#promises },
+      shard,
+      kv,
+      logger,
+      clock,
+      registry: deps.registry,
+      promises: this.#promises,
       isLeading: () => this.#role.kind === 'primary',
       report: (own) => this.#sendDigest(own),
       handOver: (heir) => this.#handOver(heir),
@@ -73,7 +78,10 @@ export class Replica {
       onEvent: (event) => deps.onEvent?.(event),
     });
     this.#applier = new Applier({
-      ...{ shard, kv, log, applied },
+      shard,
+      kv,
+      log,
+      applied,
       isAwaited: () => this.#role.kind !== 'follower',
       verify: (seq, range) => this.#digests.verify(seq, range),
       onApplied: (entry) => {
@@ -81,13 +89,23 @@ export class Replica {
       },
     });
     this.#trimmer = new LogTrimmer({
-      ...{ shard, log, logger, applier: this.#applier },
+      shard,
+      log,
+      logger,
+      applier: this.#applier,
       retention: deps.logRetention ?? LOG_RETENTION,
     });
     this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
     this.#follower = new Follower({
-      ...{ shard, kv, witness, clock, logger, log, witnessed },
-      ...{ applier: this.#applier, promises: this.#promises },
+      shard,
+      kv,
+      witness,
+      clock,
+      logger,
+      log,
+      witnessed,
+      applier: this.#applier,
+      promises: this.#promises,
       send: this.#send,
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
@@ -178,7 +196,13 @@ export class Replica {
     const { shard, clock, random, registry, logger } = this.#deps;
     const promises = this.#promises;
     return new Takeover({
-      ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
+      shard,
+      clock,
+      random,
+      registry,
+      logger,
+      log: this.#log,
+      self: this.self,
       check: this.#check,
       send: this.#send,
       own: () => promises.record,
@@ -213,7 +237,10 @@ export class Replica {
     this.#primary = this.self;
     const leadership = new Leadership({
       ...this.#deps,
-      ...{ self: this.self, record, log: this.#log, applier: this.#applier },
+      self: this.self,
+      record,
+      log: this.#log,
+      applier: this.#applier,
       send: this.#send(record.epoch),
       witness: (seq) => this.#promises.witness(seq),
       stepDown: (why) => this.#stepDown(why),

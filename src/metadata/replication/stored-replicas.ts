@@ -37,7 +37,11 @@ export async function readStoredReplica(
   const lastRow = await readLastRow(kv, shard);
   const base = baseRow === undefined ? NOWHERE : baseCodec.decode(baseRow);
   return {
-    ...{ shard, state, incarnation, promised, seen },
+    shard,
+    state,
+    incarnation,
+    promised,
+    seen,
     last: lastRow !== undefined && isEntrySound(lastRow.value) ? positionOf(lastRow.value) : base,
     appliedSeq: appliedRow === undefined ? 0 : decodeApplied(appliedRow).seq,
     witness: witness.read(shard) ?? null,

@@ -29,7 +29,10 @@ async function takeOver(own: LogStore, best: LogStore, { later = best, committed
   const said: MessageBody[] = [];
   const adoptedBehind: number[] = [];
   const parts = {
-    ...{ shard: 0, self: SELF, log: own, clock: createManualClock(0) },
+    shard: 0,
+    self: SELF,
+    log: own,
+    clock: createManualClock(0),
     promise: async () => {},
     silentUntilMs: () => 0,
     committed: () => committed,
@@ -48,8 +51,12 @@ async function takeOver(own: LogStore, best: LogStore, { later = best, committed
   const answer = async (body: MessageBody) => {
     if (body.kind === 'fence') {
       const fenced: FencedMessage = {
-        ...{ ...HEAD, kind: 'fenced', wallMs: 0, counts: true },
-        ...{ last: best.last, base: best.base },
+        ...HEAD,
+        kind: 'fenced',
+        wallMs: 0,
+        counts: true,
+        last: best.last,
+        base: best.base,
       };
       takeover.onFenced(fenced);
     } else if (body.kind === 'fetch') {

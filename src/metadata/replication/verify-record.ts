@@ -27,7 +27,11 @@ export interface VerifiedPass {
 const verifyCodec = defineRecord<VerifyRecord>({ name: 'verify', version: 1 });
 
 export const NEVER_VERIFIED: VerifyRecord = {
-  ...{ range: null, passBeganAtMs: 0, partialCount: 0, mismatchAtMs: null, lastPass: null },
+  range: null,
+  passBeganAtMs: 0,
+  partialCount: 0,
+  mismatchAtMs: null,
+  lastPass: null,
 };
 
 function verifyKey(shard: number): Uint8Array {

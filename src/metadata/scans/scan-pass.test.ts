@@ -6,7 +6,10 @@ const HOUR = 3600_000;
 
 function passOver({ shards: metadata, clock }: MetadataShards) {
   return new ScanPass<number>({
-    ...{ metadata, clock, name: 'count', everyMs: HOUR },
+    metadata,
+    clock,
+    name: 'count',
+    everyMs: HOUR,
     compare: (a, b) => a - b,
   });
 }

@@ -67,7 +67,10 @@ export const completeUpload = defineCommand<Command, Outcome>({
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
     const placed = putHistories({ bucketId, histories: [history], nowMs });
     const noted = noteCreated(bucket, context, {
-      ...{ type: 's3:ObjectCreated:CompleteMultipartUpload', key, version, written },
+      type: 's3:ObjectCreated:CompleteMultipartUpload',
+      key,
+      version,
+      written,
     });
     return {
       outcome,

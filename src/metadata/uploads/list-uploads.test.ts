@@ -91,7 +91,8 @@ test('any prefix, delimiter and key marker: all pages together equal a scan of a
         if (isTruncated) expect(entries).toHaveLength(max);
         const { nextKeyMarker, nextUploadIdMarker } = page;
         query = {
-          ...{ max, ...grouping },
+          max,
+          ...grouping,
           ...(nextKeyMarker && { keyMarker: nextKeyMarker }),
           ...(nextUploadIdMarker && { uploadIdMarker: nextUploadIdMarker }),
         };

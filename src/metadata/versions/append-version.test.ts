@@ -94,7 +94,11 @@ describe('unversioned', () => {
     world.clock.advance(1000);
     const etag = multipartETag([etagOf('log'), etagOf('piece')]);
     expect(await append('piece', { data: piece })).toMatchObject({
-      ...{ kind: 'committed', versionId: 'null', etag, sizeBytes: 12, mayFold: false },
+      kind: 'committed',
+      versionId: 'null',
+      etag,
+      sizeBytes: 12,
+      mayFold: false,
       modifiedAtMs: before.modifiedAtMs + 1000,
     });
     const after = await current();

@@ -161,8 +161,11 @@ function outcomeOf(
   const growingId = growingUse(manifest)?.blobId;
   return {
     ...written,
-    ...{ etag, sizeBytes, ...(checksum && { checksum }) },
-    ...{ mayFold, ...(growingId && { growingId }) },
+    etag,
+    sizeBytes,
+    ...(checksum && { checksum }),
+    mayFold,
+    ...(growingId && { growingId }),
   };
 }
 

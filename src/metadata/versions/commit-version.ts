@@ -32,7 +32,10 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     const refusal = checkWriteConditions(history.currentObject, conditions);
     if (refusal !== undefined) return refuse(refusal);
     const admitted = admitGrant({
-      ...{ grant: data, names: linksOf(version.manifest), view, context },
+      grant: data,
+      names: linksOf(version.manifest),
+      view,
+      context,
       composedIn: isComposed(version) ? bucketId : undefined,
     });
     if (admitted.kind !== 'admitted') return refuse(admitted);

@@ -41,7 +41,10 @@ interface Holders {
 }
 
 const newLook = (state: StateReader, shard: number): Look => ({
-  ...{ state, shard, linksLeft: QUERY_LINKS, manifests: new Map() },
+  state,
+  shard,
+  linksLeft: QUERY_LINKS,
+  manifests: new Map(),
 });
 
 export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {

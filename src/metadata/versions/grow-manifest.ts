@@ -15,7 +15,8 @@ export function appendPiece(manifest: Manifest, piece: ManifestBody, sizeBytes: 
   if (manifest.kind === 'direct') return { kind: 'direct', ...joinBodies(manifest, piece), parts: [] };
   const tail = manifest.tail ?? { uses: [], segments: [], startBytes: sizeBytes };
   return {
-    ...{ ...manifest, partCount: 0 },
+    ...manifest,
+    partCount: 0,
     tail: { ...joinBodies(tail, piece), startBytes: tail.startBytes },
   };
 }

@@ -170,7 +170,9 @@ test('any prefix, delimiter and key marker: all pages together equal a scan of a
         if (isTruncated) expect(entries).toHaveLength(max);
         const { nextKeyMarker, nextVersionIdMarker } = page;
         query = {
-          ...{ bucketId: BUCKET, max, ...grouping },
+          bucketId: BUCKET,
+          max,
+          ...grouping,
           ...(nextKeyMarker && { keyMarker: nextKeyMarker }),
           ...(nextVersionIdMarker && { versionIdMarker: nextVersionIdMarker }),
         };

@@ -155,8 +155,11 @@ describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an 
   const drive = async () =>
     (await driveJob(world, await beginMove(world, { from, to, overwrites: true }))).ended;
   const errorOf = (name: string, versionId: unknown) => ({
-    ...{ sourceKey: `p/${name}`, destinationKey: `q/${name}`, versionId },
-    ...{ code: 'AccessDenied', message: expect.any(String) },
+    sourceKey: `p/${name}`,
+    destinationKey: `q/${name}`,
+    versionId,
+    code: 'AccessDenied',
+    message: expect.any(String),
   });
 
   test.each(['unversioned', 'suspended'] as const)(
@@ -218,7 +221,9 @@ const WRITES: Record<string, (data: NewData) => Promise<() => Promise<{ kind: st
     const { sizeBytes } = data;
     const originals = packOriginals({ sizeBytes, md5: etagOf('component') });
     const command = {
-      ...{ bucketId: BUCKET, key: a, token: { token: 'composed', digest: 'd' } },
+      bucketId: BUCKET,
+      key: a,
+      token: { token: 'composed', digest: 'd' },
       version: { sizeBytes, etag: `${etagOf('whole')}-1`, owner: OWNER, kek, originals },
       body: {
         uses,
@@ -230,7 +235,10 @@ const WRITES: Record<string, (data: NewData) => Promise<() => Promise<{ kind: st
   },
   async append({ sizeBytes, grant }) {
     const command = {
-      ...{ bucketId: BUCKET, key: a, linkId: world.newLinkId(), kek: { found: kek, renewed: kek } },
+      bucketId: BUCKET,
+      key: a,
+      linkId: world.newLinkId(),
+      kek: { found: kek, renewed: kek },
       piece: { sizeBytes, md5: etagOf('piece'), births: grant.births, crcs: {} },
       token: { token: 'appended', digest: 'd' },
     };

@@ -39,7 +39,10 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
       bucket,
       history,
       version: {
-        ...{ sizeBytes, etag, originals, manifest },
+        sizeBytes,
+        etag,
+        originals,
+        manifest,
         ...version,
         ...(appendCount !== undefined && { appendCount }),
         ...(tags?.length && { tags }),
@@ -51,7 +54,10 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     const begun = takesItsPlace ? [] : beginLinks(manifest, { view, context, composedIn });
     const placed = putHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const noted = noteCreated(bucket, context, {
-      ...{ type: 's3:ObjectCreated:Copy', key, version: source, written: outcome },
+      type: 's3:ObjectCreated:Copy',
+      key,
+      version: source,
+      written: outcome,
     });
     return { outcome, ...joinChanges([{ puts: begun, counters: [] }, placed, noted]) };
   },

@@ -21,7 +21,8 @@ export function withLink(manifest: Manifest, linkId: LinkId): Manifest {
     return { ...manifest, uses: manifest.uses.map((use) => ({ ...use, linkId })) };
   const { tail } = manifest;
   return {
-    ...{ ...manifest, linkId },
+    ...manifest,
+    linkId,
     ...(tail && { tail: { ...tail, uses: tail.uses.map((use) => ({ ...use, linkId })) } }),
   };
 }

@@ -10,7 +10,9 @@ const idOf = (task: string) => task;
 function counted(left: Record<string, number>, atOnceMax = 1) {
   const made: string[] = [];
   const turns = createAccountTurns<string>({
-    ...{ atOnceMax, accountOf, idOf },
+    atOnceMax,
+    accountOf,
+    idOf,
     async step(task) {
       made.push(task);
       left[task] = (left[task] ?? 0) - 1;
@@ -41,7 +43,9 @@ test('a stalled step does not take turns from other accounts', async () => {
   });
   let left = 5;
   const turns = createAccountTurns<string>({
-    ...{ atOnceMax: 2, accountOf, idOf },
+    atOnceMax: 2,
+    accountOf,
+    idOf,
     async step(task) {
       if (task === 'a/1') return stands;
       left--;
@@ -57,7 +61,9 @@ test('a failed task is left out, and the others get their steps', async () => {
   const made: string[] = [];
   const error = new Error('not this one');
   const turns = createAccountTurns<string>({
-    ...{ atOnceMax: 2, accountOf, idOf },
+    atOnceMax: 2,
+    accountOf,
+    idOf,
     async step(task) {
       if (task === 'a/1') throw error;
       made.push(task);

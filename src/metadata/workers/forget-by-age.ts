@@ -34,7 +34,9 @@ function createForgetter<Item>(
 ): Worker {
   const cursors = createQueueCursors();
   return createShardWorker({
-    ...{ name, shards, idleMs },
+    name,
+    shards,
+    idleMs,
     async unit(shard) {
       if (!timeJumps.mayRemoveByAge(shard)) return false;
       const items = await list(shard, { ...cursors.from(shard), limit: BATCH });
@@ -51,7 +53,8 @@ export function createTokenForgetter(deps: ForgetterDeps): Worker {
   const { metadata } = deps;
   const olderThanMs = LIMITS.idempotencyTokenKeptMs;
   return createForgetter(deps, {
-    ...{ name: 'forget-tokens', idleMs: 10 * MINUTE_MS },
+    name: 'forget-tokens',
+    idleMs: 10 * MINUTE_MS,
     async list(shard, page) {
       const query = { ...page, olderThanMs };
       return doneValue(await metadata.query({ shard }, 'list-kept-tokens', query)).tokens;
@@ -67,7 +70,8 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
   const { metadata } = deps;
   const olderThanMs = LIMITS.completedUploadKeptMs;
   return createForgetter(deps, {
-    ...{ name: 'forget-completed-uploads', idleMs: 60 * MINUTE_MS },
+    name: 'forget-completed-uploads',
+    idleMs: 60 * MINUTE_MS,
     async list(shard, page) {
       const query = { ...page, olderThanMs };
       return doneValue(await metadata.query({ shard }, 'list-completed-uploads', query)).completed;
@@ -84,7 +88,9 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
 export function createJobForgetter({ metadata, shards, timeJumps }: ForgetterDeps): Worker {
   const cursors = createQueueCursors();
   return createShardWorker({
-    ...{ name: 'forget-jobs', shards, idleMs: MINUTE_MS },
+    name: 'forget-jobs',
+    shards,
+    idleMs: MINUTE_MS,
     async unit(shard) {
       if (!timeJumps.mayRemoveByAge(shard)) return false;
       const limit = BATCH;

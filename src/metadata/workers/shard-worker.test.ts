@@ -11,7 +11,9 @@ async function rounds(
 ): Promise<string[]> {
   let visited = '';
   const worker = createShardWorker({
-    ...{ name: 'some-job', shards: () => [0, 1, 2], idleMs },
+    name: 'some-job',
+    shards: () => [0, 1, 2],
+    idleMs,
     async unit(shard) {
       visited += shard;
       return unit(shard);
@@ -40,7 +42,9 @@ test('each shard begins a round in its turn', async () => {
   const firsts: number[] = [];
   let isFirst = true;
   const worker = createShardWorker({
-    ...{ name: 'some-job', shards: () => [4, 5, 6], idleMs: 1000 },
+    name: 'some-job',
+    shards: () => [4, 5, 6],
+    idleMs: 1000,
     async unit(shard) {
       if (isFirst) firsts.push(shard);
       isFirst = false;
@@ -68,7 +72,9 @@ test('a waiting round counts its wait, so that no shard rests for longer than a 
 test('where every unit fails the worker has failed, and next time all have their turn', async () => {
   let isBroken = true;
   const worker = createShardWorker({
-    ...{ name: 'some-job', shards: () => [0, 1], idleMs: 1000 },
+    name: 'some-job',
+    shards: () => [0, 1],
+    idleMs: 1000,
     async unit(shard) {
       if (isBroken) throw new Error(`shard ${shard}`);
       return false;

@@ -29,7 +29,9 @@ async function answering(answer: unknown) {
   const port = { put: unused, get: unused, have: unused, drop: unused, usage: unused, recount: unused };
   const disk: ServedDisk = {
     ...withoutOrders({ ...port, list: say }),
-    ...{ inspect: say, listQuarantined: say, listOf: say },
+    inspect: say,
+    listQuarantined: say,
+    listOf: say,
   };
   const server = await serveNode(memoryNode([[DISK, disk]]));
   const client = connectTo();

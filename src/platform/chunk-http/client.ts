@@ -92,7 +92,11 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     const path = chunkPath(this.#diskId, id);
     const map = String(mapVersion);
     const answer = await this.#node.request({
-      ...{ method: 'PUT', path, body: bytes, map, signal },
+      method: 'PUT',
+      path,
+      body: bytes,
+      map,
+      signal,
       checksum: formatChecksum(checksum),
       answerBytesMax: 0,
     });
@@ -105,7 +109,9 @@ class RemoteDisk implements DiskChunks, DiskOrders {
   ): Promise<ChunkRead> {
     const path = chunkPath(this.#diskId, id);
     const answer = await this.#node.request({
-      ...{ method: 'GET', path, signal },
+      method: 'GET',
+      path,
+      signal,
       answerBytesMax: CHUNK_BODY_BYTES_MAX,
     });
     const { status, error, bytes, checksum } = answer;
@@ -127,7 +133,9 @@ class RemoteDisk implements DiskChunks, DiskOrders {
       return this.#batch('have', { ids });
     }
     const request: NodeRequest = {
-      ...{ method: 'HEAD', path: chunkPath(this.#diskId, first), answerBytesMax: 0 },
+      method: 'HEAD',
+      path: chunkPath(this.#diskId, first),
+      answerBytesMax: 0,
     };
     const answer = await this.#node.request(request);
     const { status, error, sizeBytes, checksum, receivedAtMs } = answer;
@@ -146,7 +154,9 @@ class RemoteDisk implements DiskChunks, DiskOrders {
   async #dropOne(id: ChunkId, fence: Fence): Promise<void> {
     const path = chunkPath(this.#diskId, id);
     const answer = await this.#node.request({
-      ...{ method: 'DELETE', path, answerBytesMax: 0 },
+      method: 'DELETE',
+      path,
+      answerBytesMax: 0,
       fence: formatFence(fence),
     });
     if (answer.status !== 204) throw this.#failure(answer, id);
@@ -236,7 +246,9 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     const packed = packBatch(body);
     const timeoutMs = TIMEOUTS_MS[name];
     const answer = await this.#node.request({
-      ...{ method: 'POST', path: batchPath(this.#diskId, name), body: packed },
+      method: 'POST',
+      path: batchPath(this.#diskId, name),
+      body: packed,
       checksum: formatChecksum(crc32(packed)),
       answerBytesMax: LIMITS.chunkBatchBytesMax,
       ...(how.mapVersion !== undefined && { map: String(how.mapVersion) }),

@@ -274,7 +274,9 @@ export class ChunkExchange {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     const facts = {
-      ...{ status, sizeBytes, error },
+      status,
+      sizeBytes,
+      error,
       checksum: checksum === undefined ? '' : formatChecksum(checksum),
       map: String(disks.mapVersion()),
     };

@@ -106,7 +106,15 @@ class NodeExchange implements PeerRequest {
       const timeMs = String(clock.wallMs());
       const sizeBytes = body?.length ?? 0;
       this.#proof = prover.request({
-        ...{ clusterId, address: this.#address, method, path, sizeBytes, checksum, map, fence, timeMs },
+        clusterId,
+        address: this.#address,
+        method,
+        path,
+        sizeBytes,
+        checksum,
+        map,
+        fence,
+        timeMs,
       });
       head += `${HEADER.timeMs}: ${timeMs}\r\n${HEADER.proof}: ${this.#proof}\r\n`;
     }
@@ -119,7 +127,9 @@ class NodeExchange implements PeerRequest {
     if (prover === undefined) return undefined;
     const text = (name: string) => headers.get(name) ?? '';
     const proof = prover.answer({
-      ...{ proof: this.#proof, status, sizeBytes },
+      proof: this.#proof,
+      status,
+      sizeBytes,
       checksum: text(HEADER.checksum),
       map: text(HEADER.map),
       error: text(HEADER.error),
@@ -135,7 +145,9 @@ const IS_PATH = /^\/[\w./-]*$/;
 function answerOf({ head: { status, headers, sizeBytes = 0 }, bytes }: PeerAnswer): NodeAnswer {
   const error = headers.get(HEADER.error) ?? '';
   return {
-    ...{ status, sizeBytes, bytes },
+    status,
+    sizeBytes,
+    bytes,
     error: isRefusalCode(error) ? error : undefined,
     checksum: parseChecksum(headers.get(HEADER.checksum)),
     receivedAtMs: parseWhole(headers.get(HEADER.receivedAtMs)),

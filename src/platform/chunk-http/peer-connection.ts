@@ -88,8 +88,13 @@ export class PeerConnection {
 
   send(request: PeerRequest, asker: Asker): void {
     const exchange: Exchange = {
-      ...{ request, asker, isWriting: true, isAnswered: false },
-      ...{ head: undefined, bytes: EMPTY_BYTES, atBytes: 0 },
+      request,
+      asker,
+      isWriting: true,
+      isAnswered: false,
+      head: undefined,
+      bytes: EMPTY_BYTES,
+      atBytes: 0,
     };
     this.#exchange = exchange;
     this.#receivedBytes = 0;

@@ -37,11 +37,18 @@ async function serve(options: { clock?: ClockPort; advertise?: string } = {}) {
   const chunks: ChunkPort = {
     put: async ({ blobId }) => void stored.add(blobId),
     get: async () => ({ kind: 'missing' }),
-    ...{ have: unused, drop: unused, list: unused, usage: unused, recount: unused },
+    have: unused,
+    drop: unused,
+    list: unused,
+    usage: unused,
+    recount: unused,
   };
   const server = await createChunkServer({
-    ...{ listen: { host: '127.0.0.1', port: 0 }, clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
-    ...{ clock: systemClock, log: QUIET },
+    listen: { host: '127.0.0.1', port: 0 },
+    clusterId: TEST_CLUSTER,
+    credentials: TEST_SECRET,
+    clock: systemClock,
+    log: QUIET,
     ...options,
   }).serve(memoryNode([[DISK, chunks]]));
   closers.push(() => server.stop());
@@ -55,8 +62,14 @@ test('a proof is valid for one request to one address, for a minute, and for one
   const proofOf = (timeMs: number, path: string, address: string) =>
     createProver(TEST_SECRET.kind === 'secret' ? TEST_SECRET.secret : '').request({
       address,
-      ...{ clusterId: TEST_CLUSTER, method: 'PUT', path, sizeBytes: 3, fence: '' },
-      ...{ checksum: formatChecksum(crc32('abc')), map: '1', timeMs: String(timeMs) },
+      clusterId: TEST_CLUSTER,
+      method: 'PUT',
+      path,
+      sizeBytes: 3,
+      fence: '',
+      checksum: formatChecksum(crc32('abc')),
+      map: '1',
+      timeMs: String(timeMs),
     });
   const send = async (timeMs: number, provenPath: string, address = server.address) => {
     const response = await fetch(`http://${server.address}${chunkPath(DISK, id)}`, {
@@ -87,7 +100,8 @@ test('an old proof is refused by a node that has run for longer', async () => {
   clock.monotonicMs = () => 2 * LIMITS.peerProofAgeMaxMs;
   const ask = (agoMs: number) => {
     const client = createChunkClient({
-      ...{ clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
+      clusterId: TEST_CLUSTER,
+      credentials: TEST_SECRET,
       clock: { ...systemClock, wallMs: () => Date.now() - agoMs },
     });
     closers.push(() => client.close());

@@ -53,7 +53,10 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   const onStranger = limitStrangers(clock, log);
   let address = '';
   const parts: ExchangeParts = {
-    ...{ disks, clock, log, onStranger },
+    disks,
+    clock,
+    log,
+    onStranger,
     clusterId: options.clusterId,
     address: () => options.advertise ?? address,
     startedAtMs: clock.monotonicMs(),

@@ -17,8 +17,13 @@ test('the body of a batch is read back unchanged', () => {
   const body = { ids: [id], fence, after: id, limit: 5, readBytes: true, homes: [7, 8], pull };
   expect(unpackBatch(packBatch(body))).toEqual(body);
   expect(unpackBatch(packBatch({}))).toEqual({
-    ...{ ids: [], limit: 0, readBytes: false, homes: [] },
-    ...{ fence: undefined, after: undefined, pull: undefined },
+    ids: [],
+    limit: 0,
+    readBytes: false,
+    homes: [],
+    fence: undefined,
+    after: undefined,
+    pull: undefined,
   });
 });
 

@@ -102,9 +102,14 @@ function spawnEtcd(
     'auto-compaction-mode': 'periodic',
     'auto-compaction-retention': '1h',
     ...(tls && {
-      ...{ 'cert-file': tls.cert, 'key-file': tls.key, 'trusted-ca-file': tls.ca },
-      ...{ 'peer-cert-file': tls.cert, 'peer-key-file': tls.key, 'peer-trusted-ca-file': tls.ca },
-      ...{ 'client-cert-auth': 'true', 'peer-client-cert-auth': 'true' },
+      'cert-file': tls.cert,
+      'key-file': tls.key,
+      'trusted-ca-file': tls.ca,
+      'peer-cert-file': tls.cert,
+      'peer-key-file': tls.key,
+      'peer-trusted-ca-file': tls.ca,
+      'client-cert-auth': 'true',
+      'peer-client-cert-auth': 'true',
     }),
   };
   const child = spawn(

@@ -24,9 +24,20 @@ const BLOCK_BYTES = 32 * 1024;
 const HEADER_BYTES = 7;
 const RECORD = { full: 1, first: 2, middle: 3, last: 4 } as const;
 const TAG = {
-  ...{ comparator: 1, logNumber: 2, nextFile: 3, lastSequence: 4, compactCursor: 5, deletedFile: 6 },
-  ...{ prevLogNumber: 9, minLogToKeep: 10, newFile4: 103 },
-  ...{ column: 200, columnAdd: 201, columnDrop: 202, maxColumn: 203, inAtomicGroup: 300 },
+  comparator: 1,
+  logNumber: 2,
+  nextFile: 3,
+  lastSequence: 4,
+  compactCursor: 5,
+  deletedFile: 6,
+  prevLogNumber: 9,
+  minLogToKeep: 10,
+  newFile4: 103,
+  column: 200,
+  columnAdd: 201,
+  columnDrop: 202,
+  maxColumn: 203,
+  inAtomicGroup: 300,
 } as const;
 /** Fields with this bit may be passed over by those who do not know them. */
 const IGNORABLE = 1 << 13;

@@ -13,7 +13,10 @@ afterEach(() => server?.close());
 
 async function open(readMetrics: () => Promise<{ contentType: string; text: string }>) {
   server = await startHealthServer({
-    ...{ listen: { host: '127.0.0.1', port: 0 }, log, clock, readMetrics },
+    listen: { host: '127.0.0.1', port: 0 },
+    log,
+    clock,
+    readMetrics,
     isReady: () => state.isReady,
   });
   const base = `http://${server.address}`;
@@ -145,7 +148,10 @@ test('an address in use is refused', async () => {
   await open(metrics);
   const [host = '', port] = server?.address.split(':') ?? [];
   const again = startHealthServer({
-    ...{ listen: { host, port: Number(port) }, log, clock, readMetrics: metrics },
+    listen: { host, port: Number(port) },
+    log,
+    clock,
+    readMetrics: metrics,
     isReady: () => true,
   });
   await expect(again).rejects.toThrow('another program listens there');

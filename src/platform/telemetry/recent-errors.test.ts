@@ -11,8 +11,10 @@ test('a repeated error is stored once, counted, and displaces no other', () => {
   for (nowMs = 1000; nowMs <= 30_000; nowMs += 1000) log.error({ key: 'k' }, 'data-of-a-version-is-lost');
   expect(log.recent()).toEqual([
     {
-      ...{ at: '1970-01-01T00:00:30.000Z', event: 'data-of-a-version-is-lost' },
-      ...{ message: '{"key":"k"}', count: 30 },
+      at: '1970-01-01T00:00:30.000Z',
+      event: 'data-of-a-version-is-lost',
+      message: '{"key":"k"}',
+      count: 30,
     },
     { at: '1970-01-01T00:00:00.000Z', event: 'worker-failed', message: '{"shard":1}', count: 1 },
   ]);

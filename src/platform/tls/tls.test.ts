@@ -68,9 +68,13 @@ describe('self-signed', () => {
     });
     const open = (...addresses: string[]) =>
       openTls({
-        ...{ mode: 'self-signed', folder, commonName: 'Store-1', namesOwnAddresses: true },
+        mode: 'self-signed',
+        folder,
+        commonName: 'Store-1',
+        namesOwnAddresses: true,
         names: selfSignedNames({
-          ...{ domains: [], names: [] },
+          domains: [],
+          names: [],
           machine: machineNames('Store-1', interfaces(...addresses)),
         }),
       });

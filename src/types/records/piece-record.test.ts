@@ -23,8 +23,10 @@ test('a written piece is read back', () => {
 
 test('a cut record, or one of an unknown form, is refused', () => {
   const piece = encodePiece({
-    ...{ pieceId: 'ab'.repeat(16) as BlobId, sizeBytes: 1 },
-    ...{ wrappedDataKey: Buffer.alloc(60), sealed: Buffer.alloc(17) },
+    pieceId: 'ab'.repeat(16) as BlobId,
+    sizeBytes: 1,
+    wrappedDataKey: Buffer.alloc(60),
+    sealed: Buffer.alloc(17),
   });
   for (const length of [0, 5, 21, 40]) expect(() => decodePiece(piece.subarray(0, length))).toThrow();
   expect(() => decodePiece(Buffer.concat([Uint8Array.of(2), piece.subarray(1)]))).toThrow('unknown format 2');

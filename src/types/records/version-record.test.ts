@@ -61,8 +61,12 @@ const manifest: fc.Arbitrary<Manifest> = fc.oneof(
     .tuple(body, fc.array(part, { maxLength: 3 }))
     .map(([its, parts]) => ({ kind: 'direct' as const, ...its, parts })),
   fc.tuple(hex(32), hex(32), fc.option(body)).map(([manifestId, linkId, tail]) => ({
-    ...{ kind: 'paged' as const, manifestId: manifestId as BlobId, linkId: linkId as LinkId },
-    ...{ partCount: 2, segmentCount: 3, pages: [{ startBytes: 0, partStart: 0 }] },
+    kind: 'paged' as const,
+    manifestId: manifestId as BlobId,
+    linkId: linkId as LinkId,
+    partCount: 2,
+    segmentCount: 3,
+    pages: [{ startBytes: 0, partStart: 0 }],
     ...(tail && { tail: { ...tail, startBytes: 7 } }),
   })),
 );
@@ -142,7 +146,8 @@ const record = fc
     return {
       ...(its && { protection: its }),
       ...rest,
-      ...{ owner: '000000000001' as AccountId, modifiedAtMs: 7 },
+      owner: '000000000001' as AccountId,
+      modifiedAtMs: 7,
       etag: isDeleteMarker ? '' : parts === 0 ? md5 : `${md5}-${parts}`,
       ...(kek && { kek }),
       ...(sealedHeaders && { sealedHeaders }),
@@ -208,7 +213,9 @@ test('versions of the first form are read correctly', () => {
       fc.pre(some !== undefined && version.protection === undefined);
       const packed = isPacked || some.length > 1;
       const tail = {
-        ...{ versionId, originals: packed ? [] : some, manifest: its },
+        versionId,
+        originals: packed ? [] : some,
+        manifest: its,
         ...(packed && { packedOriginals: originals }),
         ...(kek && { kek }),
         ...(sealedHeaders && { sealedHeaders }),

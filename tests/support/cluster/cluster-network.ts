@@ -53,8 +53,12 @@ export function createClusterNetwork(processes: () => ReadonlyMap<string, number
     near.on('error', () => {});
     near.pause();
     const line: Line = {
-      ...{ opener: proxied.from, target: proxied.name, proxyPort },
-      ...{ near, far: undefined, isEnding: false },
+      opener: proxied.from,
+      target: proxied.name,
+      proxyPort,
+      near,
+      far: undefined,
+      isEnding: false,
     };
     lines.add(line);
     if (cuts.size > 0) nameOpeners(lines, processes());

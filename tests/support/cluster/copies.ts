@@ -145,7 +145,11 @@ async function* chunksOn(disk: DiskChunks): AsyncGenerator<ChunkId> {
 
 function count(map: PlacementMap, chunks: readonly { id: ChunkId; disks: readonly string[] }[]): Copies {
   const copies: Copies = {
-    ...{ map, chunkCount: chunks.length, copyCount: 0, byOwners: {}, misplacedCount: 0 },
+    map,
+    chunkCount: chunks.length,
+    copyCount: 0,
+    byOwners: {},
+    misplacedCount: 0,
     byDisk: new Map(),
   };
   for (const { id, disks } of chunks) {

@@ -50,7 +50,9 @@ export async function openEndurance(options: EnduranceOptions): Promise<Enduranc
   try {
     await options.prepare?.(cluster);
     const load = new ClusterLoad({
-      ...{ gateways: cluster.gateways, seed: options.seed, workersPerShard: options.workersPerShard },
+      gateways: cluster.gateways,
+      seed: options.seed,
+      workersPerShard: options.workersPerShard,
       ...(options.restMs !== undefined && { restMs: options.restMs }),
       ...(options.renamesPrefixes !== undefined && { renamesPrefixes: options.renamesPrefixes }),
       appliedSeqs: () => appliedSeqs(cluster),

@@ -25,7 +25,9 @@ function durationMs(text: string): number {
 
 export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'> = {}): Promise<Endurance> {
   return openEndurance({
-    ...{ seed: SEED, workersPerShard: isLong ? 4 : 2, betweenMs: isLong ? 5000 : 500 },
+    seed: SEED,
+    workersPerShard: isLong ? 4 : 2,
+    betweenMs: isLong ? 5000 : 500,
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
     ...(ASKED === undefined && { restMs: 60 }),
     compare: isLong ? 'all' : 'touched',

@@ -71,7 +71,9 @@ export async function openRoleProcesses(
   const access = { endpoint, accessKey: '', secretKey: '' };
 
   const cluster: RoleProcesses = {
-    ...{ etcd, access, folderOf },
+    etcd,
+    access,
+    folderOf,
     start(name, ...args) {
       const [role = ''] = name.split('-');
       const log = openSync(join(folder, `${name}.log`), 'a');

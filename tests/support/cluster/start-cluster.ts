@@ -113,7 +113,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   const [listenPort = 0] = await freePorts(gateways);
   const cluster: DevCluster = new DevCluster(
     {
-      ...{ metadata, storage, gateways, shards, dataDir: folder, restarts: false, logLevel: 'info' },
+      metadata,
+      storage,
+      gateways,
+      shards,
+      dataDir: folder,
+      restarts: false,
+      logLevel: 'info',
       listen: `${HOST}:${listenPort}`,
       env: { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...variables },
       reach(name, etcdEndpoint) {

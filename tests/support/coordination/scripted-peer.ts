@@ -120,7 +120,8 @@ export async function askPeer(
   const peer = await openPeer(script, options.peer);
   const pool = new PeerPool(peer.address, { dial: createDial(credentials), clock });
   return {
-    ...{ peer, pool },
+    peer,
+    pool,
     ask: (request, patience) => pool.request(request, patience),
     async close() {
       pool.close();

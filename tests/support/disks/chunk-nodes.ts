@@ -63,7 +63,9 @@ export function connectTo(
 ): ChunkClient {
   const { credentials = TEST_SECRET, clusterId = TEST_CLUSTER, onMapVersion } = options;
   return createChunkClient({
-    ...{ credentials, clusterId, clock: systemClock },
+    credentials,
+    clusterId,
+    clock: systemClock,
     ...(onMapVersion && { onMapVersion }),
   });
 }
@@ -119,7 +121,10 @@ export async function servedDirectory(nodes: readonly MemoryNode[], log = QUIET)
 
 function placeNode(node: MemoryNode, at: number, address: string): PlacedDisk[] {
   return [...node.disks.keys()].map((id) => ({
-    ...{ id, address, nodeId: `node-${at}`, zone: `zone-${at}` },
+    id,
+    address,
+    nodeId: `node-${at}`,
+    zone: `zone-${at}`,
     capacityBytes: 1e12,
   }));
 }

@@ -15,7 +15,11 @@ export const LOOKED_MS = 16_000;
 export const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
 
 export const memberOf = ({ id, nodeId, zone, address, capacityBytes, cutSeq }: PlacedDisk): Member => ({
-  ...{ nodeId, zone, address, role: 'storage', version: '0' },
+  nodeId,
+  zone,
+  address,
+  role: 'storage',
+  version: '0',
   disks: [{ diskId: id, capacityBytes, ...(cutSeq !== undefined && { cutSeq }) }],
 });
 
@@ -37,7 +41,12 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   const run = (holder: string, newestKnown = () => newest) => {
     const { placementMap, jobLocks } = connect(holder);
     const deps = {
-      ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap, jobLocks, clock, log: eventLog(events) },
+      chunkCopies: 3,
+      awayAfterMs: AWAY_AFTER_MS,
+      placementMap,
+      jobLocks,
+      clock,
+      log: eventLog(events),
       members: () => members,
       newestKnown,
       announcedVersion: () => announced,
@@ -63,7 +72,10 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   const placer = {
     stop: () => holding.abort(),
     events: (name: string) => events.filter(([, event]) => event === name).length,
-    ...{ read, learnt, unreached, answersAfterMs },
+    read,
+    learnt,
+    unreached,
+    answersAfterMs,
     /** What it says that it goes by; of `a` until another takes over. */
     seenBy: (holder: string) => seenBy.get(holder),
     serve(disks: readonly PlacedDisk[]) {

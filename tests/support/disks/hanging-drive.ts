@@ -48,7 +48,9 @@ export function mountHangingDrive(sizeBytes: number): HangingDrive | undefined {
   };
   process.once('exit', unmount);
   return {
-    ...{ folder, goOn, unmount },
+    folder,
+    goOn,
+    unmount,
     hang() {
       hangs = true;
       run('fsfreeze', '--freeze', folder);

@@ -62,12 +62,21 @@ export function mapOf(options: {
   const { disks, owners, previous = '', version = 1, auditFrom = version } = options;
   const all = (names: string) => Array.from({ length: LIMITS.partitionCount }, () => [...names]);
   const placed = [...disks].map((id) => ({
-    ...{ id, nodeId: `node-${id}`, zone: `zone-${id}` },
-    ...{ capacityBytes: 1024 ** 4, address: `${id}:1` },
+    id,
+    nodeId: `node-${id}`,
+    zone: `zone-${id}`,
+    capacityBytes: 1024 ** 4,
+    address: `${id}:1`,
   }));
   return {
-    ...{ version, auditFrom, copies: owners.length, disks: placed, owners: all(owners) },
-    ...{ previous: all(previous), former: all(''), retired: [] },
+    version,
+    auditFrom,
+    copies: owners.length,
+    disks: placed,
+    owners: all(owners),
+    previous: all(previous),
+    former: all(''),
+    retired: [],
   };
 }
 
@@ -99,7 +108,12 @@ export async function openHomeWorld(): Promise<HomeWorld> {
 
   function openWorkers(): Pick<HomeWorld, 'disks' | 'workers'> {
     const disks = createHomeDisks({
-      ...{ placement, directory, clock, log, telemetry, repairBytesPerSecond: 0 },
+      placement,
+      directory,
+      clock,
+      log,
+      telemetry,
+      repairBytesPerSecond: 0,
     });
     const shards = () => (home.leads ? [0] : []);
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: home.epoch });
@@ -117,7 +131,11 @@ export async function openHomeWorld(): Promise<HomeWorld> {
   }
 
   const home: HomeWorld = {
-    ...{ world, placement, warnings, counts, gauges },
+    world,
+    placement,
+    warnings,
+    counts,
+    gauges,
     epoch: 1,
     leads: true,
     ...openWorkers(),
@@ -131,7 +149,9 @@ export async function openHomeWorld(): Promise<HomeWorld> {
       const leaving = (before.owners[0] ?? []).filter((disk) => !owners.includes(disk));
       const map = mapOf({
         disks: [...'abcde'].filter((disk) => !without.includes(disk)).join(''),
-        ...{ owners, previous: previous ?? leaving.join(''), version: before.version + 1 },
+        owners,
+        previous: previous ?? leaving.join(''),
+        version: before.version + 1,
       });
       placement.learn(map);
       return map;

@@ -37,7 +37,9 @@ export interface Folder extends DiskToOpen {
 export function folder(name: string): Folder {
   const kv = createMemoryKv(CHUNK_COLUMNS);
   const made: Folder = {
-    ...{ name, kv, closedCount: 0 },
+    name,
+    kv,
+    closedCount: 0,
     async open() {
       const close = async () => void made.closedCount++;
       return { kv: { ...kv, close }, reserve };
@@ -71,8 +73,13 @@ export function nodeOver(
   const clock = createManualClock(1_700_000_000_000);
   const listen = { host: '127.0.0.1', port: 0 };
   const node = createStorageNode({
-    ...{ clusterId, disks, random, log, clock },
-    ...{ nodeId: 'n'.repeat(32), zone: 'cellar' },
+    clusterId,
+    disks,
+    random,
+    log,
+    clock,
+    nodeId: 'n'.repeat(32),
+    zone: 'cellar',
     server:
       options.server ??
       createChunkServer({ listen, clusterId, credentials: TEST_SECRET, log, clock: systemClock }),

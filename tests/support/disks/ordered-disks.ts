@@ -83,10 +83,16 @@ export class OrderedDisks {
     const note = (_fields: object, event: string) => void events.push(event);
     let damagedCount = 0;
     const disks = await openNodeDisks({
-      ...{ clusterId: TEST_CLUSTER, clock: systemClock, random: createSeededRandom(seed), owners, fetch },
+      clusterId: TEST_CLUSTER,
+      clock: systemClock,
+      random: createSeededRandom(seed),
+      owners,
+      fetch,
       log: { debug: note, info: note, warn: note, error: note },
       telemetry: {
-        ...{ observe() {}, gauge() {}, gaugeAll() {} },
+        observe() {},
+        gauge() {},
+        gaugeAll() {},
         count(name) {
           if (name === DAMAGED) damagedCount++;
         },
@@ -112,7 +118,13 @@ export class OrderedDisks {
     const served = must(disks.chunksOf(id), 'it is served');
     const reached = await this.#reach(id, served, disks);
     const disk: OrderedDisk = {
-      ...{ id, kv, space, map, events, fetched, ...reached },
+      id,
+      kv,
+      space,
+      map,
+      events,
+      fetched,
+      ...reached,
       damagedCount: () => damagedCount,
       reopen: () => this.#over(kv, seed),
     };

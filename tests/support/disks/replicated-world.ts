@@ -51,7 +51,9 @@ export function openReplicatedWorld(options: {
   const released: ArrayBuffer[] = [];
   const note = (_fields: object, event: string) => void events.push(event);
   const chunks = createReplicatedChunks({
-    ...{ placement, directory: fakes, clock },
+    placement,
+    directory: fakes,
+    clock,
     log: { debug: note, info: note, warn: note, error: note },
     ...(nearZone !== undefined && { near: { zone: nearZone } }),
     onReleased: (buffer) => released.push(buffer),
@@ -60,7 +62,13 @@ export function openReplicatedWorld(options: {
   const owned = ownersOf(map, id);
   const isOwner = (disk: PlacedDisk) => owned.includes(disk.id);
   return {
-    ...{ chunks, clock, placement, fakes, id, events, released },
+    chunks,
+    clock,
+    placement,
+    fakes,
+    id,
+    events,
+    released,
     disks: map.disks.map(fakes.of),
     owners: owned.map((diskId) => fakes.of({ id: diskId })),
     others: map.disks.filter((disk) => !isOwner(disk)).map(fakes.of),

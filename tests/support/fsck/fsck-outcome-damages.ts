@@ -102,7 +102,19 @@ export const OUTCOME_DAMAGES: readonly Damage[] = [
 
 function jobOf(bucketId: BucketId, jobId: JobId): JobRecord {
   return {
-    ...{ kind: 'move-prefix', owner: OWNER, jobId, bucketId, from: 'a', to: 'b', overwrites: false },
-    ...{ beganAtMs: 0, steppedAtMs: 0, stepCount: 0, leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+    kind: 'move-prefix',
+    owner: OWNER,
+    jobId,
+    bucketId,
+    from: 'a',
+    to: 'b',
+    overwrites: false,
+    beganAtMs: 0,
+    steppedAtMs: 0,
+    stepCount: 0,
+    leg: 0,
+    movedCount: 0,
+    errorCount: 0,
+    errors: [],
   };
 }

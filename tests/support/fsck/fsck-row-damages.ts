@@ -68,9 +68,20 @@ async function plantKeyMove(
   const keys = { from: 'a' as ObjectKey, to: 'b' as ObjectKey };
   const isOver = ended.endedAtMs !== undefined;
   const job: MovePrefixJob = {
-    ...{ kind: 'move-prefix', isKey: true, jobId, bucketId, ...keys, overwrites: true },
-    ...{ beganAtMs: 1, steppedAtMs: 1, stepCount: 0, ...ended },
-    ...{ leg: 0, movedCount: 1, errorCount: 0, errors: [] },
+    kind: 'move-prefix',
+    isKey: true,
+    jobId,
+    bucketId,
+    ...keys,
+    overwrites: true,
+    beganAtMs: 1,
+    steppedAtMs: 1,
+    stepCount: 0,
+    ...ended,
+    leg: 0,
+    movedCount: 1,
+    errorCount: 0,
+    errors: [],
     ...(!isOver && { within: { ...keys, base: 0 } }),
   };
   await world.plant(jobRow(jobId), jobCodec.encode(job), 2);

@@ -129,7 +129,10 @@ function draftOf({ dice }: Making, id: string): Draft {
     () => ({ method: 'PUT', path: '/no-such-bucket/key', status: 404, ...body }),
     () => ({ method: 'PUT', path: there, status: 412, headers: { 'if-none-match': '*' }, ...body }),
     () => ({
-      ...{ method: 'PUT', path: own, status: 400, ...body },
+      method: 'PUT',
+      path: own,
+      status: 400,
+      ...body,
       headers: { 'content-md5': 'AAAAAAAAAAAAAAAAAAAAAA==' },
     }),
     () => ({ method: 'POST', path: `/${FUZZ_BUCKET}?delete`, ...body }),
@@ -157,7 +160,12 @@ function makeMessage(making: Making, id: string): FuzzMessage {
   if (dice.chance(0.05)) head = `\r\n${head}`;
   const body = isChunked ? chunksOf(dice, payload) : payload;
   const message: FuzzMessage = {
-    ...{ id, isHead: method === 'HEAD', head: Buffer.from(head, 'latin1'), body, awaitsContinue, isFaulty },
+    id,
+    isHead: method === 'HEAD',
+    head: Buffer.from(head, 'latin1'),
+    body,
+    awaitsContinue,
+    isFaulty,
     ...(draft.status !== undefined && { status: draft.status }),
     ...(draft.isStored === true && { etag: `"${createHash('md5').update(payload).digest('hex')}"` }),
   };

@@ -72,7 +72,9 @@ export class ClusterLoad {
     this.#options = options;
     this.clients = new GatewayClients(options.gateways);
     this.#work = {
-      ...{ clients: this.clients, ledger: this.ledger, problems: this.problems },
+      clients: this.clients,
+      ledger: this.ledger,
+      problems: this.problems,
       used: options.gateways.map((_, index) => index),
       onAcknowledged() {},
     };

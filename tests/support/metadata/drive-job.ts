@@ -26,7 +26,10 @@ export async function beginMove(
   { from, to, overwrites = false }: { from: string; to: string; overwrites?: boolean },
 ): Promise<MovePrefixJob> {
   const begun = await world.execute('begin-move', {
-    ...{ bucketId: BUCKET, from, to, overwrites },
+    bucketId: BUCKET,
+    from,
+    to,
+    overwrites,
     driver: DRIVER,
   });
   if (begun.kind !== 'begun') throw new Error(begun.kind);

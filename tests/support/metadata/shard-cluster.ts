@@ -115,7 +115,13 @@ export async function openShardCluster(options: {
   for (let shard = 0; shard < shardCount; shard++) {
     const voters = nodes.slice(0, voterCount).map(({ ref }) => ref);
     const record: ShardRecord = {
-      ...{ incarnation: 1, epoch: 0, primary: null, voters, prevVoters: null, learners: [], nonce: '' },
+      incarnation: 1,
+      epoch: 0,
+      primary: null,
+      voters,
+      prevVoters: null,
+      learners: [],
+      nonce: '',
     };
     await registry.swap(shard, { expected: 0, record });
   }
@@ -125,7 +131,11 @@ export async function openShardCluster(options: {
   }
 
   const cluster: ShardCluster = {
-    ...{ nodes, registry, events, logged, sent },
+    nodes,
+    registry,
+    events,
+    logged,
+    sent,
     cut(a, b) {
       cutPairs.add(`${nodes[a]?.ref.nodeId}/${nodes[b]?.ref.nodeId}`);
       cutPairs.add(`${nodes[b]?.ref.nodeId}/${nodes[a]?.ref.nodeId}`);
@@ -137,7 +147,12 @@ export async function openShardCluster(options: {
       const life = { isOver: false };
       running.set(own, life);
       const mine: MetadataNode = createMetadataNode({
-        ...{ clusterId: 'c', ...ref, shardCount, witness, machine, random },
+        clusterId: 'c',
+        ...ref,
+        shardCount,
+        witness,
+        machine,
+        random,
         ...mortal({ kv, clock, registry }, life),
         verifyPace: { ...VERIFY_PACE, ...verifyPace },
         logger: { debug() {}, info: note, warn: note, error: note },

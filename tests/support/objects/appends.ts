@@ -13,8 +13,11 @@ export function append(
 ) {
   const { said, ...rest } = more;
   return world.store.appendObject({
-    ...{ calls: world.calls, bucket: world.bucket(), key: key as ObjectKey },
-    ...{ body: sourceOf(body, { ...(said && { said }) }), signal: new AbortController().signal },
+    calls: world.calls,
+    bucket: world.bucket(),
+    key: key as ObjectKey,
+    body: sourceOf(body, { ...(said && { said }) }),
+    signal: new AbortController().signal,
     ...rest,
   });
 }

@@ -59,7 +59,9 @@ export async function openGatewayWorld(
   const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
   const identityFeed = createIdentityFeed({
     metadata: options.deps?.metadata ?? metadata,
-    ...{ clock: systemClock, log, gateway: toHex(systemRandom.bytes(8)) },
+    clock: systemClock,
+    log,
+    gateway: toHex(systemRandom.bytes(8)),
   });
   const closing = new AbortController();
   const following = identityFeed.follow(closing.signal);

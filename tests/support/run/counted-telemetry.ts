@@ -12,7 +12,8 @@ export function countedTelemetry(): {
   const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => void refused.push(fields) };
   const telemetry = createPromTelemetry({ log });
   return {
-    ...{ telemetry, refused },
+    telemetry,
+    refused,
     async linesOf(name) {
       const { text } = await telemetry.scrape();
       const lines = text

@@ -20,7 +20,9 @@ const folder = (name: string) => `tests/${name}/**/*.test.ts`;
 export const GROUPS = {
   unit: {
     include: ['src/**/*.test.ts', 'cmd/**/*.test.ts', 'tests/*.test.ts', folder('scenarios')],
-    ...{ workers: 2, isolate: false, timeoutMs: 60_000 },
+    workers: 2,
+    isolate: false,
+    timeoutMs: 60_000,
   },
   models: { include: [folder('models')], workers: 2, isolate: true, timeoutMs: 180_000 },
   programs: { include: [folder('programs')], workers: 2, isolate: true, timeoutMs: 60_000 },
@@ -31,7 +33,10 @@ export const GROUPS = {
   cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 180_000 },
   clients: {
     include: [folder('clients')],
-    ...{ workers: 4, isolate: true, timeoutMs: 180_000, isBesideGroupBefore: true },
+    workers: 4,
+    isolate: true,
+    timeoutMs: 180_000,
+    isBesideGroupBefore: true,
   },
   faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 180_000 },
   // They measure time or memory, or take all of the machine.

@@ -100,7 +100,9 @@ export async function composeProcesses(
   }
 
   return {
-    ...{ pathOf, addressOf, environmentOf },
+    pathOf,
+    addressOf,
+    environmentOf,
     run(service, command) {
       const options = { env: environmentOf(service), encoding: 'utf8', cwd: folder } as const;
       const { status, stdout, stderr } = spawnSync(...wordsOf(service, command), options);

@@ -18,11 +18,9 @@ const moveKey: TokenRequest = {
   setUp: (world, name) => world.put(`from ${name}`),
   send: (world, name, token) =>
     world.execute('move-key', {
-      ...{
-        bucketId: BUCKET,
-        move: { from: `from ${name}` as ObjectKey, to: `to ${name}` },
-        overwrites: false,
-      },
+      bucketId: BUCKET,
+      move: { from: `from ${name}` as ObjectKey, to: `to ${name}` },
+      overwrites: false,
       ...withToken(token),
     }),
 };
@@ -31,7 +29,10 @@ const beginMove: TokenRequest = {
   setUp: (world, name) => world.put(`from ${name}/key`),
   send: (world, name, token) =>
     world.execute('begin-move', {
-      ...{ bucketId: BUCKET, from: `from ${name}/`, to: `to ${name}/`, overwrites: false },
+      bucketId: BUCKET,
+      from: `from ${name}/`,
+      to: `to ${name}/`,
+      overwrites: false,
       ...withToken(token),
     }),
 };
@@ -46,9 +47,13 @@ const composeVersion: TokenRequest = {
     const linkId = world.newLinkId();
     const uses = manifest.uses.map((use) => ({ ...use, linkId }));
     return world.execute('compose-version', {
-      ...{ bucketId: BUCKET, key: `whole ${name}` as ObjectKey },
+      bucketId: BUCKET,
+      key: `whole ${name}` as ObjectKey,
       version: {
-        ...{ sizeBytes, owner: OWNER, kek, etag: `${etagOf(name)}-1` },
+        sizeBytes,
+        owner: OWNER,
+        kek,
+        etag: `${etagOf(name)}-1`,
         originals: packOriginals({ sizeBytes, md5: etagOf(name) }),
       },
       body: { uses, segments: manifest.segments },
@@ -63,7 +68,9 @@ const appendVersion: TokenRequest = {
   send(world, name, token) {
     const { sizeBytes, grant } = world.newData();
     return world.execute('append-version', {
-      ...{ bucketId: BUCKET, key: `log ${name}` as ObjectKey, linkId: world.newLinkId() },
+      bucketId: BUCKET,
+      key: `log ${name}` as ObjectKey,
+      linkId: world.newLinkId(),
       piece: { sizeBytes, md5: etagOf(name), births: grant.births, crcs: {} },
       kek: { found: kek, renewed: kek },
       ...withToken(token),

@@ -47,7 +47,9 @@ export const appendObject = defineOperation({
     refuseCopySource(headers);
     const body = boundBody(LIMITS.putBytesMax, request.body);
     return {
-      ...{ key, body, resource: objectArn({ bucket, key }) },
+      key,
+      body,
+      resource: objectArn({ bucket, key }),
       offsetBytes: parseWriteOffset(headers),
       conditions: parseWriteConditions(headers),
       token: parseTokenHeader(headers),
@@ -60,7 +62,11 @@ export const appendObject = defineOperation({
 export async function appendTo(context: OperationContext, input: AppendInput): Promise<OperationResult> {
   const { key, body, offsetBytes, conditions, token } = input;
   const written = await context.objects.appendObject({
-    ...{ calls: context.metadata, bucket: context.bucket(), key, body, offsetBytes },
+    calls: context.metadata,
+    bucket: context.bucket(),
+    key,
+    body,
+    offsetBytes,
     ...(conditions && { conditions }),
     ...(token !== undefined && {
       tokenOf: ({ md5, sizeBytes }) =>

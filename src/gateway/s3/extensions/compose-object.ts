@@ -49,7 +49,9 @@ export const composeObject = defineOperation({
     refuseCustomerKeys(headers);
     refuseCopySource(headers);
     return {
-      ...{ bucket, key, resource: objectArn({ bucket, key }) },
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
       userMetadata: parseUserMetadata(headers),
       tags: parseTaggingHeader(headers),
       conditions: parseWriteConditions(headers),

@@ -24,8 +24,13 @@ const ARN = 'arn:aws:s3:::bucket';
 
 function requestOf(headers: Record<string, string>): OperationRequest {
   return {
-    ...{ method: 'PUT', bucket: BUCKET.name, key: 'key' as ObjectKey, query: new Map() },
-    ...{ headers, body: { sizeBytes: 5 } as RequestBody, mayCarrySecrets: true },
+    method: 'PUT',
+    bucket: BUCKET.name,
+    key: 'key' as ObjectKey,
+    query: new Map(),
+    headers,
+    body: { sizeBytes: 5 } as RequestBody,
+    mayCarrySecrets: true,
   };
 }
 

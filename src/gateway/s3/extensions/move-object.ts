@@ -77,7 +77,13 @@ function parse(request: OperationRequest) {
   }
   const asked = ['MoveObject', from, to, isPrefix, overwrites, conditions];
   return {
-    ...{ bucket, from, to, isPrefix, overwrites, isQuiet, conditions },
+    bucket,
+    from,
+    to,
+    isPrefix,
+    overwrites,
+    isQuiet,
+    conditions,
     token: idempotencyToken(token, asked),
   };
 }

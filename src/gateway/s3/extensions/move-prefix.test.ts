@@ -61,7 +61,8 @@ async function setUp(bucket: string) {
   for (const key of ['a/1', 'a/2', 'a/3', 'b/3']) await ask(world, `PUT /${bucket}/${key}`);
   const move = async (gateway: GatewayWorld, token: string | undefined = 'once') => {
     const headers = {
-      ...{ destination: 'b/', 'x-svc-prefix': 'true' },
+      destination: 'b/',
+      'x-svc-prefix': 'true',
       ...(token !== '' && { 'x-svc-idempotency-token': token }),
     };
     const answer = await ask(gateway, `MOVE /${bucket}/a/`, headers);
@@ -177,7 +178,8 @@ async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
         return shards.query(...call);
       },
     },
-    ...{ signal: () => new AbortController().signal, hasCompany: () => true },
+    signal: () => new AbortController().signal,
+    hasCompany: () => true,
     clock: { ...systemClock, sleep: () => new Promise<void>(setImmediate) },
     record: { item() {} },
   };

@@ -75,7 +75,9 @@ export async function moveLargeKey(
   const { conditions, overwrites, token } = move;
   const { homeShard, believed } = context.bucket();
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'begin-key-move', {
-    ...{ bucketId: believed.bucketId, overwrites, driver: context.requestId },
+    bucketId: believed.bucketId,
+    overwrites,
+    driver: context.requestId,
     move: { from: move.from as ObjectKey, to: move.to, ...conditions },
     ...(token && { token }),
   });

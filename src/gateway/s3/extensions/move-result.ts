@@ -105,7 +105,9 @@ function* entriesOf(
   if (!Array.isArray(result)) {
     const versionId = result.kind === 'blocked' ? result.versionId : undefined;
     yield moveErrorEntry({
-      ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
+      sourceKey: from,
+      destinationKey: to,
+      ...explainMoveRefusal(result),
       ...(versionId !== undefined && { versionId }),
     });
     return;

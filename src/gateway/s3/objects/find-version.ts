@@ -108,7 +108,8 @@ export async function findComponents(
       .map(({ key, versionId }) => ({ key, ...(versionId !== undefined && { versionId }) }));
     const target = { shard: homeShard, bucket: believed };
     const { value } = await context.metadata.query(target, 'get-versions', {
-      ...{ bucketId: believed.bucketId, wanted },
+      bucketId: believed.bucketId,
+      wanted,
     });
     assert(value.found.length > 0, 'a shard tells of one version at least');
     for (const result of value.found) {
