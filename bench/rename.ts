@@ -118,11 +118,11 @@ interface Latencies {
 
 /** Two clients that put and two that get, in the same bucket, until `work` is done. */
 async function load(target: Target, bucket: string, work: () => Promise<unknown>): Promise<Latencies> {
-  let isOver = false;
+  let hasEnded = false;
   const latencies: Latencies = { put: [], get: [], tookMs: 0 };
   const drive = async (into: number[], requestOf: (at: number) => LoadRequest) => {
     const client = new LoadClient(target);
-    for (let at = 0; !isOver; at++) into.push(await timed(() => succeed(client, requestOf(at))));
+    for (let at = 0; !hasEnded; at++) into.push(await timed(() => succeed(client, requestOf(at))));
     await client.close();
   };
   const path = (who: number, at: number) => `/${bucket}/load-${who}/${at % 100}`;
@@ -132,7 +132,7 @@ async function load(target: Target, bucket: string, work: () => Promise<unknown>
     drive(latencies.get, (at) => ({ method: 'GET', path: path(who, at) })),
   ]);
   latencies.tookMs = await timed(work);
-  isOver = true;
+  hasEnded = true;
   await Promise.all(drivers);
   return latencies;
 }

@@ -30,7 +30,7 @@ describe('etcd has lost', () => {
 
   test('the map, and no process knows it: a first map waits, and gets a version above the announced one', async () => {
     const placer = openPlacer();
-    placer.hears(7);
+    placer.announce(7);
     placer.serve(disks);
     await placer.pass(40_000);
     expect(await placer.read()).toBeUndefined();
@@ -39,7 +39,7 @@ describe('etcd has lost', () => {
 
   test('the map, and another process knows it: no first map is made before that process writes it back', async () => {
     const placer = openPlacer();
-    placer.hears(7);
+    placer.announce(7);
     const waiting = placer.alsoRuns(newest);
     expect(await placer.after(disks, 30_000)).toEqual({ ...newest, version: 8 });
     expect(placer.events('placement-made')).toBe(0);
@@ -49,7 +49,7 @@ describe('etcd has lost', () => {
   test('the map, and a newer one than is known here was announced: the process that knows it writes it back', async () => {
     const placer = openPlacer({ known: { ...old, version: 5 } });
     await placer.write(old);
-    placer.hears(7);
+    placer.announce(7);
     expect((await placer.after(disks, 30_000)).version).toBe(1);
     await placer.write({ ...newest, version: 8 });
     expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
@@ -71,7 +71,7 @@ test('an announced map that no process knows is replaced after a while, and ever
   for (const version of [1, 5]) {
     const placer = openPlacer();
     placer.knows({ ...(await placer.after(disks)), version });
-    placer.hears(7);
+    placer.announce(7);
     expect((await placer.after(disks, 40_000)).version).toBe(1);
     expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8 });
     placer.stop();

@@ -60,7 +60,7 @@ describe('where the hanging node is needed', () => {
       const puts = [2, 3, 4].map((number) => world.putLater(number));
       await waitFor(world, copySilentMaxMs - 500);
       expect(puts.map(({ state }) => state)).toEqual(['pending', 'failed', 'failed']);
-      if (isBack) hung?.speak();
+      if (isBack) hung?.answerAgain();
       await waitFor(world, 500);
       expect(puts[0]?.state).toBe(isBack ? 'done' : 'failed');
       if (!isBack) await waitFor(world, diskSuspectMs);
@@ -81,7 +81,7 @@ describe('where the hanging node is needed', () => {
       await world.chunks.put(chunkId(number), chunk());
     }
     expect(first.state).toBe('pending');
-    slow?.speak();
+    slow?.answerAgain();
     await world.stateAfter(0);
     expect(first.state).toBe('done');
   });
@@ -142,7 +142,7 @@ describe('a healthy disk is not taken for a hanging one', () => {
     await world.stateAfterStop(stoppedMs);
     expect(put.state).toBe('pending');
     // The answers in the sockets are read.
-    for (const disk of world.disks) disk.speak();
+    for (const disk of world.disks) disk.answerAgain();
     await world.stateAfter(0);
     expect(put.state).toBe('done');
     const next = watch(world.chunks.put(chunkId(2), chunk()));
@@ -160,7 +160,7 @@ describe('a healthy disk is not taken for a hanging one', () => {
     const refused = world.put(2);
     await world.stateAfter(0);
     expect(refused.state).toBe('failed');
-    world.slow.speak();
+    world.slow.answerAgain();
     await world.stateAfter(0);
     expect(world.slow.abortedCount).toBe(0);
     const next = world.put(3);
@@ -177,7 +177,7 @@ describe('a healthy disk is not taken for a hanging one', () => {
     await world.stateAfter(60_000);
     const puts = [2, 3, 4, 5].map(world.put);
     await world.stateAfter(30);
-    world.slow.speak();
+    world.slow.answerAgain();
     await world.stateAfter(0);
     expect(puts.map(({ state }) => state)).toEqual(['done', 'done', 'done', 'done']);
   });
@@ -196,7 +196,7 @@ describe('a healthy disk is not taken for a hanging one', () => {
     puts.push(world.put(5));
     await world.stateAfter(0);
     expect(puts.map(({ state }) => state)).toEqual(['pending', 'failed', 'failed', 'failed']);
-    world.slow.speak();
+    world.slow.answerAgain();
     await world.stateAfter(0);
     expect(puts[0]?.state).toBe('done');
   });
@@ -216,7 +216,7 @@ describe('a healthy disk is not taken for a hanging one', () => {
         expect(other).toMatchObject({ state: 'failed' });
       }
       expect(put.state).toBe(isSent ? 'pending' : 'failed');
-      world.slow.speak();
+      world.slow.answerAgain();
       await world.stateAfter(0);
       expect(put.state).toBe(isSent ? 'done' : 'failed');
     }

@@ -191,7 +191,7 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
   test('stores the map of an order before it answers, and refuses older ones (R34, R38)', async () => {
     const chunk = await putChunk(one);
     await one.disk.inspect([], order({ mapVersion: 6 }), looking);
-    expect(one.map.heard).toBe(6);
+    expect(one.map.announced).toBe(6);
     const again = await one.reopen();
     for (const at of [one, again]) {
       await expect(putChunk(at, { mapVersion: 5 })).rejects.toBeInstanceOf(StaleMap);

@@ -75,7 +75,7 @@ export const SHORT_COMMANDS = {
   bucket: short({
     name: 'create-bucket',
     expand: (_: NoWords) => ({ bucketId: BUCKET, name: 'bucket' as BucketName, owner: OWNER }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
   versioning: short({
     name: 'set-bucket-config',
@@ -84,10 +84,10 @@ export const SHORT_COMMANDS = {
       kind: 'versioning' as const,
       document: { status: to },
     }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
-  put: short({ name: 'commit-version', expand: expandPut, tell: tellCommit }),
-  copy: short({ name: 'commit-version', expand: expandCopy, tell: tellCommit }),
+  put: short({ name: 'commit-version', expand: expandPut, print: printCommit }),
+  copy: short({ name: 'commit-version', expand: expandCopy, print: printCommit }),
   remove: short({
     name: 'delete-versions',
     expand: (words: RemoveWords) => ({
@@ -95,7 +95,7 @@ export const SHORT_COMMANDS = {
       owner: OWNER,
       items: 'items' in words ? words.items : [words],
     }),
-    tell: ({ items }) => items.map(tellDelete),
+    print: ({ items }) => items.map(printDelete),
   }),
   tag: short({
     name: 'set-tags',
@@ -104,15 +104,15 @@ export const SHORT_COMMANDS = {
       ...version,
       tags: Object.entries(to).map(([key, value]) => ({ key, value })),
     }),
-    tell: (outcome) => outcome,
+    print: (outcome) => outcome,
   }),
   upload: short({
     name: 'create-upload',
     expand: (_: NoWords) => ({ bucketId: BUCKET, upload: NEW_UPLOAD }),
-    tell: ({ upload }) => ({ uploadId: upload.uploadId }),
+    print: ({ upload }) => ({ uploadId: upload.uploadId }),
   }),
-  part: short({ name: 'commit-part', expand: expandPart, tell: ({ kind }) => kind }),
-  complete: short({ name: 'complete-upload', expand: expandComplete, tell: tellComplete }),
+  part: short({ name: 'commit-part', expand: expandPart, print: ({ kind }) => kind }),
+  complete: short({ name: 'complete-upload', expand: expandComplete, print: printComplete }),
   claim: short({
     name: 'claim-links',
     expand: ({ by, link, blobs }: { by: number; link: string; blobs: string[] }) => ({
@@ -120,31 +120,31 @@ export const SHORT_COMMANDS = {
       linkId: linkIdOf(link),
       blobIds: blobs.map(blobIdOf),
     }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
   settle: short({
     name: 'settle-claims',
     expand: (words: LinkWords & { verdict: 'confirmed' | 'dropped' }, view) => ({
       claims: [{ ...linkNameOf(words), ...nonceOf(words, view), verdict: words.verdict }],
     }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
   release: short({
     name: 'release-links',
     expand: (words: LinkWords) => ({ links: [linkNameOf(words)] }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
   condemn: short({
     name: 'condemn-blobs',
     expand: (words: LinkWords & { minutes: number }) => ({
       ended: [{ ...linkNameOf(words), endedAtMs: START_MS + words.minutes * 60_000 }],
     }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
   erase: short({
     name: 'erase-blobs',
     expand: ({ blob }: { blob: string }) => ({ blobIds: [blobIdOf(blob)] }),
-    tell: ({ kind }) => kind,
+    print: ({ kind }) => kind,
   }),
 } satisfies Record<string, CommandSpec<never, unknown>>;
 
@@ -153,9 +153,9 @@ function short<Words, N extends CommandName>(form: {
   /** With what it looks at, to decide. */
   expand(words: Words, view?: View): CommandOf<N>;
   /** The outcome in short. */
-  tell(outcome: OutcomeOf<N>): unknown;
+  print(outcome: OutcomeOf<N>): unknown;
 }): CommandSpec<Words, unknown> {
-  const { expand, tell } = form;
+  const { expand, print } = form;
   const spec = metadataMachine.commands[form.name] as CommandSpec<CommandOf<N>, OutcomeOf<N>>;
   return {
     locks: (words) => spec.locks(expand(words)),
@@ -163,7 +163,7 @@ function short<Words, N extends CommandName>(form: {
     more: (words, view) => spec.more?.(expand(words), view),
     decide(words, view, context) {
       const { outcome, ...decision } = spec.decide(expand(words, view), view, context);
-      return { ...decision, outcome: tell(outcome) };
+      return { ...decision, outcome: print(outcome) };
     },
   };
 }
@@ -259,17 +259,17 @@ function versionOf(use: BlobUse): NewVersion {
   };
 }
 
-function tellCommit(outcome: OutcomeOf<'commit-version'>): unknown {
+function printCommit(outcome: OutcomeOf<'commit-version'>): unknown {
   return outcome.kind === 'committed' ? { committed: outcome.versionId } : outcome;
 }
 
-function tellComplete(outcome: OutcomeOf<'complete-upload'>): unknown {
+function printComplete(outcome: OutcomeOf<'complete-upload'>): unknown {
   if (outcome.kind !== 'committed') return outcome;
   const { versionId, etag, repeated } = outcome;
   return { committed: versionId, etag, repeated };
 }
 
-function tellDelete(outcome: OutcomeOf<'delete-versions'>['items'][number]): unknown {
+function printDelete(outcome: OutcomeOf<'delete-versions'>['items'][number]): unknown {
   if (outcome.kind !== 'deleted') return outcome;
   const { versionId, isDeleteMarker, madeMarker } = outcome;
   const what = madeMarker ? 'madeMarker' : isDeleteMarker ? 'removedMarker' : 'removed';

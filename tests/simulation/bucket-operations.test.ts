@@ -42,17 +42,19 @@ const check = (...history: BucketRecord[]) => {
 };
 
 test('an object is under exactly one of two keys', () => {
-  const born = put('a', 'x/1', [1, 2]);
+  const created = put('a', 'x/1', [1, 2]);
   expect(
-    check(born, move('a', 'b', [3, 9], 'moved'), read('a', 'x/1', [4, 5]), read('b', 'x/1', [6, 7])),
+    check(created, move('a', 'b', [3, 9], 'moved'), read('a', 'x/1', [4, 5]), read('b', 'x/1', [6, 7])),
   ).toBe('ok');
   expect(
-    check(born, move('a', 'b', [3, 9], 'moved'), read('b', 'x/1', [4, 5]), read('a', 'x/1', [6, 7])),
+    check(created, move('a', 'b', [3, 9], 'moved'), read('b', 'x/1', [4, 5]), read('a', 'x/1', [6, 7])),
   ).toBe('impossible');
-  expect(check(born, move('a', 'b', [3, 9], 'moved'), read('a', null, [4, 5]), read('b', null, [6, 7]))).toBe(
-    'impossible',
+  expect(
+    check(created, move('a', 'b', [3, 9], 'moved'), read('a', null, [4, 5]), read('b', null, [6, 7])),
+  ).toBe('impossible');
+  expect(check(created, move('a', 'b', [3, 4]), read('a', 'x/1', [5, 6]), read('b', 'x/1', [7, 8]))).toBe(
+    'ok',
   );
-  expect(check(born, move('a', 'b', [3, 4]), read('a', 'x/1', [5, 6]), read('b', 'x/1', [7, 8]))).toBe('ok');
 });
 
 test('a move without overwriting is refused at an existing object', () => {
@@ -63,24 +65,24 @@ test('a move without overwriting is refused at an existing object', () => {
 });
 
 test('a moved prefix leaves nothing behind that was there before', () => {
-  const born = put('m/a', 'x/1', [1, 2]);
-  expect(check(born, sweep('m/a', 'n/a', [3, 9]), read('n/a', 'x/1', [10, 11]))).toBe('ok');
-  expect(check(born, sweep('m/a', 'n/a', [3, 9]), read('m/a', 'x/1', [10, 11]))).toBe('impossible');
+  const created = put('m/a', 'x/1', [1, 2]);
+  expect(check(created, sweep('m/a', 'n/a', [3, 9]), read('n/a', 'x/1', [10, 11]))).toBe('ok');
+  expect(check(created, sweep('m/a', 'n/a', [3, 9]), read('m/a', 'x/1', [10, 11]))).toBe('impossible');
   expect(check(put('m/a', 'x/1', [4, 5]), sweep('m/a', 'n/a', [3, 9]), read('m/a', 'x/1', [10, 11]))).toBe(
     'ok',
   );
 });
 
 test('each acknowledged piece is there once', () => {
-  const born = put('a', 'x/5', [1, 2]);
+  const created = put('a', 'x/5', [1, 2]);
   const both = [append('a', 'y/2', [3, 9], 7), append('a', 'z/3', [3, 9], 10)];
-  expect(check(born, ...both, read('a', 'x/5+y/2+z/3', [10, 11]))).toBe('ok');
-  expect(check(born, ...both, read('a', 'x/5+z/3', [10, 11]))).toBe('impossible');
-  expect(check(born, ...both, read('a', 'x/5+y/2+z/3+z/3', [10, 11]))).toBe('impossible');
+  expect(check(created, ...both, read('a', 'x/5+y/2+z/3', [10, 11]))).toBe('ok');
+  expect(check(created, ...both, read('a', 'x/5+z/3', [10, 11]))).toBe('impossible');
+  expect(check(created, ...both, read('a', 'x/5+y/2+z/3+z/3', [10, 11]))).toBe('impossible');
   expect(
-    check(born, append('a', 'y/2', [3, 9]), read('a', 'x/5', [4, 5]), read('a', 'x/5+y/2', [10, 11])),
+    check(created, append('a', 'y/2', [3, 9]), read('a', 'x/5', [4, 5]), read('a', 'x/5+y/2', [10, 11])),
   ).toBe('ok');
-  expect(check(born, append('a', 'y/2', [3, 9], 8))).toBe('impossible');
+  expect(check(created, append('a', 'y/2', [3, 9], 8))).toBe('impossible');
 });
 
 test('keys are checked together where something moved between them', () => {
@@ -136,12 +138,12 @@ describe('a bucket that keeps versions', () => {
   test('an append makes a version, and needs an object', () => {
     const appendAs = (versionId: string, at: [number, number], sizeBytes: number) =>
       record({ kind: 'append', key: 'a', piece: 'z/3', versionId }, at, { kind: 'appended', sizeBytes });
-    const born = putAs('v1', 'x/5', [1, 2]);
-    expect(check(born, appendAs('v2', [3, 4], 8), list('a', ['v2', 'v1'], [5, 6]))).toBe('ok');
-    expect(check(born, appendAs('v2', [3, 4], 8), list('a', ['v2'], [5, 6]))).toBe('impossible');
+    const created = putAs('v1', 'x/5', [1, 2]);
+    expect(check(created, appendAs('v2', [3, 4], 8), list('a', ['v2', 'v1'], [5, 6]))).toBe('ok');
+    expect(check(created, appendAs('v2', [3, 4], 8), list('a', ['v2'], [5, 6]))).toBe('impossible');
     const onMarker = record({ kind: 'append', key: 'a', piece: 'z/3' }, [5, 6], { kind: 'absent' });
-    expect(check(born, mark('v2', [3, 4]), onMarker)).toBe('ok');
-    expect(check(born, onMarker)).toBe('impossible');
+    expect(check(created, mark('v2', [3, 4]), onMarker)).toBe('ok');
+    expect(check(created, onMarker)).toBe('impossible');
   });
 
   test('a null version replaces the one before it', () => {
@@ -153,16 +155,16 @@ describe('a bucket that keeps versions', () => {
   });
 
   test('all versions move, with their ids, above existing ones', () => {
-    const born = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
+    const created = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
     const there = record({ kind: 'put', key: 'b', value: 'y/1', versionId: 'w1' }, [1, 2], {
       kind: 'written',
     });
     const moved = moveAll(true, ['v2', 'v1'], [5, 6]);
     const lists = [list('a', [], [7, 8]), list('b', ['-v2', 'v1', 'w1'], [9, 10])];
-    expect(check(...born, there, moved, ...lists)).toBe('ok');
-    expect(check(...born, there, moveAll(false, ['v2', 'v1'], [5, 6]))).toBe('impossible');
-    expect(check(...born, there, moveAll(true, ['v1'], [5, 6]))).toBe('impossible');
-    expect(check(...born, there, moved, list('a', ['-v2'], [7, 8]))).toBe('impossible');
+    expect(check(...created, there, moved, ...lists)).toBe('ok');
+    expect(check(...created, there, moveAll(false, ['v2', 'v1'], [5, 6]))).toBe('impossible');
+    expect(check(...created, there, moveAll(true, ['v1'], [5, 6]))).toBe('impossible');
+    expect(check(...created, there, moved, list('a', ['-v2'], [7, 8]))).toBe('impossible');
   });
 });
 
@@ -182,7 +184,7 @@ describe('a key that is renamed in several entries', () => {
       ...(versionId !== undefined && { versionId }),
     });
   /** Newest first: 4, the null version, 2, 1; and 0 under the new key. */
-  const born = [
+  const created = [
     version('b', '0', [1, 2]),
     version('a', '1', [3, 4]),
     version('a', '2', [5, 6]),
@@ -193,7 +195,7 @@ describe('a key that is renamed in several entries', () => {
   test('has each of its versions under one of both keys, in order', () => {
     const all = (after: string[]) =>
       check(
-        ...born,
+        ...created,
         entry('open', 2, [11, 12]),
         listed('a', ['2', '1'], [13, 14]),
         listed('b', ['4', NULL_ID, '0'], [15, 16]),
@@ -212,21 +214,21 @@ describe('a key that is renamed in several entries', () => {
 
   test('has its object under the new key from its first entry on, and none under the old one', () => {
     const open = entry('open', 2, [11, 12]);
-    expect(check(...born, open, latest('b', '4', [13, 14]), latest('a', undefined, [15, 16]))).toBe('ok');
-    expect(check(...born, open, latest('a', '2', [13, 14]))).toBe('impossible');
-    expect(check(...born, open, latest('b', '0', [13, 14]))).toBe('impossible');
+    expect(check(...created, open, latest('b', '4', [13, 14]), latest('a', undefined, [15, 16]))).toBe('ok');
+    expect(check(...created, open, latest('a', '2', [13, 14]))).toBe('impossible');
+    expect(check(...created, open, latest('b', '0', [13, 14]))).toBe('impossible');
   });
 
   test('moves its null version at once, and is free only when no version is left', () => {
-    expect(check(...born, entry('open', 1, [11, 12]))).toBe('impossible');
-    expect(check(...born, entry('open', 2, [11, 12]), entry('close', 0, [13, 14]))).toBe('impossible');
+    expect(check(...created, entry('open', 1, [11, 12]))).toBe('impossible');
+    expect(check(...created, entry('open', 2, [11, 12]), entry('close', 0, [13, 14]))).toBe('impossible');
   });
 
   test.each(['a', 'b'])('is changed by nobody else meanwhile: %s', (key) => {
     const open = entry('open', 2, [11, 12]);
     const done = [entry('move', 2, [15, 16]), entry('close', 0, [17, 18])];
-    expect(check(...born, open, version(key, '5', [13, 14]), ...done)).toBe('impossible');
-    expect(check(...born, open, ...done, version(key, '5', [19, 20]))).toBe('ok');
-    expect(check(...born, open, move(key, 'c', [13, 14], 'moved'), ...done)).toBe('impossible');
+    expect(check(...created, open, version(key, '5', [13, 14]), ...done)).toBe('impossible');
+    expect(check(...created, open, ...done, version(key, '5', [19, 20]))).toBe('ok');
+    expect(check(...created, open, move(key, 'c', [13, 14], 'moved'), ...done)).toBe('impossible');
   });
 });

@@ -64,7 +64,7 @@ const BRANCHES = {
   ...CHUNK_DEEDS,
   erased: 'chunks: blob erased',
   damaged: 'chunks: damaged copy met',
-  owed: 'chunks: copies owed',
+  repaired: 'chunks: copies owed',
   mapChanged: 'chunks: map changed',
 };
 
@@ -93,7 +93,7 @@ export class ChunkPart implements Part {
   readonly #lateOrders: LateOrders;
   readonly #rest: ChunkRest;
   #lossesUnderWay = 0;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(world: PartWorld) {
     this.#world = world;
@@ -146,7 +146,7 @@ export class ChunkPart implements Part {
       operators: this.#operators,
       blobs: this.#blobs,
       copies: this.#copies,
-      mayBeBorn: (atMs) => world.attempts.mayGoOn(atMs, ground.scheduler.nowMs),
+      mayBeCreated: (atMs) => world.attempts.mayGoOn(atMs, ground.scheduler.nowMs),
     });
     this.#board.observe((before, after) => {
       try {
@@ -199,7 +199,7 @@ export class ChunkPart implements Part {
     const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id));
     void this.#sweepNowAndThen();
     await Promise.all(clients);
-    this.#isOver = true;
+    this.#hasEnded = true;
   }
 
   check(): void {
@@ -248,7 +248,7 @@ export class ChunkPart implements Part {
   /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
   async #settle(when: { hasAudited: boolean }): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
-    if (this.#blobs.repairsEver > 0) counts.add(BRANCHES.owed);
+    if (this.#blobs.repairsEver > 0) counts.add(BRANCHES.repaired);
     const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
     for (let unrest = this.#rest.unrest(when); unrest.length > 0; unrest = this.#rest.unrest(when)) {
       if (scheduler.nowMs > endMs)
@@ -314,12 +314,12 @@ export class ChunkPart implements Part {
     const { scheduler } = this.#world.ground;
     await scheduler.sleep(this.#chance.between(0, READ_SOON_MAX_MS), 'reads what may be damaged');
     for (let shard = 0; shard < this.#world.shardCount; shard++)
-      for (const key of KEYS) if (!this.#isOver) await this.#do(CLIENT_COUNT, shard, { kind: 'read', key });
+      for (const key of KEYS) if (!this.#hasEnded) await this.#do(CLIENT_COUNT, shard, { kind: 'read', key });
   }
 
   async #sweepNowAndThen(): Promise<void> {
     const { scheduler } = this.#world.ground;
-    while (!this.#isOver) {
+    while (!this.#hasEnded) {
       await scheduler.sleep(SWEEP_EVERY_MS, 'the sweep begins');
       const gateway = await this.#pool.pick();
       await this.#pool.run(gateway, 'sweeps', () => this.#clients.sweep(gateway));
@@ -366,7 +366,7 @@ export class ChunkPart implements Part {
     const fault = storageFaultOf(name);
     if (fault.losesData && (this.#lossesUnderWay > 0 || !this.#rest.isLevel())) {
       const run = () => this.#begin(name, durationMs);
-      if (!this.#isOver) scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run });
+      if (!this.#hasEnded) scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run });
       return;
     }
     const askers = machinesOf(this.#world);

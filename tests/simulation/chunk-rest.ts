@@ -23,7 +23,7 @@ export interface ChunkRestParts {
   blobs: LiveBlobs;
   copies: StoredCopies;
   /** Whether a body may still be committed that was under way at this time. */
-  mayBeBorn(atMs: number): boolean;
+  mayBeCreated(atMs: number): boolean;
 }
 
 export class ChunkRest {
@@ -49,7 +49,7 @@ export class ChunkRest {
    * under way is more than its two synced copies stand for.
    */
   isLevel(): boolean {
-    const { board, blobs, copies, mayBeBorn } = this.#parts;
+    const { board, blobs, copies, mayBeCreated } = this.#parts;
     const { map } = board;
     // What went is seen when the store is opened again.
     if (map === undefined || !this.areAllUp()) return false;
@@ -64,7 +64,7 @@ export class ChunkRest {
       if (isWhole) copies.noteWhole(id);
       else isLevel = false;
     }
-    return isLevel && !copies.short().some(({ id, atMs }) => !blobs.isGone(id.blobId) && mayBeBorn(atMs));
+    return isLevel && !copies.short().some(({ id, atMs }) => !blobs.isGone(id.blobId) && mayBeCreated(atMs));
   }
 
   /**
@@ -115,7 +115,7 @@ export class ChunkRest {
     const count = (map: PlacementMap, id: ChunkId) => map.previous[partitionOf(id)]?.length ?? 0;
     for (const id of blobs.chunks()) {
       if (count(before, id) === 0 || count(after, id) > 0) continue;
-      if (blobs.isOwed(id.blobId) || copies.lostOf(id) > 0) continue;
+      if (blobs.isIncomplete(id.blobId) || copies.lostOf(id) > 0) continue;
       const lacking = lackingOwners(after, { id, stored: copies.disksOf(id), diskOf });
       if (lacking.length > 0)
         throw new SimulationFailure(

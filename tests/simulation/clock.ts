@@ -188,12 +188,12 @@ export class SimulatedProcess implements EventOwner {
     // Node keeps a signal made of others, and all that listens to it, for as long as anybody listens.
     for (const [onAbort, signal] of this.#onAborts) signal.removeEventListener('abort', onAbort);
     this.#onAborts.clear();
-    for (const tell of this.#onEnd) tell();
+    for (const listener of this.#onEnd) listener();
   }
 
   /** For the rest of the world. */
-  onEnd(tell: () => void): void {
-    this.#onEnd.push(tell);
+  onEnd(listener: () => void): void {
+    this.#onEnd.push(listener);
   }
 
   admit(event: SimulatedEvent): 'run' | 'hold' | 'drop' {

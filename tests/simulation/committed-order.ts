@@ -4,13 +4,13 @@
 import {
   describeRecord,
   type HistoryRecord,
+  isChange,
   isEqualOutcome,
   isWrite,
   type KeyOperation,
   type Outcome,
   pageOf,
   stepKey,
-  tellsOfChange,
 } from './operations.ts';
 import { SimulationFailure } from './scheduler.ts';
 
@@ -91,7 +91,7 @@ function placeInTime(
       continue;
     }
     if (outcome === undefined) continue;
-    if (isWrite(operation) && tellsOfChange(outcome))
+    if (isWrite(operation) && isChange(outcome))
       throw new SimulationFailure(`I2: acknowledged, and nowhere committed: ${describeRecord(record)}`);
     const at = earliest(from, order.lastSeq, (candidate) =>
       isEqualOutcome(answerAt(record, candidate), outcome),

@@ -151,14 +151,14 @@ export class DiskSession implements KvPort {
         if (error !== undefined) return this.#fail(error, [...commits, ...this.#waiting]);
         for (const record of records) this.#disk.apply(record, isSynced);
         // Durable, and nobody knows yet: the process may end here.
-        this.#step(0, 'tells what is written', () => this.#tell(commits));
+        this.#step(0, 'tells what is written', () => this.#report(commits));
         return AT_REST;
       });
       return AT_REST;
     });
   }
 
-  #tell(commits: readonly Commit[]): void {
+  #report(commits: readonly Commit[]): void {
     for (const { resolve } of commits) resolve();
     this.#isWriting = false;
     this.#write();

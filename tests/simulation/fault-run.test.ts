@@ -25,12 +25,12 @@ test('faults that must not overlap wait until no other is active', async () => {
     untilMs: 60_000,
     world: { nodes: [{ disk: { alter } }], gateways: [] } as unknown as FaultRunParts['world'],
   });
-  const isOver = run.disturb('a node stands still');
+  const hasEnded = run.disturb('a node stands still');
   run.schedule([{ name: 'altered row', atMs: 100, durationMs: 1 }]);
   await scheduler.run(() => false, DISTURBED_MS);
   expect(alteredAtMs).toBeUndefined();
   expect(run.mayStopNodes).toBe(true);
-  isOver();
+  hasEnded();
   await scheduler.run(() => false, 2 * DISTURBED_MS);
   expect(alteredAtMs).toBeGreaterThan(DISTURBED_MS - 1);
   expect(counts.of('fault: altered row')).toBe(1);

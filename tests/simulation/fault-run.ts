@@ -39,7 +39,7 @@ export class FaultRun {
   #disturbedCount = 0;
   /** What must not be copied is there. */
   #isAnyAlone = false;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(parts: FaultRunParts) {
     this.#parts = parts;
@@ -67,10 +67,10 @@ export class FaultRun {
     const span: FaultSpan = { name, fromMs: this.#parts.scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
     this.spans.push(span);
     this.#disturbedCount++;
-    let isOver = false;
+    let hasEnded = false;
     return () => {
-      if (isOver) return;
-      isOver = true;
+      if (hasEnded) return;
+      hasEnded = true;
       this.#disturbedCount--;
       span.toMs = this.#parts.scheduler.nowMs;
     };
@@ -82,7 +82,7 @@ export class FaultRun {
 
   /** All of them, now. None begins any more. */
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     for (const heal of [...this.#heals]) heal();
   }
 
@@ -90,7 +90,7 @@ export class FaultRun {
     const { scheduler, losses, counts, chance, untilMs } = this.#parts;
     const { name, durationMs } = fault;
     const { losesData = false, losesRecords = false, isAlone = false, begin } = faultOf(name);
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const isLate = scheduler.nowMs >= (isAlone ? untilMs - ALONE_MS : untilMs);
     // A node that stands still may need a snapshot when it goes on, though nobody is behind it yet.
     const isCalm = this.#heals.size === 0 && this.#disturbedCount === 0;

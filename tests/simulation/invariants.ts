@@ -7,7 +7,7 @@ import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { Driver } from './driver.ts';
 import type { SimulatedNode } from './node.ts';
-import { type Operation, tellsOfChange } from './operations.ts';
+import { isChange, type Operation } from './operations.ts';
 import type { ReplicaWatch } from './replica-watch.ts';
 import { SimulationFailure } from './scheduler.ts';
 import { ShardHistory } from './shard-history.ts';
@@ -106,17 +106,17 @@ export class Invariants {
     const { shard, operation } = request;
     const outcome = this.#driver.outcome(operation, value);
     const seq = this.history(shard).seqOf(requestId);
-    if (outcome !== undefined && tellsOfChange(outcome) && seq === undefined)
+    if (outcome !== undefined && isChange(outcome) && seq === undefined)
       throw new SimulationFailure(
         `I4: shard ${shard}: ${requestId} is told ${JSON.stringify(outcome)}, and no such entry is committed`,
       );
     // A refusal leaves nothing: asked again, it may be another one.
     if (seq === undefined) return;
-    const told = JSON.stringify(value);
+    const outcomeText = JSON.stringify(value);
     const before = this.#outcomes.get(requestId);
-    if (before !== undefined && before !== told)
-      throw new SimulationFailure(`I6: ${requestId} is told ${told}, and was told ${before}`);
-    this.#outcomes.set(requestId, told);
+    if (before !== undefined && before !== outcomeText)
+      throw new SimulationFailure(`I6: ${requestId} is told ${outcomeText}, and was told ${before}`);
+    this.#outcomes.set(requestId, outcomeText);
   }
 
   onGivenUp(requestId: string): void {

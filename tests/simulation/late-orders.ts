@@ -56,7 +56,7 @@ export class LateOrders {
   /** Disks that leave, as long as they do. */
   #leaving = new Set<DiskId>();
   #letGo: () => void = () => undefined;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(ground: Ground, parts: LateOrdersParts) {
     this.#ground = ground;
@@ -74,7 +74,7 @@ export class LateOrders {
 
   /** Nothing is held back any more; what was will arrive. */
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     if (this.#leaving.size > 0) this.#stay();
   }
 
@@ -83,7 +83,7 @@ export class LateOrders {
     const { scheduler, counts } = this.#ground;
     const { map } = board;
     const leaving = map === undefined ? [] : this.#pickLeaving(map);
-    if (this.#isOver || map === undefined || leaving.length < LEAVING_MIN) return;
+    if (this.#hasEnded || map === undefined || leaving.length < LEAVING_MIN) return;
     counts.add(BRANCHES.begun);
     this.#leaving = new Set(leaving);
     this.#letGo = network.holdDrops((to, send) => this.#held.push({ to, send }));

@@ -11,11 +11,11 @@ import {
 } from './operations.ts';
 
 /** An operation on one object, and when it was under way. */
-export interface TimedRecord<Does, Tells> {
+export interface TimedRecord<Does, Outcome> {
   operation: Does;
   invokedAt: number;
   answeredAt: number;
-  outcome: Tells | undefined;
+  outcome: Outcome | undefined;
   of: RecordOf<unknown, unknown>;
 }
 
@@ -23,9 +23,9 @@ export interface TimedRecord<Does, Tells> {
 export type KeyRecord = TimedRecord<KeyOperation, Outcome>;
 
 /** An object of which operations are told: how it is before them, and what one makes of it. */
-export interface SequentialObject<State, Does, Tells> {
+export interface SequentialObject<State, Does, Outcome> {
   initial: State;
-  step(state: State, operation: Does): { outcome: Tells; value: State };
+  step(state: State, operation: Does): { outcome: Outcome; value: State };
   /** States are equal whose names are. */
   nameOf(state: State): string;
 }
@@ -98,11 +98,11 @@ export function linearize(records: readonly KeyRecord[]): Linearized {
 }
 
 /** Whether the operations on an object can be explained. */
-export function linearizeObject<State, Does, Tells>(
-  object: SequentialObject<State, Does, Tells>,
-  records: readonly TimedRecord<Does, Tells>[],
-): Linearized<TimedRecord<Does, Tells>> {
-  type R = TimedRecord<Does, Tells>;
+export function linearizeObject<State, Does, Outcome>(
+  object: SequentialObject<State, Does, Outcome>,
+  records: readonly TimedRecord<Does, Outcome>[],
+): Linearized<TimedRecord<Does, Outcome>> {
+  type R = TimedRecord<Does, Outcome>;
   const head = listMarks(records);
   let unexplained = records.filter(({ outcome }) => outcome !== undefined).length;
   let value = object.initial;

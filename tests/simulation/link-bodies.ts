@@ -29,7 +29,7 @@ export class LinkBodies {
   }
 
   /** A put or an append is about to be sent. */
-  born(births: readonly { use: { blobId: BlobId } }[], value: string): void {
+  created(births: readonly { use: { blobId: BlobId } }[], value: string): void {
     for (const { use } of births) this.#valueOf.set(use.blobId, value);
   }
 

@@ -87,7 +87,7 @@ export class LinkCuts {
   readonly #chance: Chance;
   readonly #armed = new Set<WorkerStep>();
   readonly #heals = new Set<() => void>();
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(world: PartWorld, chance: Chance) {
     this.#world = world;
@@ -101,13 +101,13 @@ export class LinkCuts {
       this.#world.ground.scheduler.after(this.#chance.between(WORKER_CUTS_FROM_MS, WORKER_CUTS_TO_MS), {
         name: `a node is to be cut behind ${step}`,
         run: () => {
-          if (!this.#isOver) this.#armed.add(step);
+          if (!this.#hasEnded) this.#armed.add(step);
         },
       });
   }
 
   heal(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#armed.clear();
     for (const heal of [...this.#heals]) heal();
   }
@@ -126,7 +126,7 @@ export class LinkCuts {
     const act = at === 'fold-version' && drawn === 'leaves' ? 'stands' : drawn;
     let isDone = false;
     return async (step, shard) => {
-      if (step !== at || isDone || this.#isOver) return;
+      if (step !== at || isDone || this.#hasEnded) return;
       isDone = true;
       this.#world.ground.counts.add(cutBehind(at));
       const standMs = chance.between(STANDS_MIN_MS, STANDS_MAX_MS);
@@ -186,10 +186,10 @@ export class LinkCuts {
   }
 
   #disturb(name: string, forMs: number, end: () => void): void {
-    const isOver = this.#world.disturb(name);
+    const hasEnded = this.#world.disturb(name);
     const heal = () => {
       if (!this.#heals.delete(heal)) return;
-      isOver();
+      hasEnded();
       end();
     };
     this.#heals.add(heal);

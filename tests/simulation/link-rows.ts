@@ -199,13 +199,13 @@ export class LinkRows {
 
   *#unrestOf(rows: ShardRows): Generator<string> {
     for (const [name, { size }] of rows.queues) if (size > 0) yield `${size} rows in ${name}`;
-    yield* this.#strayLinks(rows);
+    yield* this.#orphanedLinks(rows);
     for (const blobId of rows.foreign.keys())
       if (!rows.owners.has(blobId)) yield `a claim on ${blobId} that nobody uses`;
     for (const blobId of rows.blobs.keys()) if (!rows.links.has(blobId)) yield `no link on ${blobId}`;
   }
 
-  *#strayLinks(rows: ShardRows): Generator<string> {
+  *#orphanedLinks(rows: ShardRows): Generator<string> {
     for (const [blobId, links] of rows.links)
       for (const [linkId, { state, shard }] of links) {
         const isHeld =

@@ -45,7 +45,7 @@ export function watchCalls(
     switch (name) {
       case 'commit-version': {
         const { key, version, data } = command as CommandOf<'commit-version'>;
-        if (value !== undefined) bodies.born(data.births, value);
+        if (value !== undefined) bodies.created(data.births, value);
         return { kind: 'put', key, value: bodies.valueOfVersion(version.manifest) };
       }
       case 'commit-part':
@@ -62,7 +62,7 @@ export function watchCalls(
       case 'append-version': {
         const { key, piece } = command as CommandOf<'append-version'>;
         if (value === undefined) return undefined;
-        bodies.born(piece.births, value);
+        bodies.created(piece.births, value);
         return { kind: 'append', key, piece: value };
       }
       case 'recommit-version':
@@ -91,8 +91,8 @@ export function watchCalls(
       const became = change && watch.onChange(change);
       const reply = await calls.execute(target, name, command);
       if (name === 'fold-version' && reply.value.kind === 'folded') onCompacted();
-      const told = became && outcomeOf(reply.value as Replied);
-      if (told !== undefined) became?.(told);
+      const outcome = became && outcomeOf(reply.value as Replied);
+      if (outcome !== undefined) became?.(outcome);
       await watch.after(name, command, target.shard);
       return reply;
     },

@@ -22,7 +22,7 @@ beforeEach(() => {
   blobs = new LiveBlobs({ nodesOf: () => nodes, lostOf: () => losses });
 });
 
-const bornAt = (timeMs: number) =>
+const createdAt = (timeMs: number) =>
   makeBlobId({ timeMs, homeShard: SHARD, random: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8) });
 
 function write(blobId: BlobId, row: 'lives' | 'condemned' | 'gone'): void {
@@ -41,7 +41,7 @@ function append({ table, key }: ReturnType<typeof blobRow>, value: Uint8Array | 
 }
 
 test('chunks of live blobs, until they are marked for deletion', () => {
-  const blobId = bornAt(NOW_MS);
+  const blobId = createdAt(NOW_MS);
   write(blobId, 'lives');
   expect(blobs.chunks()).toEqual([
     { blobId, index: 0 },
@@ -55,29 +55,29 @@ test('chunks of live blobs, until they are marked for deletion', () => {
 });
 
 test('a new blob with an id that is too old, or ahead (R25)', () => {
-  write(bornAt(NOW_MS - DAY_MS), 'lives');
-  expect(() => write(bornAt(NOW_MS - DAY_MS - 1), 'lives')).toThrow('I9');
-  expect(() => write(bornAt(NOW_MS + 60 * 60_000 + 1), 'lives')).toThrow('I9');
+  write(createdAt(NOW_MS - DAY_MS), 'lives');
+  expect(() => write(createdAt(NOW_MS - DAY_MS - 1), 'lives')).toThrow('I9');
+  expect(() => write(createdAt(NOW_MS + 60 * 60_000 + 1), 'lives')).toThrow('I9');
 });
 
 test('on too few nodes, at its creation and at rest; each loss may have taken one', () => {
   nodes = 1;
-  expect(() => write(bornAt(NOW_MS), 'lives')).toThrow('I11: 1 nodes');
+  expect(() => write(createdAt(NOW_MS), 'lives')).toThrow('I11: 1 nodes');
   losses = 1;
-  write(bornAt(NOW_MS - 1), 'lives');
+  write(createdAt(NOW_MS - 1), 'lives');
   nodes = 0;
   expect(() => blobs.check()).toThrow('I11: 0 nodes');
 });
 
 test('missing copies by blob', () => {
-  const [one, other] = [bornAt(NOW_MS), bornAt(NOW_MS - 1)];
+  const [one, other] = [createdAt(NOW_MS), createdAt(NOW_MS - 1)];
   append(repairRow(one), Uint8Array.of(1));
-  expect([blobs.isOwed(one), blobs.isOwed(other), blobs.repairCount, blobs.repairsEver]).toEqual([
+  expect([blobs.isIncomplete(one), blobs.isIncomplete(other), blobs.repairCount, blobs.repairsEver]).toEqual([
     true,
     false,
     1,
     1,
   ]);
   append(repairRow(one), null);
-  expect([blobs.isOwed(one), blobs.repairCount, blobs.repairsEver]).toEqual([false, 0, 1]);
+  expect([blobs.isIncomplete(one), blobs.repairCount, blobs.repairsEver]).toEqual([false, 0, 1]);
 });

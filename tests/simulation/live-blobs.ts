@@ -55,7 +55,7 @@ export class LiveBlobs {
   }
 
   /** Of some of its chunks not all copies are where they should be, and its home knows. */
-  isOwed(blobId: BlobId): boolean {
+  isIncomplete(blobId: BlobId): boolean {
     return this.#debts.has(blobId);
   }
 
@@ -64,9 +64,9 @@ export class LiveBlobs {
     return this.#gone.has(blobId);
   }
 
-  #recordRepair(blobId: BlobId, isOwed: boolean): void {
-    if (isOwed) this.repairsEver++;
-    if (isOwed) this.#debts.add(blobId);
+  #recordRepair(blobId: BlobId, isIncomplete: boolean): void {
+    if (isIncomplete) this.repairsEver++;
+    if (isIncomplete) this.#debts.add(blobId);
     else this.#debts.delete(blobId);
   }
 

@@ -169,10 +169,10 @@ export class Network {
         if (receiver === undefined || this.isCut(fromHost, receiver.host.name)) return;
         const payload = unpackPlain(bytes);
         const found = arrive === undefined ? payload : arrive(payload);
-        const hear = () => deliver(found, receiver);
+        const receive = () => deliver(found, receiver);
         // A stopped process finds it when it goes on.
-        if (receiver.isStopped) receiver.schedule(0, `hears ${name} of ${from}`, hear);
-        else hear();
+        if (receiver.isStopped) receiver.schedule(0, `hears ${name} of ${from}`, receive);
+        else receive();
       },
     });
     return true;

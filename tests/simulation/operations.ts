@@ -64,7 +64,7 @@ export function pageOf(
 }
 
 /** Whether this answer tells of a change: there must be an entry of the log behind it. */
-export function tellsOfChange(outcome: Outcome): boolean {
+export function isChange(outcome: Outcome): boolean {
   return outcome.kind === 'written' || outcome.kind === 'appended';
 }
 
@@ -80,7 +80,7 @@ export function isEqualOutcome(one: unknown, other: unknown): boolean {
 export type HistoryRecord = RecordOf<Operation, Outcome>;
 
 /** The same of any kind of operation. */
-export interface RecordOf<Does, Tells> {
+export interface RecordOf<Does, Outcome> {
   /** Of the request, the same over all its tries. */
   requestId: string;
   shard: number;
@@ -92,7 +92,7 @@ export interface RecordOf<Does, Tells> {
   invokedAtMs: number;
   answeredAtMs: number;
   /** undefined: nobody knows what became of it. */
-  outcome: Tells | undefined;
+  outcome: Outcome | undefined;
 }
 
 export function describeRecord(record: RecordOf<unknown, unknown>): string {

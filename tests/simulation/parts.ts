@@ -15,7 +15,7 @@ import { beginShardWork } from './shard-work.ts';
 export type PartName = 'chunks' | 'links' | 'names' | 'revocation';
 
 /** From the arrival of a message until what it asks for is done. */
-const HEARD_WITHIN_MS = 2000;
+const ARRIVED_WITHIN_MS = 2000;
 const PASSES_MS = Math.max(LIMITS.linkIdAgeMaxMs, LIMITS.blobIdAgeMaxMs) + 4 * 60 * 60_000;
 
 /** Of the seeds in which the state machine is the product's. */
@@ -108,7 +108,7 @@ export class Parts {
     if (this.#links !== undefined || this.#chunks !== undefined) {
       const { scheduler, network } = this.#world.ground;
       // A put that is on its way leaves its chunk whenever it comes: before that time, and not behind it.
-      const heldMs = network.lastOldAtMs + HEARD_WITHIN_MS - scheduler.nowMs;
+      const heldMs = network.lastOldAtMs + ARRIVED_WITHIN_MS - scheduler.nowMs;
       if (heldMs > 0) await scheduler.sleep(heldMs, 'what was held back arrives');
       await Promise.all(this.#parts.map((part) => part.soon?.()));
       SimulatedHost.letTimePass(scheduler, PASSES_MS);

@@ -18,7 +18,7 @@ import type { Ground } from './sites.ts';
 const DELAY_MAX_MS = 8;
 const AWAY_AFTER_MS = 1500;
 /** Until a process that watches is told. */
-const TOLD_MAX_MS = 1500;
+const REPORTED_MAX_MS = 1500;
 const ASK_AGAIN_MS = 500;
 /** So long nothing may be heard of a change when the watch is silent. */
 const READ_ANEW_MS = 15_000;
@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 500;
 interface Listed {
   process: SimulatedProcess;
   member: StorageMember;
-  heardAtMs: number;
+  renewedAtMs: number;
 }
 
 export class PlacementBoard {
@@ -99,14 +99,14 @@ export class PlacementBoard {
   async announce(process: SimulatedProcess, member: StorageMember): Promise<void> {
     await this.#ask(process, 'announces its disks', () => {
       const own = structuredClone(member);
-      this.#members.set(member.nodeId, { process, member: own, heardAtMs: this.#ground.scheduler.nowMs });
+      this.#members.set(member.nodeId, { process, member: own, renewedAtMs: this.#ground.scheduler.nowMs });
     });
     const keep = async () => {
       for (;;) {
         await process.clock.sleep(LEASE_MS / 3);
         const listed = this.#members.get(member.nodeId);
         if (listed?.process === process && !this.#isAway(process))
-          listed.heardAtMs = this.#ground.scheduler.nowMs;
+          listed.renewedAtMs = this.#ground.scheduler.nowMs;
       }
     };
     if (this.#members.get(member.nodeId)?.process === process) void keep();
@@ -116,8 +116,8 @@ export class PlacementBoard {
   members(): Member[] {
     const { nowMs } = this.#ground.scheduler;
     const isAway = this.#ground.registry.troubles.now.isAway;
-    return [...this.#members.values()].flatMap(({ member, heardAtMs }): Member[] => {
-      if (!isAway && nowMs - heardAtMs > LEASE_MS) return [];
+    return [...this.#members.values()].flatMap(({ member, renewedAtMs }): Member[] => {
+      if (!isAway && nowMs - renewedAtMs > LEASE_MS) return [];
       const disks = member.disks.map(({ id, ...disk }) => ({ diskId: id, ...disk }));
       return [{ ...member, role: 'storage', version: '', disks }];
     });
@@ -195,7 +195,7 @@ export class PlacementBoard {
       this.#ground.counts.add('chunks: map changed');
       this.#onChange(before, this.mapOf(document));
     }
-    for (const process of this.#watchers.keys()) this.#tell(process, this.#stored);
+    for (const process of this.#watchers.keys()) this.#report(process, this.#stored);
     this.#ground.scheduler.trace(
       `placement ${document.version}: ${this.map?.disks.map(({ id, leave }) => `${id.slice(0, 6)}${leave ? ` ${leave}` : ''}`).join(', ')}`,
     );
@@ -213,10 +213,10 @@ export class PlacementBoard {
     }
   }
 
-  #tell(process: SimulatedProcess, stored: StoredPlacement): void {
+  #report(process: SimulatedProcess, stored: StoredPlacement): void {
     if (this.#ground.registry.troubles.now.isSilent) return;
     const { version } = stored.document;
-    process.schedule(this.#chance.between(0, TOLD_MAX_MS), `hears of placement ${version}`, () => {
+    process.schedule(this.#chance.between(0, REPORTED_MAX_MS), `hears of placement ${version}`, () => {
       if (!this.#isAway(process)) this.#watchers.get(process)?.(stored);
     });
   }

@@ -13,7 +13,7 @@ const COPIED = ['src', 'tests', 'package.json', 'tsconfig.json'];
 const SEEDS_MAX = '2000';
 const SEEDS_AT_ONCE = 20;
 
-const say = (text: string) => process.stdout.write(`${text}\n`);
+const print = (text: string) => process.stdout.write(`${text}\n`);
 
 interface Found {
   seedCount: number;
@@ -103,7 +103,7 @@ async function main(): Promise<void> {
   const bugs = PLANTED_BUGS.filter(({ name }) => values.bug === undefined || name === values.bug);
   if (bugs.length === 0)
     throw new Error(`--bug is one of ${PLANTED_BUGS.map(({ name }) => name).join(', ')}`);
-  say('| bug | breaks | seeds | found by |\n|---|---|---|---|');
+  print('| bug | breaks | seeds | found by |\n|---|---|---|---|');
   for (const bug of bugs) {
     const folder = await copyWith(bug);
     try {
@@ -112,7 +112,7 @@ async function main(): Promise<void> {
       if (found === undefined) process.exitCode = 1;
       const what =
         found === undefined ? ['-', 'NOT FOUND'] : [`${found.seedCount}`, found.message.slice(0, 120)];
-      say(`| ${bug.name} | ${bug.breaks} | ${what.join(' | ')} |`);
+      print(`| ${bug.name} | ${bug.breaks} | ${what.join(' | ')} |`);
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -24,7 +24,7 @@ export class Plot {
   readonly #shard: number;
   readonly #lastAct: string;
   readonly #undos = new Set<() => void>();
-  #isOver = false;
+  #hasEnded = false;
 
   /** `lastAct`: what is counted when it comes to that. */
   constructor(world: FaultyWorld, { shard, lastAct }: { shard: number; lastAct: string }) {
@@ -87,7 +87,7 @@ export class Plot {
 
   after(delayMs: number, act: () => void): void {
     this.#world.after(delayMs, () => {
-      if (!this.#isOver) act();
+      if (!this.#hasEnded) act();
     });
   }
 
@@ -96,7 +96,7 @@ export class Plot {
   }
 
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     for (const undo of [...this.#undos].reverse()) undo();
   }
 }

@@ -97,7 +97,7 @@ export class SimulatedRegistry {
   put(shard: number, record: ShardRecord): void {
     this.#revision++;
     this.#shards.set(shard, { packed: packPlain(record), revision: this.#revision });
-    this.#tellWatches(shard);
+    this.#notifyWatches(shard);
   }
 
   /** A backup is made. */
@@ -167,7 +167,7 @@ export class SimulatedRegistry {
     }
     this.#revision++;
     this.#shards.set(shard, { packed, revision: this.#revision });
-    this.#tellWatches(shard);
+    this.#notifyWatches(shard);
     return { kind: 'done', revision: this.#revision };
   }
 
@@ -201,7 +201,7 @@ export class SimulatedRegistry {
     return outcome.promise;
   }
 
-  #tellWatches(shard: number): void {
+  #notifyWatches(shard: number): void {
     const registered = this.get(shard);
     if (registered === undefined || this.troubles.now.isSilent || this.troubles.now.isAway) return;
     for (const { process, onChange } of this.#watches) {

@@ -65,8 +65,8 @@ export class ReplicaWatch {
     if (replica.state !== 'live') fail(`and is ${replica.state}`);
     for (let seq = Math.max(replica.base, replica.applied) + 1; seq <= committed.acknowledgedSeq; seq++) {
       const own = replica.log.get(seq)?.digest;
-      const told = committed.entry(seq)?.digest;
-      if (own !== told) fail(`with ${own ?? 'nothing'} at ${seq}, where ${told} was acknowledged`);
+      const expected = committed.entry(seq)?.digest;
+      if (own !== expected) fail(`with ${own ?? 'nothing'} at ${seq}, where ${expected} was acknowledged`);
     }
   }
 

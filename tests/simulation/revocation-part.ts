@@ -61,7 +61,7 @@ export class RevocationPart implements Part {
   readonly #opened = new WeakMap<SimulatedProcess, ReturnType<typeof openIdentities>>();
   readonly #accounts: Account[];
   readonly #heals = new Set<() => void>();
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(world: PartWorld) {
     this.#world = world;
@@ -93,7 +93,7 @@ export class RevocationPart implements Part {
     const revoking = this.#accounts.map((account) => this.#revoke(account));
     const signing = Array.from({ length: SIGNER_COUNT }, (_, id) => this.#sign(id));
     await scheduler.sleep(DONE_AFTER_MS, 'keys are not tried any more');
-    this.#isOver = true;
+    this.#hasEnded = true;
     await Promise.all(signing);
     await Promise.all(revoking);
   }
@@ -121,7 +121,7 @@ export class RevocationPart implements Part {
   async #sign(id: number): Promise<void> {
     const { scheduler } = this.#world.ground;
     const chance = this.#chance.fork(`signer ${id}`);
-    while (!this.#isOver) {
+    while (!this.#hasEnded) {
       await scheduler.sleep(chance.between(0, 2 * SIGNED_EVERY_MS), `signer ${id} begins`);
       const { nowMs } = scheduler;
       const tried = this.#accounts.filter(
@@ -196,7 +196,7 @@ export class RevocationPart implements Part {
     const primary = this.#world.nodes().find(({ node }) => node?.openEpoch(SYSTEM_SHARD) !== undefined);
     if (primary === undefined || !this.#world.mayStopNodes()) return;
     counts.add(HANDED_OVER);
-    const isOver = this.#world.disturb(HANDED_OVER);
+    const hasEnded = this.#world.disturb(HANDED_OVER);
     primary.restart();
     const endMs = scheduler.nowMs + HANDED_OVER_MAX_MS;
     const isLed = () =>
@@ -204,7 +204,7 @@ export class RevocationPart implements Part {
         .nodes()
         .some(({ name, node }) => name !== primary.name && node?.openEpoch(SYSTEM_SHARD) !== undefined);
     while (!isLed() && scheduler.nowMs < endMs) await scheduler.sleep(50, 'the system shard is handed over');
-    isOver();
+    hasEnded();
   }
 
   /** It goes on with what it knew before. */
@@ -245,10 +245,10 @@ export class RevocationPart implements Part {
   }
 
   #endLater(end: () => void, delayMs: number, name: string): void {
-    const isOver = this.#world.disturb(name);
+    const hasEnded = this.#world.disturb(name);
     const heal = () => {
       if (!this.#heals.delete(heal)) return;
-      isOver();
+      hasEnded();
       end();
     };
     this.#heals.add(heal);

@@ -44,7 +44,7 @@ interface Summary {
   failures: { seed: number; message: string; trace: string[] }[];
 }
 
-const say = (text: string) => process.stdout.write(`${text}\n`);
+const print = (text: string) => process.stdout.write(`${text}\n`);
 
 function emptySummary(): Summary {
   return {
@@ -90,7 +90,7 @@ async function runOne(
   options: { kind: NodeKind; trace: boolean; parts: readonly PartName[] | undefined },
 ): Promise<Summary> {
   try {
-    const onTrace = options.trace ? say : undefined;
+    const onTrace = options.trace ? print : undefined;
     const driver = options.parts === undefined ? driverOf(seed) : metadataDriver;
     const drawn = options.kind.name === 'product' ? partsOf(seed, driver) : [];
     const parts = options.parts ?? drawn;
@@ -101,7 +101,7 @@ async function runOne(
       kind: options.kind,
       ...(onTrace && { onTrace }),
     });
-    if (options.trace) say(`seed ${seed}: ${report.stepCount} steps, trace ${report.traceHash}`);
+    if (options.trace) print(`seed ${seed}: ${report.stepCount} steps, trace ${report.traceHash}`);
     return summaryOf(report);
   } catch (error) {
     const { message, traceTail = [] } = error as Error & { traceTail?: readonly string[] };
@@ -160,7 +160,7 @@ function runPartElsewhere(part: Part): Promise<Summary> {
 
 function report(summary: Summary, { kind, hasAllParts }: { kind: NodeKind; hasAllParts: boolean }): boolean {
   const { seedCount, failures, happened } = summary;
-  say(
+  print(
     `${seedCount} seeds, ${summary.operationCount} operations (${summary.unknownCount} of unknown outcome), ` +
       `${summary.stepCount} steps, ${(summary.virtualMs / 60_000).toFixed(0)} minutes of simulated time`,
   );
@@ -177,14 +177,14 @@ function report(summary: Summary, { kind, hasAllParts }: { kind: NodeKind; hasAl
     const isTooFew = seeds === 0 || share < shareMin;
     const isRare = wanted.includes(name) && isTooFew && seedCount >= SEEDS_FOR_ALL;
     if (isRare) isEnough = false;
-    say(
+    print(
       `${(100 * share).toFixed(1).padStart(6)} % ${String(times).padStart(8)} x ${name}${isRare ? '  TOO RARE' : ''}`,
     );
   }
   for (const { seed, message, trace } of failures.slice(0, FAILURES_SHOWN))
-    say(`\nseed ${seed} FAILED: ${message}\n${trace.map((line) => `    ${line}`).join('\n')}`);
-  say(`\n${seedCount - failures.length} seeds passed, ${failures.length} failed`);
-  if (failures.length > 0) say(`failed: ${failures.map(({ seed }) => seed).join(' ')}`);
+    print(`\nseed ${seed} FAILED: ${message}\n${trace.map((line) => `    ${line}`).join('\n')}`);
+  print(`\n${seedCount - failures.length} seeds passed, ${failures.length} failed`);
+  if (failures.length > 0) print(`failed: ${failures.map(({ seed }) => seed).join(' ')}`);
   return isEnough && failures.length === 0;
 }
 
@@ -207,7 +207,7 @@ async function main(): Promise<void> {
     throw new Error(`--seeds and --seed are whole numbers, --node one of ${Object.keys(KINDS).join(', ')}`);
   const only = values.parts?.split(',').filter((name) => name !== '');
   if (only !== undefined && !only.every(isPartName)) throw new Error('--parts: no such part');
-  say(`seed ${first}`);
+  print(`seed ${first}`);
   const processCount = values.trace ? 1 : Math.max(1, Math.min(Number(values.processes), seedCount));
   const parts = Array.from({ length: processCount }, (_, index): Part => {
     const end = first + seedCount;

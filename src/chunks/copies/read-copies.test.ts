@@ -27,7 +27,7 @@ async function openWithChunk(nearZone?: string): Promise<ReplicatedWorld & { inO
     const next = world.owners.find((disk) => disk.asked.includes('get') && !inOrder.includes(disk));
     if (next !== undefined) inOrder.push(next);
   }
-  for (const disk of world.owners) disk.speak();
+  for (const disk of world.owners) disk.answerAgain();
   await world.stateAfter(0);
   expect(read.state).toBe('done');
   for (const disk of world.disks) {
@@ -89,7 +89,7 @@ describe('a read', () => {
     expect(await world.chunks.get(world.id)).toMatchObject(found);
     expect(slow.asked).toHaveLength(LIMITS.diskSlowAnswersMax);
     world.clock.advance(LIMITS.diskSuspectMs);
-    slow.speak();
+    slow.answerAgain();
     expect(await world.chunks.get(world.id)).toMatchObject(found);
     expect(slow.asked).toHaveLength(LIMITS.diskSlowAnswersMax + 1);
   });

@@ -238,7 +238,7 @@ test('whether a disk takes chunks is known from recent writes', async () => {
   put(2);
   await world.stateAfter(LIMITS.copySilentMaxMs);
   expect(world.chunks.takesWrites(disk)).toBe(false);
-  fake.speak();
+  fake.answerAgain();
   await world.stateAfter(0);
   expect(world.chunks.takesWrites(disk)).toBe(true);
   fake.mood = 'full';

@@ -37,7 +37,7 @@ describe('copies', () => {
     await world.stateAfter(1);
     expect(put.state).toBe('done');
     expect(world.released).toHaveLength(0);
-    slow?.speak();
+    slow?.answerAgain();
     await world.stateAfter(0);
     expect(holders(world)).toHaveLength(3);
     expect(world.released).toHaveLength(1);
@@ -49,7 +49,7 @@ describe('copies', () => {
     const put = watch(world.chunks.put(world.id, chunk()));
     await world.stateAfter(LIMITS.copySilentMaxMs - 1);
     expect(put.state).toBe('pending');
-    world.owners[1]?.speak();
+    world.owners[1]?.answerAgain();
     await world.stateAfter(PATIENCE_MS);
     expect(put.state).toBe('done');
   });
@@ -228,7 +228,7 @@ describe('a stand-in', () => {
     await world.stateAfter(PATIENCE_MS);
     expect(dead.asked).toEqual(['put', 'put']);
     expect(puts.every(({ state }) => state === 'done')).toBe(true);
-    dead.speak();
+    dead.answerAgain();
     await world.stateAfter(0);
     await world.chunks.put(world.id, chunk());
     expect(dead.asked).toEqual(['put', 'put', 'put']);

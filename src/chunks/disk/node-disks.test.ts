@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
+  announcedDisks,
   chunksOf,
   closeNodes,
-  disksTold,
   folder,
   newId,
-  nodeOver,
+  openNode,
   reserve,
   started,
 } from '../../../tests/support/disks/node-world.ts';
@@ -84,7 +84,7 @@ describe('a disk', () => {
     const theirs = folder('theirs');
     await (await started([theirs], { clusterId: 'e'.repeat(32) })).node.stop();
     const ours = folder('ours');
-    const world = nodeOver([ours, theirs]);
+    const world = openNode([ours, theirs]);
     await expect(world.node.start()).rejects.toThrow('The disk theirs is of cluster eeee');
     expect([world.members, ours.closedCount, theirs.closedCount]).toEqual([[], 1, 2]);
   });
@@ -94,7 +94,7 @@ describe('a disk', () => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const store = await openChunkStore({ kv: single.kv, reserve, clock: systemClock, log });
     await store.put(newId(), randomBytes(10));
-    await expect(nodeOver([single]).node.start()).rejects.toThrow('of no cluster');
+    await expect(openNode([single]).node.start()).rejects.toThrow('of no cluster');
   });
 
   test('that was copied is refused', async () => {
@@ -102,7 +102,7 @@ describe('a disk', () => {
     await (await started([one])).node.stop();
     const [row] = await one.kv.getMany('index', [DISK_KEY]);
     await other.kv.commit([{ column: 'index', key: DISK_KEY, value: row ?? null }]);
-    await expect(nodeOver([one, other]).node.start()).rejects.toThrow('copies of one');
+    await expect(openNode([one, other]).node.start()).rejects.toThrow('copies of one');
   });
 
   test('that cannot be opened does not prevent the others from being served', async () => {
@@ -113,7 +113,7 @@ describe('a disk', () => {
       unserved: [{ name: 'broken', reason: 'no such device' }],
     });
     await chunksOf(world).put(newId(), randomBytes(10));
-    await expect(nodeOver([broken]).node.start()).rejects.toThrow('None of the disks');
+    await expect(openNode([broken]).node.start()).rejects.toThrow('None of the disks');
   });
 
   test('that was removed from the cluster is not served, and this is logged', async () => {
@@ -129,7 +129,7 @@ describe('a disk', () => {
       disks: [{ id: expect.not.stringContaining(gone ?? '') }],
       unserved: [{ name: 'removed', reason }],
     });
-    const alone = nodeOver([removed], { isRemoved });
+    const alone = openNode([removed], { isRemoved });
     await expect(alone.node.start()).rejects.toThrow(/^None of the disks can be opened. removed: it is disk/);
     expect(removed.closedCount).toBe(3);
     // Emptied, it is another.
@@ -140,21 +140,21 @@ describe('a disk', () => {
     const hanging = folder('hanging');
     const isWell = Promise.withResolvers<void>();
     const open = () => isWell.promise.then(() => hanging.open());
-    const world = nodeOver([{ name: 'hanging', open }, folder('good')]);
+    const world = openNode([{ name: 'hanging', open }, folder('good')]);
     const starting = world.node.start();
     await settleAll();
     expect(world.members).toEqual([]);
     world.clock.advance(30_000);
     await starting;
     await settleAll();
-    expect(disksTold(world)).toEqual([1]);
+    expect(announcedDisks(world)).toEqual([1]);
     expect(world.events).toContain('disk-opens-late');
     const reason = 'it has not opened in 30 s';
     expect(world.members.at(-1)).toMatchObject({ unserved: [{ name: 'hanging', reason }] });
     await chunksOf(world, 0, 7).put(newId(), randomBytes(10));
     isWell.resolve();
     await settleAll();
-    expect(disksTold(world)).toEqual([1, 2]);
+    expect(announcedDisks(world)).toEqual([1, 2]);
     expect(world.events).toContain('disk-served-late');
     expect(world.members.at(-1)).toMatchObject({ unserved: [] });
     for (const at of [0, 1]) await chunksOf(world, at, 7).put(newId(), randomBytes(10));
@@ -175,7 +175,7 @@ describe('a disk', () => {
       name,
       open: () => gates[at]?.promise.then(open) ?? open(),
     }));
-    const world = nodeOver([one, ...late]);
+    const world = openNode([one, ...late]);
     const starting = world.node.start();
     await settleAll();
     world.clock.advance(30_000);
@@ -188,7 +188,7 @@ describe('a disk', () => {
     gates[1]?.resolve();
     await settleAll();
     expect(slow.closedCount).toBe(1);
-    expect(disksTold(world)).toEqual([1, 1]);
+    expect(announcedDisks(world)).toEqual([1, 1]);
     expect(world.members.at(-2)).toMatchObject({
       unserved: [{ name: 'other', reason: expect.stringContaining('copies of one') }, { name: 'slow' }],
     });
@@ -215,7 +215,7 @@ describe('a disk', () => {
     failure.resolve(new DriveHangs('no answer'));
     await settleAll();
     expect(world.events).toContain('disk-failed');
-    expect(disksTold(world)).toEqual([2, 1]);
+    expect(announcedDisks(world)).toEqual([2, 1]);
     expect(world.members.at(-1)).toMatchObject({
       unserved: [{ name: 'hanging', diskId: expect.any(String), reason: 'no answer' }],
     });
@@ -263,10 +263,10 @@ describe('a disk', () => {
     while (world.events.filter((event) => event === 'chunk-unread').length < 2)
       await pass(LIMITS.chunkReadMaxMs);
     await reads;
-    expect(disksTold(world)).toEqual([2]);
+    expect(announcedDisks(world)).toEqual([2]);
     await pass(LIMITS.chunkReadsHangMs);
     expect(world.events).toContain('disk-failed');
-    expect(disksTold(world)).toEqual([2, 1]);
+    expect(announcedDisks(world)).toEqual([2, 1]);
     answers.resolve();
     await settleAll();
     expect(world.events.at(-1)).toBe('disk-answers-again');

@@ -92,16 +92,16 @@ function failWith(id: ChunkId, error: Error): void {
 
 /** Runs the clock until `work` has ended; an unanswered read takes its time. */
 async function ended<T>(work: Promise<T>): Promise<T> {
-  let isOver = false;
+  let hasEnded = false;
   const over = () => {
-    isOver = true;
+    hasEnded = true;
   };
   work.then(over, over);
-  for (let step = 0; step < 100 && !isOver; step++) {
+  for (let step = 0; step < 100 && !hasEnded; step++) {
     await settleAll();
-    if (!isOver) clock.advance(LIMITS.chunkReadMaxMs / 4);
+    if (!hasEnded) clock.advance(LIMITS.chunkReadMaxMs / 4);
   }
-  expect(isOver).toBe(true);
+  expect(hasEnded).toBe(true);
   return work;
 }
 

@@ -269,7 +269,7 @@ test('a shard that does not answer about its audit does not stop the care for di
   const disks = placedDisks({ zones: 6 });
   const placer = openPlacer();
   await placer.after(disks.slice(0, 5));
-  placer.neverSaysAudited();
+  placer.neverAudits();
   expect((await placer.after(disks)).version).toBe(2);
   const map = await placer.after(disks.slice(1), GIVEN_UP_MS + 60_000);
   expect(leaveOf(map, disks[0]?.id)).toBe('absent');

@@ -94,24 +94,24 @@ class CopySpreader {
     const disksOf = (ids: readonly DiskId[] | undefined) => (ids ?? []).flatMap((id) => byId.get(id) ?? []);
     for (let partition = 0; partition < PARTITIONS; partition++) {
       this.#keep(partition, disksOf(before[partition]));
-      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+      if (this.#hasStepEnded(PARTITION_COMPARISONS)) yield;
     }
     for (let partition = 0; partition < PARTITIONS; partition++) {
       for (const disk of disksOf(returning(partition))) this.#giveBack(partition, disk);
       if (isPinned(partition)) this.#pin(partition);
-      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+      if (this.#hasStepEnded(PARTITION_COMPARISONS)) yield;
     }
     for (let at = 0; at < PARTITIONS; at++) {
       const partition = shuffled(at);
       while (this.#of(partition).owners.length < this.#spread.copies)
         this.#give(partition, this.#neediest(partition), 'given');
-      if (this.#isStepOver()) yield;
+      if (this.#hasStepEnded()) yield;
     }
     yield* this.#level();
     const ordered: DiskId[][] = [];
     for (const [partition, { owners }] of this.#partitions.entries()) {
       ordered.push(this.#inOrderOfBefore(owners, partition).map(({ id }) => id));
-      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+      if (this.#hasStepEnded(PARTITION_COMPARISONS)) yield;
     }
     return ordered;
   }
@@ -245,7 +245,7 @@ class CopySpreader {
       this.#comparisons += open.length * 8;
       for (const to of open) {
         const partition = this.#movable(from, to);
-        if (this.#isStepOver()) yield;
+        if (this.#hasStepEnded()) yield;
         if (partition === undefined) continue;
         reachedBy.set(to, { from, partition });
         if (takes(to)) {
@@ -315,7 +315,7 @@ class CopySpreader {
     return this.#partitions[partition] as Partition;
   }
 
-  #isStepOver(more = 0): boolean {
+  #hasStepEnded(more = 0): boolean {
     this.#comparisons += more;
     if (this.#comparisons < STEP_COMPARISONS) return false;
     this.#comparisons = 0;

@@ -206,16 +206,16 @@ export class LiveExchanges implements ExchangeWatcher {
 
   #judge(exchange: Exchange, nowMs: number): void {
     const { body, request, response } = exchange;
-    const isOver = (sinceMs: number | undefined, limitMs: number) =>
+    const exceeds = (sinceMs: number | undefined, limitMs: number) =>
       sinceMs !== undefined && nowMs - sinceMs > limitMs;
     // R25: ids of blobs are refused when they are a day old.
     const { idleTimeoutMs } = this.#limits;
-    const isTooOld = isOver(exchange.startedAtMs, LIMITS.requestAgeMaxMs);
-    if (isOver(body.waitingSinceMs, idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
+    const isTooOld = exceeds(exchange.startedAtMs, LIMITS.requestAgeMaxMs);
+    if (exceeds(body.waitingSinceMs, idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
       body.fail(new AppError('RequestTimeout'));
     }
     // A client that does not read its answer cannot be told anything.
-    if (isOver(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
+    if (exceeds(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
       request.socket.destroy();
     }
   }

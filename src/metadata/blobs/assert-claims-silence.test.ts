@@ -69,7 +69,7 @@ describe('a shard that does not answer', () => {
     expect(await historyOf()).toMatchObject({ assertedBy: [WELL], linkCount: 600 });
     // Of the pages of what the lost one holds those in which it has some.
     expect(count(`assert-links ${WELL}`)).toBe(3);
-    shards.speak(AWAY);
+    shards.answerAgain(AWAY);
     world.clock.advance(LIMITS.shardRestMinMs);
     await work();
     expect(await historyOf()).toMatchObject({ assertedBy: [LOST, AWAY, WELL], linkCount: 1200 });
@@ -87,7 +87,7 @@ describe('a shard that does not answer', () => {
     };
     await work();
     expect((await historyOf())?.assertedBy).toEqual([LOST, AWAY]);
-    shards.speak(WELL);
+    shards.answerAgain(WELL);
     world.clock.advance(LIMITS.shardRestMinMs);
     await work();
     expect(await historyOf()).toMatchObject({ assertedBy: [LOST, AWAY, WELL], linkCount: 600 });

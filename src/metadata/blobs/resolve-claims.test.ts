@@ -255,7 +255,7 @@ describe('many claims', () => {
     expect(new Set(await open())).toEqual(new Set([AWAY]));
     await work();
     expect(shards.asked.filter((call) => call === `tick ${AWAY}`)).toHaveLength(1);
-    shards.speak(AWAY);
+    shards.answerAgain(AWAY);
     const count = shards.asked.filter((call) => call === `settle-claims ${HOME}`).length;
     await shards.hasAnswered(`settle-claims ${HOME}`, count + 1);
     await work();

@@ -219,9 +219,9 @@ describe('a version goes', () => {
       step: (command) => world.execute('step-closing', command),
     };
     expect(await driveClosing(calls, closing.job)).toMatchObject({ kind: 'deleted' });
-    for (let { jobId, stepCount } = closing.job, isOver = false; !isOver; stepCount++) {
+    for (let { jobId, stepCount } = closing.job, hasEnded = false; !hasEnded; stepCount++) {
       const outcome = await world.execute('empty-bucket', { bucketId: BUCKET, jobId, stepCount });
-      isOver = outcome.kind === 'stepped' && outcome.job.endedAtMs !== undefined;
+      hasEnded = outcome.kind === 'stepped' && outcome.job.endedAtMs !== undefined;
     }
     expect((await shown()).slice(4).sort()).toEqual([
       'ObjectRemoved:Delete a v',

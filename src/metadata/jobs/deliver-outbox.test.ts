@@ -135,7 +135,7 @@ describe('a shard that does not answer', () => {
 
     // When it answers, what it was asked is done and not asked again.
     const finished = shards.hasAnswered('finish-outbox 0', shards.asked.filter(isFinish).length + 1);
-    shards.speak(AWAY);
+    shards.answerAgain(AWAY);
     await finished;
     expect(await leftFor()).toHaveLength(50);
     await work();
@@ -152,7 +152,7 @@ describe('a shard that does not answer', () => {
     await work();
     expect(await leftFor()).toHaveLength(600);
     expect(shards.asked.filter((call) => call === `release-links ${AWAY}`)).toHaveLength(1);
-    shards.speak(AWAY);
+    shards.answerAgain(AWAY);
     await work();
     expect(await leftFor()).toHaveLength(600);
     world.clock.advance(LIMITS.shardRestMinMs);

@@ -130,8 +130,8 @@ export function createJobDriver(deps: {
       const found = await findAllLeft(signal);
       await forgetOthers(found.tasks);
       const ready = found.tasks.filter(({ job }) => (rests.get(job.jobId)?.untilMs ?? 0) <= beganAtMs);
-      const isOver = () => signal.aborted || clock.monotonicMs() - beganAtMs >= TURNS_MS;
-      const made = await turns.take(ready, isOver);
+      const hasEnded = () => signal.aborted || clock.monotonicMs() - beganAtMs >= TURNS_MS;
+      const made = await turns.take(ready, hasEnded);
       const failures = [...found.failures, ...made.failures];
       const idleMs = LIMITS.jobLookMs;
       failedShards.roundEnded(made.hasMore ? clock.monotonicMs() - beganAtMs : idleMs);

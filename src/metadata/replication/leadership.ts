@@ -70,7 +70,7 @@ export class Leadership {
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
   #others: ReplicaRef[];
   #shard: Shard | undefined;
-  #isOver = false;
+  #hasEnded = false;
   /** Takes no more calls: another will. */
   #isClosing = false;
 
@@ -114,12 +114,12 @@ export class Leadership {
   }
 
   get isOpen(): boolean {
-    return this.#shard !== undefined && !this.#isOver;
+    return this.#shard !== undefined && !this.#hasEnded;
   }
 
   /** Undefined while it does not serve. */
   get shard(): Shard | undefined {
-    return this.#isOver || this.#isClosing ? undefined : this.#shard;
+    return this.#hasEnded || this.#isClosing ? undefined : this.#shard;
   }
 
   get others(): readonly ReplicaRef[] {
@@ -181,7 +181,7 @@ export class Leadership {
     if (history === undefined || record.incarnation === 1) return this.#opened();
     try {
       const [row] = await createStateReader(shard, kv).rows([history.address]);
-      if (this.#isOver) return;
+      if (this.#hasEnded) return;
       if (history.incarnationOf(row) >= record.incarnation) return this.#opened();
       const { table, key } = history.address;
       const timeMs = this.#entries.nowMs();
@@ -196,7 +196,7 @@ export class Leadership {
 
   #opened(): void {
     const { shard, shardCount, kv, machine, random, budget, logger, onEvent, turns } = this.#parts;
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#shard = new Shard({
       shard,
       shardCount,
@@ -249,7 +249,7 @@ export class Leadership {
 
   tick(): void {
     this.#term.tick();
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (this.shard !== undefined) this.#verifier.tick();
     const nowMs = this.#parts.clock.monotonicMs();
     for (const [replicaId, source] of this.#snapshots)
@@ -296,7 +296,7 @@ export class Leadership {
     void this.#shard.close().then(() => isClosed.abort());
     await clock.sleep(SILENCE_MS, isClosed.signal);
     if (heir === undefined) return;
-    while (!this.#isOver && this.#term.lagOf(heir) !== 0 && clock.monotonicMs() < untilMs)
+    while (!this.#hasEnded && this.#term.lagOf(heir) !== 0 && clock.monotonicMs() < untilMs)
       await clock.sleep(HEARTBEAT_MS / 3);
   }
 
@@ -307,7 +307,7 @@ export class Leadership {
   }
 
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#term.end();
     this.#entries.end();
     this.#shard?.fail();

@@ -46,7 +46,7 @@ export class PrimaryTerm {
   readonly #lease: ReadLease;
   readonly #voterClocks: VoterClocks;
   #commitSeq = 0;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(parts: PrimaryTermParts) {
     this.#parts = parts;
@@ -68,7 +68,7 @@ export class PrimaryTerm {
 
   /** Tells everybody that there is something new, or that we are here. */
   flush(): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#count();
     const nowMs = this.#now();
     for (const progress of this.#progress.values()) this.#feed(progress, nowMs);
@@ -186,7 +186,7 @@ export class PrimaryTerm {
 
   /** R10: undefined when the read may be answered now; else whether it may, once a majority has answered again. */
   confirmRead(): undefined | Promise<boolean> {
-    if (this.#isOver) return Promise.resolve(false);
+    if (this.#hasEnded) return Promise.resolve(false);
     if (this.#lease.isHeld) return undefined;
     const reached = this.#lease.beginRound();
     for (const progress of this.#progress.values()) this.#beat(progress);
@@ -199,7 +199,7 @@ export class PrimaryTerm {
   }
 
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#lease.end();
   }
 
@@ -209,7 +209,7 @@ export class PrimaryTerm {
 
   #noteAnswer(message: AckMessage | NackMessage): Progress | undefined {
     const progress = this.#progress.get(message.from);
-    if (progress === undefined || this.#isOver) return undefined;
+    if (progress === undefined || this.#hasEnded) return undefined;
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
     progress.receivedMs = this.#now();
@@ -255,7 +255,7 @@ export class PrimaryTerm {
 
   #feed(progress: Progress, nowMs: number): void {
     const { log, onLeftBehind } = this.#parts;
-    if (this.#isOver || progress.isReading) return;
+    if (this.#hasEnded || progress.isReading) return;
     // The row before the first is needed to say where it belongs.
     if (progress.nextSeq <= log.base.seq) {
       if (this.#mayBeEmptied(progress, nowMs)) onLeftBehind(progress.ref);
@@ -281,7 +281,7 @@ export class PrimaryTerm {
     progress.isReading = true;
     const entries = await log.read(fromSeq, log.last.seq, APPEND_BYTES_MAX).catch(() => []);
     progress.isReading = false;
-    if (this.#isOver || progress.isProbing || progress.nextSeq !== fromSeq || entries.length === 0) return;
+    if (this.#hasEnded || progress.isProbing || progress.nextSeq !== fromSeq || entries.length === 0) return;
     if (fromSeq <= log.base.seq) return;
     this.#push(progress, entries, this.#now());
     this.#feed(progress, this.#now());

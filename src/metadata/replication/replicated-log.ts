@@ -39,7 +39,7 @@ export class ReplicatedLog implements EntryLog {
   #lastTimeMs: number;
   #ownSeq = 0;
   #syncedSeq = 0;
-  #isOver = false;
+  #hasEnded = false;
   #isFlushing = false;
 
   constructor(parts: ReplicatedLogParts) {
@@ -58,7 +58,7 @@ export class ReplicatedLog implements EntryLog {
   append(entry: { rows: readonly KvPut[]; timeMs: number; done(): void }): void {
     const { shard, epoch, log, overlay } = this.#parts;
     const { rows, timeMs, done } = entry;
-    assert(!this.#isOver, 'nothing is appended behind the end of an epoch');
+    assert(!this.#hasEnded, 'nothing is appended behind the end of an epoch');
     assert(timeMs >= this.#lastTimeMs, 'shard time does not decrease');
     for (const { key } of rows) assert(shardOfRow(key) === shard, 'no batch leaves its shard');
     this.#lastTimeMs = timeMs;
@@ -90,7 +90,7 @@ export class ReplicatedLog implements EntryLog {
   }
 
   confirmRead(): undefined | Promise<boolean> {
-    return this.#isOver ? Promise.resolve(false) : this.#parts.term.confirmRead();
+    return this.#hasEnded ? Promise.resolve(false) : this.#parts.term.confirmRead();
   }
 
   /** In order: the entry is in the state. */
@@ -109,7 +109,7 @@ export class ReplicatedLog implements EntryLog {
 
   /** The epoch is over (R13): what is not applied will be answered by nobody. */
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     for (const [seq, { rows }] of this.#pending) this.#parts.overlay.remove(seq, rows);
     this.#pending.clear();
     this.#waiters.length = 0;
@@ -119,7 +119,7 @@ export class ReplicatedLog implements EntryLog {
   async #answerWhenConfirmed(done: () => void): Promise<void> {
     const mayAnswer = this.confirmRead();
     if (mayAnswer !== undefined && !(await mayAnswer)) return;
-    if (!this.#isOver) done();
+    if (!this.#hasEnded) done();
   }
 
   /** Entries of one turn share messages, and those of one sync a witness. */
@@ -128,7 +128,7 @@ export class ReplicatedLog implements EntryLog {
     this.#isFlushing = true;
     void Promise.resolve().then(() => {
       this.#isFlushing = false;
-      if (!this.#isOver) this.#flush();
+      if (!this.#hasEnded) this.#flush();
     });
   }
 

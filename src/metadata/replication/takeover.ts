@@ -105,7 +105,7 @@ export class Takeover {
     this.#wake.abort(WOKEN);
   }
 
-  get #isOver(): boolean {
+  get #hasEnded(): boolean {
     return this.#abandonedWhy !== undefined;
   }
 
@@ -137,7 +137,7 @@ export class Takeover {
     await this.#parts.promise(registered);
     if (!(await this.#fence(registered, self))) return this.#giveUp('no majority is fenced');
     if (!(await this.#adoptBest(record))) return this.#giveUp('the best log could not be had');
-    return this.#isOver ? this.#giveUp('it was abandoned') : { kind: 'won', registered };
+    return this.#hasEnded ? this.#giveUp('it was abandoned') : { kind: 'won', registered };
   }
 
   #giveUp(why: string): TakeoverEnd {
@@ -164,7 +164,7 @@ export class Takeover {
       this.#parts.send(epoch)(ref, { kind: 'pre-fence', last: log.last });
     const isAgreed = () => hasMajority(sets, (id) => this.#agreed.has(id));
     await this.#until(isAgreed, ROUND_MS);
-    return !this.#isOver && isAgreed();
+    return !this.#hasEnded && isAgreed();
   }
 
   #take(registered: RegisteredShard): Promise<RegisteredShard | undefined> {
@@ -187,11 +187,11 @@ export class Takeover {
         id === self.replicaId ? isFree : this.#fenced.get(id)?.counts === true,
       );
     };
-    for (let round = 0; round < FENCE_ROUNDS_MAX && !this.#isOver; round++) {
+    for (let round = 0; round < FENCE_ROUNDS_MAX && !this.#hasEnded; round++) {
       for (const ref of othersOf(record, self))
         if (!this.#fenced.has(ref.replicaId)) this.#parts.send(record.epoch)(ref, fence);
       await this.#until(isFenced, HEARTBEAT_MS);
-      if (isFenced()) return !this.#isOver;
+      if (isFenced()) return !this.#hasEnded;
     }
     return false;
   }
@@ -226,7 +226,7 @@ export class Takeover {
       send(this.#epoch)(ref, { kind: 'fetch', after });
       await this.#until(() => this.#fetched !== undefined, ROUND_MS);
       const fetched = this.#fetched as FetchedMessage | undefined;
-      if (this.#isOver || fetched === undefined) return false;
+      if (this.#hasEnded || fetched === undefined) return false;
       // It has lost entries since it was fenced: what we wait for will never come (R17).
       if (isBetter(last, fetched.last)) return false;
       const { prev, entries } = fetched;
@@ -255,7 +255,7 @@ export class Takeover {
   async #until(isMet: () => boolean, ms: number): Promise<void> {
     const { clock } = this.#parts;
     const untilMs = clock.monotonicMs() + ms;
-    while (!this.#isOver && !isMet()) {
+    while (!this.#hasEnded && !isMet()) {
       const leftMs = untilMs - clock.monotonicMs();
       if (leftMs <= 0) return;
       this.#wake = new AbortController();

@@ -3,10 +3,10 @@
 
 export interface AccountTurns<Task> {
   /**
-   * Runs steps of these tasks until none has more to do, or `isOver`. The account that has waited longest, over all calls,
+   * Runs steps of these tasks until none has more to do, or `hasEnded`. The account that has waited longest, over all calls,
    * is next. `step` resolves with true if the task has more to do; a task whose step fails is left out of this call.
    */
-  take(tasks: readonly Task[], isOver: () => boolean): Promise<{ hasMore: boolean; failures: unknown[] }>;
+  take(tasks: readonly Task[], hasEnded: () => boolean): Promise<{ hasMore: boolean; failures: unknown[] }>;
 }
 
 interface Waiting<Task> {
@@ -45,7 +45,7 @@ export function createAccountTurns<Task>(options: {
   }
 
   return {
-    async take(tasks, isOver) {
+    async take(tasks, hasEnded) {
       const waiting = inOrder(tasks);
       const failures: unknown[] = [];
       const atOnce = Math.min(atOnceMax, waiting.length);
@@ -60,7 +60,7 @@ export function createAccountTurns<Task>(options: {
             failures.push(error);
           }
           if (next.tasks.length > 0) waiting.push(next);
-          if (isOver()) return;
+          if (hasEnded()) return;
         }
       };
       await Promise.all(Array.from({ length: atOnce }, takeTurns));

@@ -149,18 +149,18 @@ async function watch(
     arrivals.catch(ended.reject);
   };
   const watcher = { by, prefix, onChange: arrive, onEnd: ended.reject };
-  let isOver = false;
+  let hasEnded = false;
   let stop: (() => void) | undefined;
   const begin = () => {
     // One that arrives when nobody waits any more would watch for ever.
-    if (!isOver) stop = store.watch(watcher, fromRevision);
+    if (!hasEnded) stop = store.watch(watcher, fromRevision);
   };
   signal.addEventListener('abort', onAbort);
   try {
     await Promise.race([call(connection, { of: 'watch', key: prefix }, begin), ended.promise]);
     await ended.promise;
   } finally {
-    isOver = true;
+    hasEnded = true;
     signal.removeEventListener('abort', onAbort);
     stop?.();
   }

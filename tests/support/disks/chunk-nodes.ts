@@ -36,8 +36,8 @@ export function memoryNode(
     disks: held,
     chunksOf: (id) => held.get(id),
     mapVersion: () => version,
-    async adopt(heard) {
-      version = Math.max(version, heard);
+    async adopt(announced) {
+      version = Math.max(version, announced);
     },
   };
 }

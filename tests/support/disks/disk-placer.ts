@@ -90,7 +90,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
     hasAudited(version: number) {
       audited = version;
     },
-    hears(version: number) {
+    announce(version: number) {
       announced = version;
     },
     knows(map: PlacementMap) {
@@ -100,7 +100,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
       const revision = expected ?? (await placementMap.read())?.revision ?? 0;
       return placementMap.swap({ expected: revision, document: documentOf(map) });
     },
-    neverSaysAudited() {
+    neverAudits() {
       isSilent = true;
     },
     /** Another process, which waits for the job and knows a map. */

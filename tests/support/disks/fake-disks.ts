@@ -28,7 +28,7 @@ export class FakeDisk extends NoOrders implements DiskChunks {
   #silenced: (() => void)[] = [];
 
   /** What it was silent about, it does now. */
-  speak(): void {
+  answerAgain(): void {
     this.mood = 'well';
     for (const go of this.#silenced.splice(0)) go();
   }

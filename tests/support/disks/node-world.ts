@@ -55,7 +55,7 @@ export interface World {
   clock: ReturnType<typeof createManualClock>;
 }
 
-export function nodeOver(
+export function openNode(
   disks: readonly DiskToOpen[],
   options: {
     clusterId?: string;
@@ -110,7 +110,7 @@ export function chunksOf(world: World, at = 0, mapVersion = 1) {
 }
 
 /** How many it has told of, each time. */
-export const disksTold = ({ members }: World) =>
+export const announcedDisks = ({ members }: World) =>
   members.flatMap((member) => (member === 'left' ? [] : [member.disks.length]));
 
 export const newId = () => ({
@@ -118,8 +118,8 @@ export const newId = () => ({
   index: 0,
 });
 
-export async function started(...args: Parameters<typeof nodeOver>): Promise<World> {
-  const world = nodeOver(...args);
+export async function started(...args: Parameters<typeof openNode>): Promise<World> {
+  const world = openNode(...args);
   await world.node.start();
   await settleAll();
   return world;

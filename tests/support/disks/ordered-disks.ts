@@ -25,7 +25,7 @@ export interface OrderedDisk {
   /** Of its file system, as it is measured from now on. */
   space: { freeBytes: number; totalBytes: number };
   /** What the node knows of owners. */
-  map: { version: number; owned: Set<string>; heard: number };
+  map: { version: number; owned: Set<string>; announced: number };
   /** What its log said, and how many copies it found damaged. */
   events: string[];
   damagedCount(): number;
@@ -56,21 +56,21 @@ export class OrderedDisks {
   }
 
   async open(kv?: KvPort): Promise<OrderedDisk> {
-    return this.#over(kv ?? (await this.#options.openKv()), this.#seed++);
+    return this.#open(kv ?? (await this.#options.openKv()), this.#seed++);
   }
 
   async close(): Promise<void> {
     for (const close of this.#closers.splice(0).reverse()) await close();
   }
 
-  async #over(kv: KvPort, seed: number): Promise<OrderedDisk> {
+  async #open(kv: KvPort, seed: number): Promise<OrderedDisk> {
     const space = { freeBytes: 1e12, totalBytes: 1e12 };
-    const map = { version: 1, owned: new Set<string>(), heard: 0 };
+    const map = { version: 1, owned: new Set<string>(), announced: 0 };
     const owners: KnownOwners = {
       version: () => map.version,
       owns: (_disk, id) => map.owned.has(nameOf(id)),
       noteVersion(version) {
-        map.heard = version;
+        map.announced = version;
       },
     };
     const fetched: ChunkId[] = [];
@@ -126,7 +126,7 @@ export class OrderedDisks {
       fetched,
       ...reached,
       damagedCount: () => damagedCount,
-      reopen: () => this.#over(kv, seed),
+      reopen: () => this.#open(kv, seed),
     };
     this.#disks.set(id, disk);
     return disk;

@@ -66,7 +66,7 @@ async function plantKeyMove(
   const { bucketId } = world.bucket(2).believed;
   const jobId = '04'.repeat(14) as JobId;
   const keys = { from: 'a' as ObjectKey, to: 'b' as ObjectKey };
-  const isOver = ended.endedAtMs !== undefined;
+  const hasEnded = ended.endedAtMs !== undefined;
   const job: MovePrefixJob = {
     kind: 'move-prefix',
     isKey: true,
@@ -82,10 +82,10 @@ async function plantKeyMove(
     movedCount: 1,
     errorCount: 0,
     errors: [],
-    ...(!isOver && { within: { ...keys, base: 0 } }),
+    ...(!hasEnded && { within: { ...keys, base: 0 } }),
   };
   await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
-  if (!isOver) await world.plant(openJobRow(job), markOf(job), 2);
+  if (!hasEnded) await world.plant(openJobRow(job), markOf(job), 2);
   return { jobId, ...keys };
 }
 

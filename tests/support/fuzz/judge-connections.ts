@@ -98,29 +98,29 @@ async function fuzzConnections(
 ): Promise<{ executed: number; answered: number }> {
   const { server, access, host, isProxied } = target;
   const firstLine = server.logs().length;
-  const done: { index: number; plan: FuzzConnection; heard: Heard }[] = [];
+  const done: { index: number; plan: FuzzConnection; answered: Answered }[] = [];
   let next = from;
   const work = async () => {
     while (next < to) {
       const index = next++;
       const plan = planConnection({ seed, index, access, host, isProxied });
-      done.push({ index, plan, heard: await converse(access, plan) });
+      done.push({ index, plan, answered: await converse(access, plan) });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   await vi.waitFor(async () => expect(await target.inFlight()).toBe(0), { timeout: 60_000, interval: 50 });
   const lines = server.logs().slice(firstLine);
   expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
-  const told = `seed ${seed}, connections ${from} to ${to}`;
+  const context = `seed ${seed}, connections ${from} to ${to}`;
   const unmeant = unmeantIn(lines).filter(({ userAgent }) => !(isProxied && isTail(userAgent)));
-  expect(unmeant, `${told}: parts of bodies were executed`).toEqual([]);
-  for (const { index, plan, heard } of done) {
-    const problem = judgeConnection(plan, heard, { lines, isProxied });
+  expect(unmeant, `${context}: parts of bodies were executed`).toEqual([]);
+  for (const { index, plan, answered } of done) {
+    const problem = judgeConnection(plan, answered, { lines, isProxied });
     if (problem !== undefined) expect.fail(describeFailure({ seed, index, plan, problem }));
   }
   return {
     executed: lines.filter(({ event }) => event === 'request').length,
-    answered: done.reduce((sum, { heard }) => sum + heard.answers.length, 0),
+    answered: done.reduce((sum, { answered }) => sum + answered.answers.length, 0),
   };
 }
 
@@ -149,7 +149,7 @@ async function expectUntouched({ access, host }: FuzzTarget): Promise<void> {
   expect(await statusOf(`/${TRAP_BUCKET}?location`)).toBe(404);
 }
 
-export interface Heard {
+export interface Answered {
   /** Final ones, in their order. */
   answers: SocketAnswer[];
   /** The client went away by itself, or went on sending to a closed connection: it may miss answers. */
@@ -159,62 +159,62 @@ export interface Heard {
 }
 
 /** Says what a connection's messages say, and resolves with what came back when it is closed on both sides. */
-export async function converse(access: { endpoint: string }, plan: FuzzConnection): Promise<Heard> {
+export async function converse(access: { endpoint: string }, plan: FuzzConnection): Promise<Answered> {
   const socket = await openSocket(access);
   // A write to a connection that the server has closed may fail at any time.
   socket.socket.on('error', () => {});
-  const heard: Heard = { answers: [], hasAborted: false, isSilent: false };
+  const answered: Answered = { answers: [], hasAborted: false, isSilent: false };
   const stop = setTimeout(() => {
-    heard.isSilent = true;
+    answered.isSilent = true;
     socket.destroy();
   }, SILENCE_MS_MAX);
   try {
-    await (plan.isBurst ? burst(socket, plan, heard) : step(socket, plan, heard));
+    await (plan.isBurst ? burst(socket, plan, answered) : step(socket, plan, answered));
     if (!socket.socket.destroyed) {
       socket.end();
       await socket.closed;
     }
     // Who goes on sending to a connection that the server closes may lose answers.
-    if (socket.socket.errored) heard.hasAborted = true;
-    return heard;
+    if (socket.socket.errored) answered.hasAborted = true;
+    return answered;
   } finally {
     clearTimeout(stop);
     socket.destroy();
   }
 }
 
-async function burst(socket: RawSocket, plan: FuzzConnection, heard: Heard): Promise<void> {
+async function burst(socket: RawSocket, plan: FuzzConnection, answered: Answered): Promise<void> {
   const bytes = Buffer.concat(plan.messages.flatMap(({ head, body }) => [head, body]));
   // A server may wait for more of a message whose end it sees elsewhere.
   const isEndless = plan.messages.some(({ isFaulty }) => isFaulty);
   const written = write(socket, bytes, plan.pieceBytes).then(() => {
     if (plan.closesHalf || isEndless) socket.end();
   });
-  heard.hasAborted = plan.closesHalf;
+  answered.hasAborted = plan.closesHalf;
   for (const message of plan.messages) {
-    if (heard.answers.length === plan.abortsBehind) break;
-    if (!(await hearFinal(socket, message, heard))) break;
+    if (answered.answers.length === plan.abortsBehind) break;
+    if (!(await readFinal(socket, message, answered))) break;
   }
-  if (heard.answers.length === plan.abortsBehind) abort(socket, heard);
+  if (answered.answers.length === plan.abortsBehind) abort(socket, answered);
   await written;
   socket.end();
-  await hearRest(socket, heard);
+  await readRest(socket, answered);
 }
 
-async function step(socket: RawSocket, plan: FuzzConnection, heard: Heard): Promise<void> {
+async function step(socket: RawSocket, plan: FuzzConnection, answered: Answered): Promise<void> {
   let isEnding = false;
   for (const [index, message] of plan.messages.entries()) {
-    if (index === plan.abortsBehind) return abort(socket, heard);
+    if (index === plan.abortsBehind) return abort(socket, answered);
     await write(socket, message.head, plan.pieceBytes);
     if (message.awaitsContinue && !isEnding) {
       const first = await socket.answer({ isHead: message.isHead });
       if (first === undefined) return;
       if (first.status !== 100) {
-        heard.answers.push(first);
+        answered.answers.push(first);
         isEnding = isLast(first);
         // A body that is not sent leaves nothing else to be sent.
         if (!plan.isStubborn) {
-          heard.hasAborted = !isEnding;
+          answered.hasAborted = !isEnding;
           return;
         }
         await write(socket, message.body, plan.pieceBytes);
@@ -224,36 +224,36 @@ async function step(socket: RawSocket, plan: FuzzConnection, heard: Heard): Prom
     await write(socket, message.body, plan.pieceBytes);
     if (isEnding) continue;
     if (message.isFaulty) socket.end();
-    if (!(await hearFinal(socket, message, heard)) || message.isFaulty) break;
-    isEnding = isLast(heard.answers.at(-1));
+    if (!(await readFinal(socket, message, answered)) || message.isFaulty) break;
+    isEnding = isLast(answered.answers.at(-1));
     if (isEnding && !plan.isStubborn) return;
   }
   socket.end();
-  await hearRest(socket, heard);
+  await readRest(socket, answered);
 }
 
 /** What was answered beyond: the refusal of bytes that were no request, or that a proxy took for some. */
-async function hearRest(socket: RawSocket, heard: Heard): Promise<void> {
-  while (!socket.socket.destroyed && (await hearFinal(socket, undefined, heard)));
+async function readRest(socket: RawSocket, answered: Answered): Promise<void> {
+  while (!socket.socket.destroyed && (await readFinal(socket, undefined, answered)));
 }
 
 /** What the client does not read is lost with it. */
-function abort(socket: RawSocket, heard: Heard): void {
-  heard.hasAborted = true;
+function abort(socket: RawSocket, answered: Answered): void {
+  answered.hasAborted = true;
   socket.destroy();
 }
 
 /** False when there is none. */
-async function hearFinal(
+async function readFinal(
   socket: RawSocket,
   message: FuzzMessage | undefined,
-  heard: Heard,
+  answered: Answered,
 ): Promise<boolean> {
   for (;;) {
     const answer = await socket.answer({ isHead: message?.isHead === true });
     if (answer === undefined) return false;
     if (answer.status < 200) continue;
-    heard.answers.push(answer);
+    answered.answers.push(answer);
     return !Number.isNaN(answer.status);
   }
 }
@@ -290,7 +290,7 @@ function isTail(userAgent: unknown): boolean {
 /** What is wrong with what became of a connection; undefined: nothing. */
 export function judgeConnection(
   plan: FuzzConnection,
-  { answers, hasAborted, isSilent }: Heard,
+  { answers, hasAborted, isSilent }: Answered,
   { lines, isProxied }: { lines: readonly LogLine[]; isProxied: boolean },
 ): string | undefined {
   const { messages } = plan;
@@ -302,13 +302,14 @@ export function judgeConnection(
   // A refused upload is logged when its body has been dropped: by then a proxy may have sent the next request elsewhere.
   if (isProxied) executed.sort((one, other) => placeOf(one) - placeOf(other));
   const order = executed.map(({ userAgent }) => position.get(String(userAgent)));
-  const told = `executed ${order.join(', ')} of ${messages.length}, answered ${answers.map(({ status }) => status).join(', ')}`;
-  if (isSilent) return `silence: ${told}`;
-  if (order.some((at, index) => at !== index)) return `out of order: ${told}`;
+  const context = `executed ${order.join(', ')} of ${messages.length}, answered ${answers.map(({ status }) => status).join(', ')}`;
+  if (isSilent) return `silence: ${context}`;
+  if (order.some((at, index) => at !== index)) return `out of order: ${context}`;
   const faultyAt = messages.findIndex(({ isFaulty }) => isFaulty);
-  if (faultyAt !== -1 && executed.length > faultyAt + 1) return `executed behind a faulty message: ${told}`;
+  if (faultyAt !== -1 && executed.length > faultyAt + 1)
+    return `executed behind a faulty message: ${context}`;
   const endAt = answers.findIndex((answer) => isLast(answer));
-  if (endAt !== -1 && executed.length > endAt + 1) return `executed behind the last answer: ${told}`;
+  if (endAt !== -1 && executed.length > endAt + 1) return `executed behind the last answer: ${context}`;
   const mayHaveTail = faultyAt !== -1;
   const tails = lines.filter(
     ({ userAgent }) => isTail(userAgent) && userAgent === messages[faultyAt]?.id.replace('meant', 'tail'),
@@ -316,7 +317,7 @@ export function judgeConnection(
   const answered = new Set(answers.map(({ headers }) => headers.get('x-amz-request-id')));
   const lost = tails.find(({ requestId }) => !answered.has(String(requestId)));
   if (lost !== undefined && !hasAborted)
-    return `an answer that its client did not get: ${lost.requestId}; ${told}`;
+    return `an answer that its client did not get: ${lost.requestId}; ${context}`;
   for (const [index, answer] of answers.entries()) {
     const requestId = answer.headers.get('x-amz-request-id');
     // Of a proxy itself, or to what it took for a request.
@@ -324,11 +325,11 @@ export function judgeConnection(
     const isToTail = tails.some((line) => line.requestId === requestId);
     if (mayHaveTail && index >= faultyAt && (isProxys || isToTail)) continue;
     const problem = judgeAnswer(answer, { line: executed[index], message: messages[index] });
-    if (problem !== undefined) return `answer ${index}: ${problem}; ${told}`;
+    if (problem !== undefined) return `answer ${index}: ${problem}; ${context}`;
   }
-  if (endAt !== -1 && endAt !== answers.length - 1) return `answers behind the last one: ${told}`;
+  if (endAt !== -1 && endAt !== answers.length - 1) return `answers behind the last one: ${context}`;
   const isComplete = hasAborted || endAt !== -1 || faultyAt !== -1 || answers.length === messages.length;
-  return isComplete ? undefined : `left without an answer: ${told}`;
+  return isComplete ? undefined : `left without an answer: ${context}`;
 }
 
 function judgeAnswer(

@@ -100,7 +100,7 @@ export async function openShardCluster(options: {
   const listeners = new Map<NodeId, (from: NodeId, message: ReplicaMessage) => void>();
   const registry = createRegistry();
   let lives = 0;
-  const running = new Map<ClusterNode, { isOver: boolean }>();
+  const running = new Map<ClusterNode, { hasEnded: boolean }>();
   const nodes = Array.from({ length: nodeCount }, (_, index): ClusterNode => {
     const id = (what: string) => `${what}${index}`.padEnd(32, '0');
     const ref = { nodeId: id('node'), replicaId: id('replica') };
@@ -144,7 +144,7 @@ export async function openShardCluster(options: {
     async start(index) {
       const own = must(nodes[index], 'a node');
       const { ref, kv, witness } = own;
-      const life = { isOver: false };
+      const life = { hasEnded: false };
       running.set(own, life);
       const mine: MetadataNode = createMetadataNode({
         clusterId: 'c',
@@ -162,7 +162,7 @@ export async function openShardCluster(options: {
           send(to, message) {
             const bytes = packPlain(message);
             sent.push(message);
-            if (life.isOver || cutPairs.has(`${ref.nodeId}/${to}`)) return;
+            if (life.hasEnded || cutPairs.has(`${ref.nodeId}/${to}`)) return;
             setImmediate(() => listeners.get(to)?.(ref.nodeId, unpackPlain(bytes) as ReplicaMessage));
           },
           listen: (onMessage) => listeners.set(ref.nodeId, onMessage),
@@ -174,7 +174,7 @@ export async function openShardCluster(options: {
     kill(index) {
       const own = must(nodes[index], 'a node');
       listeners.delete(own.ref.nodeId);
-      must(running.get(own), 'it runs').isOver = true;
+      must(running.get(own), 'it runs').hasEnded = true;
       own.node = undefined;
     },
     async want(indices) {
@@ -250,11 +250,11 @@ export async function openShardCluster(options: {
 /** What a process has, until it is killed: nothing comes back to it from then on, and nothing that it does is done. */
 function mortal(
   { kv, clock, registry }: { kv: KvPort; clock: ClockPort; registry: ShardRegistryPort },
-  life: { isOver: boolean },
+  life: { hasEnded: boolean },
 ): { kv: KvPort; clock: ClockPort; registry: ShardRegistryPort } {
   const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    const answer = life.isOver ? undefined : await question();
-    return life.isOver ? new Promise<T>(() => {}) : (answer as T);
+    const answer = life.hasEnded ? undefined : await question();
+    return life.hasEnded ? new Promise<T>(() => {}) : (answer as T);
   };
   return {
     kv: {
@@ -269,7 +269,7 @@ function mortal(
       read: (shard) => ask(() => registry.read(shard)),
       swap: (shard, change) => ask(() => registry.swap(shard, change)),
       watch: (onChange, signal) =>
-        registry.watch((shard, registered) => life.isOver || onChange(shard, registered), signal),
+        registry.watch((shard, registered) => life.hasEnded || onChange(shard, registered), signal),
     },
   };
 }
@@ -300,9 +300,9 @@ function createRegistry(): MemoryRegistry {
         records.clear();
         for (const [shard, registered] of copy.records) records.set(shard, registered);
         revision = copy.revision;
-        for (const tell of watchers)
+        for (const listener of watchers)
           for (const [shard, registered] of records)
-            tell(shard, { ...registered, registryRevision: revision });
+            listener(shard, { ...registered, registryRevision: revision });
       };
     },
     async read(shard) {
@@ -314,7 +314,7 @@ function createRegistry(): MemoryRegistry {
       revision++;
       const registered = { record: structuredClone(record), revision, registryRevision: revision };
       records.set(shard, registered);
-      for (const tell of watchers) tell(shard, registered);
+      for (const listener of watchers) listener(shard, registered);
       return { kind: 'done', revision };
     },
     watch(onChange, signal) {

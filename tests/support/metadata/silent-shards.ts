@@ -5,11 +5,11 @@ export interface SilentShards {
   port: MetadataPort;
   /** Calls so far, as "name shard". */
   asked: string[];
-  /** What is asked of it gets no answer before `speak`. */
+  /** What is asked of it gets no answer before `answerAgain`. */
   silence(shard: number): void;
   /** Answers also what it was asked meanwhile. */
-  speak(shard: number): void;
-  /** What is asked of it is answered `unknown` at once, until `speak`. */
+  answerAgain(shard: number): void;
+  /** What is asked of it is answered `unknown` at once, until `answerAgain`. */
   refuse(shard: number): void;
   /** Resolves once there have been so many calls of this name and shard. */
   wasAsked(call: string, count?: number): Promise<void>;
@@ -58,7 +58,7 @@ export function createSilentShards(real: MetadataPort): SilentShards {
         pass({ shard: envelope.shard, name }, () => real.query(envelope, name, query)),
     },
     silence: (shard) => void silent.set(shard, Promise.withResolvers()),
-    speak(shard) {
+    answerAgain(shard) {
       silent.get(shard)?.resolve();
       silent.delete(shard);
       refusing.delete(shard);

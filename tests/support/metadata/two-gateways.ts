@@ -22,9 +22,9 @@ export interface TwoGateways<Step extends string> {
   close(): Promise<void>;
 }
 
-/** `over`: what else stands between the second gateway and the shards. */
+/** `wrap`: what else stands between the second gateway and the shards. */
 export async function openTwoGateways<Step extends string>(
-  over: (shards: MetadataPort) => MetadataPort = (shards) => shards,
+  wrap: (shards: MetadataPort) => MetadataPort = (shards) => shards,
 ): Promise<TwoGateways<Step>> {
   const one = await openGatewayWorld();
   const { shards } = one.metadata;
@@ -42,7 +42,7 @@ export async function openTwoGateways<Step extends string>(
     query: (envelope, name, query) => call(name, () => shards.query(envelope, name, query)),
   };
   const two = await openGatewayWorld({
-    deps: { metadata: over(metadata), objects: one.store, keyring: one.keyring },
+    deps: { metadata: wrap(metadata), objects: one.store, keyring: one.keyring },
   });
   const keys = await one.makeAccount('ann');
   const world: TwoGateways<Step> = {

@@ -11,20 +11,20 @@ const TRIES = 3;
 /** The longest turn while `act` runs, in ms of processor time. */
 export async function longestTurnMs(act: () => Promise<unknown>): Promise<number> {
   let longestMs = 0;
-  let isOver = false;
+  let hasEnded = false;
   let lastMs = cpuMs();
   const look = () => {
     const nowMs = cpuMs();
     longestMs = Math.max(longestMs, nowMs - lastMs);
     lastMs = nowMs;
-    if (!isOver) setImmediate(look);
+    if (!hasEnded) setImmediate(look);
   };
   setImmediate(look);
   try {
     await act();
   } finally {
     look();
-    isOver = true;
+    hasEnded = true;
   }
   return longestMs;
 }
