@@ -1,4 +1,4 @@
-// What a start tells the person in front of the terminal. Text only; the log has the same facts for machines.
+// The text that a start prints for people; the log has the same facts for machines.
 
 export interface BannerFacts {
   version: string;

@@ -11,8 +11,8 @@ export function endpointOf({ tls, listen }: Config, port: number): string {
 }
 
 /**
- * Where a process with these settings tells how it is: health.listen, else the address for clients. Throws
- * {@link Refusal} when the port is any free one.
+ * Where a process with these settings answers health checks: health.listen, else the address for clients. Throws {@link
+ * Refusal} when the port is any free one.
  */
 export function healthEndpointOf(config: Config): string {
   const { host, port } = config.health.listen ?? config.listen;
@@ -21,7 +21,7 @@ export function healthEndpointOf(config: Config): string {
   return `http://${reachableHost(host)}:${port}`;
 }
 
-/** "Every address" is none that one can connect to. */
+/** "Every address" cannot be connected to. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

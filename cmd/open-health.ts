@@ -3,7 +3,7 @@
 import type { ProcessContext } from '../src/admin/process-context.ts';
 import { startHealthServer } from '../src/platform/telemetry/health-server.ts';
 
-/** To be opened before all that it tells of, so that it tells to the end. Gives where it listens, for the log. */
+/** Open it before everything that it reports, so that it reports to the end. Returns its address, for the log. */
 export async function openHealth(
   { config, telemetry, log, closing, clock }: ProcessContext,
   isReady: () => boolean,

@@ -1,4 +1,4 @@
-// Tells the log that the clock has jumped while the server was off (R19). What follows from it: src/ports/time-jumps.ts.
+// Logs that the clock has jumped while the server was off (R19). The consequences are in src/ports/time-jumps.ts.
 import type { Logger } from '../src/ports/telemetry.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 

@@ -64,7 +64,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Runs until it is told to stop; resolves with the exit code. */
+/** Runs until it is stopped; resolves with the exit code. */
 export async function runDevCluster(
   options: DevClusterOptions,
   print: (line: string) => void,
@@ -102,7 +102,7 @@ export class DevCluster {
 
   /** Resolves when every gateway is ready. */
   async start(): Promise<void> {
-    // Else whoever is there would be taken for a gateway that is ready.
+    // Otherwise a foreign process there would be taken for a ready gateway.
     for (const { host, port } of this.#addresses) await refuseTaken({ host, port });
     await makeFolder(join(this.#folder, 'logs'), 0o700);
     this.#secret = await this.#readSecret();

@@ -1,5 +1,5 @@
-// The role metadata at rest (R23): opens no replica, and tells what its rows say, so that the registry can be rebuilt from
-// nodes on many machines. It needs nothing of etcd, and is found there. Wiring only.
+// The role metadata at rest (R23): opens no replica, and serves its rows, so that the registry can be rebuilt from nodes on
+// many machines. It needs nothing of etcd, and is listed there. Wiring only.
 
 import { advertisedAddress, connect, securityOf } from '../../src/admin/join-cluster.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from '../../src/admin/metadata-folder.ts';

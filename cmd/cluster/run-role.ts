@@ -48,7 +48,7 @@ export async function runRole(
     const loop = startLoopWatch({ clock, telemetry, log, closing });
     startHeapWatch({ clock, log, closing });
     const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing };
-    // Before a folder is made, keys are read, or others are told of this process.
+    // Before a folder is made, keys are read, or the process is announced.
     if (!isAtRest) await refuseTaken(role === 'gateway' ? config.listen : config.node.listen);
     let isDraining = false;
     const health = await openHealth(processContext, () => !isDraining && running?.isReady() === true);

@@ -49,8 +49,8 @@ export function startShardWork(
   });
   const runner = createWorkerRunner({ workers, clock, log, telemetry });
   runner.start();
-  // At once: what is led here is not held up by a unit of work. And none waits for a shard that nobody leads, as all of them
-  // are when all nodes are told to end.
+  // At once: a unit of work must not hold up the shards that are led here, nor wait for a shard that nobody leads, as when
+  // all nodes are stopped together.
   closing.defer(async () => {
     const ended = runner.stop();
     metadata.stop();

@@ -116,7 +116,7 @@ async function learnPlacement(
     const stored = await joined.coordinator.placementMap.read();
     if (stored !== undefined) placement.learn(placementOf(stored.document));
   } catch (error) {
-    // It is heard of later; a forgotten disk that is served is of no use, and no harm.
+    // The map arrives later; a removed disk that is served is of no use, and does no harm.
     log.warn({ reason: describeEtcdFailure(error) }, 'coordinator-away');
   }
 }

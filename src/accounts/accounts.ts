@@ -44,7 +44,7 @@ export interface AccountChanges {
 }
 
 export interface Accounts {
-  /** The only time that the secret key is told. Throws ValidationError, EntityAlreadyExists. */
+  /** Returns the secret key, for the only time. Throws ValidationError, EntityAlreadyExists. */
   create(input: NewAccount): Promise<{ account: AccountRecord; accessKey: string; secretKey: string }>;
   /** By id ascending. */
   list(): Promise<AccountWithKeys[]>;
@@ -57,7 +57,7 @@ export interface Accounts {
   /** The access keys of an account, by name. Throws NoSuchEntity. */
   keys(reference: string): Promise<{ account: AccountRecord; keys: AccessKeyRecord[] }>;
   /**
-   * One more access key, made up where none is given; the only time that its secret is told. Throws NoSuchEntity,
+   * Adds an access key, made up where none is given; returns its secret for the only time. Throws NoSuchEntity,
    * ValidationError, EntityAlreadyExists, and LimitExceeded for one key too many.
    */
   addKey(

@@ -1,5 +1,5 @@
-// Why a connection to a server failed, in words for whoever has named that server: what the system or OpenSSL says of it
-// does not name what is wrong with the address.
+// Why a connection to a server failed, in words for the person who named the server: messages of the system or OpenSSL do
+// not name what is wrong with the address.
 
 const UNTRUSTED = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',

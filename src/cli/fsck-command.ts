@@ -1,4 +1,4 @@
-// holdfast fsck: asks the server for a full comparison, tells how it goes, and says what was found, line by line.
+// holdfast fsck: asks the server for a full comparison, shows its progress, and prints the findings line by line.
 import { Refusal } from '../base/refusal.ts';
 import { FINDINGS, type Finding, type FindingKind, PENDING, type Pending } from '../types/findings.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';

@@ -4,7 +4,7 @@ import { formatAnswer, formatCount, formatTable } from './format.ts';
 
 const POLL_MS = 500;
 
-/** What a rotation asks of whoever keeps a copy of the keys. */
+/** Reminds the operator to copy the keys again after a rotation. */
 const COPY_AGAIN =
   'master-keys.json of the server has changed: copy it again, and keep the copy apart from the data.\n' +
   'An older copy does not open what is written from now on, and opens nothing once the rotation is done.';

@@ -1,4 +1,4 @@
-// Bars and counts of long commands: drawn for whoever sits at a terminal, and not into files and pipes.
+// Progress of long commands: drawn on a terminal, and not written into files and pipes.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -36,7 +36,7 @@ export function startCount(
 
 /** Who ends the command by Ctrl-C gets the terminal back as it was; what else that means is for others, or ends the process. */
 function show(bar: SingleBar, format: (value: number) => string, total: number): Progress {
-  // Of those who hear of it once nobody is left in that moment.
+  // Other listeners for the signal get it once this one is removed.
   const isForOthers = process.listenerCount('SIGINT') > 0;
   const onInterrupt = () => {
     bar.stop();

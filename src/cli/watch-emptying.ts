@@ -1,5 +1,5 @@
-// How far the data of a bucket that was deleted by force has been freed. The bucket is gone already: whatever hinders the
-// look is told, and is no failure of the deletion.
+// Shows how far the data of a bucket that was deleted by force has been freed. The bucket is gone already: an error here is
+// reported, and is no failure of the deletion.
 import type { CliContext } from './connect.ts';
 import { formatCount } from './format.ts';
 import { type Job, readJobs } from './jobs-command.ts';
@@ -25,7 +25,7 @@ export interface WatchOptions {
   wait<T>(work: Promise<T>): Promise<T>;
 }
 
-/** Shows it on the terminal until all is freed, or nobody can tell. */
+/** Shows it on the terminal until everything is freed, or nobody knows. */
 export async function watchEmptying(
   context: Pick<CliContext, 'nowMs' | 'sleep'>,
   client: OperatorClient,
@@ -44,7 +44,7 @@ export async function watchEmptying(
       const nowMs = context.nowMs();
       if (job !== undefined) {
         progress ??= startBar('freed', job.totalCount ?? 0, formatCount);
-        // Told the same number twice, a bar takes what is left to be without an end.
+        // A bar that gets the same number twice takes the rest to be endless.
         if (job.doneCount > (seen?.job.doneCount ?? 0)) progress.at(job.doneCount);
         seen = { job, atMs: nowMs };
         if (job.state !== 'under-way') return { kind: 'emptied', versionCount: job.doneCount };
@@ -65,7 +65,7 @@ async function findJob(
   try {
     const { jobs, missingShards } = await readJobs(client);
     if (jobId !== undefined) return jobs.find(({ id }) => id === jobId);
-    // An earlier bucket may have had this name: the one that began last is known when all shards have been heard.
+    // An earlier bucket may have had this name: the latest one is known when all shards have answered.
     if (missingShards.length > 0) return undefined;
     const isOurs = ({ state, idleMs }: Job) =>
       state === 'under-way' || (state !== 'refused' && idleMs <= sinceMs + CLOCKS_DIFFER_MS);

@@ -1,6 +1,6 @@
-// Combines flags, environment, settings file and defaults into one frozen Config: flag over environment over file
-// over default. Unknown names are refused, with the nearest known one. Pure: whoever calls it has read the file and
-// the environment (cmd/read-config.ts), and resolved the variables that name a secret's file.
+// Combines flags, environment, settings file and defaults into one frozen Config: flag over environment over file over
+// default. Unknown names are refused, with the nearest known one. Pure: the caller has read the file and the environment
+// (cmd/read-config.ts), and resolved the variables that name a secret's file.
 import { nearestWord } from '../base/nearest-word.ts';
 import { Refusal } from '../base/refusal.ts';
 import {

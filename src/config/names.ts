@@ -4,7 +4,7 @@ import type { SettingRow } from './setting-row.ts';
 /** Where the path of the JSON settings file may be given, beside --config. Not a setting: the file cannot name itself. */
 export const CONFIG_FILE_VARIABLE = 'HOLDFAST_CONFIG';
 
-/** Where commands find a server, beside --endpoint. Not a setting: the server itself is told where to listen. */
+/** Where commands find a server, beside --endpoint. Not a setting: the server has its own address to listen on. */
 export const ENDPOINT_VARIABLE = 'HOLDFAST_ENDPOINT';
 
 const PREFIX = 'HOLDFAST_';

@@ -20,7 +20,7 @@ const nameOf = ({ blobId, linkId }: LinkName): LinkName => ({ blobId, linkId });
 
 /** Claims on blobs of `home`: a confirmed one is held by its shard, or given back by a message on its way (R29). */
 export async function compareClaims(run: FsckRun, home: number, claims: readonly ClaimFact[]): Promise<void> {
-  // One that is pending may never be used: it stands in its queue, which is compared, until that is settled (R30).
+  // A pending claim may never be used: it is in its queue, which is compared, until it is resolved (R30).
   const confirmed = claims.filter(({ state }) => state === 'confirmed');
   for (const [shard, ofShard] of Map.groupBy(confirmed, (claim) => claim.shard)) {
     const { held } = await run.ask(shard, 'resolve-claims', { claims: ofShard.map(nameOf) });

@@ -28,7 +28,7 @@ export async function compareData(run: FsckRun): Promise<void> {
   let chunk = await take();
   for await (const { blobId, blob } of mergeBlobs(run)) {
     for (; chunk !== undefined && chunk.id.blobId < blobId; chunk = await take()) await orphans.add(chunk);
-    // Of what is condemned some chunks may have gone already (R31).
+    // Some chunks of a blob that is marked for deletion may be erased already (R31).
     const isGoing = blob.condemnedAtMs !== undefined;
     const count = chunkCount(blob);
     let expected = 0;
@@ -105,7 +105,10 @@ async function lookAtLost(run: FsckRun, id: ChunkId, kind: 'missing' | 'damaged'
   run.deps.noteLost?.(id, kind);
 }
 
-/** Chunks come before their blob and go after it is condemned: one that a live blob lacks now will not come. */
+/**
+ * Chunks are stored before their blob, and erased after it is marked for deletion: one that a live blob lacks now will not
+ * come.
+ */
 async function lookAtMissing(run: FsckRun, ids: readonly ChunkId[]): Promise<void> {
   for (const id of ids) {
     const read = await run.paced(() => run.deps.chunks.get(id));

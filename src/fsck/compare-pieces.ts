@@ -140,7 +140,7 @@ export async function comparePieceUses(run: FsckRun, uses: readonly PieceUse[]):
   }
 }
 
-/** Pieces that no blob tells of. A piece comes in one entry with the row that tells of it, and goes so. */
+/** Pieces without a blob. A piece is written in one entry with its blob's row, and erased like that. */
 async function inspectOrphans(run: FsckRun, shard: number, some: PiecesSeen[]): Promise<void> {
   const { blobs } = await run.ask(shard, 'get-blobs', { blobIds: some.map(({ blobId }) => blobId) });
   for (const [at, { blobId, lastIndex }] of some.entries()) {

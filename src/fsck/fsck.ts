@@ -1,6 +1,6 @@
-// `holdfast fsck` in the server: one full comparison at a time, that whoever asked for it looks at while it runs, and
-// that ends when nobody does any more. It proves and mends nothing: what the background jobs do not free by themselves
-// is damage, and damage must be looked at before anything is written over it.
+// `holdfast fsck` in the server: one full comparison at a time, which its client watches, and which ends when nobody does
+// any more. It changes nothing: what the background workers do not free is damage, and damage must be examined before
+// anything is written over it.
 
 import type { Logger } from '../ports/telemetry.ts';
 import { AppError } from '../types/errors.ts';

@@ -33,7 +33,7 @@ export interface FsckDeps {
   metadata: MetadataPort;
   chunks: ChunkPort;
   clock: ClockPort;
-  /** Told of chunks that are found lost, where there are no other copies. */
+  /** Called for lost chunks, where there are no other copies. */
   noteLost?(id: ChunkId, kind: 'missing' | 'damaged'): void;
 }
 

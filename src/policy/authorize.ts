@@ -69,7 +69,7 @@ export interface AccessRequest {
   readonly facts: RequestFacts;
   /** The tags of the object that a resource names. */
   tagsOf(resource: string): Promise<readonly Tag[]>;
-  /** Is told of the first pair that is refused, and what refused it. */
+  /** Called with the first pair that is refused, and the reason. */
   onRefused?(pair: AccessPair, decision: Decision): void;
 }
 

@@ -1,5 +1,6 @@
-// What a refused caller is told, in AWS's words (AWS "Troubleshoot access denied error messages"): who asked for what, and which
-// kind of policy denied it or should have allowed it. Nothing of other accounts: across accounts no reason is given.
+// The message for a refused caller, in AWS's words (AWS "Troubleshoot access denied error messages"): who asked for what,
+// and which kind of policy denied it or should have allowed it. Nothing about other accounts: across accounts no reason is
+// given.
 import type { PolicyDecision, PolicyKind } from './evaluate.ts';
 import type { Caller } from './principals.ts';
 
@@ -22,7 +23,7 @@ export interface Refused {
   readonly isOfS3: boolean;
 }
 
-/** undefined: anonymous callers, and those of S3 whose account is not the resource's, are told `Access Denied` and no more. */
+/** undefined: anonymous callers, and S3 callers of another account than the resource's, get `Access Denied` and no more. */
 export function refusalMessage(refused: Refused): string | undefined {
   const { caller, action, resource, resourceAccount, decision, isOfS3 } = refused;
   if (caller.kind === 'anonymous') return undefined;

@@ -9,7 +9,7 @@ export type ServedDisk = ChunkPort & DiskOrders;
 export interface ServedDisks {
   /** undefined: no disk of this node, or none any more. */
   chunksOf(diskId: DiskId): ServedDisk | undefined;
-  /** The highest placement version that this node has heard of. */
+  /** The highest placement version that this node knows of. */
   mapVersion(): number;
   /** Resolves once the disks keep `version`, so that no write by an older map is taken after a restart either (R34). */
   adopt(version: number): Promise<void>;

@@ -45,10 +45,9 @@ export interface ChunkHolders {
 
 export interface ChunkPort {
   /**
-   * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, when it
-   * has been taken already.
-   * Where disks are placed by a map, gives where it was put: whoever commits the chunk commits that with it, as a debt.
-   * Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
+   * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, if it is
+   * known. With a placement map, returns where the chunk was put: the commit of the chunk includes that, for its repair
+   * entry. Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
    */
   put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<ChunkHolders | undefined>;
   /** `isProven`: the caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */

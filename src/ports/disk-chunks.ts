@@ -1,5 +1,5 @@
-// The chunks of one disk as the cluster uses them: as ChunkPort, but asked by many at once, some of whom lose interest,
-// and told by which map it was chosen. Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
+// The chunks of one disk as the cluster uses them: like ChunkPort, for many callers, some of which cancel, and with the
+// placement map by which the disk was chosen. Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
 import type { ChunkId, ChunkPort, ChunkRead } from './chunks.ts';
 import type { DiskOrders } from './disk-orders.ts';
 import type { PlacedDisk } from './placement.ts';

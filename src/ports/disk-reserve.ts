@@ -7,7 +7,7 @@ export interface DiskSpace {
   totalBytes: number;
 }
 
-/** Room set aside for one write. */
+/** Room reserved for one write. */
 export interface DiskHold {
   /** The write has ended, well or not. */
   release(): void;

@@ -34,13 +34,13 @@ export interface LookOptions {
   fence: Fence;
   /** Asks these alone, and of them their own chunks. */
   of?: ReadonlySet<DiskId>;
-  /** What an owner may lack that does not answer is owed, wherever owners have changed or not. */
+  /** Counts the copies of silent owners as missing, even where owners have not changed. */
   countsSilentAsMissing?: boolean;
   signal: AbortSignal;
 }
 
 export interface HomeDisks {
-  /** Of the newest placement map that is known here; 0: there is none. */
+  /** The version of the newest placement map that is known here; 0: none. */
   mapVersion(): number;
   /** A look at all chunks that began by this map or a later one has seen the last change of owners (R39). */
   auditFrom(): number;

@@ -8,8 +8,8 @@ export interface IdentityChange {
 }
 
 /**
- * A place among the changes of identities: the number of the last one seen, from 1, and what tells it from another of
- * that number in a history that was given up (R23).
+ * A position among the changes of identities: the number of the last one seen, from 1, and a mark that distinguishes it
+ * from the same number in an abandoned history (R23).
  */
 export interface IdentityPosition {
   seq: number;

@@ -6,6 +6,6 @@ export interface LoopDelay {
 }
 
 export interface LoopDelayPort {
-  /** Begins to measure; `end` tells the delays since, and ends the measuring. */
+  /** Begins to measure; `end` returns the delays since then, and ends it. */
   measure(): { end(): LoopDelay };
 }

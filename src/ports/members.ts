@@ -1,6 +1,6 @@
-// Who is there: hints for connecting, placing and showing, never a ground for a decision (R11).
-// Contract (tests/contract/members.test.ts): a member that stops, or cannot reach the coordinator, goes from the list
-// when its lease has ended; one that is heard of again comes back. With the coordinator away the last list stays.
+// The list of members: hints for connecting, placing and showing, never a basis for decisions (R11). Contract
+// (tests/contract/members.test.ts): a member that stops, or cannot reach the coordinator, disappears when its lease has
+// ended, and returns when it renews it. While the coordinator is away the last list stays.
 import type { NodeId } from './replication.ts';
 
 export type MemberRole = 'metadata' | 'storage' | 'gateway';
@@ -47,8 +47,8 @@ export interface MembersPort {
   /** Linearizable, by node id. Rejects when the coordinator is away. */
   current(): Promise<Member[]>;
   /**
-   * Gateways of the last 24 h that have ended without leaving, or are cut off: those with an `instance`. One that is started
-   * again, or told to `forget`, is none any more. Rejects when the coordinator is away.
+   * Gateways of the last 24 h that ended without leaving, or are cut off: those with an `instance`. A gateway that
+   * restarts, or is forgotten, is not among them. Rejects when the coordinator is away.
    */
   missingGateways(): Promise<Member[]>;
   forgetGateway(nodeId: NodeId): Promise<void>;

@@ -24,7 +24,7 @@ export interface NodeRecords {
   /** Of its database (R1). */
   replicaId: ReplicaId;
   cluster: ClusterIdentity;
-  /** The last map that it heard of; null: none. */
+  /** The newest map that it knows; null: none. */
   placement: PlacementDocument | null;
   /** It serves nothing but these: no replica is open. */
   isAtRest: boolean;

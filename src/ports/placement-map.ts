@@ -1,7 +1,7 @@
 // Where the placement map is kept (R34): one document, changed by compare-and-swap. What it says is for its readers.
 // Contract (tests/contract/placement-map.test.ts): as that of the shard registry (shard-registry.ts).
 
-/** Plain JSON with the map's own version, by which nodes tell newer from older. At most 1 MiB as text. */
+/** Plain JSON with the map's own version, by which nodes compare maps. At most 1 MiB as text. */
 export interface PlacementDocument {
   readonly version: number;
   readonly [field: string]: unknown;

@@ -29,7 +29,7 @@ export interface PlacedDisk {
 }
 
 export interface PlacementMap {
-  /** Each change is one more; nodes refuse writes by an older one than they have heard of (R34). */
+  /** Each change adds one; nodes refuse writes by a lower version than they know (R34). */
   version: number;
   /** Owners of a partition, as far as there are disks. */
   copies: number;
@@ -55,7 +55,7 @@ export interface PlacementMap {
 export interface PlacementPort {
   /** The newest map that is known here. */
   current(): PlacementMap;
-  /** The highest version that anyone has told of. */
+  /** The highest version that anyone has announced. */
   announcedVersion(): number;
   /** A node or a peer knows of `version`. */
   noteVersion(version: number): void;

@@ -150,7 +150,7 @@ export interface VerifiedMessage extends Head {
   /** Hex. */
   digest: string;
 }
-/** R22: what the receiver told of `seq` differs from what a majority has: its state is damaged. */
+/** R22: the receiver's digest of `seq` differs from the majority's: its state is damaged. */
 export interface OddMessage extends Head {
   kind: 'odd';
   seq: number;

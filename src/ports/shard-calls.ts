@@ -26,7 +26,7 @@ export interface ShardCall {
 
 /** How far the replicas of a shard have been compared (R22). Shard time throughout. */
 export interface VerificationStatus {
-  /** `partialCount`: its ranges in which not every voter told what it has. */
+  /** `partialCount`: its ranges for which not every voter reported a digest. */
   lastPass: { endedAtMs: number; partialCount: number } | null;
   /** Since the last pass that found nothing. */
   mismatchAtMs: number | null;
@@ -46,9 +46,9 @@ export interface ReplicaStatus {
   appliedTimeMs: number;
   /** The last that it knows of. */
   primary: ReplicaRef | undefined;
-  /** Of an open primary: entries that each other replica lacks; undefined: not heard. */
+  /** Of an open primary: entries that each other replica lacks; undefined: no answer. */
   lags: { replicaId: ReplicaId; lag: number | undefined }[];
-  /** Of a primary; nodes of earlier releases do not tell. */
+  /** Of a primary; nodes of earlier releases do not report it. */
   verification?: VerificationStatus;
   /** The registry was set back behind what the replica has seen of it: it does nothing by it (R23). */
   isRegistryBehind: boolean;

@@ -28,7 +28,7 @@ export interface RegisteredShard {
   record: ShardRecord;
   /** Of this record: what `swap` expects. */
   revision: number;
-  /** Of the whole registry when it was read: grows with every change, and tells a registry that was set back (R23). */
+  /** Of the whole registry when it was read: grows with every change, and shows when a registry was set back (R23). */
   registryRevision: number;
 }
 

@@ -66,7 +66,7 @@ export interface DecideContext {
   origin?: RequestOrigin | undefined;
 }
 
-/** Additions to counters; the engine folds them into absolute rows per group, so they need no lock. */
+/** Additions to counters; the engine sums them into absolute rows per group, so they need no lock. */
 export interface CounterDelta {
   name: string;
   delta: number;
@@ -148,8 +148,8 @@ export interface BucketGuard {
 }
 
 /**
- * What the state says of the history it is of (R23). A history that begins with what one replica had left, others being
- * given up, is not what commands have been told: the machine goes by this row until the operator has looked after it.
+ * The history that the state belongs to (R23). A history that begins with what one replica had left, with others given up,
+ * lacks acknowledged commands: the machine respects this row until the operator has confirmed it.
  */
 export interface HistoryRow {
   readonly address: RowAddress;

@@ -8,6 +8,6 @@ export interface Worker {
 }
 
 export type WorkOutcome = ({ state: 'busy' } | { state: 'idle'; idleMs: number }) & {
-  /** Of parts that failed: they are to be told of, and hold up nothing of the rest. */
+  /** Failures of parts: they are logged, and do not delay the rest. */
   failures?: readonly unknown[];
 };

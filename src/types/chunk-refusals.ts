@@ -1,8 +1,8 @@
-// What a disk refuses, told apart from what it could not do: the same values whether it is here or behind a network.
+// Refusals of a disk, as opposed to failures: the same values whether it is local or remote.
 import { BrokenInvariant } from '../base/assert.ts';
 import { AppError } from './errors.ts';
 
-/** A write by an older placement map than the disk's node has heard of (R34). */
+/** A write by a lower placement version than the disk's node knows (R34). */
 export class StaleMap extends AppError {
   override name = 'StaleMap';
   /** Of the node's map. */

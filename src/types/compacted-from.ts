@@ -1,12 +1,12 @@
-// What a folded blob's bytes were read from (metadata/versions/fold-version.ts): blobs that other versions and copies may go
-// on using. For as long as they do, the same bytes are there twice, and were uploaded once: who counts them leaves out of the
-// folded blob what is still there as it came. Pure.
+// The sources of a compacted blob's bytes (metadata/versions/compact-version.ts): blobs that other versions and copies may
+// still use. Meanwhile the same bytes are stored twice, though they were uploaded once: counting leaves out of the
+// compacted blob what still exists in its sources. Pure.
 import { must } from '../base/assert.ts';
 import { ByteReader, ByteWriter } from '../base/bytes/byte-cursor.ts';
 import { LIMITS } from './limits.ts';
 import type { BlobId } from './names.ts';
 
-/** A range of a folded blob, and the blob that has these bytes, too. */
+/** A range of a compacted blob, and another blob with the same bytes. */
 export interface CompactedRange {
   blobId: BlobId;
   offsetBytes: number;
@@ -16,18 +16,18 @@ export interface CompactedRange {
 /** One of the segments that become a blob, in order. */
 export interface CompactedSource {
   blobId: BlobId;
-  /** What of it is folded. */
+  /** The range of it that is compacted. */
   offsetBytes: number;
   sizeBytes: number;
   /** Something else may go on using it. */
   livesOn: boolean;
-  /** Where it was folded itself: as a row has it. */
+  /** Its own sources if it was compacted itself, as its row has them. */
   foldedFrom: Uint8Array | undefined;
 }
 
 /**
- * Of blobs of all tiers, because those between may go before the first ones do. Where these are too many, which only
- * compositions of what was folded make, of the sources themselves: then bytes may be counted twice, and no worse.
+ * Includes blobs of all tiers, because those between may be deleted before the first ones. If there are too many, which
+ * happens only to compositions of compacted blobs, only the direct sources are listed: then bytes may be counted twice.
  */
 export function compactedRanges(sources: readonly CompactedSource[]): CompactedRange[] {
   return (

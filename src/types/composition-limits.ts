@@ -1,4 +1,4 @@
-// The numbers of compositions, appends and the folding of small pieces: a part of LIMITS (limits.ts), which has their
+// The limits of compositions, appends and the compaction of small pieces: a part of LIMITS (limits.ts), which has their
 // relations to others.
 import { assert } from '../base/assert.ts';
 
@@ -20,23 +20,23 @@ export const COMPOSITION_LIMITS = {
   grownPieceBytesMax: 16 * KiB,
   grownPiecesMax: 64,
   grownBlobBytesMax: 64 * KiB,
-  /** Small pieces that lie one behind the other, before they are folded into one. */
+  /** Small neighbouring pieces that are compacted into one. */
   compactPiecesMin: 16,
   compactPiecesMax: 256,
   /** A piece that is this large stays as it is. */
   compactPieceBytesMax: 1 * MiB,
   /** Of what several pieces become. */
   compactedBytesMax: 4 * MiB,
-  /** Blobs that a folded one notes that its bytes came from, 24 bytes each in its row. */
+  /** Sources that the row of a compacted blob lists, 24 bytes each. */
   compactedRangesMax: 1024,
-  /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
+  /** A compacted blob is this many times as large as each of its pieces, which bounds how often a byte is written. */
   compactGrowthMin: 4,
   /** The same where somebody reads them. */
   compactReadPiecesMin: 8,
   compactReadGrowthMin: 2,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
   compactionsWaitingMax: 256,
-  /** Of an object whose fold has failed, and of all once so many have failed one after the other. */
+  /** Pause of an object whose compaction has failed, and of all after several failures in a row. */
   compactionPauseMs: 60_000,
   compactionFailuresInARowMax: 3,
   /** Objects that rest, of one gateway. */

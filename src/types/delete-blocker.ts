@@ -15,8 +15,8 @@ export interface Removal {
 }
 
 /**
- * What whoever removes versions has to ask. The state machine hands it to all of them (createMetadataMachine), so that
- * they cannot differ; a test composes a machine with other answers, to see what becomes of them.
+ * The rules that every removal of versions must ask. The state machine passes them to all of them (createMetadataMachine),
+ * so that they cannot differ; tests use other rules to see their effect.
  */
 export interface DeleteRules {
   /** Whether anything in the bucket may be protected: where nothing is, versions need not be decoded to be asked. */

@@ -1,5 +1,5 @@
-// What `holdfast fsck` may find: every kind of damage by name, and every kind of work that is still on its way, which is
-// none. How things are compared is in src/fsck and src/metadata/checks.
+// The findings of `holdfast fsck`: every kind of damage by name, and every kind of pending work, which is no damage. The
+// comparisons are in src/fsck and src/metadata/checks.
 
 /** Kind of a finding → what it means, as a person reads it. */
 export const FINDINGS = {

@@ -179,7 +179,7 @@ assert(
   'who asks for a chunk that cannot be read hears so',
 );
 assert(
-  // libuv has four unless it is told otherwise (UV_THREADPOOL_SIZE).
+  // libuv has four threads by default (UV_THREADPOOL_SIZE).
   LIMITS.chunkReadsUnansweredMax <= LIMITS.chunkReadsAtOnceMax && LIMITS.chunkReadsAtOnceMax < 4,
   'a drive that hangs keeps not all threads',
 );

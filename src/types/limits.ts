@@ -172,7 +172,7 @@ export const LIMITS = {
   moveBytesMax: 8 * MiB,
   /** The same of one key's versions below the latest, which move in one entry; with more they move in several. */
   moveKeyBytesMax: 32 * MiB,
-  /** Errors that are kept of a prefix's rename, for whoever asks again. */
+  /** Errors of a prefix rename that are stored for repeated requests. */
   moveErrorsKeptMax: 1000,
   moveErrorsKeptBytesMax: 256 * KiB,
   /** The same of one that a token leads to: it is kept for a day. How many there were is kept of each. */
@@ -191,14 +191,14 @@ export const LIMITS = {
 
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
   jobKeptMs: 25 * HOUR,
-  /** From its end on, of one that no token leads to: an answer may still be told from it. */
+  /** After its end, for a job without a token: an answer may still use it. */
   tokenlessJobKeptMs: 15 * MINUTE,
   /** Of those behind it, the newest of a shard, which the operator is shown: that many, and no larger together. */
   jobsShownMax: 1000,
   jobsShownBytesMax: 8 * MiB,
-  /** A job whose driver has been silent for so long is driven on by the shard's own node, or by whoever asks for it. */
+  /** A job whose driver has been silent for this long is continued by the shard's own node, or by a request for it. */
   jobStallTimeoutMs: 3 * SECOND,
-  /** How often the driver of a prefix rename tells its shard that it goes on, where it makes no step. */
+  /** How often the driver of a prefix rename reports to its shard while it makes no step. */
   jobHoldMs: 1 * SECOND,
   /** A driver whose client has taken nothing for so long says so no more: others drive the job on. */
   jobStalledMs: 15 * SECOND,
@@ -288,7 +288,7 @@ export const LIMITS = {
   diskSlowAnswersMax: 3,
   /** Chunks that a disk could not read, none that it could between them, before it is left alone. */
   diskUnreadChunksMax: 3,
-  /** What disks hold is told without those that take longer to say so: a scrape of metrics waits for it. */
+  /** Disks that take longer are left out of usage: a scrape of metrics waits for it. */
   usageAnswerMaxMs: 3 * SECOND,
   placementWaitMaxMs: 5 * SECOND,
   /** Of one partition, by changes that no audit has been through: then its owners stay until one has. */
@@ -296,11 +296,11 @@ export const LIMITS = {
   /** Removed disks that are remembered, so that they are not taken in again. */
   retiredDisksMax: 1000,
 
-  // Debts, repair and audit: R36, R39.
-  /** Of one debt, whose record is bounded so; more become one. */
+  // Repair entries, repair and audit: R36, R39.
+  /** Ranges of one repair entry, which bounds its record; more become one. */
   repairRangesMax: 32,
   repairHoldersMax: 16,
-  /** Debts, or rows of blobs, of one page of repair or audit. */
+  /** Repair entries, or rows of blobs, in one page of repair or audit. */
   repairPageMax: 200,
   /** Chunks that a repair has in hand at once. */
   repairChunksMax: 512,
@@ -365,7 +365,7 @@ export const LIMITS = {
   revocationWaitMaxMs: 5 * SECOND,
   /** Within it no request by what was revoked passes any more, once that was answered (I14). */
   revocationLagMaxMs: 5 * SECOND,
-  /** Who asks with something older is told to begin anew. */
+  /** A gateway with an older position must start again. */
   identityChangesKept: 1000,
   /** Gateways that a primary knows by name. */
   gatewaysTrackedMax: 4096,
@@ -376,7 +376,7 @@ export const LIMITS = {
   diskReserveBytesMax: 8 * GiB,
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
-  /** With less than so many reserves left an operator is told. */
+  /** With less than this many reserves left an operator is warned. */
   lowSpaceAlarmFactor: 2,
 
   // Between processes.
@@ -426,19 +426,19 @@ export const LIMITS = {
   /** Below etcd's own bound of a request, 1.5 MiB. */
   coordinatorValueBytesMax: 1 * MiB,
 
-  // Health and metrics of nodes, for whoever reaches their address.
+  // Health and metrics of nodes, for anybody who reaches their address.
   healthConnectionsMax: 64,
   /** Until the head of a question has come. */
   healthHeaderMaxMs: 2 * SECOND,
   /** Until all of it has, and again until its answer is taken. */
   healthRequestMaxMs: 10 * SECOND,
-  /** What one scrape has read is told to all who ask within it. */
+  /** One scrape answers all callers within this time. */
   metricsKeptMs: 1 * SECOND,
   /** Answers of a gateway's metrics that are under way. */
   metricsAnswersMax: 64,
 
   // How late the event loop of a process may be.
-  /** How often it is looked at: what is told is of the last two of these. */
+  /** How often it is measured; reports cover the last two measurements. */
   loopLookMs: 5 * SECOND,
   /** Later than that is logged, and an alarm for so long where it happens again. */
   loopHeldMs: 1 * SECOND,

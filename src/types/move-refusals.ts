@@ -1,4 +1,4 @@
-// Why nothing of a key was renamed, and what a client is told of it: code and text of an Error element (extensions 2.1).
+// Why nothing of a key was renamed, and the code and text for the client: an Error element (extensions 2.1).
 import { unreachable } from '../base/assert.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { LIMITS } from './limits.ts';

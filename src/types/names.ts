@@ -22,7 +22,7 @@ export type BlobId = Brand<string, 'BlobId'>;
 export type LinkId = Brand<string, 'LinkId'>;
 /** Opaque to clients; time-ordered, so that uploads of one key list by initiation. */
 export type UploadId = Brand<string, 'UploadId'>;
-/** 28 hex digits: shard time in ms (12) | what tells items of one ms apart (16). */
+/** 28 hex digits: shard time in ms (12) | a mark that distinguishes items of one ms (16). */
 export type OutboxId = Brand<string, 'OutboxId'>;
 
 /** 28 hex digits, as of outbox items: shard time in ms (12) | random (16). */
@@ -60,7 +60,7 @@ export function parseAccountId(text: string): AccountId | undefined {
   return ID_PATTERNS.accountId.test(text) ? (text as AccountId) : undefined;
 }
 
-/** Mints a blob id (R24). `timeMs` is shard time as a shard last told it, never the gateway's own clock. */
+/** Makes a blob id (R24). `timeMs`: the last known shard time, never the gateway's own clock. */
 export function makeBlobId(options: { timeMs: number; homeShard: number; random: Uint8Array }): BlobId {
   const { timeMs, homeShard, random } = options;
   const tail = Buffer.from(random.subarray(0, 8)).toString('hex');

@@ -5,7 +5,7 @@ import { AppError } from './errors.ts';
 const MESSAGE =
   'As much is kept of earlier requests with idempotency tokens and of renames of prefixes as may be. Nothing was done.';
 
-/** By its class metrics tell it from what is refused for other reasons. */
+/** Its class distinguishes it in metrics from other refusals. */
 export class OutcomeStoreFull extends AppError {
   constructor() {
     super('SlowDown', { message: MESSAGE });

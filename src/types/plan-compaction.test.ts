@@ -46,7 +46,7 @@ test('a piece is not rewritten for a few bytes behind it', () => {
   expect(plan([512 * KiB, ...times(15, 1)])).toBeUndefined();
 });
 
-/** Appends, each followed by as many folds as are wanted. */
+/** Appends, each followed by all wanted compactions. */
 function appendAll(sizes: readonly number[]): { pieces: number[]; most: number; writtenBytes: number } {
   const pieces: number[] = [];
   let [most, writtenBytes] = [0, 0];

@@ -10,7 +10,7 @@ export interface CompactionRun {
   to: number;
 }
 
-/** How many pieces are many, and by how much what is folded is larger than each of them. */
+/** How many pieces are enough, and by how much the compacted blob is larger than each of them. */
 export interface CompactionRule {
   piecesMin: number;
   growthMin: number;
@@ -18,7 +18,7 @@ export interface CompactionRule {
   includesGrowing: boolean;
 }
 
-/** A piece as a fold sees it: bytes of one blob, which may be one of several pieces. */
+/** A piece as compaction sees it: bytes of one blob, which may consist of several pieces. */
 export interface CompactionPiece {
   sizeBytes: number;
   /** Of a blob of pieces. */
@@ -59,7 +59,7 @@ export const COMPACT_READ: CompactionRule = {
 
 const TIER_FACTOR = 16;
 
-/** The first run of neighbours that is worth folding, or one blob of pieces, of all in order; undefined: none. */
+/** The first run of neighbours that is worth compacting, or one growing blob, in order; undefined: none. */
 export function planCompaction(
   pieces: readonly CompactionPiece[],
   rule: CompactionRule = COMPACT_APPENDED,
@@ -106,7 +106,7 @@ function* runsBelow(
   }
 }
 
-/** As much of the run's beginning as one fold takes; undefined where it would not grow by enough, or is too short. */
+/** As much of the run's beginning as one compaction takes; undefined if it would not grow by enough, or is too short. */
 function cutToFit(
   sizes: readonly number[],
   { from, to }: CompactionRun,
@@ -123,7 +123,7 @@ function cutToFit(
     end++;
   }
   const isWorthIt = totalBytes >= growthMin * largestBytes;
-  // What is large enough for a fold of its own needs no number of pieces.
+  // A run large enough for a compaction of its own needs no minimum of pieces.
   const isMany = end - from >= piecesMin || end < to;
   return isWorthIt && isMany && end - from > 1 ? { from, to: end } : undefined;
 }

@@ -1,5 +1,5 @@
-// What keeps a version from being removed: object lock and compliance settings of the version itself (service 2.3, 2.5,
-// 3). It stands in the head of the stored version: whoever removes many versions reads nothing else of them.
+// What prevents the deletion of a version: object lock and compliance settings of the version itself (service 2.3, 2.5, 3).
+// It is in the head of the stored version, so that removing many versions reads nothing else of them.
 import { assert } from '../base/assert.ts';
 import { ByteReader, ByteWriter } from '../base/bytes/byte-cursor.ts';
 

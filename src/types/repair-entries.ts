@@ -1,5 +1,5 @@
-// Debts (R36, R39): chunks of a blob that do not lie on just their owners, or may not. A debt says which chunks, and who
-// is known to hold them; it is a hint for whoever mends it, who asks other disks as well. Pure.
+// Repair entries (R36, R39): chunks of a blob that do not lie on just their owners, or may not. An entry lists the chunks
+// and their known holders; this is a hint for the repair, which asks other disks as well. Pure.
 import { must } from '../base/assert.ts';
 import { LIMITS } from './limits.ts';
 
@@ -16,7 +16,7 @@ export interface RepairEntry {
   copies: number;
   /** In order, without overlap, at least one. */
   ranges: RepairRange[];
-  /** Of the newest placement map by which something of it is owed: by an older one nothing of it is settled. */
+  /** The newest placement version by which something of it is missing: an older one resolves nothing of it. */
   mapVersion: number;
 }
 
@@ -51,7 +51,7 @@ export function gatherPlaces(
   return ranges.length === 0 ? places : { ...places, copies: fewestCopies(ranges) };
 }
 
-/** R36: what a birth owes. `auditedFrom`: the map by which its home looks at everything, or last began to. */
+/** R36: the repair entry of a new blob. `auditedFrom`: the map by which its home audits everything, or last began to. */
 export function repairOfNewBlob(
   { mapVersion, newestVersion, ranges, copies = fewestCopies(ranges) }: PlacedChunks,
   { auditedFrom, chunkCount }: { auditedFrom: number; chunkCount: number },
@@ -120,7 +120,7 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((holder, at) => holder === b[at]);
 }
 
-/** What is still owed of a blob, by what was found of its chunks; undefined: nothing. `missing`: in the order of chunks. */
+/** The repair entry for what is missing after an inspection; undefined: nothing. `missing`: in the order of chunks. */
 export function repairOfChunks(
   missing: readonly { index: number; copies: number; holders: readonly string[] }[],
   mapVersion: number,

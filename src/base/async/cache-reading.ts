@@ -1,5 +1,4 @@
-// Reads something that is dear to read and cheap to repeat: whoever asks while it is read, or shortly afterwards, is given
-// the same.
+// Shares a costly reading: callers during a read, and for a while after it, get the same result.
 
 export interface CacheReadingOptions {
   /** How long what was read is given to others. A failure is given only to those who wait for it. */

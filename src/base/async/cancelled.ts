@@ -1,5 +1,5 @@
 /**
- * Why a signal aborts that does nothing but end a wait: one for all, because `abort()` makes an exception with its stack each
- * time, which costs more than such a wait. Nobody is told of it.
+ * The reason given to a signal that only ends a wait. One for all: `abort()` without a reason makes an exception with its
+ * stack, which costs more than such a wait. Nobody reads it.
  */
 export const CANCELLED = new Error('it is over');

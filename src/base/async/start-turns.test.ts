@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createStartTurns } from './start-turns.ts';
 
-/** A loop that turns when it is told to, and a clock on which each start takes what it says. */
+/** A loop that turns on request, and a clock on which each start takes its given time. */
 function setUp() {
   let nowMs = 0;
   const turns: (() => void)[] = [];

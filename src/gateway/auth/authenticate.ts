@@ -60,7 +60,7 @@ export async function authenticate(
   if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
   else requireSigV4Signature(request, signedFields, identity);
   const { account } = identity;
-  // Told only to who knows the secret.
+  // Only callers with the right secret get this error.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   const caller: Caller = { kind: 'account', account, accessKey, signatureVersion: version, authType };
   if (signedFields.version === 'SigV2') return { caller };

@@ -1,4 +1,5 @@
-// What authentication is told of a request: what its signature covers, and under which hosts it may have been made.
+// The parts of a request that authentication uses: what its signature covers, and the hosts for which it may have been
+// made.
 import type { SignedParts } from './canonical-request.ts';
 
 /** What Host may have been when the client signed. */

@@ -1,6 +1,6 @@
-// Who an access key belongs to, and its secret in the clear for as short as signatures need it. A cache in front of the
-// system shard: what it has read serves until the feed tells of a change, and while the feed is current; unknown keys are
-// always read through (R46).
+// The owner of an access key, and its secret, in the clear only while a signature needs it. A cache in front of the system
+// shard: a cached identity is used until the feed reports a change, and while the feed is current; unknown keys are always
+// read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../base/assert.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
@@ -48,7 +48,7 @@ export function createIdentities(deps: {
   const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(ENTRIES_MAX);
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
-  /** What is read while changes are told may be of before them, and is not kept. */
+  /** A read during reported changes may be outdated, and is not cached. */
   let tellings = 0;
 
   feed.listen((changes) => {

@@ -14,7 +14,7 @@ import { AppError } from '../../types/errors.ts';
 
 const { identify } = await openSigningWorld();
 
-/** The names that the refusal gives; 'account' where there is none. */
+/** The names in the refusal; 'account' if there is no refusal. */
 async function unsignedOf(sent: Sent): Promise<unknown> {
   try {
     return (await identify(sent)).caller.kind;

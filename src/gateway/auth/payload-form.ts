@@ -24,7 +24,7 @@ const FORMS: ReadonlyMap<string, PayloadForm> = new Map([
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER', { kind: 'chunked', isSigned: true, hasTrailer: true }],
 ]);
 
-/** InvalidRequest when a signed header is missing; InvalidArgument for a value that is none; NotImplemented for SigV4A. */
+/** InvalidRequest when a signed header is missing; InvalidArgument for a malformed value; NotImplemented for SigV4A. */
 export function readPayload(headers: Readonly<Record<string, string>>, query: QueryParameters): Payload {
   const value = headers[NAME] ?? query.get('X-Amz-Content-Sha256');
   if (value === undefined) {

@@ -1,5 +1,5 @@
-// Comparing a signature with the one it should be, and what a client is told when they differ: all that it needs to
-// find its mistake, and nothing of the signature that would have been right.
+// Compares a signature with the expected one, and makes the error when they differ: everything that a client needs to find
+// its mistake, and nothing of the right signature.
 import { timingSafeEqual } from 'node:crypto';
 import { bytesToText } from '../../base/text/uri.ts';
 import { AppError } from '../../types/errors.ts';

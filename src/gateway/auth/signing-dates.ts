@@ -14,7 +14,7 @@ export interface RequestTime {
 
 const BASIC = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
 
-/** ms since epoch of `yyyyMMdd'T'HHmmss'Z'`; undefined when it is none. */
+/** ms since epoch of `yyyyMMdd'T'HHmmss'Z'`; undefined for other text. */
 export function parseTimestamp(text: string): number | undefined {
   const match = BASIC.exec(text);
   if (match === null) return undefined;
@@ -30,8 +30,8 @@ export function formatTimestamp(timeMs: number): string {
 }
 
 /**
- * The time of a request from x-amz-date, which wins, or Date: in the basic form or as an HTTP date, also one that ends
- * in "-0000" (s3-behaviour 14). Undefined when there is none, or before 1970.
+ * The time of a request from x-amz-date, which has precedence, or Date: in the basic form or as an HTTP date, also one that
+ * ends in "-0000" (s3-behaviour 14). Undefined when both are absent, or before 1970.
  */
 export function readRequestTime(headers: Readonly<Record<string, string>>): RequestTime | undefined {
   const text = (headers['x-amz-date'] ?? headers.date ?? '').trim();

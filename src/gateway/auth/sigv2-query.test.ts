@@ -72,7 +72,7 @@ describe('what is signed', () => {
   test('signs headers and sub-resources, in the query as well', async () => {
     const headers = { 'content-type': 'text/plain', 'x-amz-meta-a': 'b' };
     expect(await outcome(presigned(NOW, { method: 'PUT', headers }))).toBe('account');
-    // SDKs write them into the query, and whoever uses the URL sends none.
+    // SDKs write them into the query, and the user of the URL sends none.
     const inQuery = presigned(NOW, { headers: { 'x-amz-acl': 'private' }, uri: '/k?X-Amz-Acl=private' });
     expect(await outcome({ ...inQuery, headers: [['host', HOST]] })).toBe('account');
     expect(

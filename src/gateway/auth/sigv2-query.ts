@@ -15,7 +15,7 @@ export function hasSigV2Query(query: QueryParameters): boolean {
   return query.has('Signature') || query.has('AWSAccessKeyId');
 }
 
-/** Throws AccessDenied: a parameter is missing, Expires is none. */
+/** Throws AccessDenied when a parameter is missing or Expires is malformed. */
 export function readSigV2Query(query: QueryParameters): SigV2Fields {
   const accessKey = query.get('AWSAccessKeyId');
   const signature = query.get('Signature');

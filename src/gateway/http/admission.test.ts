@@ -1,5 +1,5 @@
-// Turns of requests on connections that are not real: the loop turns when it is told to, and each start takes as long as a
-// turn has, so that all but the first of a crowd wait.
+// Turns of requests on simulated connections: the loop turns on request, and each start takes as long as a turn, so that
+// all but the first of a crowd wait.
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// Sends an answer, and settles what becomes of the connection: a body that nobody read is dropped, or ends the connection,
-// and is never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
+// Sends an answer, and decides what happens to the connection: an unread body is dropped, or ends the connection, and is
+// never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ClockPort } from '../../ports/clock.ts';

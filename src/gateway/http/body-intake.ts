@@ -36,11 +36,11 @@ export interface BodyIntakeOptions {
 }
 
 export class BodyIntake {
-  /** Content-Length; undefined where there is none. */
+  /** Content-Length; undefined if absent. */
   readonly declaredBytes: number | undefined;
   /** A body is announced, be it empty. */
   readonly isExpected: boolean;
-  /** The client waits to be told to send its body. */
+  /** The client waits for 100 Continue before it sends its body. */
   awaitsContinue: boolean;
   /** On the wire, framing of chunks included. */
   receivedBytes = 0;
@@ -141,7 +141,7 @@ export class BodyIntake {
     }
     if (this.#isListening) return;
     this.#isListening = true;
-    // What was taken is given back to the same tenant, whoever has signed meanwhile.
+    // Memory is returned to the tenant from which it was taken, even if the request was authenticated meanwhile.
     this.#path = sharePathOf(this.#tenant());
     const request = this.#request;
     request.on('data', this.#onBuffer);
@@ -199,7 +199,7 @@ export class BodyIntake {
     this.fail(new AppError('InvalidRequest', { message }));
   }
 
-  /** Tells the tenant's share what waits beyond one read. */
+  /** Counts what waits beyond one read in the tenant's share. */
   #count(): void {
     const bytes = Math.max(0, this.#queue.sizeBytes - READ_BYTES);
     if (bytes > this.#countedBytes) this.#queues.take(this.#path, bytes - this.#countedBytes);

@@ -12,7 +12,7 @@ export interface ClientView {
   readonly tls: { readonly version: string; readonly cipher: string } | undefined;
   /** The connection is a proxy's: one that is believed, or that has left its mark. */
   readonly isProxied: boolean;
-  /** Nobody else hears what the client says: HTTPS, or a client on this machine. */
+  /** Nobody else can read the request: HTTPS, or a client on this machine. */
   readonly isPrivate: boolean;
 }
 
@@ -156,7 +156,7 @@ function forwardedFor(list: string | undefined, isTrusted: (address: string) => 
   return nearest;
 }
 
-/** The address in an entry that may have a port; undefined where there is none. */
+/** The address in an entry that may have a port; undefined if malformed. */
 function addressIn(entry: string): string | undefined {
   const match = WITH_PORT.exec(entry);
   const address = plainAddress(match?.[1] ?? match?.[2] ?? entry);

@@ -124,7 +124,7 @@ export class Connections {
     connection.excessOf = isWelcome ? undefined : share;
   }
 
-  /** To be told when its exchanges have changed: who is idle, or only listened to, may have to make room. */
+  /** Call it when its exchanges have changed: an idle connection, or one that only drains a body, may have to make room. */
   update(connection: Connection): void {
     this.#places.setIdle(connection, connection.underWay === connection.lingering);
   }

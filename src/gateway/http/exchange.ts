@@ -17,7 +17,7 @@ export interface ExchangeOptions {
   queues: IntakeQueues;
 }
 
-/** Whoever keeps account of what exchanges hold. */
+/** Accounts for what exchanges hold. */
 export interface ExchangeWatcher {
   /** It is known which account asks. */
   onProved(exchange: Exchange): void;

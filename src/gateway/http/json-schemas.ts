@@ -40,7 +40,7 @@ export const mapOf = (values: JsonSchema): JsonSchema => ({ type: 'object', addi
 /** A schema that the service has under a name (fastify's `addSchema`). */
 export const named = (name: string): JsonSchema => ({ $ref: `${name}#` });
 
-/** What a service answers: other fields than these are not told. */
+/** An answer of a service: other fields than these are left out. */
 export function objectOf<T>(fields: FieldsOf<T>): JsonSchema {
   const entries = Object.entries<JsonSchema | OptionalField>(
     fields as Record<string, JsonSchema | OptionalField>,

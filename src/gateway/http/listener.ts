@@ -61,7 +61,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
         }) as unknown as Server);
   // Node drops those beyond it without a word: a head that has so many is refused (parsed-request.ts).
   server.maxHeadersCount = LIMITS.headerLinesMax + 1;
-  // Those beyond the limit are told so at their first request (live-exchanges.ts); many more are not heard at all.
+  // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not accepted at all.
   server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   server.on('request', events.onRequest);
   // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).

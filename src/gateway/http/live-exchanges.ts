@@ -134,7 +134,7 @@ export class LiveExchanges implements ExchangeWatcher {
     if (this.#isEmpty) this.#onEmpty?.();
   }
 
-  /** Whether anybody's request would be one too many, whoever asks. */
+  /** Whether a request of any caller would be one too many. */
   overload(): Overload | undefined {
     const share = this.#requests.usedUp(1);
     return share === 'all' ? { reason: 'requests', share } : undefined;
@@ -214,7 +214,7 @@ export class LiveExchanges implements ExchangeWatcher {
     if (exceeds(body.waitingSinceMs, idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
       body.fail(new AppError('RequestTimeout'));
     }
-    // A client that does not read its answer cannot be told anything.
+    // A client that does not read its answer cannot get an error.
     if (exceeds(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
       request.socket.destroy();
     }

@@ -17,8 +17,8 @@ export const liveness = probe(readOnly(async () => healthAnswer(true)));
 export const readiness = probe(readOnly(async ({ deps }) => healthAnswer(deps.isReady())));
 
 /**
- * Not for who comes through a proxy: that is anybody, and a proxy cannot tell this path from a key of a bucket in the host.
- * The answer is large and for anybody, so that those under way are bounded, by address too.
+ * Not for clients of a proxy: those may be anybody, and a proxy cannot distinguish this path from a key of a bucket in the
+ * host. The answer is large and public, so the answers under way are bounded, by address too.
  */
 export const metrics = probe(
   readOnly(async ({ deps, exchange }) => {

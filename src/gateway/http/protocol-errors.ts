@@ -8,7 +8,7 @@ interface ParserError extends Error {
   code?: string;
 }
 
-/** The error of the catalogue for one of Node's; undefined when there is nobody left to tell. */
+/** The error of the catalogue for one of Node's; undefined when the client cannot be answered. */
 export function protocolError(error: ParserError): AppError | undefined {
   switch (error.code) {
     case 'ECONNRESET':
@@ -29,7 +29,7 @@ export function protocolError(error: ParserError): AppError | undefined {
   }
 }
 
-/** Says why, if anybody is there to hear it, and closes. Gives the request id that it told. */
+/** Sends the reason, if the client is still there, and closes. Returns the request id that it sent. */
 export function refuseConnection(socket: Socket, error: AppError, ids: RequestIds): string {
   const { requestId, hostId } = ids.next();
   if (!socket.writable) {

@@ -18,7 +18,7 @@ const SECRET_NAME =
 const ESCAPE = /%([0-9a-f]{2})/gi;
 /** Times that a text is decoded to look for a secret: clients encode twice by mistake. */
 const DECODINGS_MAX = 3;
-/** What is left of the signature that was sent: enough to tell two apart, nothing that opens anything. */
+/** The part of a signature that is logged: enough to distinguish two, useless for anything else. */
 const SIGNATURE_CHARACTERS = 8;
 
 /** The text without secrets, cut to `charactersMax`. */

@@ -98,7 +98,7 @@ export interface GatewayDependencies {
 export interface Gateway {
   /** Resolves when connections are taken. Rejects when the address cannot be had. */
   start(): Promise<{ host: string; port: number }>;
-  /** False while S3 requests are refused whoever asks. */
+  /** False while S3 requests of all callers are refused. */
   hasRoom(): boolean;
   /** Monotonic ms at which the oldest request under way began; undefined when there is none. */
   oldestRequestMs(): number | undefined;

@@ -111,7 +111,7 @@ export interface JsonService<Caller> {
   ready?(): Promise<void>;
 }
 
-/** How a service learns who asks; `Caller` is what it tells the service of them. */
+/** How a service authenticates; `Caller` is what the service gets to know. */
 export interface AuthenticationPolicy<Caller> {
   readonly name: string;
   /** Reads what it needs of the request's body. Throws AppError for those who may not ask. */

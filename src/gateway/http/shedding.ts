@@ -1,5 +1,5 @@
-// Refuses what there is no room for, and tells the operator: a metric says what there was too much of and whose share was
-// used up, without a name; a line of the log names the tenant.
+// Refuses requests for want of room, and reports that to the operator: a metric has the resource and whose share was used
+// up, without a name; a line of the log names the tenant.
 
 import type { FairShare, ShareName } from '../../base/async/fair-share.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';

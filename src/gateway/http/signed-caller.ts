@@ -40,9 +40,9 @@ interface Asked {
 }
 
 /**
- * The account that has signed, and the body. Who sends its digest is heard only when the signature fits. Of others the
- * head must name the access key of somebody who may ask at least, and what they hold until their body is there is bounded
- * by address.
+ * The account that has signed, and the body. If the digest is signed, the body is read only when the signature fits.
+ * Otherwise the head must name the access key of somebody who may ask at least, and bodies until then are bounded by
+ * address.
  */
 async function takeSigned(
   policy: SigningPolicy,

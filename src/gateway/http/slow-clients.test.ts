@@ -12,7 +12,7 @@ const LARGE = 24 * MiB;
 const BUFFER = 16 * MiB;
 /** What one address may hold of it. */
 const SHARE = (BUFFER * 4) / 5;
-/** What it holds at least when it may have no more: up to 64 KiB are set aside for each of 51 bodies. */
+/** The least that a tenant at its bound holds: up to 64 KiB are reserved for each of 51 bodies. */
 const NEAR_SHARE = 0.7 * SHARE;
 
 let world: GatewayWorld;

@@ -49,7 +49,7 @@ test('header lines count beside bytes', () => {
   expect(excessiveHeads(many(COUNT, short))).toEqual([]);
   const ofLines = () => connect('192.0.2.1', 4 * KiB, LIMITS.headerLinesMax);
   expect(excessiveHeads(many(COUNT, ofLines)).length).toBeGreaterThan(0);
-  // As many as fit are thought to be there where the parser does not tell.
+  // Where the parser does not report lines, as many as fit are assumed.
   const untold = () => connect('192.0.2.1', 4 * KiB);
   expect(excessiveHeads(many(COUNT, untold)).length).toBeGreaterThan(0);
 });

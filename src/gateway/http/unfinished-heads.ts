@@ -15,7 +15,7 @@ const SHORTEST_LINE_BYTES = 4;
 /** No head is looked for behind a request when so little has come. */
 const SHORT_REQUEST_BYTES = 4096;
 
-/** To be told when a request is over and nothing else is under way: from here on bytes are those of the next head. */
+/** Call it when a request has ended and nothing else is under way: from here on bytes belong to the next head. */
 export function noteRequestEnd(
   connection: Connection,
   { request, body }: { request: IncomingMessage; body: { readonly receivedBytes: number } },
@@ -56,7 +56,7 @@ export function excessiveHeads(all: Iterable<Connection>): Connection[] {
   return excessive.map(({ connection }) => connection);
 }
 
-/** Memory of the head that has begun on a connection, at most; 0 where there is none. */
+/** Memory of the head that has begun on a connection, at most; 0 if none has. */
 function bytesHeld({ socket, underWay, waiting, parsedBytes }: Connection): number {
   if (underWay > 0 || waiting.length > 0) return 0;
   const bytes = Math.min(Math.max(0, socket.bytesRead - parsedBytes), LIMITS.headerBytesMax);

@@ -29,8 +29,8 @@ export class UnsentAnswers {
   }
 
   /**
-   * Whether the tenant of an exchange has taken too little of its answers to be given more. Never whoever has left less
-   * than LIMITS.unsentAtLeastBytes, whatever others do.
+   * Whether the tenant of an exchange has read too little of its answers to get more. Never true below
+   * LIMITS.unsentAtLeastBytes, whatever others do.
    */
   isOverShare({ tenant }: Pick<Exchange, 'tenant'>): boolean {
     const sums = this.#measured();

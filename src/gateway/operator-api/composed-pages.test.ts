@@ -1,5 +1,5 @@
-// A composition of many parts has pages of its own, which a copy shares: of which bucket its data is told goes by who has links to
-// the pages, wherever it was composed (service 4.2, compose rule 6).
+// A composition of many parts has pages of its own, which a copy shares: its data counts for the buckets with links to the
+// pages, wherever it was composed (service 4.2, compose rule 6).
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../../tests/support/fsck/fsck-world.ts';
@@ -21,7 +21,7 @@ async function compose(world: FsckWorld, bucket: BucketTarget, from: string, to:
   await world.store.composeObject({ calls: world.calls, components, ...target });
 }
 
-/** Everything that has lost its last link goes. */
+/** Erases everything that has lost its last link. */
 async function settle(world: FsckWorld): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     await runJobs(world);

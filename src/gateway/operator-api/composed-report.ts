@@ -1,6 +1,6 @@
-// What `holdfast composed` shows: the data that compositions alone keep (service 4.2, compose rule 6), by bucket, a page
-// of blobs at a time; who asks adds the pages up. Of a blob that is held in several shards each is asked, one after the
-// other: what is copied meanwhile may be told as it was.
+// The report of `holdfast composed`: data that only compositions keep (service 4.2, compose rule 6), by bucket, a page of
+// blobs at a time; the caller adds up the pages. Of a blob that several shards hold, each is asked, one after the other:
+// data copied meanwhile may be reported as it was.
 
 import type { BlobClaim, ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
 import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata/port.ts';

@@ -39,7 +39,7 @@ async function put(shard: number, key: string): Promise<void> {
   await world.execute('commit-version', { ...command, data: { births: [], links: [] } }, shard);
 }
 
-/** All pages from here on; each key once it is told. */
+/** All pages from here on; each key as it is returned. */
 async function readAll(
   metadata: MetadataPort,
   cursor?: string,

@@ -8,7 +8,7 @@ import type { AccountRecord } from '../../types/records/rows.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
 import type { OperatorContext } from './operator-context.ts';
 
-/** Whatever is called has nothing to tell: only what is asked is looked at. */
+/** All calls behind the API return nothing: only requests are tested. */
 const nothing = new Proxy(() => {}, {
   get: () => nothing,
   apply: () => {

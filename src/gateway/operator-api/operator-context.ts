@@ -24,5 +24,5 @@ export function signedBy(request: FastifyRequest): string {
   return request.getDecorator<SignedCaller>('caller').accessKey;
 }
 
-/** The answer of a call that has nothing to tell. */
+/** The answer of a call without a result. */
 export const NO_CONTENT = { type: 'null', description: 'Done.' } as const;

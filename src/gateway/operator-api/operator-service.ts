@@ -1,4 +1,4 @@
-// The operator API as a service of the gateway: who may call it, and how its requests are logged and its errors told.
+// The operator API as a service of the gateway: who may call it, how its requests are logged, and the form of its errors.
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { anybody, renderJsonError } from '../http/serve-route.ts';

@@ -157,7 +157,7 @@ function logFields(record: AccessRecord): object {
   };
 }
 
-/** What was asked of the rules, and which of them refused: told to the operator alone. */
+/** The requested actions, and which of them were refused: for the operator only. */
 function refusalFields({ errorCode, refusedAccess }: AccessRecord): object {
   if (errorCode !== 'AccessDenied' || refusedAccess === undefined) return {};
   const { action, resource, rule } = refusedAccess;

@@ -36,7 +36,7 @@ export interface OperationContext {
     name: string,
     mayUse: (bucket: ResolvedBucket) => Promise<boolean>,
   ): Promise<() => ResolvedBucket>;
-  /** The bucket has gone: whoever asks for its name next is told what is there now. */
+  /** The bucket is gone: the next look-up of its name reads the present one. */
   forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
   authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;

@@ -42,7 +42,7 @@ export interface OperationRequest {
   headers: Readonly<Record<string, string>>;
   /** The unread body of a `stream` operation. */
   body: RequestBody;
-  /** Customers' keys may be in it: nobody else hears it, or the operator does not mind. */
+  /** Customers' keys may be in it: nobody else can read it, or the operator allows it. */
   mayCarrySecrets: boolean;
 }
 
@@ -81,8 +81,8 @@ export interface OperationRow<Input, Document = undefined> {
   /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */
   readonly bodyBytesMax?: number;
   /**
-   * Where the keys stand in the body, what it does to them. Whoever can be allowed none of it for any key of the bucket
-   * is refused before the body is read; `run` then decides of each key by itself.
+   * What it does to the keys in its body. A caller who can be allowed none of it for any key of the bucket is refused
+   * before the body is read; `run` then decides for each key.
    */
   readonly keyActions?: readonly PolicyAction[];
   /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */

@@ -39,7 +39,7 @@ export interface S3Dependencies extends ContextDependencies {
   takesSecretsOverHttp: boolean;
   /** Throws SlowDown when the server has too much to do to take any request on. */
   requireRoom(exchange: Exchange): void;
-  /** The same when whoever asks has used up its share. To be asked once, when it is known who that is. */
+  /** The same when the caller has used up its share. Call it once, when the caller is known. */
   requireShare(exchange: Exchange): void;
 }
 
@@ -309,8 +309,8 @@ async function precheck(
 const ATTEMPTS_MAX = 3;
 
 /**
- * What `run` gives, to whoever may do what the document says; on the new bucket of that name, if the old one has gone and
- * the body is not half consumed.
+ * The result of `run`, if the caller may do what the document says; on the new bucket of that name, if the old one is gone
+ * and the body is not half consumed.
  */
 export async function runOperation(
   deps: S3Dependencies,

@@ -38,11 +38,11 @@ export async function serveS3(
     // 4 Authenticate. A tenant with too much under way goes no further.
     const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
     deps.requireShare(exchange);
-    // 5 Resolve the bucket: whether it is there is told before permissions (s3-behaviour 11).
+    // 5 Resolve the bucket: a missing one is reported before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
-    // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
+    // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
     const facts = createRequestFacts(deps, { exchange, headers, target });
     const granted = await authorise(deps, { row, input, headers, identity, found, facts, record });
     // 8 Run, with the document of an operation that takes one.

@@ -1,6 +1,6 @@
-// What clients are told where a version may not go (extensions 2.1, 2.5; service 3, 7): 403 AccessDenied, of MOVE in
-// its entry, and what they asked for has not happened. Nothing in the product protects versions yet, so the rule is the
-// test's own; from the shard's answer on all is the product's.
+// The answers to clients where a version is protected (extensions 2.1, 2.5; service 3, 7): 403 AccessDenied, for MOVE in
+// its entry, and nothing has changed. Nothing in the product protects versions yet, so the rule is the test's own;
+// everything from the shard's answer on is the product's.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createProtectedVersions } from '../../../tests/support/metadata/protected-versions.ts';

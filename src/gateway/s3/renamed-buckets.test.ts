@@ -1,5 +1,5 @@
-// A gateway that has cached a bucket, which is then renamed behind its back, and another made under the old name (A13):
-// the home tells it so, and each request is judged anew by the bucket that bears its name now (R43, R45).
+// A gateway that has cached a bucket, which is then renamed elsewhere, and another created under the old name (A13): the
+// home refuses the outdated belief, and each request is authorised again for the bucket that has its name now (R43, R45).
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';

@@ -178,7 +178,7 @@ interface OtherBucket {
   present: ResolvedBucket;
 }
 
-/** As for a request's own bucket, nobody is refused by a row that is only cached; who asks by one is told if it is old. */
+/** As for a request's own bucket, a cached row refuses nobody; the shard reports if it is outdated. */
 async function resolveOther(
   buckets: BucketCache,
   name: string,

@@ -23,7 +23,10 @@ export interface Reply {
   log: Logger;
 }
 
-/** What ended the request as an error of the catalogue. A fault of ours is logged here, and told no client. */
+/**
+ * Turns the error that ended the request into one of the catalogue. A fault of the server is logged here, and not revealed
+ * to clients.
+ */
 export function resolveError({ record, log }: Pick<Reply, 'record' | 'log'>, error: unknown): AppError {
   const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
   if (appError.code === 'InternalError') {
@@ -62,7 +65,7 @@ export async function sendError(reply: Reply, error: AppError): Promise<void> {
   const body: AnswerBody | undefined = isBare
     ? undefined
     : { kind: 'bytes', bytes: errorXml(error, placeOf(reply)) };
-  // The connection is of no more use when the client is too slow or its body cannot be told from what follows.
+  // The connection is of no more use when the client is too slow, or the end of its body is unknown.
   if (error.code === 'RequestTimeout') exchange.mustClose = true;
   await sendAnswer(exchange, { status: error.status, headers, body }, clock);
 }
@@ -136,7 +139,7 @@ async function* streamedTexts(
       }
       const { done, value } = await next;
       if (done || exchange.isAborted) return;
-      // A piece of the work that has nothing to tell: many of them are a silence, too.
+      // An empty text: many of them are silence, too.
       const isDue = value === '' && restMs() === 0;
       if (value === '' && !isDue) continue;
       yield isDue ? ' ' : value;
@@ -152,7 +155,7 @@ async function* streamedTexts(
   }
 }
 
-/** Whether `work` settles within `ms`; at once when the signal aborts. */
+/** Whether `work` ends within `ms`; at once when the signal aborts. */
 async function isThereIn(
   ms: number,
   work: Promise<unknown>,

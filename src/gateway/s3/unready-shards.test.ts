@@ -1,4 +1,4 @@
-// What a client is told when a shard does not do what it is asked: try again, and whether anything may have happened.
+// The error for a client when a shard does not do what is asked: try again, and whether anything may have happened.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';

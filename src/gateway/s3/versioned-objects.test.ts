@@ -1,5 +1,4 @@
-// Objects in buckets with versions, over HTTP: what answers say of versions and markers. The shard is
-// told directly to keep versions.
+// Objects in buckets with versions, over HTTP: versions and markers in answers. Versioning is set directly in the shard.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';

@@ -6,7 +6,7 @@ export interface AnswerHead {
   status: number;
   /** Names in lower case, each once. */
   headers: ReadonlyMap<string, string>;
-  /** As announced; undefined: it is not told, so that the end of the answer cannot be known. */
+  /** As announced; undefined: absent, so that the end of the answer cannot be known. */
   sizeBytes: number | undefined;
   /** The peer ends the connection after it. */
   isLast: boolean;
@@ -49,7 +49,7 @@ function sizeOf(
   { sizeBytes, isChunked }: { sizeBytes: number | undefined; isChunked: boolean },
 ): number | undefined {
   if (isChunked) return undefined;
-  // It never has a body, and so need not say that there is none.
+  // It never has a body, and need not declare that.
   if (status === 204) return sizeBytes === undefined || sizeBytes === 0 ? 0 : undefined;
   return sizeBytes;
 }

@@ -1,5 +1,5 @@
-// What a node answers to batches, looked at before it is believed: a member may have a bug, or be another's by now. A size or
-// an id that cannot be would lead astray whoever goes by it: hold up all repair, or walk a disk without end.
+// Validates the answers of a node to batches before they are used: a member may have a bug, or be another's by now. An
+// impossible size or id would mislead its user: hold up all repair, or walk a disk without end.
 
 import type { ChunkId, ChunkPort, StoredChunk } from '../../ports/chunks.ts';
 import type { InspectedChunk } from '../../ports/disk-orders.ts';

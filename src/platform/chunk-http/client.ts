@@ -39,7 +39,7 @@ export interface ChunkClientOptions {
   clusterId: string;
   credentials: PeerCredentials;
   clock: ClockPort;
-  /** Told of the placement version of each answer. */
+  /** Called with the placement version of each answer. */
   onMapVersion?: (version: number) => void;
 }
 

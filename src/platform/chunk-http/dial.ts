@@ -12,7 +12,7 @@ export interface DialedSocket {
   readyEvent: 'connect' | 'secureConnect';
 }
 
-/** To HOST:PORT; what comes in is told to `onread` instead of the socket's stream. */
+/** Connects to HOST:PORT; received bytes go to `onread` instead of the socket's stream. */
 export type Dial = (address: string, onread: OnReadOpts) => DialedSocket;
 
 export function createDial(credentials: PeerCredentials): Dial {

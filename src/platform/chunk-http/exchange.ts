@@ -36,7 +36,7 @@ export interface ExchangeParts {
   clusterId: string;
   /** Absent where certificates say who asks. */
   prover: Prover | undefined;
-  /** As others are told it. */
+  /** The node's address as it is announced to others. */
   address(): string;
   /** Monotonic ms. */
   startedAtMs: number;
@@ -106,7 +106,7 @@ export class ChunkExchange {
     }
   }
 
-  /** Certificates have been checked before any request; the cluster's name tells two clusters of one authority apart. */
+  /** Certificates were checked before any request; the cluster's name distinguishes two clusters of one authority. */
   #authenticate(): void {
     const { prover, clusterId, address } = this.#parts;
     const isOurs = this.#header(HEADER.cluster) === clusterId;
@@ -131,7 +131,7 @@ export class ChunkExchange {
     this.#proof = proof;
   }
 
-  /** Not older than this process either: who listened here before may have heard it. */
+  /** Not older than this process either: the process that listened here before may have accepted it. */
   #isOfNow(timeMs: string): boolean {
     const { clock, startedAtMs } = this.#parts;
     const ageMs = clock.wallMs() - (parseWhole(timeMs) ?? 0);
@@ -179,7 +179,7 @@ export class ChunkExchange {
   ): Promise<void> {
     if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
     await this.#withBody({ bytesMax: CHUNK_BODY_BYTES_MAX, gate }, async (bytes, checksum) => {
-      // It may have been heard while the body came.
+      // A newer version may have been announced while the body came.
       if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
       await chunks.put(id, bytes, checksum);
       this.#answer({ status: 201 });
@@ -288,7 +288,8 @@ export class ChunkExchange {
     if (error !== '') response.setHeader(HEADER.error, error);
     if (prover !== undefined)
       response.setHeader(HEADER.proof, prover.answer({ ...facts, proof: this.#proof }));
-    // Whoever does not take the answer loses the connection; also who takes it bit by bit, for whom its memory is held.
+    // A client that does not read the answer loses the connection; also one that reads bit by bit, for which memory is
+    // held.
     response.socket?.setTimeout(LIMITS.chunkRequestMaxMs);
     if (bytes !== undefined) this.#endInTime();
     response.end(bytes, bytes && (() => freeMemory(bytes)));
@@ -312,7 +313,7 @@ export class ChunkExchange {
     const { log, onStranger } = this.#parts;
     const { socket, url, method } = this.#request;
     if (code === 'failed' || code === 'other-bytes' || code === 'checksum') {
-      // Another node is away, or whoever asked wants it no more: nothing is wrong here.
+      // Another node is away, or the caller cancelled: nothing is wrong here.
       const isOfOthers = error instanceof AppError && error.code === 'ServiceUnavailable';
       log[isOfOthers ? 'warn' : 'error']({ err: error, method, path: url }, 'chunk-request-failed');
     }

@@ -24,7 +24,7 @@ export interface PeerAnswer {
   bytes: Uint8Array;
 }
 
-/** Who is told how a request ended, once, when nothing uses its body any more. */
+/** Called with the end of a request, once, when nothing uses its body any more. */
 export interface Asker {
   answered(answer: PeerAnswer): void;
   /** `isUnheard`: the connection has served before, and ended before a byte of this answer came. */
@@ -101,7 +101,7 @@ export class PeerConnection {
     if (this.#isReady) this.#write(exchange);
   }
 
-  /** At once, and nobody is told: nothing uses a request's body when it returns. */
+  /** At once, without callbacks: nothing uses a request's body when it returns. */
   destroy(): void {
     this.#exchange = undefined;
     this.#leave();

@@ -113,7 +113,7 @@ export class PeerPool {
         failed: (reason, isUnheard) => this.#hasFailed(call, reason, isUnheard),
       });
     } catch (error) {
-      // An address that is none.
+      // A malformed address.
       this.#giveUp(call, this.#unavailable(error));
     }
   }

@@ -15,7 +15,7 @@ export interface PeerCertificates {
 }
 
 export type PeerCredentials =
-  /** Those to begin with; `follow` tells of the ones of now, and of those that take their place. */
+  /** The first certificates; `follow` reports the present ones, and those that replace them. */
   | (PeerCertificates & { readonly kind: 'tls'; follow?(listener: (now: PeerCertificates) => void): void })
   | { readonly kind: 'secret'; readonly secret: string };
 
@@ -27,7 +27,7 @@ export function tlsOptions({ ca, cert, key }: PeerCertificates) {
 
 export interface RequestFacts {
   clusterId: string;
-  /** Of the node that is meant, as others are told it. */
+  /** The address of the intended node, as it is announced. */
   address: string;
   method: string;
   path: string;
@@ -71,13 +71,13 @@ export function createProver(secret: string): Prover {
   };
 }
 
-/** In a time that tells nothing of where they differ. */
+/** In constant time. */
 export function isSameProof(given: unknown, expected: string): boolean {
   if (typeof given !== 'string' || given.length !== expected.length) return false;
   return timingSafeEqual(Buffer.from(given, 'latin1'), Buffer.from(expected, 'latin1'));
 }
 
-/** Throws {@link Refusal}: what the secret proves can be read and delayed by whoever is on the way. */
+/** Throws {@link Refusal}: what the secret proves can be read and delayed by anybody on the way. */
 export function refuseSecretBeyondLoopback(host: string, { kind }: PeerCredentials): void {
   if (kind === 'tls' || isLoopback(host)) return;
   throw new Refusal(

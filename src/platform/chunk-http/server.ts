@@ -27,7 +27,7 @@ import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOpti
 export interface ChunkServerOptions {
   /** Port 0: any that is free. */
   listen: { host: string; port: number };
-  /** What others are told instead of the address that is listened on. */
+  /** The announced address, if it is not the one that is listened on. */
   advertise?: string;
   clusterId: string;
   credentials: PeerCredentials;

@@ -1,5 +1,5 @@
-// Small files of the data folder that must be whole or absent after a crash: written aside, synced, renamed, and the
-// folder synced. Readable by their owner only. Not for chunks or metadata, which live in RocksDB.
+// Small files of the data folder that must be complete or absent after a crash: written to a temporary file, synced,
+// renamed, and the folder synced. Readable by their owner only. Not for chunks or metadata, which live in RocksDB.
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 export async function writeDurableFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   {
-    // A file left aside by a crash may have been made with other rights: mode applies to new files only.
+    // A temporary file left by a crash may have other rights: mode applies to new files only.
     await using file = await open(temporary, 'w', 0o600);
     await file.chmod(0o600);
     await file.writeFile(text);

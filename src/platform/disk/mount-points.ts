@@ -7,7 +7,7 @@ import { createSequence } from '../../base/async/sequence.ts';
 import { writeDurableFile } from './durable-file.ts';
 
 export interface MountMemory {
-  /** Rejects when `folder` is not there, or was a mount point and is none now. One that hangs holds up no other. */
+  /** Rejects when `folder` is missing, or was a mount point and is none now. A hanging one delays no other. */
   assertMounted(folder: string): Promise<void>;
 }
 

@@ -179,7 +179,7 @@ class WitnessFile implements WitnessPort {
       }
     };
     this.#lastSync = this.#lastSync.then(sync);
-    // Whoever waits for it is told; who comes later finds the failure.
+    // Waiting callers get the failure; later ones find it.
     this.#lastSync.catch(() => undefined);
     return this.#lastSync;
   }

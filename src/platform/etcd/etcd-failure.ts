@@ -1,4 +1,4 @@
-// Why etcd did not do what it was asked for, in words for whoever looks after it: its client puts those of gRPC around them.
+// The reason why etcd refused, in words for its operator: the client wraps it in words of gRPC.
 
 /** Before what a server of etcd itself has said. */
 const ETCD_PREFIX = 'etcdserver: ';

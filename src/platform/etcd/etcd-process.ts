@@ -43,7 +43,7 @@ export interface EtcdProcess {
 export interface EtcdProcessOptions {
   /** The program. */
   path: string;
-  /** Made when there is none; one from before is continued. */
+  /** Created if missing; an existing one is continued. */
   dataDir: string;
   /** Default: a free one. Give it that of the last time, so that clients find it again. */
   clientPort?: number;

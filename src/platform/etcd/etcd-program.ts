@@ -85,7 +85,7 @@ async function download(folder: string): Promise<void> {
   }
 }
 
-/** Whoever else has fetched it meanwhile has fetched the same. */
+/** Another process that has fetched it meanwhile has fetched the same. */
 async function putInPlace(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);

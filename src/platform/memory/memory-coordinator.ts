@@ -20,9 +20,9 @@ export interface CoordinatorMessage {
 }
 
 /**
- * Milliseconds that it takes; one that takes longer than LIMITS.coordinatorCallMaxMs lands when nobody waits any more.
- * `lost`: never arrives, and the caller gives up after that time. `refused`: the caller is told at once, as by a closed
- * port; a watch ends.
+ * Milliseconds that it takes; one that takes longer than LIMITS.coordinatorCallMaxMs arrives when nobody waits any more.
+ * `lost`: never arrives, and the caller gives up after that time. `refused`: the caller gets an error at once, as from a
+ * closed port; a watch ends.
  */
 export type MessageFate = number | 'lost' | 'refused';
 
@@ -106,7 +106,7 @@ async function call<T>(connection: Connection, named: Named, work: () => T): Pro
     return result;
   };
   const answered = there();
-  // Whichever is second settles unseen.
+  // The result of the second one is ignored.
   onTime.catch(() => undefined);
   answered.catch(() => undefined);
   try {

@@ -5,7 +5,7 @@ import type { NodeId, PeerPort, ReplicaMessage } from '../../ports/replication.t
 import { LIMITS } from '../../types/limits.ts';
 
 export interface MemoryPeers {
-  /** The port of one node; of two with one id the later hears. */
+  /** The port of one node; of two with one id the later one receives. */
   join(node: NodeId): MemoryPeer;
   /** Frames handed over so far. */
   frameCount(): number;

@@ -101,7 +101,7 @@ export class MemoryStore {
     this.remove([...this.#rows.values()].filter((row) => row.leaseId === leaseId).map(({ key }) => key));
   }
 
-  /** Tells what has changed from `fromRevision` on, first what lies behind. Returns how to end it. */
+  /** Reports changes from `fromRevision` on, past ones first. Returns the function that ends it. */
   watch(watcher: Watcher, fromRevision: number): () => void {
     if (fromRevision < this.#changesFrom) throw new Error(`revision ${fromRevision} has been compacted`);
     for (const change of this.#changes) {

@@ -53,7 +53,7 @@ export interface CommitQueueOptions {
   columns: readonly { name: string; nativeName: string; isPrefixFree: boolean }[];
   /** Given the buffers of large values after they are written. */
   onReleased?: (buffer: ArrayBuffer) => void;
-  /** Told of every group that is written. */
+  /** Called for every group that is written. */
   onGroup?: (group: CommitGroup) => void;
   /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
   hangs?: HangWatch;

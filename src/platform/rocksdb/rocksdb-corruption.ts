@@ -25,7 +25,7 @@ export function isCorruption(error: unknown): boolean {
   return code === 'LEVEL_IO_ERROR' && LOST_BYTES.some((words) => String(message).includes(`: ${words}`));
 }
 
-/** The error as KvPort tells it. */
+/** The error as KvPort defines it. */
 export function toReadError(error: unknown): unknown {
   if (!isCorruption(error)) return error;
   return new Corruption(error instanceof Error ? error.message : String(error), { cause: error });

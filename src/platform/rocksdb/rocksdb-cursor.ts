@@ -1,5 +1,5 @@
-// A cursor over one column of RocksDB: a consistent view that can be re-positioned. It mends what the native iterator
-// gets wrong: a seek outside the bounds ends it, and closing it during a read on another thread crashes the process.
+// A cursor over one column of RocksDB: a consistent view that can be re-positioned. It works around two faults of the
+// native iterator: a seek outside the bounds ends it, and closing it during a read on another thread crashes the process.
 import type { Column, IteratorPage, RocksIterator, RocksLevel } from '@nxtedition/rocksdb';
 import { assert } from '../../base/assert.ts';
 import { compareBytes, concatBytes, EMPTY_BYTES } from '../../base/bytes/bytes.ts';

@@ -18,11 +18,11 @@ import { RocksdbSpace } from './rocksdb-space.ts';
 
 export interface RocksdbKvOptions {
   folder: string;
-  /** Fixed for the life of the folder, order included: `usage` tells of the first one (a limit of the binding). */
+  /** Fixed for the life of the folder, order included: `usage` reports the first one (a limit of the binding). */
   columns: Readonly<Record<string, RocksdbColumnOptions>>;
   /** Takes back the ArrayBuffers of large values once they are written, so that warm memory is used again. */
   onReleased?: (buffer: ArrayBuffer) => void;
-  /** Told of every write. */
+  /** Called for every write. */
   onGroup?: (group: CommitGroup) => void;
   /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
   hangs?: HangWatch;
@@ -208,7 +208,7 @@ class RocksdbKv implements KvPort {
     try {
       await this.#db.close();
     } catch (error) {
-      // A store whose writes have failed cannot end well either; who holds it has been told by `failed`.
+      // A store whose writes have failed cannot close well either; its owner has the error from `failed`.
       if (!this.#hasFailed) throw error;
     } finally {
       openDatabases.delete(this.#db);

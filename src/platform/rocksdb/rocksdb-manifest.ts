@@ -179,7 +179,7 @@ function* recordsOf(file: Buffer): Generator<Buffer> {
     const length = file.readUInt16LE(at + 4);
     const type = file[at + 6] ?? 0;
     const end = at + HEADER_BYTES + length;
-    // Room that was set aside for the file and not written.
+    // Room that was reserved for the file and not written.
     if (type === 0 && length === 0) return;
     if (end > file.length) return;
     if (file.readUInt32LE(at) !== checksumOf(file.subarray(at + 6, end)))

@@ -60,7 +60,7 @@ export class RocksdbSpace {
     this.#commit = parts.commit;
   }
 
-  /** To be told of every commit. */
+  /** Call it for every commit. */
   note(rows: readonly KvPut[]): void {
     const { name } = this.#first();
     for (const { column, key, value } of rows) {

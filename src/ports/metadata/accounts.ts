@@ -1,11 +1,11 @@
-// Commands and queries of the system shard about accounts, their keys, and what gateways have to hear of these (R46).
+// Commands and queries of the system shard about accounts and their keys, and the changes that gateways must know (R46).
 import type { AccountId } from '../../types/names.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
 import type { IdentityChange, IdentityPosition } from '../identity-feed.ts';
 
 /** Of an outcome that takes rights away. */
 export interface Revocation {
-  /** R46: the number of its change of identities; answered once gateways have heard of it. Absent: nothing was revoked. */
+  /** R46: the number of its change of identities; answered once gateways have applied it. Absent: nothing was revoked. */
   revokedSeq?: number;
 }
 

@@ -5,14 +5,14 @@ import type { BlobRecord, ForeignRecord, HistoryRecord } from '../../types/recor
 import type { PlacedChunks } from '../../types/repair-entries.ts';
 import type { BlobUse, WrappedKek } from '../../types/version.ts';
 
-/** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
+/** A new blob of this shard, with its own link, created by the entry that commits its version or part (R25). */
 export interface NewBlob {
   use: BlobUse;
   chunkCrc32?: Uint8Array;
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
   /** Sealed bytes; present exactly when the layout says `inline`. */
   body?: Uint8Array;
-  /** Where a placement map says which disks have its chunks: what they owe by it is a debt from the start (R36). */
+  /** Where a placement map says which disks have its chunks: missing copies get a repair entry at once (R36). */
   placed?: PlacedChunks;
 }
 
@@ -31,11 +31,11 @@ export interface DataGrant {
 }
 
 export type GrantRefusal =
-  /** These blobs are condemned or unknown: re-read the source (R26, R27). */
+  /** These blobs are marked for deletion or unknown: re-read the source (R26, R27). */
   | { kind: 'gone'; blobIds: BlobId[] }
   /** An id is too old or too new for this shard's time (R25, R28): begin again. */
   | { kind: 'late' }
-  /** A blob of this id was born already (R24): its chunks may be in use, so nobody may drop them for this refusal. */
+  /** A blob of this id exists already (R24): its chunks may be in use, so nobody may drop them for this refusal. */
   | { kind: 'exists' };
 
 /** A link that an entry ended; its blob may be without links now. */
@@ -57,7 +57,7 @@ export interface Unconfirmed {
   kind: 'unconfirmed';
 }
 
-/** Where a blob stands in the queue of those that are condemned. */
+/** The position of a blob in the queue of those that are marked for deletion. */
 export interface MarkedBlobPlace {
   condemnedAtMs: number;
   blobId: BlobId;
@@ -124,23 +124,23 @@ export interface BlobCommands {
     command: { links: { blobId: BlobId; linkId: LinkId }[] };
     outcome: { kind: 'released' };
   };
-  /** R30: what the claiming shard said of pending links, each by the nonce of the one that it was asked about. */
+  /** R30: the claiming shard's verdicts on pending links, each with the nonce of the link that it was asked about. */
   'settle-claims': { command: { claims: ClaimVerdict[] }; outcome: { kind: 'settled' } };
-  /** Ends the links that a condemned paged manifest holds, a page at a time. */
+  /** Ends the links of a paged manifest that is marked for deletion, a page at a time. */
   'release-manifest-page': {
     command: { manifestId: BlobId; page: number };
     outcome: { kind: 'released'; isLast: boolean };
   };
   /**
-   * R26, some moments after the entries that ended these links: a blob of this home without any link is condemned; a
-   * foreign row without any local link goes, and its claim is released (R29). A step of its own, because only here is
-   * the blob known before anything is read, so that it can be locked against new links.
+   * R26, some moments after the entries that ended these links: a blob of this home without any link is marked for
+   * deletion; a foreign row without any local link is removed, and its claim released (R29). A step of its own, because
+   * only here is the blob known before anything is read, so that it can be locked against new links.
    */
   'condemn-blobs': {
     command: { ended: EndedLink[] };
     outcome: { kind: 'settled'; condemnedCount: number } | Unconfirmed;
   };
-  /** R31, after the drops were answered: deletes the rows of condemned blobs. */
+  /** R31, after the drops were answered: deletes the rows of blobs that are marked for deletion. */
   'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } | Unconfirmed };
   /** In a shard that claims: commits no claim of an earlier history of this home any more. */
   'learn-history': { command: { homeShard: number; incarnation: number }; outcome: { kind: 'learned' } };
@@ -153,14 +153,14 @@ export interface BlobCommands {
     command: { shard: number; claims: HeldClaim[] };
     outcome: { kind: 'asserted'; gone: BlobId[]; pending?: AskedClaim[] };
   };
-  /** In the home: `shard` has told all. */
+  /** In the home: `shard` has asserted everything. */
   'note-asserted': { command: { shard: number; incarnation: number }; outcome: { kind: 'noted' } };
   /** The operator's word that what is lost is lost. */
   'confirm-history': {
     command: Record<never, never>;
     outcome:
       | { kind: 'confirmed'; history: HistoryRecord }
-      /** These shards have not told yet. */
+      /** These shards have not asserted everything yet. */
       | { kind: 'waiting'; shards: number[] }
       /** There is nothing to confirm. */
       | { kind: 'no-doubt' };
@@ -189,8 +189,8 @@ export interface BlobQueries {
   'list-condemned': {
     query: { fromMs?: number; after?: MarkedBlobPlace; olderThanMs: number; limit: number };
     /**
-     * Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. A page may have fewer
-     * than `limit` and yet not be the last: `next` is absent at the end.
+     * Marked for deletion for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. A page may
+     * have fewer than `limit` and yet not be the last: `next` is absent at the end.
      */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number; next?: MarkedBlobPlace };
   };

@@ -21,7 +21,7 @@ export interface ProtectedVersion {
 
 /** How a forced deletion stands. */
 export type ClosingOutcome =
-  /** At this step: whoever drives it looks on from there. */
+  /** At this step: the driver continues the look from there. */
   | { kind: 'looking'; job: EmptyBucketJob }
   /** For everybody and for good; what was in it goes by its job. */
   | { kind: 'deleted'; bucket: BucketRecord }

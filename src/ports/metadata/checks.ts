@@ -1,6 +1,6 @@
-// The queries of a full comparison (`holdfast fsck`): each looks at a page of rows and at all that must agree with them
-// within the shard, at one moment, so that nothing under way can look like damage. What lies elsewhere (other shards,
-// chunks, bodies) comes back as facts, for whoever asks to compare.
+// The queries of a full comparison (`holdfast fsck`): each checks a page of rows and everything that must agree with them
+// within the shard, at one moment, so that nothing under way can look like damage. Data elsewhere (other shards, chunks,
+// bodies) is returned as facts, which the caller compares.
 import type { Finding, FindingPlace, Pending } from '../../types/findings.ts';
 import type { BlobId, BucketId, BucketName, LinkId } from '../../types/names.ts';
 import type {
@@ -73,7 +73,7 @@ export interface PieceUse {
   blobId: BlobId;
   pieceCount: number;
   lastPieceId: BlobId;
-  /** Of whoever uses it. */
+  /** Of its user. */
   place: FindingPlace;
 }
 

@@ -78,7 +78,7 @@ export interface JobQueries {
   /** Those that began last first, those that have ended too. `before` which to go on, exclusive: the `next` of a page. */
   'list-jobs': {
     query: { before?: JobId; limit: number };
-    /** Absent `next`: at the end. `nowMs`: shard time, by which it is told how long ago each was driven on. */
+    /** Absent `next`: at the end. `nowMs`: shard time, from which the age of each job's last step follows. */
     result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
   };
   /** Of each kind and state. */

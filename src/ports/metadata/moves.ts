@@ -69,8 +69,8 @@ export interface MoveCommands {
       | { kind: 'token-reused' };
   };
   /**
-   * A job for MOVE of one key that has more than one entry may hold. Its latest version, and its null version, move at once:
-   * `result` tells them. Until the job has ended nothing else changes the two keys. Repeated under its token: that job.
+   * A job for MOVE of one key that has more than one entry may hold. Its latest version, and its null version, move at
+   * once: `result` has them. Until the job has ended nothing else changes the two keys. Repeated under its token: that job.
    */
   'begin-key-move': {
     command: {
@@ -89,7 +89,7 @@ export interface MoveCommands {
       | { kind: 'token-reused' };
   };
   /**
-   * A step of a key that moves in several entries. `open`: its latest and its null version move, or it is told why it
+   * A step of a key that moves in several entries. `open`: its latest and its null version move, or the outcome says why it
    * cannot; `move`: some of those below, newest first; `close`: none is left, and both keys are free again.
    */
   'step-key-move': {

@@ -28,8 +28,8 @@ export interface Envelope {
   /** Set where an answer can be lost on the way (R18): the outcome is kept under it for retries. */
   requestId?: string;
   /**
-   * An earlier try may be evaluated yet, or have been. Then also an outcome that changes nothing is kept: what was told of
-   * this one must hold for that one, too.
+   * An earlier try may be evaluated yet, or have been. Then an outcome that changes nothing is stored, too: the answer to
+   * this try must hold for that one.
    */
   isRetry?: boolean;
   /** Set for everything that a client does to a bucket. */

@@ -4,7 +4,7 @@ import type { BlobId } from '../../types/names.ts';
 import type { AuditRecord, RepairEntryRecord } from '../../types/records/rows.ts';
 import type { RepairEntry } from '../../types/repair-entries.ts';
 
-/** Where a debt stands in its queue. */
+/** The position of a repair entry in the queue. */
 export interface RepairQueuePlace {
   copies: number;
   notedAtMs: number;
@@ -12,13 +12,14 @@ export interface RepairQueuePlace {
 }
 
 export interface RepairCommands {
-  /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
+  /** Adds to what is recorded already; the time of the first record stays. Blobs that are not live are skipped. */
   'note-debts': {
     command: { debts: (RepairEntry & { blobId: BlobId })[] };
     outcome: { kind: 'noted'; count: number };
   };
   /**
-   * What was mended of debts by that map, each only if nothing was noted since it was listed. `left`: what is still owed.
+   * What was repaired by that map, for each entry that was not recorded again since it was listed. `left`: what is still
+   * missing.
    */
   'settle-debts': {
     command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: RepairEntry }[] };
@@ -46,9 +47,9 @@ export interface RepairQueries {
       next?: RepairQueuePlace;
     };
   };
-  /** null: that blob owes nothing. */
+  /** null: the blob has no repair entry. */
   'get-debts': { query: { blobIds: BlobId[] }; result: { debts: (RepairEntryRecord | null)[] } };
-  /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
+  /** By the fewest known copies of one of their chunks; also blobs that are marked for deletion. */
   'count-debts': {
     query: Record<never, never>;
     result: { debts: { copies: number; blobCount: number; chunkCount: number }[] };

@@ -127,12 +127,12 @@ export type ComposedVersion = CommittedVersion &
   Pick<VersionRecord, 'etag' | 'sizeBytes'> & { checksum?: Checksum };
 
 /**
- * `mayFold`: it has small pieces that are worth folding (types/plan-fold.ts). `growingId`: the blob of pieces that it ends with,
- * which the next append may let grow.
+ * `mayFold`: it has small pieces that are worth compacting (types/plan-compaction.ts). `growingId`: the growing blob at its
+ * end, which the next append may extend.
  */
 export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: BlobId };
 
-/** Bytes to append: one blob that is born with them, or none where there are no bytes. */
+/** Bytes to append: one new blob, or none where there are no bytes. */
 export interface AppendedPiece {
   sizeBytes: number;
   /** hex */
@@ -142,12 +142,12 @@ export interface AppendedPiece {
   crcs: Partial<Record<ChecksumAlgorithm, string>>;
 }
 
-/** A piece of a version that is to be folded: by its data, whatever link a version has to it. */
+/** A piece of a version that is to be compacted: by its data, whatever link a version has to it. */
 export interface CompactedSegment {
   blobId: BlobId;
   offsetBytes: number;
   sizeBytes: number;
-  /** Of a blob of pieces: the last one that the version sees, as it tells them from those of a forgotten history (R23). */
+  /** For a growing blob: the last piece that the version sees, which distinguishes it from pieces of a lost history (R23). */
   lastPieceId?: BlobId;
 }
 
@@ -170,9 +170,9 @@ export interface VersionCommands {
       bucketId: BucketId;
       key: ObjectKey;
       /**
-       * The version that was read: another current one means `changed`, and the gateway reads again. The link
-       * (dataLinkId of types/version.ts) tells it from a later one that got the same order after a deletion: the new
-       * kek fits the data of this one only.
+       * The version that was read: another current one means `changed`, and the gateway reads again. The link (dataLinkId
+       * of types/version.ts) distinguishes it from a later one that got the same order after a deletion: the new kek fits
+       * the data of this one only.
        */
       expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
       version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
@@ -256,8 +256,8 @@ export interface VersionCommands {
       | TokenAnswer<AppendedVersion>;
   };
   /**
-   * One blob of the same bytes in place of a run of pieces, in the version that is current when it is evaluated: appends may
-   * have made newer ones of the same pieces. It stays what it is in all else.
+   * Replaces a run of pieces by one blob of the same bytes, in the version that is current at the evaluation: appends may
+   * have made newer ones of the same pieces. Nothing else of the version changes.
    */
   'fold-version': {
     command: {

@@ -1,5 +1,5 @@
-// Jobs that a shard keeps, so that they outlive whoever drives them (R21): each step is one entry, which does a bounded
-// piece of the work and writes here how far it has come.
+// Jobs in the rows of a shard, so that they outlive their drivers (R21): each step is one entry, which does a bounded part
+// of the work and records the progress here.
 import { defineRecord } from '../../base/record-codec.ts';
 import type { RequestOrigin } from '../events.ts';
 import { LIMITS } from '../limits.ts';
@@ -15,7 +15,7 @@ interface JobProgress {
   stepCount: number;
   /** Present once it is done; the record is kept for LIMITS.jobKeptMs from then on. */
   endedAtMs?: number;
-  /** Nobody can ask for it again: it is kept for an answer that is being told, and among the newest for the operator. */
+  /** Nobody can ask for it again: it stays for an answer under way, and among the newest for the operator. */
   isTokenless?: true;
   /** Who asked for it, where its bucket's events are recorded. */
   origin?: RequestOrigin;

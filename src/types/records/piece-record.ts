@@ -10,8 +10,8 @@ export interface PieceRecord {
   /** Of plaintext. */
   sizeBytes: number;
   /**
-   * Under the key that the use of its blob tells (BlobUse.wrappedDataKey); empty: derived from that and its id (ObjectKeys,
-   * objects/object-keys.ts).
+   * Wrapped by the key that the use of its blob names (BlobUse.wrappedDataKey); empty: derived from that and its id
+   * (ObjectKeys, objects/object-keys.ts).
    */
   wrappedDataKey: Uint8Array;
   sealed: Uint8Array;

@@ -66,7 +66,7 @@ export interface NameChange {
   other: BucketName;
   /** Of the bucket's names in its home: the one that this rename ends. */
   nameEpoch: number;
-  /** The outbox item that brings it to its end, and tells this rename from all others. */
+  /** The outbox item that completes it, and distinguishes this rename from all others. */
   itemId: OutboxId;
 }
 
@@ -156,7 +156,7 @@ export interface CompletedUploadRecord {
   versioning: BucketRecord['versioning'];
   etag: ETag;
   checksum?: Checksum;
-  /** Digest of the part list, to tell a repetition from another request. */
+  /** Digest of the part list, to recognise a repetition. */
   partListDigest: string;
   completedAtMs: number;
 }
@@ -175,15 +175,15 @@ export interface BlobRecord extends BlobLayout {
   chunkCrc32?: Uint8Array;
   /** More CRCs by algorithm, as the client's checksum asked for. */
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
-  /** It has had more than the link that it was born with: only then may others be left when one ends. */
+  /** It has had more links than its first: only then may others be left when one ends. */
   isShared?: true;
   /** Of pieces: the row was made anew from what another shard knew of it (R23). Nothing comes behind pieces that may be lost. */
   isClosed?: true;
   /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
   isComposed?: true;
   /**
-   * Of one that was folded: blobs that have its bytes, too (packed, types/folded-from.ts). Absent where it has them alone, as in
-   * rows of earlier versions.
+   * Of a compacted blob: other blobs with its bytes (packed, types/compacted-from.ts). Absent where it has them alone, as
+   * in rows of earlier versions.
    */
   foldedFrom?: Uint8Array;
   /** Final: no link may be added any more (R26). */
@@ -191,22 +191,22 @@ export interface BlobRecord extends BlobLayout {
 }
 export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
 
-/** It is known, and not condemned. */
+/** It is known, and not marked for deletion. */
 export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | undefined): boolean {
   return blob !== null && blob !== undefined && blob.condemnedAtMs === undefined;
 }
 
-/** What is owed of a blob's chunks (R36): it stands in the queue of debts by its copies and the time of its first note. */
+/** The missing copies of a blob's chunks (R36): it is in the repair queue by its copies and the time of its first record. */
 export interface RepairEntryRecord extends RepairEntry {
   notedAtMs: number;
-  /** Hex, random: another one after each note, so that only what was looked at is settled. */
+  /** Hex, random, new after each record, so that only the inspected state is resolved. */
   mark: string;
 }
 export const repairCodec = defineRecord<RepairEntryRecord>({ name: 'debt', version: 1 });
 
 /** The look at all blobs of a shard that is under way, or was the last one (R39). */
 export interface AuditRecord extends ScanRecord {
-  /** Of the placement map by which it began. Births by an older one are debts from here on. */
+  /** The placement version by which it began. New blobs by an older one get repair entries from here on. */
   mapVersion: number;
   after?: BlobId;
   ended?: { mapVersion: number; beganAtMs: number; endedAtMs: number };
@@ -221,8 +221,8 @@ export interface LinkRecord {
   /** What holds it is a composition of this bucket, or was appended to (service 4.2, compose rule 6). */
   composedIn?: BucketId;
   /**
-   * A page of this manifest, a composition's, of this shard: whoever has links to it holds this one. Absent in rows of earlier
-   * versions, which tell the bucket that it was composed in alone.
+   * A page of this manifest of a composition, of this shard: links to it hold this blob. Absent in rows of earlier
+   * versions, which name only the bucket of the composition.
    */
   inManifest?: BlobId;
   /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; apply-claim-verdicts.ts gives them one. */
@@ -241,13 +241,13 @@ export interface ForeignRecord {
 export const foreignCodec = defineRecord<ForeignRecord>({ name: 'foreign', version: 1 });
 
 /**
- * R23: of a history that began with what one replica had left. Until the operator has confirmed it nothing of this home
- * is condemned or freed, and before that all shards must have told which blobs of it they hold.
+ * R23: of a history that began with what one replica had left. Until the operator has confirmed it nothing of this home is
+ * marked for deletion or erased, and before that all shards must have asserted which blobs of it they hold.
  */
 export interface HistoryRecord {
   incarnation: number;
   begunAtMs: number;
-  /** Shards that have told all; this one too, when others know again what it holds of theirs. */
+  /** Shards that have asserted everything; this one too, when others know again what it holds of theirs. */
   assertedBy: number[];
   /** Links that were missing, and blobs whose rows were. */
   linkCount: number;
@@ -256,10 +256,10 @@ export interface HistoryRecord {
 }
 export const historyCodec = defineRecord<HistoryRecord>({ name: 'history', version: 1 });
 
-/** R23: the history of another home that this shard has heard of last: claims of earlier ones are worth nothing. */
+/** R23: the newest known history of another home: claims of earlier ones are worth nothing. */
 export const homeHistoryCodec = defineRecord<{ incarnation: number }>({ name: 'home-history', version: 1 });
 
-/** What a request that bore an idempotency token was answered, for whoever sends it again. */
+/** The answer to a request with an idempotency token, for its repetition. */
 export interface TokenRecord {
   /** Of all that the request asked for: another one under the same token is refused. */
   digest: string;
@@ -271,7 +271,7 @@ export interface TokenRecord {
 }
 export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 });
 
-/** Work that one shard owes another (R21, R29, R41 to R43); sent until done, idempotent by content. */
+/** Work that one shard sends to another (R21, R29, R41 to R43); sent until done, idempotent by content. */
 export type OutboxRecord =
   | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }
   | { kind: 'create-bucket'; homeShard: number; bucketId: BucketId; name: BucketName; owner: AccountId }

@@ -1,5 +1,5 @@
-// Access keys of accounts as the operator manages them: made, disabled, enabled and deleted. The rules are those of
-// src/accounts; here is their JSON. A secret is told once, when its key is made.
+// Access keys of accounts for the operator: created, disabled, enabled and deleted. The rules are in src/accounts; this is
+// their JSON. A secret is returned once, when its key is created.
 import type { FastifyInstance } from 'fastify';
 import type { KeyChange, NewAccount } from '../../../accounts/accounts.ts';
 import { AppError } from '../../../types/errors.ts';

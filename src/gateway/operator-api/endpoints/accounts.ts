@@ -28,7 +28,7 @@ export const ACCOUNT_PARAMETER = {
 
 const STATES = ['trial', 'paid', 'suspended'] satisfies AccountState[];
 
-/** An account as JSON. Keys are apart: the secret is told at creation only. */
+/** An account as JSON. Keys are separate: the secret is returned at creation only. */
 function accountJson(account: AccountRecord) {
   return {
     id: account.accountId,

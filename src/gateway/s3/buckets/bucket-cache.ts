@@ -59,7 +59,7 @@ export async function lookUpBucket(
   return resolved(bucket, configs, homeShard);
 }
 
-/** R42: a deleted bucket is none any more. One that is closing may be read, and refuses writes itself. */
+/** R42: a deleted bucket counts as missing. One that is closing may be read, and refuses writes itself. */
 function isServed(bucket: BucketRecord): boolean {
   return bucket.state !== 'deleted';
 }

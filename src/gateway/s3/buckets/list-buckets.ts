@@ -29,7 +29,7 @@ export const listBuckets = defineOperation({
       prefix: query.get('prefix'),
       // An empty token is a token that says nothing (s3-behaviour 37).
       after: token ? readToken(token) : undefined,
-      // AWS tells it to those who ask for anything in particular.
+      // AWS returns it for requests with any parameter.
       region: PARAMETERS.some((name) => query.has(name)) ? REGION : undefined,
     };
   },

@@ -1,5 +1,5 @@
-// OPTIONS on every level: the fixed CORS answer (service 4.4), for whoever asks and whether the bucket is there or
-// not. The headers themselves are on every answer to a request with an Origin (cors.ts).
+// OPTIONS on every level: the fixed CORS answer (service 4.4), for any caller and any bucket. The headers themselves are on
+// every answer to a request with an Origin (cors.ts).
 import { AppError } from '../../../types/errors.ts';
 import { ANY_PARAMETER } from '../matcher.ts';
 import { defineOperation, type Level } from '../operation.ts';

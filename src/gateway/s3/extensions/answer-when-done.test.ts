@@ -5,7 +5,7 @@ import { answerWhenDone } from './answer-when-done.ts';
 
 const RESULT: OperationResult = { status: 200, headers: { a: 'b' }, body: { kind: 'xml', text: '<Done/>' } };
 
-/** Its sleeps end when told, or when they are called off. */
+/** Its sleeps end on request, or when they are cancelled. */
 function stoppedClock() {
   let ring = () => {};
   const isCalledOff: boolean[] = [];

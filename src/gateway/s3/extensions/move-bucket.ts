@@ -40,7 +40,7 @@ export const moveBucket = defineOperation({
   differences: 'Not in S3: renames the bucket to the name in the header Destination. Only its owner may.',
   parse(request) {
     const { bucket: from, headers } = request;
-    // Whoever has left out the source's key would have the whole bucket renamed.
+    // A client that left out the source's key would rename the whole bucket.
     const isOfObjects =
       OPTIONS_OF_OBJECTS.some((name) => parseBoolean(headers, name)) ||
       VALUES_OF_OBJECTS.some((name) => headers[name] !== undefined);

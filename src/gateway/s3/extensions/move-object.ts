@@ -108,7 +108,7 @@ async function moveKey(context: OperationContext, input: MoveInput): Promise<Ope
   }
   const moved = { from, to, result };
   const refusal = Array.isArray(result) ? undefined : result;
-  // What stands at either end is told by an entry, as in the answer of a prefix.
+  // Conflicts at either end are reported by an entry, as in the answer of a prefix.
   if (refusal !== undefined && refusal.kind !== 'exists' && refusal.kind !== 'blocked')
     throw refusalOf(refusal);
   const item = moveItem(moved);

@@ -11,14 +11,14 @@ import { movePrefix } from './move-prefix.ts';
 
 let world: GatewayWorld;
 let failing: GatewayWorld;
-/** What the failing gateway hears of its steps. */
+/** The answers to steps of the failing gateway. */
 let stepReply: 'none' | 'unknown' | 'busy' = 'none';
 let isFullOfJobs = false;
 /** Somebody else makes each step before it. */
 let isOvertaken = false;
 /** No job that has ended is kept for it. */
 let isForgotten = false;
-/** What the failing gateway hears when it next looks for a job, and how often. */
+/** The answers to the failing gateway's next look-ups of a job, and their number. */
 let lookReplies: ('unknown' | 'busy')[] = [];
 beforeAll(async () => {
   world = await openGatewayWorld();

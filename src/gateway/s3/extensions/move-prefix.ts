@@ -165,8 +165,8 @@ class PrefixAnswer {
         }
         this.#context.record.item(moveItem(key));
       }
-      // The job is not kept for long, and the client may take its time for what follows. A look that fails is made again
-      // behind it: what has moved is told whatever becomes of the shard.
+      // The job is not stored for long, and the client may take its time for what follows. A failed look-up is repeated
+      // afterwards: what has moved is reported whatever becomes of the shard.
       if (isLast) ended = await this.#findJob().catch(() => undefined);
       yield* moveEntries(met, { isQuiet: this.#move.isQuiet, versioning });
     }

@@ -54,7 +54,7 @@ function* documentParts(
   yield moveDocumentEnd(moveCount);
 }
 
-/** The entries of these keys, in pieces; an empty one where there is nothing to tell. */
+/** The entries of these keys, in texts; an empty one if there are none. */
 export function moveEntries(keys: readonly MovedKey[], telling: Telling): Generator<string, void> {
   function* all() {
     for (const moved of keys) yield* entriesOf(moved, telling);

@@ -86,7 +86,7 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
       results.push(...(await commitFirst(context, rest)));
     } catch (error) {
       if (results.length === 0 || !(error instanceof AppError)) throw error;
-      // Some are gone: the client is told which.
+      // Some are deleted: the client learns which.
       const { code } = error;
       return [...results, ...rest.map((): EntryResult => ({ kind: 'refused', code }))];
     }

@@ -58,7 +58,7 @@ export async function findVersion(
   throw await absentVersion(context, query, result);
 }
 
-/** What a request is told that asks for a version which is not there, or has no data. */
+/** The error for a version that is missing, or has no data. */
 export async function absentVersion(
   context: OperationContext,
   address: VersionAddress,
@@ -85,17 +85,17 @@ export async function absentVersion(
   });
 }
 
-/** The version that a copy reads. Its absence is told without markers: they are of the source, not of the answer. */
+/** The version that a copy reads. Its absence is reported without markers: they are of the source, not of the answer. */
 export function findCopySource(
   context: OperationContext,
-  /** As it is known now: the answer may have told more of it. */
+  /** The bucket as it is known now: the answer may have updated it. */
   bucketNow: () => ResolvedBucket,
   address: VersionAddress,
 ): Promise<FoundVersion> {
   return findSource(context, bucketNow, { address, called: 'The source of a copy request' });
 }
 
-/** The versions that become parts of another object, likewise: of all that are not there the first one is told. */
+/** The versions that become parts of another object: the first missing one is reported. */
 export async function findComponents(
   context: OperationContext,
   addresses: readonly VersionAddress[],

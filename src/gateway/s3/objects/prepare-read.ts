@@ -69,8 +69,8 @@ export function readAccess(input: ReadInput): readonly AccessPair[] {
 }
 
 /**
- * NotModified and PreconditionFailed are thrown, as are all of `findVersion`, InvalidRange and InvalidPart; before them
- * InvalidRequest, because nothing is told of an object to who has not its key.
+ * Throws NotModified and PreconditionFailed, all errors of `findVersion`, InvalidRange and InvalidPart; before them
+ * InvalidRequest, because a caller without its key learns nothing about an object.
  */
 export async function prepareRead(
   context: OperationContext,

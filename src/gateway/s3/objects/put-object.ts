@@ -99,8 +99,8 @@ function putting(resource: string): AccessPair {
 }
 
 /**
- * The token of an append by its offset. InvalidRequest with an offset of 0, which may make the object: nothing would be kept
- * of that, and who asks again would be told that the offset is wrong. NotImplemented without an offset.
+ * The token of an append by its offset. InvalidRequest with an offset of 0, which may create the object: nothing would be
+ * stored for that, and a repetition would get a wrong offset. NotImplemented without an offset.
  */
 function parseAppendToken(
   headers: OperationRequest['headers'],

@@ -61,8 +61,8 @@ export function parseUploadChecksum(
 }
 
 /**
- * The checksum of the whole object that CompleteMultipartUpload brings. Without x-amz-checksum-type its form tells:
- * a composite one ends in "-N", and of SHA1 and SHA256 there is no other. BadDigest when it can be neither.
+ * The checksum of the whole object from CompleteMultipartUpload. Without x-amz-checksum-type its form decides: a composite
+ * one ends in "-N", and of SHA1 and SHA256 there is no other. BadDigest when it can be neither.
  */
 export function parseObjectChecksum(headers: Headers): Checksum | undefined {
   const type = parseChecksumType(headers);

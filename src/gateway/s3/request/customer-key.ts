@@ -76,7 +76,7 @@ function requireSecrecy({ mayCarrySecrets }: KeyRequest): void {
   throw new AppError('InvalidRequest', { message: `${KEYS_MUST} be made over a secure connection.` });
 }
 
-/** In the order that AWS looks at them: a digest that differs is told before a length that is wrong. */
+/** In AWS's order: a wrong digest is reported before a wrong length. */
 function readKey({ headers }: KeyRequest, names: KeyHeaders): CustomerKey {
   const { [names.algorithm]: algorithm, [names.key]: key, [names.md5]: md5 } = headers;
   if (!algorithm) throw refuse(`${KEYS_MUST} provide a valid encryption algorithm.`);

@@ -18,7 +18,7 @@ export function parseTokenHeader(headers: Readonly<Record<string, string>>): str
   throw invalidArgument({ name: TOKEN_HEADER, value, message });
 }
 
-/** `asked`: the operation's name, and all that tells this request from others. */
+/** `asked`: the operation's name, and everything that distinguishes this request from others. */
 export function idempotencyToken(
   token: string | undefined,
   asked: readonly unknown[],

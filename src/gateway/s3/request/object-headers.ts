@@ -9,7 +9,7 @@ type Headers = Readonly<Record<string, string>>;
 export type AnswerHeaders = Record<string, string | number | undefined>;
 
 const METADATA_PREFIX = 'x-amz-meta-';
-/** What AWS says an object is when nobody told. */
+/** AWS's type of an object without one. */
 const CONTENT_TYPE_DEFAULT = 'binary/octet-stream';
 
 /** User metadata alone; undefined where the request brings none. MetadataTooLarge above 2 KB, names and values together. */

@@ -70,7 +70,7 @@ async function* buffers(read: () => Promise<Buffer | undefined>): AsyncGenerator
   for (let buffer = await read(); buffer !== undefined; buffer = await read()) yield buffer;
 }
 
-/** Undefined: the end of the chunks tells. */
+/** Undefined: unknown before the end of the chunks. */
 function plainSize(exchange: Exchange, headers: Headers, mayBeAbsent: boolean): number | undefined {
   const coding = headers['transfer-encoding'];
   if (coding !== undefined) {

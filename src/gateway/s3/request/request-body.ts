@@ -8,7 +8,7 @@ export interface RequestBody {
   readonly stream: AsyncIterable<Buffer>;
   /**
    * Bytes of decoded payload: Content-Length, or x-amz-decoded-content-length for aws-chunked; undefined with
-   * Transfer-Encoding: chunked alone, where the end tells.
+   * Transfer-Encoding: chunked alone, where only the end shows it.
    */
   readonly sizeBytes: number | undefined;
   /** The client waits to be asked for it (100-continue): until then a refusal spares it the sending. */

@@ -6,7 +6,7 @@ export const WRITE_OFFSET_HEADER = 'x-amz-write-offset-bytes';
 
 const OFFSET = /^\d{1,15}$/;
 
-/** Undefined where there is none. InvalidArgument for what is no offset. */
+/** Undefined if absent. InvalidArgument if malformed. */
 export function parseWriteOffset(headers: Readonly<Record<string, string>>): number | undefined {
   const value = headers[WRITE_OFFSET_HEADER];
   if (value === undefined) return undefined;

@@ -6,7 +6,7 @@ import type { OperationContext } from '../context.ts';
 import { s3Document } from '../request/vendor.ts';
 import { identityXml } from './list-xml.ts';
 
-/** SDKs tell kinds of grantees by this attribute. */
+/** SDKs distinguish kinds of grantees by this attribute. */
 const GRANTEE = '<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser">';
 
 /** AWS AccessControlPolicy: the owner, whose grant is the only one. */

@@ -14,7 +14,7 @@ const CHECKSUM_ELEMENTS = CHECKSUM_ALGORITHMS.map((algorithm) => ({
   name: `Checksum${algorithm}`,
 }));
 
-/** 1 to 10,000 parts. InvalidRequest without a body, MalformedXML, BadDigest for a checksum that is none. */
+/** 1 to 10,000 parts. InvalidRequest without a body, MalformedXML, BadDigest for a malformed checksum. */
 export function* parseCompleteBody(body: Uint8Array): Steps<CompletePart[]> {
   if (body.length === 0) {
     throw new AppError('InvalidRequest', { message: 'You must specify at least one part' });
