@@ -4,26 +4,26 @@
 export const CLUSTER_METRICS = {
   holdfast_disk_state: {
     kind: 'gauge',
-    help: '1 for each disk of the cluster: serving, away (no node serves it), new (in no placement map yet), removed (in none any more); whether it is staying, draining (on request) or absent (given up until it returns); node: who serves it, or did last. Told by the node that places disks alone.',
+    help: '1 for each disk of the cluster: serving, away (no node serves it), new (in no placement map yet), removed (in none any more); whether it is staying, draining (on request) or absent (given up until it returns); node: who serves it, or did last. Only the node that places disks reports it.',
     labels: ['disk', 'node', 'state', 'leave'],
   },
   holdfast_disk_partitions: {
     kind: 'gauge',
-    help: 'Partitions that a disk owns (owned), and that it owned before a change that is not done (pending): a drained disk is done with when both are 0 and no copies are owed. Told by the node that places disks alone.',
+    help: 'Partitions that a disk owns (owned), and that it owned before a change that is not done (pending): a drained disk is done with when both are 0 and no copies are missing. Only the node that places disks reports it.',
     labels: ['disk', 'hold'],
   },
   holdfast_disk_capacity_bytes: {
     kind: 'gauge',
-    help: 'The capacity that a disk has told of last: its share of partitions is by that. Told by the node that places disks alone.',
+    help: 'The last reported capacity of a disk, by which it gets its share of partitions. Only the node that places disks reports it.',
     labels: ['disk'],
   },
   holdfast_missed_disks: {
     kind: 'gauge',
-    help: 'Disks that are away and are needed: they stay in the cluster, or may have chunks alone. Told by the node that places disks alone.',
+    help: 'Disks that are away and are needed: they stay in the cluster, or may have chunks alone. Only the node that places disks reports it.',
   },
   holdfast_placement_owner_nodes: {
     kind: 'gauge',
-    help: 'Storage nodes with disks that own partitions. Told by the node that places disks alone.',
+    help: 'Storage nodes with disks that own partitions. Only the node that places disks reports it.',
   },
   holdfast_placement_copies: { kind: 'gauge', help: 'Owners that each partition is to have.' },
   holdfast_disk_full_below_bytes: {
@@ -47,11 +47,11 @@ export const CLUSTER_METRICS = {
   },
   holdfast_chunk_writes_refused: {
     kind: 'gauge',
-    help: '1 while too few disks, or disks of too few storage nodes, take new chunks for any to be stored: the others are full, away or do not answer; else 0. Told by gateways, each as its own writes of late find, else as disks say.',
+    help: '1 while too few disks, or disks of too few storage nodes, take new chunks for any to be stored: the others are full, away or do not answer; else 0. Gateways report it, each by its own recent writes, else by the answers of disks.',
   },
   holdfast_chunk_taking_nodes: {
     kind: 'gauge',
-    help: 'Storage nodes with a disk that takes new chunks. Told by gateways, each as it finds.',
+    help: 'Storage nodes with a disk that takes new chunks. Gateways report it, each as it finds.',
   },
   holdfast_cluster_shards: {
     kind: 'gauge',
@@ -59,12 +59,12 @@ export const CLUSTER_METRICS = {
   },
   holdfast_unsettled_shards: {
     kind: 'gauge',
-    help: 'Shards that nobody holds yet (no-nodes), that have fewer voters than they should (few-voters), or whose voters are being changed (changing: those of before are still needed). Told by the node that places shards alone.',
+    help: 'Shards that nobody holds yet (no-nodes), that have fewer voters than they should (few-voters), or whose voters are being changed (changing: those of before are still needed). Only the node that places shards reports it.',
     labels: ['why'],
   },
   holdfast_lacking_metadata_nodes: {
     kind: 'gauge',
-    help: 'Metadata nodes that would have to be added for each shard to have its voters: those that drain or are removed do not count. Told by the node that places shards alone.',
+    help: 'Metadata nodes that would have to be added for each shard to have its voters: those that drain or are removed do not count. Only the node that places shards reports it.',
   },
   holdfast_shards_with_differing_replicas: {
     kind: 'gauge',
@@ -80,7 +80,7 @@ export const CLUSTER_METRICS = {
   },
   holdfast_shards_unanswered: {
     kind: 'gauge',
-    help: 'Shards led here that did not say how far they have audited (audit), of which history they are (history), or what they owe (debts), when last asked: they are missing in the figures of that.',
+    help: 'Shards led here that did not say how far they have audited (audit), of which history they are (history), or what copies they lack (debts), when last asked: they are missing in the figures of that.',
     labels: ['question'],
   },
   holdfast_audits_awaited: {

@@ -41,12 +41,12 @@ export const METRICS = {
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',
-    help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory (bodies), requests whose senders are not known (unproved), what is kept of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
+    help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory (bodies), requests whose senders are not known (unproved), stored outcomes of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
     labels: ['reason', 'share'],
   },
   holdfast_connections_yielded_total: {
     kind: 'counter',
-    help: 'Idle connections that were closed to make room for others: of whoever holds most.',
+    help: 'Idle connections that were closed to make room for others: of the tenant that holds most.',
   },
   holdfast_event_loop_delay_seconds: {
     kind: 'gauge',
@@ -192,7 +192,7 @@ export const METRICS = {
   },
   holdfast_leaving_voters: {
     kind: 'gauge',
-    help: 'Voters of shards on metadata nodes that drain (draining) or are removed (gone), which wait for others in their place. Told by the node that places shards alone.',
+    help: 'Voters of shards on metadata nodes that drain (draining) or are removed (gone), which wait for others in their place. Only the node that places shards reports it.',
     labels: ['leave'],
   },
   holdfast_replica_events_total: {
@@ -248,7 +248,7 @@ export const METRICS = {
   },
   holdfast_disk_damaged_chunks_total: {
     kind: 'counter',
-    help: 'Copies on a disk that were found damaged, whoever read them.',
+    help: 'Copies on a disk that were found damaged, by any reader.',
     labels: ['disk'],
   },
   holdfast_disk_unread_chunks: {
@@ -258,7 +258,7 @@ export const METRICS = {
   },
   holdfast_disk_unread_chunks_total: {
     kind: 'counter',
-    help: 'How often a copy on a disk could not be read without being known to be lost, whoever read it.',
+    help: 'How often a copy on a disk could not be read without being known to be lost, by any reader.',
     labels: ['disk'],
   },
   holdfast_disk_scrub_progress_ratio: {
