@@ -62,7 +62,10 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     gateway.oldestRequestMs(),
   );
   const fsck = createFsck({
-    ...{ metadata, chunks, clock, log },
+    metadata,
+    chunks,
+    clock,
+    log,
     keyIds: () => keyring.keyIds(),
     noteLost: (id, kind) => stores.lost.note(id, kind),
   });
@@ -71,8 +74,9 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);
   const operated = { accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, fsck };
+  const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
-    ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
+    ...services,
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
@@ -90,7 +94,10 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   await writeEndpointFile(folder, endpoint);
   state.isReady = true;
   return {
-    ...{ endpoint, folder, root, isFirstStart },
+    endpoint,
+    folder,
+    root,
+    isFirstStart,
     isReady: () => isReady() && gateway.hasRoom(),
     shardCount: metadata.shardCount,
     fingerprint: tls?.current().fingerprint,

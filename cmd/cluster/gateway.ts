@@ -54,9 +54,8 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(processContext, joined);
-  const identityFeed = createIdentityFeed({
-    ...{ metadata: times.learnFrom(router), clock, log, gateway: nodeId },
-  });
+  const feedDeps = { metadata: times.learnFrom(router), clock, log, gateway: nodeId };
+  const identityFeed = createIdentityFeed(feedDeps);
   const { metadata } = identityFeed;
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
@@ -84,8 +83,9 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
   const readStatus = () => reports.readStatus(endpoint);
   const operated = { ...parts, fsck, readStatus, wakeRotation() {} };
+  const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
-    ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
+    ...services,
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
@@ -101,7 +101,9 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   joined.announce(address);
   state.isReady = true;
   return {
-    ...{ address, nodeId, clusterId: joined.identity.clusterId },
+    address,
+    nodeId,
+    clusterId: joined.identity.clusterId,
     failed: new Promise(() => {}),
     isReady: () => isReady() && gateway.hasRoom(),
     reload: () => exchangeCertificate(gateway, tls),

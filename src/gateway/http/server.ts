@@ -114,10 +114,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const viewer = createClientViewer(settings);
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
-  const queues = createFairShare({
-    limit: LIMITS.intakeQueuesBytesMax,
-    weights: SHARE_WEIGHTS,
-  });
+  const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
@@ -154,7 +151,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const isReady = () => deps.isReady() && hasRoom();
   const services: RouteDependencies['services'] = {
     ...deps,
-    ...{ identities, ids, hostsOf, shedding },
+    identities,
+    ids,
+    hostsOf,
+    shedding,
     isReady,
     readMetrics: cacheReading(deps.readMetrics, {
       cachedMs: LIMITS.metricsKeptMs,
