@@ -46,8 +46,8 @@ async function followOnce(followed: Followed, onRead: () => void): Promise<void>
   if (signal.aborted) return;
   onRead();
   followed.onState(rows, revision);
-  const over = new AbortController();
-  const ended = AbortSignal.any([signal, over.signal]);
+  const ending = new AbortController();
+  const ended = AbortSignal.any([signal, ending.signal]);
   try {
     await Promise.race([
       store.watch({
@@ -61,7 +61,7 @@ async function followOnce(followed: Followed, onRead: () => void): Promise<void>
       clock.sleep(LIMITS.coordinatorRereadMs, ended),
     ]);
   } finally {
-    over.abort();
+    ending.abort();
   }
 }
 

@@ -72,8 +72,8 @@ async function waitTurn(
   { lease, key, prefix, signal }: Place & { signal: AbortSignal },
 ): Promise<number | undefined> {
   const { store, clock, log } = context;
-  const over = new AbortController();
-  const ended = AbortSignal.any([signal, lease.lost, over.signal]);
+  const ending = new AbortController();
+  const ended = AbortSignal.any([signal, lease.lost, ending.signal]);
   if (!(await queueUp(context, { lease, key, ended }))) return undefined;
   const queue = new Map<string, StoredKey>();
   let token: number | undefined;
@@ -81,7 +81,7 @@ async function waitTurn(
     const first = firstOf(queue.values());
     if (first?.key === key) token = first.createRevision;
     // Removed by hand, or the store was set back: this waiter needs a new place.
-    if (first?.key === key || !queue.has(key)) over.abort();
+    if (first?.key === key || !queue.has(key)) ending.abort();
   };
   await followKeys({
     store,

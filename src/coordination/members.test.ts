@@ -11,16 +11,16 @@ import {
 import { LIMITS } from '../types/limits.ts';
 
 test('a member that cannot reach the coordinator disappears with its lease, and returns', async () => {
-  const { clock, fates, connect, over } = startCoordinatorWorld();
+  const { clock, fates, connect, ending } = startCoordinatorWorld();
   let isAway = false;
   fates.push(({ by }) => (by === 'm' && isAway ? 'lost' : undefined));
   const lists: string[] = [];
   connect('w').members.watch(
     (members) => lists.push(members.map(({ nodeId }) => nodeId).join()),
-    over.signal,
+    ending.signal,
   );
   await pass(clock, 0);
-  void connect('m').members.announce(memberOf('m'), over.signal);
+  void connect('m').members.announce(memberOf('m'), ending.signal);
   await pass(clock, 5 * LEASE_MS);
   expect(lists).toEqual(['', 'm', 'm']);
   isAway = true;
@@ -29,54 +29,54 @@ test('a member that cannot reach the coordinator disappears with its lease, and 
   isAway = false;
   await pass(clock, LIMITS.coordinatorCallMaxMs + LIMITS.coordinatorRetryMaxMs);
   expect(lists.at(-1)).toBe('m');
-  over.abort();
+  ending.abort();
 });
 
 test('two processes with the same node id, one of them a copy, are reported', async () => {
-  const { clock, connect, logged, over } = startCoordinatorWorld();
-  void connect('m').members.announce(memberOf('m'), over.signal);
+  const { clock, connect, logged, ending } = startCoordinatorWorld();
+  void connect('m').members.announce(memberOf('m'), ending.signal);
   await pass(clock, 3 * LEASE_MS);
   expect(logged).toEqual([]);
-  void connect('n').members.announce({ ...memberOf('m'), address: '127.0.0.1:9' }, over.signal);
+  void connect('n').members.announce({ ...memberOf('m'), address: '127.0.0.1:9' }, ending.signal);
   await pass(clock, 3 * LEASE_MS);
   expect(logged).toContainEqual(['error', 'member-announced-by-another']);
-  over.abort();
+  ending.abort();
 });
 
 test('a lost lease is replaced before its row would disappear', async () => {
-  const { clock, fates, connect, over } = startCoordinatorWorld();
+  const { clock, fates, connect, ending } = startCoordinatorWorld();
   fates.push(({ of }) => (of === 'keep' ? 'lost' : undefined));
   const lists: number[] = [];
-  void connect('m').members.announce(memberOf('m'), over.signal);
+  void connect('m').members.announce(memberOf('m'), ending.signal);
   await pass(clock, 0);
-  connect('w').members.watch((members) => lists.push(members.length), over.signal);
+  connect('w').members.watch((members) => lists.push(members.length), ending.signal);
   await pass(clock, 5 * LEASE_MS);
   expect(lists.length).toBeGreaterThan(5);
   expect(lists).not.toContain(0);
-  over.abort();
+  ending.abort();
 });
 
 test('the last list stays while the coordinator is away', async () => {
-  const { clock, fates, connect, coordinator, over } = startCoordinatorWorld();
-  void connect('m').members.announce(memberOf('m'), over.signal);
+  const { clock, fates, connect, coordinator, ending } = startCoordinatorWorld();
+  void connect('m').members.announce(memberOf('m'), ending.signal);
   await pass(clock, 0);
   const lists: number[] = [];
-  connect('w').members.watch((members) => lists.push(members.length), over.signal);
+  connect('w').members.watch((members) => lists.push(members.length), ending.signal);
   await pass(clock, 0);
   fates.push(({ by }) => (by === 'w' ? 'refused' : undefined));
   coordinator.endWatches();
   await pass(clock, 10 * 60_000);
   expect(lists).toEqual([1]);
-  over.abort();
+  ending.abort();
 });
 
 test.each([
   ['by hand', 'remove'],
   ['by setting the coordinator back', 'restore'],
 ])('a member that was removed %s is there again soon', async (_name, how) => {
-  const { clock, connect, coordinator, over } = startCoordinatorWorld();
+  const { clock, connect, coordinator, ending } = startCoordinatorWorld();
   const empty = coordinator.copy();
-  void connect('m').members.announce(memberOf('m'), over.signal);
+  void connect('m').members.announce(memberOf('m'), ending.signal);
   await pass(clock, 0);
   if (how === 'remove') coordinator.remove('node/m');
   else coordinator.restore(empty);
@@ -84,5 +84,5 @@ test.each([
   expect(await members.current()).toEqual([]);
   await pass(clock, LEASE_MS);
   expect(await members.current()).toEqual([memberOf('m')]);
-  over.abort();
+  ending.abort();
 });

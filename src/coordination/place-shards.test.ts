@@ -16,7 +16,7 @@ let seen: ShardsSeen | undefined;
 let leavingVoters: ShardsSeen['leavingVoters'] | undefined;
 
 beforeEach(() => start(['a', 'b', 'c']));
-afterEach(() => world.over.abort());
+afterEach(() => world.ending.abort());
 
 async function start(nodes: string[]): Promise<void> {
   world = startCoordinatorWorld();
@@ -42,7 +42,7 @@ async function start(nodes: string[]): Promise<void> {
       leavingVoters = found?.leavingVoters;
     },
   });
-  void placer.run(world.over.signal);
+  void placer.run(world.ending.signal);
   await pass(world.clock, LOOK_MS);
 }
 
@@ -133,13 +133,13 @@ test('only the placer counts the shards that are not as they should be', async (
   await registry.swap(1, { expected: second.revision, record: { ...second.record, prevVoters: voters } });
   await pass(world.clock, LOOK_MS);
   expect(seen).toMatchObject({ unsettled: { nodeless: 0, fewVoters: 1, changing: 2 } });
-  world.over.abort();
+  world.ending.abort();
   await pass(world.clock, LOOK_MS);
   expect(seen).toBeUndefined();
 });
 
 test('shards have no voters while there are no nodes', async () => {
-  world.over.abort();
+  world.ending.abort();
   await start(['a']);
   expect(seen).toMatchObject({
     unsettled: { nodeless: SHARDS, fewVoters: 0, changing: 0 },

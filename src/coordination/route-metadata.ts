@@ -152,9 +152,9 @@ class Attempts {
   /** Monotonic ms at which the caller gets `unknown`. */
   readonly #answerByMs: number;
   readonly #outcome = Promise.withResolvers<Reply<unknown>>();
-  readonly #over = new AbortController();
+  readonly #ending = new AbortController();
   #isResolved = false;
-  /** Calls under way, which `over` would end. */
+  /** Calls under way, which `ending` would end. */
   #callCount = 0;
   #pausing: AbortController | undefined;
   /** To a node that may have evaluated it. */
@@ -182,7 +182,7 @@ class Attempts {
     this.#isResolved = true;
     this.#outcome.resolve(reply);
     // Calls that are still under way are not waited for.
-    if (this.#callCount > 0) this.#over.abort(CANCELLED);
+    if (this.#callCount > 0) this.#ending.abort(CANCELLED);
     this.#pausing?.abort(CANCELLED);
   }
 
@@ -241,7 +241,7 @@ class Attempts {
         this.#shared.patience.end(wait);
       };
       this.#callCount++;
-      calls.call(node, call, this.#over.signal).then(
+      calls.call(node, call, this.#ending.signal).then(
         (reply) => {
           ended();
           resolve(this.#onReply(node, reply));
@@ -307,7 +307,7 @@ function isUnevaluated({ kind }: ShardReply): boolean {
 
 interface Wait {
   untilMs: number;
-  onOver(): void;
+  onEnding(): void;
 }
 
 /** Calls back after ATTEMPT_MS without an answer. One sleep serves all calls: nearly all end earlier. */
@@ -321,8 +321,8 @@ class Patience {
     this.#clock = clock;
   }
 
-  begin(onOver: () => void): Wait {
-    const wait = { untilMs: this.#clock.monotonicMs() + ATTEMPT_MS, onOver };
+  begin(onEnding: () => void): Wait {
+    const wait = { untilMs: this.#clock.monotonicMs() + ATTEMPT_MS, onEnding };
     this.#waits.add(wait);
     if (!this.#isWatching) void this.#watch();
     return wait;
@@ -337,7 +337,7 @@ class Patience {
     for (const wait of this.#waits) {
       const leftMs = wait.untilMs - this.#clock.monotonicMs();
       if (leftMs > 0) await this.#clock.sleep(leftMs);
-      if (this.#waits.delete(wait)) wait.onOver();
+      if (this.#waits.delete(wait)) wait.onEnding();
     }
     this.#isWatching = false;
   }

@@ -39,7 +39,7 @@ describe('compaction', () => {
     const { manifest: _manifest, ...restBefore } = before;
     expect(rest).toEqual(restBefore);
     expect(linksOf(manifest)).toHaveLength(1);
-    for (let round = 0; round < 3; round++) await world.metadata.condemn();
+    for (let round = 0; round < 3; round++) await world.metadata.markUnlinked();
     const states = await world.metadata.stateOf(...linksOf(manifest).map(({ blobId }) => blobId));
     expect(new Set(states)).toEqual(new Set(['live']));
     const { totalCount } = await world.metadata.query('list-condemned', { olderThanMs: 0, limit: 1 });
@@ -89,7 +89,7 @@ describe('compaction', () => {
       ids.push({ id: versionId, size: sizeBytes });
     }
     await world.store.compactionIdle();
-    await world.metadata.condemn();
+    await world.metadata.markUnlinked();
     const whole = Buffer.concat(pieces);
     for (const { id, size } of ids.filter((_one, at) => at % 5 === 0)) {
       const found = await world.find('k', { bucket, versionId: id as never });

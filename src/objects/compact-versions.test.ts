@@ -78,7 +78,7 @@ async function appendMany({ world, bucket }: Grown, count: number, sizeBytes: nu
 }
 
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
-async function toldBytes({ metadata }: ObjectWorld): Promise<number> {
+async function reportedBytes({ metadata }: ObjectWorld): Promise<number> {
   let bytes = 0;
   for (let after: BlobId | undefined; ; ) {
     const page = await metadata.query('count-composed-only', { limit: 1000, ...(after && { after }) });
@@ -103,16 +103,16 @@ describe('appends in quick succession', () => {
     expect(await segmentCount(kept)).toBeLessThan(2 * LIMITS.compactPiecesMin);
     // Blobs that live only because of appends, each byte once; the first ones where no object begins with them any more.
     for (let round = 0; round < 10; round++)
-      for (const { world } of [replaced, kept]) await world.metadata.condemn();
-    expect(await toldBytes(replaced.world)).toBe(FIRST_BYTES + count * sizeBytes);
-    expect(await toldBytes(kept.world)).toBe(count * sizeBytes);
+      for (const { world } of [replaced, kept]) await world.metadata.markUnlinked();
+    expect(await reportedBytes(replaced.world)).toBe(FIRST_BYTES + count * sizeBytes);
+    expect(await reportedBytes(kept.world)).toBe(count * sizeBytes);
   });
 
   test('stored bytes are the appended ones, once as they came and once for each compaction', async () => {
     const grown = await grow(true);
     const [count, sizeBytes] = [300, PIECE_BYTES];
     await appendMany(grown, count, sizeBytes);
-    for (let round = 0; round < 10; round++) await grown.world.metadata.condemn();
+    for (let round = 0; round < 10; round++) await grown.world.metadata.markUnlinked();
     const atRest = await dataAtRest(grown.world.metadata);
     const appendedBytes = FIRST_BYTES + count * sizeBytes;
     // Blobs that only the last version had before its compaction are erased.

@@ -204,10 +204,10 @@ test('components that were replaced meanwhile are read again; one that was delet
   );
   const later = randomBytes(30);
   await world.put('1', later);
-  await world.metadata.condemn();
+  await world.metadata.markUnlinked();
   await compose(world, 'whole', [], { components: stale });
   expect((await world.get('whole')).subarray(10).equals(later)).toBe(true);
   for (const key of ['0', '1']) await world.remove(key);
-  await world.metadata.condemn();
+  await world.metadata.markUnlinked();
   expect(await codeOf(compose(world, 'other', [], { components: stale }))).toBe('NoSuchKey');
 });

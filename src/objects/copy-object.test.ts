@@ -51,8 +51,8 @@ test('a copy outlives its source, and the data is erased when the last of them i
   const remove = async (key: string, shard: number) => {
     await world.remove(key, { bucket: world.bucket(shard) });
     metadata.clock.advance(60_000);
-    await metadata.condemn(0);
-    await metadata.condemn(1);
+    await metadata.markUnlinked(0);
+    await metadata.markUnlinked(1);
   };
   await remove('k', 0);
   await remove('here', 0);
@@ -186,7 +186,7 @@ test.each([
     intercept: ahead(command, async () => {
       await world.put('k', second);
       world.metadata.clock.advance(60_000);
-      await world.metadata.condemn(0);
+      await world.metadata.markUnlinked(0);
     }),
   });
   const bucket = world.bucket(shard);
@@ -201,7 +201,7 @@ test('a source that is deleted meanwhile is NoSuchKey, and nothing is copied', a
     intercept: ahead('claim-links', async () => {
       await world.remove('k');
       world.metadata.clock.advance(60_000);
-      await world.metadata.condemn(0);
+      await world.metadata.markUnlinked(0);
     }),
   });
   await world.put('k', randomBytes(10_000));

@@ -98,7 +98,7 @@ describe('a growing blob', () => {
     await appendMany(world, 'k', 3, 10);
     const { blobId } = (await grownOf(world, 'k')) as { blobId: BlobId };
     await world.put('k', Buffer.from('another'));
-    await world.metadata.condemn();
+    await world.metadata.markUnlinked();
     expect(await world.metadata.stateOf(blobId)).toEqual(['condemned']);
     expect(await piecesLeft(world)).toHaveLength(3);
     await world.metadata.execute('erase-blobs', { blobIds: [blobId] });
@@ -232,7 +232,7 @@ describe('uses of its beginning', () => {
         items: [{ key: 'k' as ObjectKey, versionId: ids[at] as never }],
         owner: OWNER,
       });
-      await world.metadata.condemn();
+      await world.metadata.markUnlinked();
     }
     expect((await read(4)).equals(Buffer.concat(pieces.slice(0, 6)))).toBe(true);
   });

@@ -246,7 +246,7 @@ test('a lost manifest page is an alarm; one that was deleted with its version is
   expect(await codeOf(open(world, 'k'))).toBe('ServiceUnavailable');
   expect(world.events).toEqual(['data-of-a-version-is-lost']);
   await world.put('k', Buffer.from('another'));
-  await world.metadata.condemn();
+  await world.metadata.markUnlinked();
   expect(await codeOf(open(world, 'k', found))).toBe('ServiceUnavailable');
   expect(world.events).toHaveLength(1);
 });
@@ -257,7 +257,7 @@ test('chunks that were deleted with their version are no alarm', async () => {
   await world.put('k', randomBytes(8 * CHUNK_BYTES));
   const { stream } = await open(world, 'k');
   await world.put('k', Buffer.from('another'));
-  await world.metadata.condemn();
+  await world.metadata.markUnlinked();
   isGone = true;
   expect(await codeOf(readAll(stream))).toBe('ServiceUnavailable');
   expect(world.events).toEqual([]);
@@ -283,7 +283,7 @@ describe('a long read checks whether its data stays', () => {
     world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
     await world.put('k', Buffer.from('another'));
     expect((await readAll(another)).equals(body)).toBe(true);
-    await world.metadata.condemn();
+    await world.metadata.markUnlinked();
     expect(await codeOf(readAll(reading))).toBe('ServiceUnavailable');
     expect(world.events).toEqual([]);
   });
@@ -309,7 +309,7 @@ describe('a long read checks whether its data stays', () => {
     const command = { bucketId: believed.bucketId, move, overwrites: false };
     const { value } = await world.calls.execute({ shard, bucket: believed }, 'move-key', command);
     expect(value).toMatchObject({ kind: 'moved-key', result: [expect.any(String)] });
-    await world.metadata.condemn();
+    await world.metadata.markUnlinked();
     expect((await readAll(reading)).equals(body)).toBe(true);
   });
 });

@@ -22,15 +22,15 @@ const SLACK_MS = 1000;
 
 let etcd: TestEtcd;
 let connections: EtcdCoordinator[];
-let over: AbortController;
+let ending: AbortController;
 
 beforeEach(async () => {
   etcd = await startTestEtcd();
   connections = [];
-  over = new AbortController();
+  ending = new AbortController();
 });
 afterEach(async () => {
-  over.abort();
+  ending.abort();
   for (const connection of connections) connection.close();
   await etcd.stop();
 });
@@ -44,7 +44,7 @@ function join(holder: string, options: { endpoint?: string; events?: LoggedEvent
 
 function watchShards({ registry }: EtcdCoordinator) {
   const told = collect<{ shard: number } & RegisteredShard>();
-  registry.watch((shard, registered) => told.tell({ shard, ...registered }), over.signal);
+  registry.watch((shard, registered) => told.tell({ shard, ...registered }), ending.signal);
   return told;
 }
 
@@ -65,8 +65,8 @@ test('killed and restarted on its data: records stay, and watches, members and s
   const w = join('w', { events });
   const told = watchShards(w);
   const lists = collect<Member[]>();
-  w.members.watch(lists.tell, over.signal);
-  void a.members.announce(memberOf('a'), over.signal);
+  w.members.watch(lists.tell, ending.signal);
+  void a.members.announce(memberOf('a'), ending.signal);
   await lists.first((members) => members.length === 1);
   const done = await a.registry.swap(1, { expected: 0, record: shardRecordOf(1) });
   const before = await told.first(epochIs(1));
@@ -102,7 +102,7 @@ test('killed and restarted on its data: records stay, and watches, members and s
 test('stopped: reads and swaps reject within their bound, locks are lost, and everything continues afterwards', async () => {
   const a = join('a');
   const told = watchShards(join('w'));
-  const lock = await a.jobLocks.acquire('scrub', over.signal);
+  const lock = await a.jobLocks.acquire('scrub', ending.signal);
   await a.registry.swap(1, { expected: 0, record: shardRecordOf(1) });
   const { revision } = await told.first(epochIs(1));
   const lost = once(lock.lost, 'abort');
@@ -128,7 +128,7 @@ test('stopped: reads and swaps reject within their bound, locks are lost, and ev
   expect([1, 2]).toContain(next.record.epoch);
   await swapAgain(a, { expected: next.revision, epoch: 3 });
   await told.first(epochIs(3));
-  const second = await join('b').jobLocks.acquire('scrub', over.signal);
+  const second = await join('b').jobLocks.acquire('scrub', ending.signal);
   expect(second.token).toBeGreaterThan(lock.token);
   await second.release();
 });
@@ -189,11 +189,11 @@ test('away for longer than all leases: members return, and waiters get their tur
   const a = join('a');
   const lists = collect<Member[]>();
   const w = join('w');
-  w.members.watch(lists.tell, over.signal);
-  void a.members.announce(memberOf('a'), over.signal);
+  w.members.watch(lists.tell, ending.signal);
+  void a.members.announce(memberOf('a'), ending.signal);
   await lists.first((members) => members.length === 1);
-  const lock = await a.jobLocks.acquire('scrub', over.signal);
-  const waiting = w.jobLocks.acquire('scrub', over.signal);
+  const lock = await a.jobLocks.acquire('scrub', ending.signal);
+  const waiting = w.jobLocks.acquire('scrub', ending.signal);
   await etcd.process().stop();
   await systemClock.sleep(2 * SHORT_LEASE_MS);
   expect(lock.lost.aborted).toBe(true);

@@ -5,24 +5,24 @@ import { COORDINATORS, SHORT_LEASE_MS, useCluster } from '../support/coordinatio
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
-  let over: AbortController;
+  let ending: AbortController;
 
   beforeEach(() => {
-    over = new AbortController();
+    ending = new AbortController();
   });
   afterEach(() => {
-    over.abort();
+    ending.abort();
   });
 
   const locksOf = (holder: string) => cluster.connect(holder).jobLocks;
 
   test('one process holds it, the others wait their turn, and tokens rise', async () => {
-    const first = await locksOf('a').acquire('scrub', over.signal);
+    const first = await locksOf('a').acquire('scrub', ending.signal);
     expect(await locksOf('x').holder('scrub')).toEqual({ holder: 'a', token: first.token });
     const order: string[] = [];
     const tokens = [first.token];
     const turns = ['b', 'c', 'd'].map(async (name) => {
-      const lock = await locksOf(name).acquire('scrub', over.signal);
+      const lock = await locksOf(name).acquire('scrub', ending.signal);
       // Nobody else may be in here meanwhile.
       order.push(`${name} in`);
       tokens.push(lock.token);
@@ -30,7 +30,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
       order.push(`${name} out`);
       await lock.release();
     });
-    const other = await locksOf('b').acquire('balance', over.signal);
+    const other = await locksOf('b').acquire('balance', ending.signal);
     expect(order).toEqual([]);
     await other.release();
     await first.release();
@@ -43,7 +43,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
   });
 
   test('a lock is held beyond its lease, and not lost', async () => {
-    const lock = await locksOf('a').acquire('scrub', over.signal);
+    const lock = await locksOf('a').acquire('scrub', ending.signal);
     await new Promise((resolve) => setTimeout(resolve, 2 * SHORT_LEASE_MS));
     expect(lock.lost.aborted).toBe(false);
     expect(await locksOf('x').holder('scrub')).toEqual({ holder: 'a', token: lock.token });
@@ -53,10 +53,10 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
   });
 
   test('a cancelled wait rejects with its reason, and delays nobody', async () => {
-    const first = await locksOf('a').acquire('scrub', over.signal);
+    const first = await locksOf('a').acquire('scrub', ending.signal);
     const leaving = new AbortController();
     const left = locksOf('b').acquire('scrub', leaving.signal);
-    const stays = locksOf('c').acquire('scrub', over.signal);
+    const stays = locksOf('c').acquire('scrub', ending.signal);
     leaving.abort(new Error('no time'));
     await expect(left).rejects.toThrow('no time');
     await first.release();
@@ -67,7 +67,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
 
   test('a name that would match other keys is refused', async () => {
     for (const name of ['', 'a/b', '..', 'A'])
-      await expect(locksOf('a').acquire(name, over.signal)).rejects.toThrow('no name of a job');
+      await expect(locksOf('a').acquire(name, ending.signal)).rejects.toThrow('no name of a job');
   });
 
   test('a lock that was abandoned before its turn never begins', async () => {
@@ -79,8 +79,8 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
   test('one process may hold several', async () => {
     const locks = locksOf('a');
     const [one, two] = await Promise.all([
-      locks.acquire('one', over.signal),
-      locks.acquire('two', over.signal),
+      locks.acquire('one', ending.signal),
+      locks.acquire('two', ending.signal),
     ]);
     const lost = once(two.lost, 'abort');
     await one.release();

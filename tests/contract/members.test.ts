@@ -10,24 +10,24 @@ const idsOf = (members: readonly Member[]) => members.map(({ nodeId }) => nodeId
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
   let watcher: Coordination['members'];
-  let over: AbortController;
+  let ending: AbortController;
 
   beforeEach(() => {
     watcher = cluster.connect('watcher').members;
-    over = new AbortController();
+    ending = new AbortController();
   });
   afterEach(() => {
-    over.abort();
+    ending.abort();
   });
 
   const watched = () => {
     const told = collect<Member[]>();
-    watcher.watch(told.tell, over.signal);
+    watcher.watch(told.tell, ending.signal);
     return told;
   };
   const announce = (nodeId: string) => {
     const stop = new AbortController();
-    over.signal.addEventListener('abort', () => stop.abort());
+    ending.signal.addEventListener('abort', () => stop.abort());
     const done = cluster.connect(nodeId).members.announce(memberOf(nodeId), stop.signal);
     return { stop: () => stop.abort(), done };
   };

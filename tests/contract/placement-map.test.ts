@@ -11,13 +11,13 @@ const mapOf = (version: number): PlacementDocument => ({
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
-  let over: AbortController;
+  let ending: AbortController;
 
   beforeEach(() => {
-    over = new AbortController();
+    ending = new AbortController();
   });
   afterEach(() => {
-    over.abort();
+    ending.abort();
   });
 
   test('a map is read as it was written; of swaps with the same expectation one wins', async () => {
@@ -38,11 +38,11 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
   test('a watch reports the present map, then each change', async () => {
     const { placementMap } = cluster.connect('a');
     const told = collect<StoredPlacement>();
-    placementMap.watch(told.tell, over.signal);
+    placementMap.watch(told.tell, ending.signal);
     await placementMap.swap({ expected: 0, document: mapOf(1) });
     const first = await told.first(({ document }) => document.version === 1);
     const later = collect<StoredPlacement>();
-    cluster.connect('b').placementMap.watch(later.tell, over.signal);
+    cluster.connect('b').placementMap.watch(later.tell, ending.signal);
     expect(await later.first(() => true)).toEqual(first);
     await placementMap.swap({ expected: first.revision, document: mapOf(2) });
     expect((await later.first(({ document }) => document.version === 2)).document).toEqual(mapOf(2));

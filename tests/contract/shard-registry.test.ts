@@ -9,20 +9,20 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
   const cluster = useCluster(openAll);
   let here: Coordination['registry'];
   let there: Coordination['registry'];
-  let over: AbortController;
+  let ending: AbortController;
 
   beforeEach(() => {
     here = cluster.connect('here').registry;
     there = cluster.connect('there').registry;
-    over = new AbortController();
+    ending = new AbortController();
   });
   afterEach(() => {
-    over.abort();
+    ending.abort();
   });
 
   const watched = () => {
     const told = collect<{ shard: number } & RegisteredShard>();
-    here.watch((shard, registered) => told.tell({ shard, ...registered }), over.signal);
+    here.watch((shard, registered) => told.tell({ shard, ...registered }), ending.signal);
     return told;
   };
 
@@ -104,8 +104,8 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     const told = watched();
     await there.swap(1, { expected: 0, record: shardRecordOf(1) });
     await told.first(({ shard }) => shard === 1);
-    over.abort();
-    over = new AbortController();
+    ending.abort();
+    ending = new AbortController();
     const count = told.all.length;
     const others = watched();
     await there.swap(2, { expected: 0, record: shardRecordOf(1) });

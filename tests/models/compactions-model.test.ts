@@ -26,7 +26,7 @@ const COMPACTIONS_MAX = 2;
 /** Of the versions that appends make so many are kept in mind, to be read in the end. */
 const SAMPLED = 7;
 /** Each looks at so many links that have ended. */
-const CONDEMN_ROUNDS = 60;
+const MARK_ROUNDS = 60;
 
 /** An object, from where it was put, copied or composed on: all of its versions have data in common. */
 interface Grown {
@@ -207,7 +207,7 @@ test.each(CASES)('$versioning, seed $seed', { timeout: 60_000 }, async ({ versio
   }
   await model.compareAll();
   await world.store.compactionIdle();
-  for (let round = 0; round < CONDEMN_ROUNDS; round++) await world.metadata.condemn();
+  for (let round = 0; round < MARK_ROUNDS; round++) await world.metadata.markUnlinked();
   const { sizeBytes } = await dataAtRest(world.metadata);
   const { currentBytes, everBytes } = model.sizes();
   // Of a blob of pieces a copy may have the beginning alone.

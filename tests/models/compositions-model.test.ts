@@ -135,7 +135,7 @@ class Model {
       }
     }
     await this.#world.store.compactionIdle();
-    for (const { homeShard } of this.#buckets) await this.#world.metadata.condemn(homeShard);
+    for (const { homeShard } of this.#buckets) await this.#world.metadata.markUnlinked(homeShard);
     expect((await this.#world.fsck()).findings, when).toEqual([]);
   }
 

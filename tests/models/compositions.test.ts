@@ -66,10 +66,10 @@ test('nothing is found, whatever was composed, appended, compacted, copied and d
   await sound('folded');
   const { bucketId } = world.bucket().believed;
   await remove(world, bucketId, ['paged', 'pages', 'chunked', 'inline']);
-  for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+  for (const shard of [0, 1, 2]) await world.metadata.markUnlinked(shard);
   await sound('deleted');
   await remove(world, bucketId, ['whole', 'beside', 'five']);
-  for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+  for (const shard of [0, 1, 2]) await world.metadata.markUnlinked(shard);
   await sound('deleted more');
 });
 

@@ -31,11 +31,11 @@ class Model {
     else if (drawn < 75) await this.#copy(other, name);
     else if (drawn < 90) await this.#compose(name, other);
     else if (drawn < 95) await this.#compare(name);
-    else await this.condemn();
+    else await this.markUnlinked();
   }
 
-  async condemn(): Promise<void> {
-    for (const shard of [0, 1, 2]) await this.#world.metadata.condemn(shard);
+  async markUnlinked(): Promise<void> {
+    for (const shard of [0, 1, 2]) await this.#world.metadata.markUnlinked(shard);
   }
 
   async compareAll(): Promise<void> {
@@ -112,7 +112,7 @@ test.each([1, 2, 3, 4, 5, 6])('objects that grow from each other (%i)', async (s
   const model = new Model(world, seed);
   for (let step = 0; step < STEPS; step++) await model.step();
   await world.store.compactionIdle();
-  await model.condemn();
+  await model.markUnlinked();
   await model.compareAll();
   const { findings } = await world.fsck({ readData: true });
   expect(findings).toEqual([]);

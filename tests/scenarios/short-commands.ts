@@ -10,7 +10,7 @@
 //   complete {upload, parts}              complete-upload; parts as [number, blob]; also ifNoneMatch
 //   claim {by, link, blobs}, settle {blob, link, verdict}    claim-links, settle-claims
 //   release {blob, link}, erase {blob}    release-links, erase-blobs
-//   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
+//   mark {blob, link, minutes}            condemn-blobs, for a link that ended so long after the beginning
 import { linkRow } from '../../src/metadata/schema/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/state-machine.ts';
 import type { DataGrant } from '../../src/ports/metadata/blobs.ts';
@@ -134,7 +134,7 @@ export const SHORT_COMMANDS = {
     expand: (words: LinkWords) => ({ links: [linkNameOf(words)] }),
     print: ({ kind }) => kind,
   }),
-  condemn: short({
+  mark: short({
     name: 'condemn-blobs',
     expand: (words: LinkWords & { minutes: number }) => ({
       ended: [{ ...linkNameOf(words), endedAtMs: START_MS + words.minutes * 60_000 }],

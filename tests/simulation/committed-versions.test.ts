@@ -1,7 +1,7 @@
 // What became of requests without an answer, as the log tells: which version each of them made, if any.
 import { expect, test } from 'vitest';
 import type { BucketOperation, BucketRecord } from './bucket-operations.ts';
-import { type MadeVersion, settleVersions } from './committed-versions.ts';
+import { closeHistories, type MadeVersion } from './committed-versions.ts';
 
 function asked(operation: BucketOperation, atMs: number, outcome?: BucketRecord['outcome']): BucketRecord {
   const times = { invokedAt: atMs, answeredAt: atMs + 1, invokedAtMs: atMs, answeredAtMs: atMs + 1 };
@@ -17,7 +17,7 @@ const made = (versionId: string, value: string | null, madeAtMs: number, key = '
 const put = (value: string, atMs: number) => asked({ kind: 'put', key: 'k', value }, atMs);
 const append = (piece: string, atMs: number) => asked({ kind: 'append', key: 'k', piece }, atMs);
 const idsOf = (history: BucketRecord[], versions: MadeVersion[], mayBeNull = false) =>
-  settleVersions(history, { made: versions, mayBeNull }).map(
+  closeHistories(history, { made: versions, mayBeNull }).map(
     ({ operation }) => 'versionId' in operation && operation.versionId,
   );
 

@@ -66,7 +66,7 @@ type MakingRecord = BucketRecord & { operation: Making };
  * told of and that never was. `mayBeNull`: versioning was suspended at times, and the logs do not say what became of a
  * request that may have made a null version.
  */
-export function settleVersions(
+export function closeHistories(
   history: readonly BucketRecord[],
   { made, mayBeNull }: { made: readonly MadeVersion[]; mayBeNull: boolean },
 ): BucketRecord[] {

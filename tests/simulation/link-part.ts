@@ -13,7 +13,7 @@ import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import { checkBucket } from './check-history.ts';
 import type { SimulatedProcess } from './clock.ts';
-import { madeVersions, settleVersions } from './committed-versions.ts';
+import { closeHistories, madeVersions } from './committed-versions.ts';
 import { LinkBodies } from './link-bodies.ts';
 import { BUCKET_BRANCHES, LinkBuckets } from './link-buckets.ts';
 import { type Begun, CLIENT_BRANCHES, LINK_KEYS, LinkClients, type LinkPlace } from './link-clients.ts';
@@ -189,7 +189,7 @@ export class LinkPart implements Part {
     for (const { isMoved, value } of made)
       if (isMoved)
         this.#world.ground.counts.add(value === null ? BRANCHES.movedMarker : BRANCHES.movedVersion);
-    return settleVersions(history, { made, mayBeNull: this.#buckets.isEverSuspended(shard) });
+    return closeHistories(history, { made, mayBeNull: this.#buckets.isEverSuspended(shard) });
   }
 
   async #runClient(id: number): Promise<void> {

@@ -27,7 +27,7 @@ beforeEach(async () => {
   owed = undefined;
   await write(makePlacement({ disks, copies: 3 }), 0);
 });
-afterEach(() => world.over.abort());
+afterEach(() => world.ending.abort());
 
 const membersOf = (served: readonly PlacedDisk[]): Member[] =>
   served.map(({ id, nodeId, zone, address, capacityBytes }) => ({

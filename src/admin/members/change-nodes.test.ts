@@ -46,7 +46,7 @@ beforeEach(() => {
   coordination = world.connect('operator');
   printed = [];
 });
-afterEach(() => world.over.abort());
+afterEach(() => world.ending.abort());
 
 const said = async () => (await coordination.leavingNodes.read()).nodes;
 const run = (change: DiskChange, nodeIds: string[], there: readonly string[] = ids): Promise<void> =>

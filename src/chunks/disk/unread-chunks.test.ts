@@ -230,7 +230,7 @@ test('a chunk that stays unreadable is reported to its home, also after a restar
   await makeSure(bad);
   failWith(quarantined, new Corruption('lost'));
   await store.verify(quarantined);
-  const expectTold = async () => {
+  const expectReported = async () => {
     expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([quarantined, bad]);
     expect(await store.listQuarantined({ homes: [1], limit: 1 })).toEqual([quarantined]);
     expect(await store.listQuarantined({ homes: [1], after: quarantined, limit: 10 })).toEqual([bad]);
@@ -238,9 +238,9 @@ test('a chunk that stays unreadable is reported to its home, also after a restar
     expect(await store.lookUp([bad, other])).toMatchObject([{ kind: 'unread' }, { kind: 'whole' }]);
     expect((await store.usage()).unreadCount).toBe(1);
   };
-  await expectTold();
+  await expectReported();
   store = await open();
-  await expectTold();
+  await expectReported();
   faults.clear();
   expect(await store.verify(bad)).toMatchObject({ kind: 'whole' });
   expect(await store.listQuarantined({ homes: [1], limit: 10 })).toEqual([quarantined]);

@@ -43,9 +43,9 @@ async function openAccount(name: string) {
   };
 }
 
-async function condemnAll(): Promise<void> {
+async function markAll(): Promise<void> {
   world.metadata.clock.advance(60_000);
-  for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+  for (const shard of [0, 1, 2]) await world.metadata.markUnlinked(shard);
 }
 
 test('a part copied by ETag never comes from an object that replaced the source', async () => {
@@ -56,7 +56,7 @@ test('a part copied by ETag never comes from an object that replaced the source'
   const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
   meanwhile = async () => {
     await ask(world.endpoint, 'PUT /copies/k', { body: 'other' });
-    await condemnAll();
+    await markAll();
   };
   const line = `PUT /copies/to?partNumber=1&uploadId=${uploadId}`;
   const headers = { 'x-amz-copy-source': '/copies/k', 'x-amz-copy-source-if-match': etag };
@@ -85,7 +85,7 @@ test('s3-behaviour 34: a source that is replaced by one under a customer key ask
       await ask(world.endpoint, 'PUT /sealed/k', { body: 'first', headers: before });
       meanwhile = async () => {
         await ask(world.endpoint, 'PUT /sealed/k', { body: 'second', headers: after });
-        await condemnAll();
+        await markAll();
       };
       const answer = await ask(racing.endpoint, line, { headers: { ...copied, ...sent } });
       expect(answer.status, answer.body.toString()).toBe(status);
@@ -115,7 +115,7 @@ test('the answer names the copied version, even if it is not the one that was fo
     meanwhile = async () => {
       second = await put('second');
       await ask(world.endpoint, `DELETE /named/k?versionId=${first}`);
-      await condemnAll();
+      await markAll();
     };
     const copied = await ask(racing.endpoint, line, { headers: { 'x-amz-copy-source': '/named/k' } });
     expect(copied.status, copied.body.toString()).toBe(200);

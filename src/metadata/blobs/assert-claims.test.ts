@@ -75,7 +75,7 @@ async function loseHistory(lost: { table: { id: number; column: 'rows' | 'bodies
 const linkOf = ({ uses }: NewData) => linkRow(blobOf(data), uses[0]?.linkId as never);
 
 async function allElse(): Promise<void> {
-  await run('condemn', 'deliver', 'condemn');
+  await run('mark', 'deliver', 'mark');
   world.clock.advance(11 * MINUTE);
   await run('release');
 }
@@ -86,7 +86,7 @@ const historyOf = async (shard = HOME) => (await world.query('get-history', {}, 
 describe('a home that has lost the end of its history', () => {
   test('marks and erases nothing before the operator has confirmed it', async () => {
     await removeSource();
-    await run('condemn');
+    await run('mark');
     world.clock.advance(11 * MINUTE);
     await loseHistory([]);
     const second = await background.newStored(1, HOME);
@@ -153,7 +153,7 @@ describe('a home that has lost the end of its history', () => {
     await removeSource();
     const blob = await world.query('get-blobs', { blobIds: [blobOf(data)] }, HOME);
     expect(blob.blobs[0]?.isShared).toBe(true);
-    await run('condemn');
+    await run('mark');
     expect((await world.query('list-condemned', { olderThanMs: 0, limit: 9 }, HOME)).totalCount).toBe(1);
     await loseHistory([]);
     await run('assert');
@@ -197,7 +197,7 @@ describe('a home that has lost the end of its history', () => {
     ];
     // Told, then released, then told again by a message that was late.
     await world.remove('copy');
-    await run('condemn', 'deliver');
+    await run('mark', 'deliver');
     await world.execute('assert-links', { shard: HOLDER, claims: held }, HOME);
     await run('assert');
     expect((await confirm()).kind).toBe('confirmed');
@@ -229,7 +229,7 @@ describe('a home that has lost the end of its history', () => {
 
   async function giveBack(): Promise<void> {
     await world.remove('copy');
-    await run('condemn', 'deliver');
+    await run('mark', 'deliver');
   }
 
   test('an assertion confirms no later claim with the same id', async () => {
@@ -274,7 +274,7 @@ describe('a home that has lost the end of its history', () => {
     await loseHistory([linkOf(copy)]);
     justBefore('resolve-claims', async () => {
       await world.remove('copy');
-      await run('condemn');
+      await run('mark');
     });
     await run('assert');
     expect(await linksOf(copy)).toMatchObject([{ state: 'pending', shard: HOLDER }]);
@@ -316,7 +316,7 @@ describe('a holder that has lost the end of its history', () => {
     const link = rowKey(HOLDER, linkOf(copy).table, linkOf(copy).key);
     const [foreignValue, linkValue] = await world.kv.getMany('rows', [foreign, link]);
     await world.remove('copy');
-    await run('condemn', 'deliver', 'condemn');
+    await run('mark', 'deliver', 'mark');
     await world.kv.commit([
       { column: 'rows', key: foreign, value: foreignValue ?? null },
       { column: 'rows', key: link, value: linkValue ?? null },

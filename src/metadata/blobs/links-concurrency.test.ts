@@ -24,7 +24,7 @@ const actArbitrary = fc.oneof(
   fc.record({ kind: fc.constant('copy' as const), from: keyArbitrary, key: keyArbitrary }),
   fc.record({ kind: fc.constant('remove' as const), key: keyArbitrary, isLatest: fc.boolean() }),
   fc.record({ kind: fc.constant('recommit' as const), key: keyArbitrary }),
-  fc.record({ kind: fc.constant('condemn' as const) }),
+  fc.record({ kind: fc.constant('mark' as const) }),
   fc.record({ kind: fc.constant('hold' as const) }),
 );
 type Act = typeof actArbitrary extends fc.Arbitrary<infer T> ? T : never;
@@ -42,7 +42,7 @@ async function perform(world: MetadataShards, act: Act, blobIds: Set<BlobId>): P
     for (const { blobId } of data.uses) blobIds.add(blobId);
     return world.put(act.key, { data });
   }
-  if (act.kind === 'condemn') return world.condemn();
+  if (act.kind === 'mark') return world.markUnlinked();
   if (act.kind === 'hold') return world.kv.holdCommits();
   const source = await current(world, act.kind === 'copy' ? act.from : act.key);
   if (act.kind === 'remove') return world.remove(act.key, act.isLatest ? source?.versionId : undefined);
@@ -130,7 +130,7 @@ test.each(['unversioned', 'enabled', 'suspended'] as const)('%s: links are exact
       const blobIds = new Set<BlobId>();
       await performAll(world, acts, blobIds);
       await checkLinks(world);
-      await run('condemn');
+      await run('mark');
       const used = await checkLinks(world);
       const born = [...blobIds];
       const expected = born.map((blobId) => (used.has(blobId) ? 'live' : 'condemned'));

@@ -61,7 +61,7 @@ async function stateAtHome(): Promise<'live' | 'condemned' | undefined> {
 async function removeSource(): Promise<void> {
   const items = [{ key: 'src' as never }];
   await world.execute('delete-versions', { bucketId: BUCKET, owner: '1' as never, items }, HOME);
-  await world.condemn(HOME);
+  await world.markUnlinked(HOME);
 }
 
 const held = async (linkId: LinkId) =>
@@ -135,13 +135,13 @@ describe('R28: a second copy while the foreign row is there', () => {
     await settle(second.linkId, 'dropped');
     await removeSource();
     await world.remove('one');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await outbox()).toEqual([]);
     expect(await stateAtHome()).toBe('live');
     await world.remove('two');
-    await world.condemn();
+    await world.markUnlinked();
     await deliver();
-    await world.condemn(HOME);
+    await world.markUnlinked(HOME);
     expect(await stateAtHome()).toBe('condemned');
   });
 });
@@ -154,7 +154,7 @@ describe('R29: the last local link', () => {
     await world.put('copy', { data: copy.data });
     await removeSource();
     await world.remove('copy');
-    await world.condemn();
+    await world.markUnlinked();
   });
 
   test('releases the claim, once', async () => {
@@ -165,7 +165,7 @@ describe('R29: the last local link', () => {
     await deliver();
     expect(await outbox()).toEqual([]);
     await world.execute('release-links', { links: [{ blobId, linkId }] }, HOME);
-    await world.condemn(HOME);
+    await world.markUnlinked(HOME);
     expect(await stateAtHome()).toBe('condemned');
     expect(await pending()).toEqual([]);
   });
@@ -173,7 +173,7 @@ describe('R29: the last local link', () => {
   test('a confirmation after the release revives nothing', async () => {
     await deliver();
     await world.execute('settle-claims', { claims: [{ blobId, linkId, verdict: 'confirmed' }] }, HOME);
-    await world.condemn(HOME);
+    await world.markUnlinked(HOME);
     expect(await stateAtHome()).toBe('condemned');
   });
 
@@ -181,7 +181,7 @@ describe('R29: the last local link', () => {
     const again = await claimedCopy();
     await world.put('copy', { data: again.data });
     await deliver();
-    await world.condemn(HOME);
+    await world.markUnlinked(HOME);
     expect(await stateAtHome()).toBe('live');
     expect(await held(again.linkId)).toBe(true);
   });
@@ -253,7 +253,7 @@ test('R30: an unused claim disappears when it is dropped', async () => {
   await removeSource();
   expect(await stateAtHome()).toBe('live');
   await settle(linkId, 'dropped');
-  await world.condemn(HOME);
+  await world.markUnlinked(HOME);
   expect(await stateAtHome()).toBe('condemned');
 });
 
@@ -264,8 +264,13 @@ test('a link that begins while others end is seen: the blob stays', async () => 
   const copies = Array.from({ length: 20 }, (_, at) =>
     world.put(`c${at}`, { data: copyOf(data, world.newLinkId()) }),
   );
-  const outcomes = await Promise.all([...copies, world.remove('a'), world.condemn(), world.condemn()]);
-  await world.condemn();
+  const outcomes = await Promise.all([
+    ...copies,
+    world.remove('a'),
+    world.markUnlinked(),
+    world.markUnlinked(),
+  ]);
+  await world.markUnlinked();
   expect(outcomes[0]).toMatchObject({ kind: 'committed' });
   expect(await world.stateOf(localBlob)).toEqual(['live']);
 });

@@ -31,7 +31,7 @@ describe('blobs without links', () => {
     await world.put('b', { data: world.newData({ storage: 'inline', sizeBytes: 5 }) });
     await world.remove('a');
     await world.remove('b');
-    await run('condemn', 'release');
+    await run('mark', 'release');
     expect([await chunksLeft(), await world.stateOf(blobOf(data))]).toEqual([3, ['condemned']]);
     world.clock.advance(10 * MINUTE);
     await run('release');
@@ -56,7 +56,7 @@ describe('blobs without links', () => {
     const data = await newStored(3 * MiB);
     await world.put('a', { data });
     await world.remove('a');
-    await run('condemn');
+    await run('mark');
     world.clock.advance(11 * MINUTE);
     const { chunks } = background;
     const { drop } = chunks;
@@ -82,7 +82,7 @@ describe('blobs without links', () => {
     await world.execute('complete-upload', { bucketId: BUCKET, key, uploadId, parts });
     await world.remove('a');
     for (const expected of [1500, 0]) {
-      await run('condemn');
+      await run('mark');
       world.clock.advance(11 * MINUTE);
       await run('release');
       expect(await chunksLeft()).toBe(expected);
@@ -106,9 +106,9 @@ describe('blobs without links', () => {
     const others = Array.from({ length: 150 }, (_, at) => `b${at}`);
     for (const other of others) await world.put(other, { data: await newStored(1) });
     await world.remove('a');
-    await run('condemn');
+    await run('mark');
     for (const other of others) await world.remove(other);
-    await run('condemn');
+    await run('mark');
     world.clock.advance(11 * MINUTE);
     const { execute } = world.shards;
     world.shards.execute = async (envelope, name, command) =>
@@ -118,7 +118,7 @@ describe('blobs without links', () => {
     expect(await chunksLeft()).toBe(65 * 5);
     world.shards.execute = execute;
     // To the end of the present walk, and then from what was left.
-    await run('release', 'release', 'condemn');
+    await run('release', 'release', 'mark');
     world.clock.advance(11 * MINUTE);
     await run('release');
     expect(await chunksLeft()).toBe(0);
@@ -128,12 +128,12 @@ describe('blobs without links', () => {
     for (let at = 0; at < 600; at++) await world.put(`k${at}`, { data: await newStored(1) });
     const all = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 1000 });
     for (const { key } of all.objects) await world.remove(key);
-    await run('condemn');
+    await run('mark');
     world.clock.advance(11 * MINUTE);
     const late = await newStored(1);
     await world.put('late', { data: late });
     await world.remove('late');
-    await run('condemn', 'release');
+    await run('mark', 'release');
     expect(await chunksLeft()).toBe(1);
     background.reopen();
     world.clock.advance(11 * MINUTE);
@@ -144,6 +144,6 @@ describe('blobs without links', () => {
 
 test('a unit ends early when its signal is aborted', async () => {
   await setUp(2);
-  const outcome = await background.workers.condemn.work(AbortSignal.abort());
+  const outcome = await background.workers.mark.work(AbortSignal.abort());
   expect(outcome).toEqual({ state: 'idle', idleMs: 1000 });
 });

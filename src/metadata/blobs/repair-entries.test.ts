@@ -181,7 +181,7 @@ describe('repair entries', () => {
     await world.put('k', { data });
     await world.remove('k');
     const [{ debt }] = (await list()) as [Awaited<ReturnType<typeof list>>[0]];
-    await world.condemn();
+    await world.markUnlinked();
     // Not when its rows go, minutes later: a status would tell of chunks in danger that nobody wants.
     expect(await counts()).toEqual([]);
     expect(await note(data, 0)).toEqual({ kind: 'noted', count: 0 });
@@ -246,7 +246,7 @@ describe('the audit', () => {
       world.clock.advance(1);
     }
     await world.remove('k0');
-    await world.condemn();
+    await world.markUnlinked();
     const seen: BlobId[] = [];
     for (let after: BlobId | undefined; ; ) {
       const page = await world.query('list-blobs', { limit: 2, ...(after && { after }) });

@@ -71,7 +71,7 @@ describe('links across shards', () => {
     (await world.query('list-pending-claims', { olderThanMs: 0, limit: 9 }, HOME)).claims.length;
 
   async function everythingElse(): Promise<void> {
-    await run('condemn', 'deliver', 'condemn');
+    await run('mark', 'deliver', 'mark');
     world.clock.advance(11 * MINUTE);
     await run('release');
   }
@@ -167,7 +167,7 @@ describe('links across shards', () => {
     const [asked] = claims.map(({ blobId, nonce }) => ({ blobId, linkId, nonce }));
     const verdicts = beforeSettling(async () => {
       await world.remove('copy');
-      await run('condemn', 'deliver');
+      await run('mark', 'deliver');
       expect(await stateOfLink(linkId)).toBeUndefined();
       // A message that was sent twice.
       await world.execute('claim-links', { shard: 0, linkId, blobIds: [blobOf(data)] }, HOME);
@@ -186,7 +186,7 @@ describe('links across shards', () => {
   test('an order that cannot be delivered waits and does not delay the others', async () => {
     await world.put('copy', { data: await claim() });
     await world.remove('copy');
-    await run('condemn');
+    await run('mark');
     const { execute } = world.shards;
     world.shards.execute = async (envelope, name, command) =>
       name === 'release-links' ? { kind: 'unknown' } : execute(envelope, name, command);

@@ -93,7 +93,7 @@ test('a misplaced copy stays while an owner has none and cannot take it', async 
 test('data that is marked for deletion is left to its release', async () => {
   const data = await home.newBlob('k', 'abce');
   await home.world.remove('k');
-  await home.world.condemn();
+  await home.world.markUnlinked();
   home.world.clock.advance(2 * DAY);
   await sweep();
   expect(home.where(data)).toEqual(['abce']);

@@ -189,7 +189,7 @@ async function check(steps: readonly Step[]): Promise<void> {
     expect(descending).toEqual([...descending].sort((a, b) => b - a));
   }
   // Data lives as long as a version of it, under whatever key.
-  await world.condemn();
+  await world.markUnlinked();
   const linked = new Set([...model.keys.values()].flat().map(({ blobId }) => blobId));
   expect(await world.stateOf(...blobIds)).toEqual(
     blobIds.map((blobId) => (linked.has(blobId) ? 'live' : 'condemned')),

@@ -52,9 +52,9 @@ test('an epoch that was taken and given up is logged with shard, epoch and reaso
   isCut.next = false;
   cluster.heal();
   await cluster.primary();
-  const toldCount = given().length;
+  const sentCount = given().length;
   await cluster.run(2 * SILENCE_MS);
-  expect(given()).toHaveLength(toldCount);
+  expect(given()).toHaveLength(sentCount);
 });
 
 test('a takeover that another primary cuts short is logged as that', async () => {

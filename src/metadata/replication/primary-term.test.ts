@@ -95,9 +95,9 @@ describe('R10, I3: a round that a read waits for', () => {
       clock,
       /** A read that needs an answer; whether it may be told, as soon as that is known. */
       read() {
-        const asked: { mayTell?: boolean } = {};
-        void Promise.resolve(term.confirmRead()).then((mayTell) => {
-          asked.mayTell = mayTell ?? true;
+        const asked: { mayAnswer?: boolean } = {};
+        void Promise.resolve(term.confirmRead()).then((mayAnswer) => {
+          asked.mayAnswer = mayAnswer ?? true;
         });
         return { asked, sentAtMs: sentAtMs() };
       },
@@ -119,7 +119,7 @@ describe('R10, I3: a round that a read waits for', () => {
     const { read, answer } = await openRead();
     const { asked, sentAtMs } = read();
     await answer(sentAtMs);
-    expect(asked).toEqual({ mayTell: true });
+    expect(asked).toEqual({ mayAnswer: true });
   });
 
   test.each<[string, (clock: ManualClock) => void]>([
@@ -133,7 +133,7 @@ describe('R10, I3: a round that a read waits for', () => {
     await answer(sentAtMs);
     expect(asked).toEqual({});
     await answer(beat());
-    expect(asked).toEqual({ mayTell: true });
+    expect(asked).toEqual({ mayAnswer: true });
   });
 
   test('is its own: answers of an earlier round do not count for a later read, even if both clocks stood still', async () => {
@@ -144,6 +144,6 @@ describe('R10, I3: a round that a read waits for', () => {
     await answer(before.sentAtMs);
     expect(behind.asked).toEqual({});
     await answer(behind.sentAtMs);
-    expect(behind.asked).toEqual({ mayTell: true });
+    expect(behind.asked).toEqual({ mayAnswer: true });
   });
 });

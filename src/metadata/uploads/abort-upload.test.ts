@@ -48,7 +48,7 @@ test('an abort ends the links of all parts; a second one finds no upload', async
   expect(await world.execute('abort-upload', upload())).toEqual({ kind: 'no-such-upload' });
   expect(await world.stateOf(...blobIds)).toEqual(['live', 'live']);
   expect(await releaseParts()).toBe(1);
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(...blobIds)).toEqual(['condemned', 'condemned']);
 });
 
@@ -73,7 +73,7 @@ test('an old upload is listed as stale, and ended by age only', async () => {
   expect(outcome).toEqual({ kind: 'expired', count: 1 });
   expect(await isOpen()).toBe(false);
   await releaseParts();
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(...blobIds)).toEqual(['condemned', 'condemned']);
 });
 

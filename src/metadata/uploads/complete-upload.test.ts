@@ -64,14 +64,14 @@ test('parts become one object; unlisted parts are removed', async () => {
     parts: [{ partNumber: 1 }, { partNumber: 3 }, {}],
   });
   await releaseParts();
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(...data.map(blobOf))).toEqual(['live', 'condemned', 'live', 'live']);
   expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).toEqual({
     upload: null,
     wasCompleted: true,
   });
   await world.remove('a');
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(...data.map(blobOf))).toEqual(Array(4).fill('condemned'));
 });
 
@@ -106,7 +106,7 @@ test('a repeated part replaces the one before, whose link ends', async () => {
   const [first, second] = [big(), big()];
   await putPart(world, { key, uploadId }, { partNumber: 1, data: first });
   await putPart(world, { key, uploadId }, { partNumber: 1, data: second, etag: etagOf('again') });
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(first), blobOf(second))).toEqual(['condemned', 'live']);
   expect(await complete(listed(1))).toEqual({ kind: 'invalid-part', partNumber: 1 });
   expect(await complete([{ partNumber: 1, etag: etagOf('again') }])).toMatchObject({ kind: 'committed' });
@@ -314,7 +314,7 @@ describe('many segments', () => {
     const { manifestId } = manifest;
     const { pages } = await world.query('get-manifest-pages', { manifestId, from: 0, to: 2 });
     expect(pages.map((page) => page?.parts.length)).toEqual([256, 44, undefined]);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(manifestId, ...blobIds, ...small)).toEqual([
       ...Array(301).fill('live'),
       ...Array(64).fill('condemned'),
@@ -331,16 +331,16 @@ describe('many segments', () => {
     const grant = { births: [], links: [{ blobId: link.blobId, linkId }] };
     await world.put('b', { data: { sizeBytes, grant, uses: [], manifest: { ...manifest, linkId } } });
     await world.remove('a');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(link.blobId)).toEqual(['live']);
     await world.remove('b');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(link.blobId, ...blobIds.slice(0, 1))).toEqual(['condemned', 'live']);
     await expect(world.execute('erase-blobs', { blobIds: [link.blobId] })).rejects.toThrow('pages');
     const release = { manifestId: link.blobId, page: 0 };
     expect(await world.execute('release-manifest-page', release)).toEqual({ kind: 'released', isLast: true });
     expect(await world.execute('release-manifest-page', release)).toEqual({ kind: 'released', isLast: true });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobIds)).toEqual(Array(70).fill('condemned'));
     await world.execute('erase-blobs', { blobIds: [link.blobId, ...blobIds] });
     expect(await world.stateOf(link.blobId, ...blobIds)).toEqual(Array(71).fill(undefined));
@@ -363,10 +363,10 @@ describe('many segments', () => {
       segments: [{ use: 0 }, { use: 0 }, { use: 0 }],
     });
     await world.remove('source');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(source))).toEqual(['live']);
     await world.remove('a');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(source))).toEqual(['condemned']);
   });
 });

@@ -53,9 +53,9 @@ describe('uploads', () => {
     const [small] = blobs.slice(-1);
     if (small === undefined) throw new Error('no blob');
     await background.workers.parts.work(new AbortController().signal);
-    await run('condemn');
+    await run('mark');
     expect(await world.stateOf(small)).toEqual(['condemned']);
-    await run('parts', 'condemn');
+    await run('parts', 'mark');
     expect(new Set(await world.stateOf(...blobs))).toEqual(new Set(['condemned']));
   });
 

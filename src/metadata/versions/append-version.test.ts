@@ -105,10 +105,10 @@ describe('unversioned', () => {
     expect(after).toMatchObject({ etag, sizeBytes: 12, appendCount: 1, tags: before.tags, order: 2 });
     expect(after.sealedHeaders).toEqual(before.sealedHeaders);
     expect(linksOf(after.manifest)[0]).toEqual(linksOf(before.manifest)[0]);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(base), ...blobsOf(piece))).toEqual(['live', 'live']);
     await world.remove('log');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(base), ...blobsOf(piece))).toEqual(['condemned', 'condemned']);
   });
 
@@ -162,13 +162,13 @@ describe('versions', () => {
     const all = [...blobsOf(base), ...blobsOf(one), ...blobsOf(two)];
     expect(await world.versions()).toEqual(['log v3*', 'log v2', 'log v1']);
     await world.remove('log', second.versionId);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...all)).toEqual(['live', 'live', 'live']);
     await world.remove('log', (await current()).versionId);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...all)).toEqual(['live', 'condemned', 'condemned']);
     await world.remove('log', first.versionId);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...all)).toEqual(['condemned', 'condemned', 'condemned']);
   });
 
@@ -181,7 +181,7 @@ describe('versions', () => {
     await append('2');
     expect(await world.versions()).toEqual(['log null*', 'log v1']);
     await world.remove('log', 'null');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(base), ...blobsOf(one))).toEqual(['live', 'condemned']);
   });
 });
@@ -295,10 +295,10 @@ describe('a paged manifest', () => {
     expect(linksOf(manifest)).toHaveLength(3);
     const tail = [...blobsOf(one), ...blobsOf(two)];
     await world.remove(key);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(manifest.manifestId, ...tail)).toEqual(Array(3).fill('condemned'));
     await world.execute('release-manifest-page', { manifestId: manifest.manifestId, page: 0 });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...parts)).toEqual(Array(70).fill('condemned'));
   });
 
@@ -309,7 +309,7 @@ describe('a paged manifest', () => {
     const data = world.newData();
     await append('1', { data });
     await world.remove(key, 'null');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(manifest.manifestId, ...blobsOf(data))).toEqual(['live', 'live']);
   });
 });

@@ -26,7 +26,7 @@ describe('replaced versions', () => {
     expect(await world.put('a', { data: first })).toMatchObject({ kind: 'committed', versionId: 'null' });
     await world.put('a', { data: second });
     expect(await world.versions()).toEqual(['a null*']);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(first), blobOf(second))).toEqual(['condemned', 'live']);
   });
 
@@ -37,7 +37,7 @@ describe('replaced versions', () => {
     const versionId = outcome.kind === 'committed' ? outcome.versionId : ('' as never);
     await world.put('a');
     expect(await world.versions()).toEqual(['a v2*', 'a v1']);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(first))).toEqual(['live']);
     const older = await world.query('get-version', { bucketId: BUCKET, key, versionId, includeBody: false });
     expect(older).toMatchObject({ kind: 'found', isLatest: false, version: { order: 1 } });
@@ -54,7 +54,7 @@ describe('replaced versions', () => {
     });
     await world.put('a');
     expect(await world.versions()).toEqual(['a null*']);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(first))).toEqual(['condemned']);
   });
 
@@ -77,7 +77,7 @@ describe('replaced versions', () => {
     expect(await world.versions()).toEqual(['a v3*', 'a v2', 'a null']);
     expect(await world.put('a')).toMatchObject({ versionId: 'null', versioning: 'suspended' });
     expect(await world.versions()).toEqual(['a null*', 'a v3', 'a v2']);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(first))).toEqual(['condemned']);
     const asked = { bucketId: BUCKET, key, versionId: 'null' as never, includeBody: false };
     expect(await world.query('get-version', asked)).toMatchObject({ isLatest: true, version: { order: 4 } });
@@ -113,10 +113,10 @@ describe('data', () => {
     const data = world.newData();
     await world.put('a', { data });
     await world.put('a', { data: copyOf(data, world.newLinkId()) });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['live']);
     await world.remove('a');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
   });
 
@@ -125,10 +125,10 @@ describe('data', () => {
     await world.put('a', { data });
     await world.put('b', { data: copyOf(data, world.newLinkId()) });
     await world.remove('a');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['live']);
     await world.remove('b');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
   });
 
@@ -136,7 +136,7 @@ describe('data', () => {
     const data = world.newData();
     await world.put('a', { data });
     await world.remove('a');
-    await world.condemn();
+    await world.markUnlinked();
     const copy = copyOf(data, world.newLinkId());
     expect(await world.put('b', { data: copy })).toEqual({ kind: 'gone', blobIds: [blobOf(data)] });
     const unborn = copyOf(world.newData(), world.newLinkId());
@@ -149,7 +149,7 @@ describe('data', () => {
     await world.remove('a');
     const copy = copyOf(data, world.newLinkId());
     expect(await world.put('b', { data: copy })).toMatchObject({ kind: 'committed' });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['live']);
   });
 

@@ -96,7 +96,7 @@ describe('unversioned', () => {
     expect(manifest).toMatchObject({
       segments: [{ sizeBytes: MiB }, { use: 1, offsetBytes: 0, sizeBytes: 160 }],
     });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobs)).toEqual(all(16, 'condemned'));
     expect(await world.stateOf(...linkedBy(after))).toEqual(all(2, 'live'));
   });
@@ -173,7 +173,7 @@ describe('unversioned', () => {
     expect(new Set(linksOf(after.manifest).map(({ linkId }) => linkId))).toEqual(
       new Set(linksOf(before.manifest).map(({ linkId }) => linkId)),
     );
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobs)).toEqual(all(16, 'condemned'));
   });
 });
@@ -204,16 +204,16 @@ describe('where versions are kept', () => {
     expect(compacted?.linkId, 'of the piece that it replaces').toBe(linksOf(manifestBefore)[1]?.linkId);
 
     // Only the links of older versions keep the pieces, and that of the newer one the compacted blob.
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...pieces)).toEqual(all(16, 'live'));
     await world.remove('log', read.versionId);
-    await world.condemn();
+    await world.markUnlinked();
     expect((await world.stateOf(...pieces)).slice(14), 'the last piece had no other').toEqual([
       'live',
       'condemned',
     ]);
     await world.remove('log', after.versionId);
-    await world.condemn();
+    await world.markUnlinked();
     const [baseId, compactedId] = [base?.blobId as BlobId, compacted?.blobId as BlobId];
     expect(await world.stateOf(baseId, compactedId, late)).toEqual(['live', 'condemned', 'condemned']);
   });
@@ -268,7 +268,7 @@ describe('where versions are kept', () => {
     const after = await find();
     expect(linkedBy(after)).toHaveLength(6);
     expect(linkedBy(after)[1], 'carried over').toBe(compacted);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...pieces, compacted)).toEqual(all(17, 'live'));
     expect(await find(read.versionId)).toEqual(read);
   });
@@ -283,7 +283,7 @@ describe('data that only compositions keep is counted once, however it was compa
     const page = await world.query('list-versions', { bucketId: BUCKET, prefix: '', max: 1000 });
     for (const { versionId, summary } of page.versions)
       if (orders.includes(summary.order)) await world.remove('log', versionId);
-    await world.condemn();
+    await world.markUnlinked();
   };
   const from = (first: number, count: number) => Array.from({ length: count }, (_one, at) => first + at);
 
@@ -291,7 +291,7 @@ describe('data that only compositions keep is counted once, however it was compa
     await world.createBucket();
     await appendMany(16);
     await compaction(compactionOf(await find(), 1, 17));
-    await world.condemn();
+    await world.markUnlinked();
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
   });
 
@@ -300,7 +300,7 @@ describe('data that only compositions keep is counted once, however it was compa
     await appendMany(16);
     await compaction(compactionOf(await find(), 1, 17));
     await append(world.newData({ sizeBytes: 3 }));
-    await world.condemn();
+    await world.markUnlinked();
     // The first bytes belong to an object of their own; only the compacted blob has the last piece.
     expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 15 + 1 + 1 }]);
     await removeAll(16, 15);
@@ -318,7 +318,7 @@ describe('data that only compositions keep is counted once, however it was compa
     await append(world.newData({ sizeBytes: 3 }));
     await compaction(compactionOf(await find(), 1, 7));
     await append(world.newData({ sizeBytes: 5 }));
-    await world.condemn();
+    await world.markUnlinked();
     const allBytes = 80 + 3 + 5;
     // Only the ninth version has the first compacted blob.
     expect((await told())[0]?.sizeBytes).toBe(allBytes);
@@ -339,10 +339,10 @@ describe('data that only compositions keep is counted once, however it was compa
     const copied = copyOf(data, world.newLinkId());
     await world.put('copy', { data: copied, version: { appendCount: 16 } });
     await compaction(compactionOf(await find(), 1, 17));
-    await world.condemn();
+    await world.markUnlinked();
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 17 }]);
     await world.remove('copy');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
   });
 });

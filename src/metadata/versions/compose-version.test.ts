@@ -76,7 +76,7 @@ async function putSome(count: number): Promise<NewData[]> {
 
 async function removeAll(keys: readonly string[]): Promise<void> {
   for (const key of keys) await world.remove(key);
-  await world.condemn();
+  await world.markUnlinked();
 }
 
 describe.each(['unversioned', 'enabled', 'suspended'] as const)('in a bucket that is %s', (versioning) => {
@@ -97,7 +97,7 @@ describe.each(['unversioned', 'enabled', 'suspended'] as const)('in a bucket tha
   test('a target that is a component is replaced, or kept, and its data is linked all the time', async () => {
     const [first, second] = (await putSome(2)) as [NewData, NewData];
     await compose('part 0', [first, second, first]);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(first, second))).toEqual(['live', 'live']);
     expect((await current('part 0')).sizeBytes).toBe(31);
     const stored = (await world.versions()).filter((text) => text.startsWith('part 0'));
@@ -223,10 +223,10 @@ describe('many pieces', () => {
     expect(await world.execute('release-manifest-page', { manifestId, page: 0 })).toMatchObject({
       isLast: false,
     });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(...parts))).toEqual(['live', 'live']);
     await world.execute('release-manifest-page', { manifestId, page: 1 });
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(...parts))).toEqual(['condemned', 'condemned']);
   });
 });

@@ -78,7 +78,7 @@ describe('the simple delete', () => {
     expect(await world.remove('a')).toEqual(deleted);
     expect(await world.remove('a')).toEqual(deleted);
     expect(await kindOfCurrent()).toBe('no-such-key');
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
   });
 
@@ -104,7 +104,7 @@ describe('the simple delete', () => {
     await setVersioning('suspended');
     expect(await world.remove('a')).toMatchObject({ versionId: 'null', madeMarker: true });
     expect(await world.versions()).toEqual(['a null*-', 'a v2']);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
     await world.remove('a');
     expect(await world.versions()).toEqual(['a null*-', 'a v2']);
@@ -154,7 +154,7 @@ describe('deleting by version id', () => {
     await world.remove('a', 'null');
     await world.remove('a', third);
     expect(await world.versions()).toEqual([]);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
     expect(await putVersion('a')).toBeTypeOf('string');
     expect(await world.versions()).toEqual(['a v1*']);

@@ -144,7 +144,7 @@ async function check(steps: readonly Step[]): Promise<void> {
     const tags = found.kind === 'found' ? found.version.tags : undefined;
     expect(tags?.map(({ value }) => value)).toEqual(version.tag === undefined ? undefined : [version.tag]);
   }
-  await world.condemn();
+  await world.markUnlinked();
   const living = new Set(model.all().map(({ version }) => version.blobId));
   const states = await world.stateOf(...blobIds);
   expect(states).toEqual(blobIds.map((blobId) => (living.has(blobId) ? 'live' : 'condemned')));

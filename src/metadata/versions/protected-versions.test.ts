@@ -94,7 +94,7 @@ describe('MOVE of one key, extensions 2.1: a retained version neither moves nor 
     await world.createBucket(state);
     const data = await putProtected(a);
     await expectBlocked('null' as VersionId);
-    await world.condemn();
+    await world.markUnlinked();
     expect(await world.stateOf(...blobsOf(data))).toEqual(['live']);
   });
 
@@ -125,7 +125,7 @@ describe('MOVE of one key, extensions 2.1: a retained version neither moves nor 
       await world.put(a, { data: source });
       const replaced = await putProtected(b);
       await expectBlocked('null' as VersionId);
-      await world.condemn();
+      await world.markUnlinked();
       expect(await world.stateOf(...blobsOf(source, replaced))).toEqual(['live', 'condemned']);
     },
   );
@@ -179,7 +179,7 @@ describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an 
       const names = ['p/3', 'p/4', 'q/1', 'q/2', 'q/4', 'q/5'];
       expect(await world.versions()).toEqual(names.map((name) => `${name} null*`));
       expect((await currentOf('q/4' as ObjectKey)).etag).toBe(KEPT);
-      await world.condemn();
+      await world.markUnlinked();
       expect(await world.stateOf(...blobsOf(...all))).toEqual(all.map(() => 'live'));
       expect(await world.query('count-usage', {})).toEqual(usage);
       stored.letGo();

@@ -54,10 +54,10 @@ test('unversioned: the version is replaced and its data keeps its link', async (
   expect(after).toMatchObject({ order: 2, etag: before.etag, kek: { keyId: 'k2' }, sizeBytes: 10 });
   expect(after.modifiedAtMs).toBe(before.modifiedAtMs + 1000);
   expect(linksOf(after.manifest)).toEqual(linksOf(before.manifest));
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(data))).toEqual(['live']);
   await world.remove('a');
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
 });
 
@@ -68,10 +68,10 @@ test('enabled: a new version with a link of its own beside the old one', async (
   expect(await recommit(await current())).toMatchObject({ kind: 'committed' });
   expect(await world.versions()).toEqual(['a v2*', 'a v1']);
   await world.remove('a', first.versionId);
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(data))).toEqual(['live']);
   await world.remove('a', (await current()).versionId);
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(data))).toEqual(['condemned']);
 });
 
@@ -87,7 +87,7 @@ test('suspended: the null version is replaced, another one is kept beside a new 
   expect(await world.versions()).toEqual(['a null*', 'a v1']);
   expect(linksOf((await current()).manifest)).toEqual(linksOf(before.manifest));
   await world.remove('a', 'null');
-  await world.condemn();
+  await world.markUnlinked();
   expect(await world.stateOf(blobOf(data))).toEqual(['live']);
 });
 

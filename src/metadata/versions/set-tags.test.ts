@@ -59,7 +59,7 @@ test('nothing of a version changes but its tags', async () => {
   expect(await setTags([])).toMatchObject({ kind: 'tagged' });
   expect(await read()).toEqual(before);
   expect(await world.query('count-usage', { bucketId: BUCKET })).toEqual(usage);
-  await world.condemn();
+  await world.markUnlinked();
   const blobIds = before.manifest.kind === 'direct' ? before.manifest.uses.map(({ blobId }) => blobId) : [];
   expect(await world.stateOf(...blobIds)).toEqual(['live']);
 });

@@ -10,7 +10,7 @@ const SLICES = 20;
 /** A watch of what `work.of` is at each look, and its outcome so far. */
 function watched() {
   const clock = createManualClock(0);
-  const over = new AbortController();
+  const ending = new AbortController();
   const work: { of: object | undefined; isHeldUp: boolean } = { of: undefined, isHeldUp: false };
   const turns: { next?: Promise<void> } = {};
   const seen: { outcome?: DriveHangs | undefined } = {};
@@ -20,7 +20,7 @@ function watched() {
       underWay: () => work.of,
       isHeldUp: () => work.isHeldUp,
       turn: async () => turns.next,
-      signal: over.signal,
+      signal: ending.signal,
     },
   );
   void watch.then((outcome) => {
@@ -32,7 +32,7 @@ function watched() {
       await setImmediate();
     }
   };
-  return { clock, over, work, turns, seen, passSlices };
+  return { clock, ending, work, turns, seen, passSlices };
 }
 
 test('work that is under way for the limit hangs, and not before', async () => {
@@ -96,8 +96,8 @@ test('time in which work could not begin is not counted', async () => {
 });
 
 test('it ends when it is stopped', async () => {
-  const { over, seen } = watched();
-  over.abort();
+  const { ending, seen } = watched();
+  ending.abort();
   await setImmediate();
   expect(seen).toEqual({ outcome: undefined });
 });

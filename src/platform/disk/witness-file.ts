@@ -74,7 +74,7 @@ class WitnessFile implements WitnessPort {
   readonly #resolveFailed: (error: Error) => void;
   readonly #closing = new AbortController();
   /** Ends the watch. */
-  readonly #over = new AbortController();
+  readonly #ending = new AbortController();
   readonly #syncing: Promise<void>;
   #page = 0;
   #isDirty = false;
@@ -98,7 +98,7 @@ class WitnessFile implements WitnessPort {
   }
 
   async #watch(hangs: HangWatch): Promise<void> {
-    const { signal } = this.#over;
+    const { signal } = this.#ending;
     const hang = await watchForHang(hangs, { underWay: () => this.#underWay, turn: poolTurn, signal });
     if (hang !== undefined) this.#underWay?.reject(hang);
   }
@@ -130,7 +130,7 @@ class WitnessFile implements WitnessPort {
     this.#closing.abort();
     await this.#syncing;
     const [last] = await Promise.allSettled(this.#failure === undefined ? [this.#sync()] : []);
-    this.#over.abort();
+    this.#ending.abort();
     this.#failure ??= new Error('the witness is closed');
     // It waits for a sync that hangs.
     await this.#file.close();

@@ -74,18 +74,18 @@ describe('reads and swaps', () => {
 
   test('the same faults give the same history', async () => {
     const run = async () => {
-      const { clock, fates, connect, coordinator, over } = startCoordinatorWorld();
+      const { clock, fates, connect, coordinator, ending } = startCoordinatorWorld();
       let count = 0;
       fates.push(() => (++count % 7 === 0 ? 'lost' : (count * 37) % 900));
       const told: string[] = [];
-      connect('w').registry.watch((shard, { revision }) => told.push(`${shard}@${revision}`), over.signal);
-      void connect('m').members.announce(memberOf('m'), over.signal);
+      connect('w').registry.watch((shard, { revision }) => told.push(`${shard}@${revision}`), ending.signal);
+      void connect('m').members.announce(memberOf('m'), ending.signal);
       for (const epoch of [1, 2, 3, 4, 5, 6]) {
         const { registry } = connect('a');
         outcomeOf(registry.swap(epoch % 2, { expected: 0, record: shardRecordOf(epoch) }));
         await pass(clock, 3000);
       }
-      over.abort();
+      ending.abort();
       return { told, revision: coordinator.revision(), rows: [...coordinator.rows()] };
     };
     const first = await run();
@@ -120,13 +120,13 @@ describe('watches', () => {
     const told = collect<{ shard: number } & RegisteredShard>();
     world
       .connect('w')
-      .registry.watch((shard, registered) => told.tell({ shard, ...registered }), world.over.signal);
+      .registry.watch((shard, registered) => told.tell({ shard, ...registered }), world.ending.signal);
     const revisions = () => told.all.map(({ revision }) => revision);
     return { ...world, told, revisions, writer: world.connect('a').registry };
   };
 
   test('a watch that falls silent is noticed at the next full read', async () => {
-    const { clock, fates, over, revisions, writer } = startWatch();
+    const { clock, fates, ending, revisions, writer } = startWatch();
     await pass(clock, 0);
     fates.push(({ kind }) => (kind === 'event' ? 'lost' : undefined));
     await writer.swap(1, { expected: 0, record: shardRecordOf(1) });
@@ -134,11 +134,11 @@ describe('watches', () => {
     expect(revisions()).toEqual([]);
     await pass(clock, 2 * STEP_MS);
     expect(revisions()).toEqual([2]);
-    over.abort();
+    ending.abort();
   });
 
   test('a watch that ends with an error continues with what was missed (L8)', async () => {
-    const { clock, coordinator, fates, over, revisions, writer } = startWatch();
+    const { clock, coordinator, fates, ending, revisions, writer } = startWatch();
     await pass(clock, 0);
     let isAway = true;
     fates.push(({ by }) => (by === 'w' && isAway ? 'refused' : undefined));
@@ -152,11 +152,11 @@ describe('watches', () => {
     await writer.swap(2, { expected: 0, record: shardRecordOf(1) });
     await pass(clock, 0);
     expect(revisions()).toEqual([2, 3]);
-    over.abort();
+    ending.abort();
   });
 
   test('a coordinator that was set back returns the older record, at a lower revision (R23)', async () => {
-    const { clock, coordinator, over, told, writer } = startWatch();
+    const { clock, coordinator, ending, told, writer } = startWatch();
     await writer.swap(1, { expected: 0, record: shardRecordOf(1) });
     const copy = coordinator.copy();
     await writer.swap(1, { expected: 2, record: shardRecordOf(2) });
@@ -172,6 +172,6 @@ describe('watches', () => {
     expect(await writer.read(2)).toBeUndefined();
     await pass(clock, LIMITS.coordinatorRetryMaxMs);
     expect(told.all.at(-1)).toMatchObject({ shard: 1, revision: 2, registryRevision: 2 });
-    over.abort();
+    ending.abort();
   });
 });

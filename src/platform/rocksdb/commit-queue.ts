@@ -107,7 +107,7 @@ class GroupingQueue implements CommitQueue {
   #lateCount = 0;
   readonly #late = Promise.withResolvers<Error | undefined>();
   /** Ends the watch. */
-  readonly #over = new AbortController();
+  readonly #ending = new AbortController();
 
   constructor(worker: Worker, options: CommitQueueOptions) {
     this.#worker = worker;
@@ -131,7 +131,7 @@ class GroupingQueue implements CommitQueue {
   }
 
   async #watch(hangs: HangWatch, isStalled = () => false): Promise<void> {
-    const { signal } = this.#over;
+    const { signal } = this.#ending;
     const hang = await watchForHang(hangs, { underWay: () => this.#groups[0], isHeldUp: isStalled, signal });
     if (hang === undefined) return;
     this.#lateCount = this.#groups.length;
@@ -171,7 +171,7 @@ class GroupingQueue implements CommitQueue {
         this.#idle = resolve;
         this.#schedule();
       });
-    this.#over.abort();
+    this.#ending.abort();
     clearTimeout(this.#patience);
     // First: from a thread that is ended no answer comes any more.
     const late = this.#failure instanceof DriveHangs ? await this.#late.promise : undefined;
@@ -267,7 +267,7 @@ class GroupingQueue implements CommitQueue {
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    this.#over.abort();
+    this.#ending.abort();
     this.#ready.reject(error);
     const commits = [...this.#groups.flatMap((group) => group.commits), ...this.#waiting];
     for (const commit of commits) commit.reject(error);

@@ -61,9 +61,9 @@ export async function openStream<Out, In>(
   const host = hostOf(address);
   deps.credentials.checkHost(host);
   const client = new Client(`dns:${address}`, deps.credentials.forChannel(host), CHANNEL_OPTIONS);
-  const over = new AbortController();
+  const ending = new AbortController();
   const late = new AbortController();
-  const waiting = AbortSignal.any([signal, over.signal]);
+  const waiting = AbortSignal.any([signal, ending.signal]);
   void deps.clock.sleep(LIMITS.rpcConnectMaxMs, waiting).then(() => late.abort());
   try {
     const handshake = {
@@ -86,7 +86,7 @@ export async function openStream<Out, In>(
     client.close();
     throw error;
   } finally {
-    over.abort();
+    ending.abort();
   }
 }
 

@@ -155,15 +155,15 @@ describe('calls', () => {
     await start({ nodeId: CALLEE, handler });
     const caller = await start({ nodeId: CALLER });
     await caller.calls.call(CALLEE, callOf('first'), never());
-    const over = 50;
+    const ending = 50;
     let busyCount = 0;
-    const calls = Array.from({ length: LIMITS.callsInFlightMax + over }, async (_, index) => {
+    const calls = Array.from({ length: LIMITS.callsInFlightMax + ending }, async (_, index) => {
       const { kind } = await caller.calls.call(CALLEE, callOf(index), never());
-      if (kind === 'busy' && ++busyCount === over) gate.resolve(done(1));
+      if (kind === 'busy' && ++busyCount === ending) gate.resolve(done(1));
       return kind;
     });
     const kinds = await Promise.all(calls);
-    expect(kinds.filter((kind) => kind === 'busy')).toHaveLength(over);
+    expect(kinds.filter((kind) => kind === 'busy')).toHaveLength(ending);
     expect(evaluatedCount).toBe(LIMITS.callsInFlightMax);
   });
 

@@ -29,8 +29,8 @@ export function startCoordinatorWorld() {
     jobLeaseMs: LEASE_MS,
     fate,
   });
-  const over = new AbortController();
-  return { clock, coordinator, over, fates, logged, connect: coordinator.connect };
+  const ending = new AbortController();
+  return { clock, coordinator, ending, fates, logged, connect: coordinator.connect };
 }
 
 /** Lets time go by in steps, and everything that is ready run between them. */

@@ -188,7 +188,7 @@ async function store(world: FsckWorld): Promise<void> {
     await world.store.putPart({ ...part(partNumber), body: sourceOf(Buffer.alloc(CHUNK_BYTES, 'p')) });
   }
   world.uploadId = part(1).upload.uploadId;
-  for (const shard of [0, 1, 2]) await metadata.condemn(shard);
+  for (const shard of [0, 1, 2]) await metadata.markUnlinked(shard);
   const { claims } = await metadata.query('list-pending-claims', { olderThanMs: -1, limit: 100 });
   const ofOne = claims.filter(({ shard }) => shard === 1);
   const { held } = await metadata.query('resolve-claims', { claims: ofOne }, 1);

@@ -60,7 +60,7 @@ export interface MetadataShards {
   put(key: string, options?: PutOptions): Promise<OutcomeOf<'commit-version'>>;
   remove(key: string, versionId?: string): Promise<OutcomeOf<'delete-versions'>['items'][number]>;
   /** Runs condemn-blobs over all links that have ended. */
-  condemn(shard?: number): Promise<void>;
+  markUnlinked(shard?: number): Promise<void>;
   /** Whether each blob is live, condemned, or not known (undefined). */
   stateOf(...blobIds: BlobId[]): Promise<('live' | 'condemned' | undefined)[]>;
   /** Key and version id (short: "v" and its order) of each version, as listed; "*" marks the latest, "-" a marker. */
@@ -175,7 +175,7 @@ export async function openMetadata(
       });
       return outcome.items[0] as never;
     },
-    async condemn(shard = 0) {
+    async markUnlinked(shard = 0) {
       const { ended } = await world.query('list-ended-links', { limit: 1000 }, shard);
       if (ended.length > 0) await world.execute('condemn-blobs', { ended }, shard);
     },

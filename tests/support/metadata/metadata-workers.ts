@@ -30,7 +30,7 @@ export const DAY = 24 * 60 * MINUTE;
 type WorkerName =
   | 'assert'
   | 'parts'
-  | 'condemn'
+  | 'mark'
   | 'release'
   | 'resolve'
   | 'deliver'
@@ -76,7 +76,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
       assert: createClaimAssertion({ metadata, shards, clock, log }),
-      condemn: createDeletionMarker({ metadata, shards }),
+      mark: createDeletionMarker({ metadata, shards }),
       parts: createPartRelease({ metadata, shards }),
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
       resolve: createClaimResolver({ metadata, shards, clock, log }),
