@@ -168,8 +168,8 @@ export async function readFolderRecords(path: string): Promise<NodeRecords> {
 
 // ---- a database that cannot be read any more (R17) ----
 //
-// It is put aside, for salvage, and the node begins with an empty one. That is another replica (R1), which is given everything
-// by the others; who must be replaced in the voters they decide. A second one is not put aside beside the first: a disk that
+// It is quarantined, for salvage, and the node begins with an empty one. That is another replica (R1), which gets everything
+// from the others; they decide which voter must be replaced. A second one is not quarantined beside the first: a disk that
 // loses bytes again is to be replaced.
 
 /** The process must end after this, so that the open database can be quarantined. */

@@ -147,7 +147,7 @@ const commands: Commands = {
   'create-account': { define: createAccount, growthBytes: () => ROWS_BYTES },
   'set-account': { define: setAccount, growthBytes: NONE },
   'delete-account': { define: deleteAccount, growthBytes: NONE },
-  // Whoever must replace a key that was stolen can do so on a full disk.
+  // An operator must be able to replace a stolen key on a full disk.
   'add-access-key': { define: addAccessKey, growthBytes: NONE },
   'change-access-key': { define: changeAccessKey, growthBytes: NONE },
   // The first step of a new bucket decides for the others.
@@ -197,7 +197,7 @@ const commands: Commands = {
   },
   'abort-upload': { define: abortUpload, growthBytes: NONE },
 
-  // Of a copy; what follows it settles what is there already.
+  // Of a copy; the command that follows resolves claims that are there already.
   'claim-links': {
     define: claimLinks,
     growthBytes: ({ blobIds }) => ROWS_BYTES + blobIds.length * ROW_BYTES,

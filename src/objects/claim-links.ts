@@ -10,7 +10,7 @@ import type { MetadataCalls } from './object-store.ts';
 /** Blobs per command: bounds what one entry writes. */
 const CLAIM_BLOBS_MAX = 500;
 
-/** One link id serves all blobs of a version or part: it tells links of one blob apart. */
+/** One link id serves all blobs of a version or part: it distinguishes links of one blob. */
 export function newLinkId(path: DataPath, timeMs: number): LinkId {
   return makeLinkId({ timeMs, random: path.random.bytes(10) });
 }

@@ -86,8 +86,8 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
   }
 
   /**
-   * A request opens the same key more than once, and so do readers of successive ranges. Whoever can read this memory has
-   * the master keys, too.
+   * A request opens the same key more than once, and so do readers of successive ranges. A process that can read this
+   * memory has the master keys, too.
    */
   const opened = new BoundedMap<string, Uint8Array>(LIMITS.openedKeysMax);
   /** The last opened data key for each object key: a whole object has only one, unless it is composed. */

@@ -1,6 +1,7 @@
 // holdfast salvage: makes the chunk store of a single node open again after some of its tables were lost. It shows what is
-// lost, and removes it when told so; the rest is served, and `holdfast fsck` names the objects to upload again. There is no
-// such command for metadata: objects would be missing, or deleted ones would return, and nobody could say which.
+// lost, and removes it when the operator confirms that; the rest is served, and `holdfast fsck` names the objects to upload
+// again. There is no such command for metadata: objects would be missing, or deleted ones would return, and nobody could
+// say which.
 import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';

@@ -1,5 +1,5 @@
-// What is known of a cluster, as data, and how it is added up from what etcd, shards and nodes say. Pure. The tables
-// (print-status.ts), the alarms (alarms.ts) and `holdfast cluster status --json` are told from it.
+// The types of what is known of a cluster, and how it is added up from the reports of etcd, shards and nodes. Pure. The
+// tables (print-status.ts), the alarms (alarms.ts) and `holdfast cluster status --json` are made from it.
 
 import type { DiskState } from '../../chunks/placement/disk-states.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
@@ -35,7 +35,7 @@ export interface ShardStatus {
   /** While its voters are being changed: those of before, whose majority counts too (R14). */
   prevVoters: NodeId[];
   learners: NodeId[];
-  /** As its primary tells; absent while there is none. */
+  /** As its primary reports; absent while there is none. */
   verification?: VerificationStatus;
 }
 
@@ -63,12 +63,12 @@ export interface AuditsStatus {
   beganAtMs?: number;
 }
 
-/** Copies that are owed (R36). */
+/** Copies that are missing (R36). */
 export interface RepairStatus {
   /** By the intact copies of the chunk that has fewest; without `copies`: nobody has looked yet. */
   debts: { copies?: number; blobCount: number; chunkCount: number }[];
   chunkCount: number;
-  /** Fewer of them each second, just now; negative: more. Absent: none are owed. */
+  /** By how many fewer of them each second, just now; negative: more. Absent: none are missing. */
   chunksPerSecond?: number;
   /** At that rate. */
   leftMs?: number;
@@ -87,8 +87,8 @@ export interface DiskStatus {
   state: DiskState['state'] | 'silent';
   leave?: DiskLeave;
   /**
-   * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be
-   * removed, once no copies are owed.
+   * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be removed, once
+   * no copies are missing.
    */
   ownedCount: number;
   pendingCount: number;
@@ -129,7 +129,7 @@ export interface ClusterStatus extends ChunkStatus {
 export type ReportedReplicas = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
 
 /**
- * All that is known of a cluster at one moment, as data: what its tables show and what its alarms are told from
+ * All that is known of a cluster at one moment, as data: its tables show it, and its alarms are derived from it
  * (alarms.ts). read-cluster.ts reads it.
  */
 export interface ClusterFacts extends Omit<ClusterStatus, 'alarms'> {

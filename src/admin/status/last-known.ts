@@ -1,5 +1,6 @@
-// What etcd last told `holdfast cluster status` of a cluster, kept for when it does not answer: where the nodes are, and which
-// shards they hold. Addresses and ids, no secrets; who cannot write it does without.
+// A cached copy of what `holdfast cluster status` last read from etcd, for when etcd does not answer: where the nodes are,
+// and which shards they hold. It has addresses and ids, and no secrets. The command works without it where it cannot write
+// the file.
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';

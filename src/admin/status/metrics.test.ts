@@ -146,7 +146,7 @@ test('disks as whoever places them sees them, and nothing of them elsewhere', as
   expect(await linesOf('holdfast_missed_disks')).toEqual(['1']);
   expect(await linesOf('holdfast_placement_owner_nodes')).toEqual(['3']);
 
-  // It is served again: what it was is told no more.
+  // It is served again: its last state is no longer reported.
   report(telemetry, DISK_METRICS, readDiskStates(map, disks.map(memberOf)));
   expect((await linesOf('holdfast_disk_state')).filter((line) => line.includes(one))).toEqual([
     expect.stringContaining('state="serving"'),

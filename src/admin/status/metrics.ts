@@ -1,6 +1,6 @@
-// The gauges that each process tells of itself: one table of rules for each thing that it knows. What the names mean is in
-// the catalogue (src/platform/telemetry/prom-telemetry.ts), which docs/metrics.md lists; counters and histograms are counted
-// where they happen. To add a gauge, add a row to the catalogue and one here.
+// The gauges that each process reports of itself: one table of rules for each thing that it knows. What the names mean is
+// in the catalogue (src/platform/telemetry/prom-telemetry.ts), which docs/metrics.md lists; counters and histograms are
+// counted where they happen. To add a gauge, add a row to the catalogue and one here.
 
 import { within } from '../../base/async/within.ts';
 import type { ReplicatedChunks } from '../../chunks/copies/replicated-chunks.ts';
@@ -25,7 +25,7 @@ import type { AuditRecord, HistoryRecord } from '../../types/records/rows.ts';
 import { describeAudits } from './cluster-status.ts';
 import type { ServerFacts } from './server-status.ts';
 
-/** undefined: it is not known, and not told. With labels: all figures of the gauge. */
+/** undefined: it is not known, and not reported. With labels: all figures of the gauge. */
 type GaugeValue = number | undefined | readonly Figure[];
 
 /** The name of a gauge, and what it is by what is known. */
@@ -230,7 +230,7 @@ export function measureAudits(
       Promise.all(doubtful.map(({ shard }) => ask(node, shard, 'get-history'))),
     ]);
     report(telemetry, AUDIT_METRICS, { placement: placement(), audits, histories });
-    // One by one: watch-repairs.ts tells of another question.
+    // One by one: watch-repairs.ts reports another question.
     for (const [question, answers] of Object.entries({ audit: audits, history: histories })) {
       const silentCount = answers.filter((answer) => answer === undefined).length;
       telemetry.gauge('holdfast_shards_unanswered', silentCount, { question });

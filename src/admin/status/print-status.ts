@@ -84,7 +84,10 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
   print('');
 }
 
-/** With what is left of a drain: how many partitions nobody else has for certain, then what a debt may name it for. */
+/**
+ * With what is left of a drain: first the partitions that no other disk has for certain, then the repair entries that may
+ * name it.
+ */
 function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus, hasRepairs: boolean): string {
   if (leave === undefined) return state;
   const left = ownedCount + pendingCount;

@@ -40,7 +40,7 @@ const ANSWER_MAX_MS = 3000;
 /** Between the two counts by which the rate of repair is known. */
 const RATE_OVER_MS = 2000;
 
-/** What `holdfast cluster status` tells. Throws {@link Refusal} as readCluster. */
+/** What `holdfast cluster status` shows. Throws {@link Refusal} as readCluster. */
 export async function readClusterStatus(options: {
   config: Config;
   lastKnown?: string;
@@ -61,8 +61,8 @@ export async function readClusterStatus(options: {
 }
 
 /**
- * `lastKnown`: a file for what etcd tells, to go by when it does not answer. Throws {@link Refusal} when there is no
- * cluster, or etcd does not answer and nothing is known of before.
+ * `lastKnown`: a file for what etcd answers, used when it does not answer. Throws {@link Refusal} when there is no cluster,
+ * or etcd does not answer and nothing is cached.
  */
 export async function readCluster({
   config,
@@ -122,7 +122,7 @@ export function describeNoCluster(members: readonly Member[]): string {
   );
 }
 
-/** As etcd tells, or as it told last. */
+/** As etcd answers, or as it answered last. */
 async function findCluster(
   config: Config,
   lastKnown: string | undefined,

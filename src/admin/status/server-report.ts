@@ -13,7 +13,7 @@ export interface Reports {
   readStatus(endpoint: string): Promise<StatusReport>;
 }
 
-/** Tells the gauges from now on. */
+/** Reports the gauges from now on. */
 export function createReports(
   { telemetry, log, clock, loop }: Pick<ProcessContext, 'telemetry' | 'log' | 'clock' | 'loop'>,
   parts: ServerParts,

@@ -1,5 +1,5 @@
 // What a process that serves clients knows of itself, as data: the server of a single node, or a gateway of a cluster. Its
-// status report (server-report.ts), its alarms (alarms.ts) and its gauges (metrics.ts) are told from it.
+// status report (server-report.ts), its alarms (alarms.ts) and its gauges (metrics.ts) are made from it.
 
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { LostChunks } from '../../chunks/disk/lost-chunks.ts';

@@ -82,7 +82,7 @@ export class UnreadChunks {
     if (known.isSure) this.#keep(id, null);
   }
 
-  /** Whether its home is to be told that it cannot be read. */
+  /** Whether its home shard must learn that it cannot be read. */
   has(id: ChunkId): boolean {
     return this.#chunks.size > 0 && this.#chunks.get(chunkName(id))?.isSure === true;
   }

@@ -1,4 +1,4 @@
-// Adds an access key to an account. No gateway has cached a key that did not exist, so none has to be told.
+// Adds an access key to an account. No gateway has cached a key that did not exist, so none has to be notified.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';

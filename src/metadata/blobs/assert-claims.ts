@@ -1,6 +1,6 @@
-// R23, A16: after a shard has gone on with what one replica had left, each other shard tells it which of its blobs it holds,
-// and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
-// kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
+// R23, A16: after a shard was recovered from one replica, each other shard reports the link claims that it holds on the
+// shard's blobs, and the shard reports those that it holds on theirs. Runs where the shard is led, until all have reported.
+// Progress is kept in memory: what fails is continued, and what is under way when the process ends is sent again.
 
 import type { AskedClaim, ClaimVerdict, HeldClaim } from '../../ports/metadata/blobs.ts';
 import type { Worker } from '../../ports/worker.ts';
@@ -10,7 +10,7 @@ import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
 const PAGE = 250;
 const IDLE_MS = 5000;
-/** Shards that tell of their claims at once. */
+/** Shards that report their link claims at once. */
 const HOLDERS_MAX = 8;
 
 /** Of a shard whose history is not confirmed. */
@@ -33,8 +33,9 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
   const progress = new Map<number, Progress>();
 
   /**
-   * What `holder` has of what is pending since its home has heard of it. What it has not any more is dropped by R30 alone,
-   * which knows when no commit of that shard can use it: here it might be one that has lost the end of its history meanwhile.
+   * Asks `holder` again, after its home has noted the claims, which of the pending ones it still holds. One that it no
+   * longer holds is dropped by R30 alone, which knows when no commit of that shard can use it: here the shard might be one
+   * that has lost the end of its history meanwhile.
    */
   async function askAgain(
     { holder, own }: { holder: number; own: number },
@@ -49,7 +50,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     );
   }
 
-  /** `claims` of blobs of `home`, as `holder` has just told them. `own`: the one of both whose work this is. */
+  /** Sends `claims`, which `holder` has just reported, to `home`. `own`: the shard whose work this is. */
   async function assertPage(
     { home, holder, own }: { home: number; holder: number; own: number },
     claims: HeldClaim[],
@@ -71,7 +72,10 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     return doneValue(await metadata.query({ shard: holder }, 'list-claims', query));
   }
 
-  /** A page of what `shard` may have released in the history that is given up, and holds again. True: all homes have heard all. */
+  /**
+   * Sends a page of what `shard` may have released in the history that was given up, and holds again. True: all homes have
+   * all of it.
+   */
   async function assertOwn(shard: number, { own }: Progress, signal: AbortSignal): Promise<boolean> {
     const { after, isThrough, behind } = own;
     if (isThrough) {
@@ -91,7 +95,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
       await assertPage({ home, holder: shard, own: shard }, its);
       asserted.add(home);
     });
-    // They hear the rest by themselves: the others do not wait for them.
+    // These get the rest at their own pace: the others do not wait for them.
     for (const home of byHome.keys()) if (!asserted.has(home)) behind.set(home, after);
     own.isThrough = next === undefined;
     if (next !== undefined) own.after = next;
@@ -102,7 +106,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     return !isThrough || behind.size === 0 || [...behind.keys()].some((home) => !others.isAway(home));
   }
 
-  /** A page of what `holder` holds of `home`. True: it has told all. */
+  /** Collects a page of what `holder` holds of `home`. True: it was the last one. */
   async function collectFrom(
     holder: number,
     home: number,
@@ -118,7 +122,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     return next === undefined;
   }
 
-  /** Of this history: what is late may meet another one, to which that holder has told nothing yet. */
+  /** Names this history: a late message may arrive in a later one, to which that holder has reported nothing yet. */
   async function note(shard: number, holder: number, { incarnation }: Progress): Promise<void> {
     const command = { shard: holder, incarnation };
     await ofOwn(metadata.execute({ shard }, 'note-asserted', command).then(doneValue));

@@ -1,7 +1,7 @@
-// R23, A16, in the blobs' home: another shard says what it holds of it. A history that began with what one replica had left
-// may have forgotten the links, and the blobs themselves: both are made anew. Links begin as pending ones: that the shard
-// held them when it told says nothing of now, because what it has released since may have been ended here already (R29),
-// and nobody would end it again. Only what it says when it is asked behind this entry is about what is pending here.
+// R23, A16, in the blobs' home: another shard reports which link claims it holds. A history that began from one replica may
+// have lost the links, and the blobs themselves: both are made again. Links begin as pending: the report may be old, and
+// what the shard has released since may have been ended here already (R29), so that nobody would end it again. Only what
+// the shard answers when it is asked after this entry resolves them.
 import { assert } from '../../base/assert.ts';
 import type { AskedClaim, HeldClaim } from '../../ports/metadata/blobs.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
@@ -115,7 +115,7 @@ function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): 
   const { condemnedAtMs, ...blob } = blobCodec.decode(row);
   // It was marked for deletion at the end of a log that others did not follow: nothing of it has been erased.
   if (condemnedAtMs !== undefined && !mayMake) return undefined;
-  // Made anew from what one shard told, while another one knows more of it.
+  // Made again from the report of one shard, while another one knows more of it.
   const isWider = mayMake && blob.isClosed && !isLaidWithin(layout, blob) && isLaidWithin(blob, layout);
   const known = { ...blob, ...(isWider && layoutOf(layout)), isShared: true as const };
   const puts = [put(blobRow(blobId), blobCodec.encode(known))];

@@ -22,7 +22,10 @@ const NOTED_MAX = 20_000;
 
 export function createCorruptionCollector(deps: HomeShardDeps): Worker {
   const noted = new BoundedMap<string, number>(NOTED_MAX);
-  /** Where the last round left a disk that has more: what cannot go yet must not keep what comes behind it from being heard. */
+  /**
+   * Where the last round left a disk that has more: what cannot be removed yet must not keep what follows it from being
+   * collected.
+   */
   const reached = new Map<DiskId, ChunkId>();
 
   /** Gives what failed: what one shard cannot note keeps back neither the others' nor what comes behind it. */

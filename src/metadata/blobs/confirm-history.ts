@@ -1,5 +1,5 @@
-// R23: how a history that began with what one replica had left comes to be believed: every other shard hears of it, tells
-// what it holds of this home, and then the operator says that what is lost is lost.
+// R23: how a history that was recovered from one replica is confirmed: every other shard learns of it and reports what it
+// holds of this home, and then the operator confirms that what is lost is lost.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { historyCodec, homeHistoryCodec } from '../../types/records/rows.ts';

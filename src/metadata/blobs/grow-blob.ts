@@ -107,7 +107,7 @@ function hasBegunBlob({ use }: NewBlob, view: View): boolean {
   return view.has(blobRow(use.blobId)) && view.row(blobRow(use.blobId)) !== undefined;
 }
 
-/** As far as its row tells: whether the object ends where it ends is known by the object alone. */
+/** As far as its row shows: whether the object ends where it ends is known by the object alone. */
 function mayTake(blob: Readonly<BlobRecord> | undefined, newBlob: NewBlob): boolean {
   return blob !== undefined && isLiveBlob(blob) && !blob.isClosed && hasRoom(blob, newBlob);
 }

@@ -128,7 +128,7 @@ export function isLateBlob({ use }: NewBlob, { nowMs, shard }: DecideContext): b
   return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;
 }
 
-/** R28: from here on the home may be told that this claim will never be used (R30). */
+/** R28: from here on the home may be answered that this claim will never be used (R30). */
 function isLateClaim({ linkId, claim }: LinkGrant, { nowMs }: DecideContext): boolean {
   return claim !== undefined && nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
 }

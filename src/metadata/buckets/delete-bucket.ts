@@ -1,5 +1,5 @@
-// R42, in the bucket's home: an empty bucket becomes deleted for good, and the system shard is told to free its name.
-// Open uploads do not keep a bucket; they are ended in the background.
+// R42, in the bucket's home: an empty bucket is deleted for good, and the system shard is asked to free its name. Open
+// uploads do not keep a bucket; they are ended in the background.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
@@ -35,7 +35,10 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
   },
 });
 
-/** R42: it is deleted for good with its configuration, and the system shard is told to free its name; its open uploads end in the background. */
+/**
+ * R42: it is deleted for good with its configuration, and the system shard is asked to free its name; its open uploads end
+ * in the background.
+ */
 export function deleteForGood(
   deleted: BucketRecord,
   hasUploads: boolean,

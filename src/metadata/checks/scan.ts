@@ -92,7 +92,7 @@ export class CheckScan {
     } else this.#notePieces(blobId, layout, isHome ? blob : undefined, where);
   }
 
-  /** Where the row of the blob tells of the same last piece there is nothing to be compared. */
+  /** Where the row of the blob names the same last piece there is nothing to be compared. */
   #notePieces(blobId: BlobId, seen: BlobShape, blob: BlobShape | undefined, place: FindingPlace): void {
     if (!('grown' in seen) || seen.grown === undefined) return;
     const { pieceCount, lastPieceId } = seen.grown;

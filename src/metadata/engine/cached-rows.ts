@@ -1,9 +1,9 @@
-// Rows that were read lately, kept in memory before the store: a bucket's row is asked for by every request, an object's by
-// whoever reads, composes or appends to it again. Exact: what the store shows of a row changes between a commit's call and
-// its end alone, so a row is neither told from here nor taken in while a commit of it is under way.
+// Rows that were read lately, cached in memory before the store: every request reads a bucket's row, and those that read,
+// compose or append to an object read its row again. Exact: what the store shows of a row changes between a commit's call and
+// its end alone, so a row is neither served from here nor taken in while a commit of it is under way.
 // A table of places, found by the hash of a row's key: a row that comes to another's place takes it, if it was the last one
-// that was looked for there in vain. So rows that are read once are not kept, which would cost more than it saves. It needs no
-// order of use, no sweep and no keys as strings, and its memory has a bound.
+// that was looked for there in vain. So rows that are read once are not cached, which would cost more than it saves. It needs
+// no order of use, no sweep and no keys as strings, and its memory has a bound.
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -29,8 +29,8 @@ interface MissingRow {
 }
 
 /**
- * The same store, with small rows of `column` told from memory. All that is written to that column goes through it. Values are
- * shared by all who ask: nobody writes to them.
+ * The same store, with small rows of `column` served from memory. All that is written to that column goes through it.
+ * Values are shared by all callers: nobody writes to them.
  */
 export function cacheRows(kv: KvPort, column: string): KvPort {
   const rows: (CachedRow | undefined)[] = new Array(PLACES).fill(undefined);

@@ -145,7 +145,7 @@ export class Shard {
   async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     if (this.#status !== 'open') return UNKNOWN;
     const reply = await this.#read(envelope, name, query);
-    // After the read (R10): a shard that lost its right to tell meanwhile does not know what it has read.
+    // After the read (R10): a shard that has lost its right to answer meanwhile does not know what it has read.
     const mayAnswer = this.#parts.log.confirmRead();
     if (mayAnswer !== undefined && !(await mayAnswer)) return UNKNOWN;
     return this.#hasFailed() ? UNKNOWN : reply;
@@ -388,7 +388,7 @@ export class Shard {
     return rows;
   }
 
-  /** R8: what a refusal has seen must be committed before it is told. */
+  /** R8: what a refusal has seen must be committed before it is sent. */
   #answerWhenCommitted(call: Call, reply: Reply<unknown>): void {
     if (!this.#hasFailed()) this.#parts.log.whenCommitted(() => this.#answer(call, reply));
   }

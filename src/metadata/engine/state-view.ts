@@ -57,7 +57,7 @@ export function openStateView(shard: number, kv: KvPort): StateView {
       assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
       const least = rowKey(shard, table, gte);
       const end = rowKey(shard, table, lt);
-      // The view is shared: whoever reads has sought just before.
+      // The view is shared: another reader may have moved the cursor.
       cursor.seek(least);
       return {
         seek(key) {

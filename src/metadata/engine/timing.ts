@@ -56,5 +56,5 @@ export const VERIFY_PACE: VerifyPace = {
   rowsMax: 2000,
   bytesMax: 1024 * 1024,
 };
-/** Who has not told its digest by then is passed over. */
+/** A replica that has not sent its digest by then is passed over. */
 export const VERIFY_PATIENCE_MS = 5000;

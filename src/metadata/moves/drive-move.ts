@@ -1,7 +1,7 @@
-// Drives a prefix's MOVE (service 4.2): looks for the next keys of the walk while those before them are moved, each
-// step one entry that names the one that it comes behind. Whoever drives may leave at any time, and somebody else go on:
-// the request that began it, one that repeats it, or the background (metadata/jobs/drive-jobs.ts). Where others wait it does
-// little at a time, and rests for longer than it works.
+// Drives a prefix's MOVE (service 4.2): looks for the next keys of the walk while those before them are moved. Each step is
+// one entry, which names the step that it follows. A driver may stop at any time, and another one go on: the request that
+// began the job, one that repeats it, or the background (metadata/jobs/drive-jobs.ts). Where others wait it does little at
+// a time, and rests for longer than it works.
 import { must } from '../../base/assert.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MoveCursor, MoveResult } from '../../ports/metadata/moves.ts';

@@ -1,4 +1,4 @@
-// The driver of a prefix's MOVE tells its shard between two steps that it goes on, or leaves the job to others.
+// The driver of a prefix's MOVE reports to its shard between two steps that it goes on, or leaves the job to others.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { changeJob, findJob } from '../jobs/jobs.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';

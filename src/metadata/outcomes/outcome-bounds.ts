@@ -1,6 +1,6 @@
-// What a shard keeps of requests that are over, for whoever repeats them or reads their answer: outcomes under tokens
-// (tokens.ts), and jobs of prefix renames (jobs.ts). Anybody may send such requests without end, so their rows are counted,
-// of each account and of all, and a command that would have more kept than may be is refused with nothing done. Jobs that
+// What a shard stores of requests that have ended, for clients that repeat them or read their answer: outcomes under tokens
+// (tokens.ts), and jobs of prefix renames (jobs.ts). Clients may send such requests without end, so their rows are counted,
+// for each account and for all, and a command that would store more than the limit is refused with nothing done. Jobs that
 // no token leads to are counted by themselves. Where accounts have filled the shard, each other one still has a little.
 
 import type { CounterDelta, DecideContext } from '../../ports/state-machine.ts';

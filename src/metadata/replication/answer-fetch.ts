@@ -1,4 +1,4 @@
-// What a candidate with a shorter log is told of a better one (R12 c).
+// What a candidate with a shorter log is sent of a better one (R12 c).
 import type { FetchedMessage, LogPosition } from '../../ports/replication.ts';
 import { APPEND_BYTES_MAX } from '../engine/timing.ts';
 import type { LogStore } from './log-store.ts';

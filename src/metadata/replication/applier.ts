@@ -66,7 +66,7 @@ export class Applier {
   advance(seq: number): void {
     this.#targetSeq = Math.max(this.#targetSeq, Math.min(seq, this.#log.last.seq));
     if (this.#isRunning) return;
-    // The owner of the store is told of its failure by `failed`.
+    // `failed` reports its failure to the owner of the store.
     this.#run = this.#applyAll().catch(() => {});
   }
 

@@ -1,5 +1,5 @@
-// The store of one replica, watched: whatever reads from it, the first bytes that turn out to be lost are told of (R17). The
-// read itself rejects as ever.
+// The store of one replica, watched: the first read that finds lost bytes is reported (R17), whatever reads. The read
+// itself rejects as ever.
 import { Corruption } from '../../base/corruption.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { forwardKv } from '../engine/forward-kv.ts';

@@ -120,7 +120,7 @@ export class Follower {
 
   /** R12 c: what the asker lacks, or where the two logs may agree. */
   onFetch(from: ReplicaRef, message: FetchMessage): void {
-    // What cannot be read is told to nobody (R17): the asker gives up.
+    // What cannot be read is sent to nobody (R17): the asker gives up.
     this.#fetch(from, message).catch((error: unknown) => this.#failed(error));
   }
 

@@ -1,4 +1,4 @@
-// Tells of epochs that a candidate of one shard took and gave up before it opened (R12): each is a time in which nobody could
+// Logs epochs that a candidate of one shard took and gave up before it opened (R12): each is a time in which nobody could
 // lead. Where that happens again and again, the log has one line a minute, which counts those that it leaves out.
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';

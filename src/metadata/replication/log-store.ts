@@ -49,7 +49,7 @@ export class LogStore {
   readonly #budget: LogBudget;
   #lastTimeMs = 0;
   readonly #markBytes: number;
-  /** Bytes of all entries so far, about every `markBytes` of them: tells how much may be trimmed. */
+  /** Bytes of all entries so far, about every `markBytes` of them: shows how much may be trimmed. */
   #totalBytes = 0;
   #marks: { seq: number; totalBytes: number }[] = [];
 

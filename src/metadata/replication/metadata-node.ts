@@ -239,7 +239,7 @@ class Node implements MetadataNode {
   }
 
   async #onRegistered(shard: number, registered: RegisteredShard): Promise<void> {
-    // Nothing is waited for between the last look and the opening: of two records that are told at once, one opens it.
+    // There is no wait between the last check and the opening: of two records that arrive at once, one opens it.
     for (let it = this.#opening.get(shard); it !== undefined; it = this.#opening.get(shard)) await it;
     const replica = this.#replicas.get(shard);
     if (replica !== undefined) return replica.onRegistered(registered);

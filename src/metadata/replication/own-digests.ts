@@ -1,4 +1,4 @@
-// What one replica tells of its own state when an entry asks for it (R22), and what it does when a majority has another
+// What one replica sends of its own state when an entry asks for it (R22), and what it does when a majority has another
 // one. The comparison is verifier.ts, on the primary.
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvBounds, KvPort } from '../../ports/kv.ts';
@@ -41,7 +41,7 @@ export class OwnDigests {
     this.#parts = parts;
   }
 
-  /** While the state is exactly that of entry `seq`. Never rejects: one that cannot tell is passed over. */
+  /** While the state is exactly that of entry `seq`. Never rejects: a replica that cannot send its digest is passed over. */
   async verify(seq: number, range: KvBounds): Promise<void> {
     const { shard, kv, logger, report } = this.#parts;
     if (!this.#isExact()) return;
@@ -65,7 +65,7 @@ export class OwnDigests {
   onOdd({ epoch, seq }: OddMessage): void {
     const isOfNow = epoch === this.#parts.promises.epoch && seq === this.#reportedSeq && this.#isExact();
     if (!isOfNow) return;
-    // Told twice, it would be of what is there by then.
+    // A second report would be of what is there by then.
     this.#reportedSeq = 0;
     void this.giveUp([]);
   }

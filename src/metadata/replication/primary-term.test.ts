@@ -93,7 +93,7 @@ describe('R10, I3: a round that a read waits for', () => {
       ).echoMs;
     return {
       clock,
-      /** A read that needs an answer; whether it may be told, as soon as that is known. */
+      /** A read that needs an answer; whether it may be answered, as soon as that is known. */
       read() {
         const asked: { mayAnswer?: boolean } = {};
         void Promise.resolve(term.confirmRead()).then((mayAnswer) => {

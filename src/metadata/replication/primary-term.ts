@@ -66,7 +66,7 @@ export class PrimaryTerm {
     return this.#commitSeq;
   }
 
-  /** Tells everybody that there is something new, or that we are here. */
+  /** Sends everybody what is new, or a sign of life. */
   flush(): void {
     if (this.#hasEnded) return;
     this.#count();

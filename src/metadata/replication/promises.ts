@@ -136,7 +136,7 @@ export class Promises {
     if (this.#record.state === 'live') this.#isLiveOnDisk = true;
   }
 
-  /** Before anything is told of the log: where it stood must be known beside the database (R17). */
+  /** Before anything of the log is sent: where it stood must be known beside the database (R17). */
   witness(seq: number): void {
     const { state, votesFor } = this.#record;
     const isEmptied = state === 'installing' && votesFor !== null;

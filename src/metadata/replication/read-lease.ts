@@ -46,7 +46,7 @@ export class ReadLease {
     this.#passBarriers();
   }
 
-  /** Within it others keep silent (R9), and what was read may be told at once. */
+  /** Within it others keep silent (R9), and what was read may be answered at once. */
   get isHeld(): boolean {
     // Nobody else is needed.
     if (this.#answeredSinceMs === Number.POSITIVE_INFINITY) return true;
@@ -70,7 +70,7 @@ export class ReadLease {
     return new Promise((resolve) => this.#barriers.push({ sinceMs, resolve }));
   }
 
-  /** The epoch is over: nothing is told any more. */
+  /** The epoch has ended: nothing is answered any more. */
   end(): void {
     for (const { resolve } of this.#barriers.splice(0)) resolve(false);
   }
@@ -84,9 +84,9 @@ export class ReadLease {
   }
 
   /**
-   * I3: only while the lease holds that the round has given. What a process hears that stood still meanwhile, or whose
-   * machine was suspended, was answered before others may have begun to lead: a later round says. (Where both clocks stood
-   * still nothing shows it, and a read that was under way then is told as it was when it was asked.)
+   * I3: reads are answered only while the lease of the round holds. Where a process stood still or its machine was
+   * suspended, the answers that it receives afterwards may be older than another primary: a later round decides. (Where
+   * both clocks stood still nothing shows it, and a read that was under way then is answered as it was when it was asked.)
    */
   #passBarriers(): void {
     if (this.#barriers.length === 0 || !this.isHeld) return;

@@ -1,5 +1,5 @@
-// The log of an open primary, as evaluation sees it (entry-log.ts): entries go to the own disk and to the others at once,
-// are committed by a majority, applied, and only then told of (R4-R8).
+// The log of an open primary, as evaluation sees it (entry-log.ts): entries are written to the own disk and sent to the
+// others at once, committed by a majority, applied, and only then answered (R4-R8).
 import { assert } from '../../base/assert.ts';
 import type { KvPut } from '../../ports/kv.ts';
 import { type Entry, encodeEntry } from '../engine/entry-codec.ts';
@@ -115,7 +115,7 @@ export class ReplicatedLog implements EntryLog {
     this.#waiters.length = 0;
   }
 
-  /** R8: a refusal is told as a read is. */
+  /** R8: a refusal is answered as a read is. */
   async #answerWhenConfirmed(done: () => void): Promise<void> {
     const mayAnswer = this.confirmRead();
     if (mayAnswer !== undefined && !(await mayAnswer)) return;
@@ -132,7 +132,7 @@ export class ReplicatedLog implements EntryLog {
     });
   }
 
-  /** False: the witness has failed for good. The owner of the node is told by its `failed`; here nothing counts any more. */
+  /** False: the witness has failed for good. `failed` reports it to the owner of the node; here nothing counts any more. */
   #isWitnessed(seq: number): boolean {
     try {
       this.#parts.witness(seq);

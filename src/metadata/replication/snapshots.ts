@@ -62,7 +62,7 @@ export class SnapshotSource {
     return this.#receivedMs;
   }
 
-  /** The target may not have heard of it, or not have got the page with which it begins. */
+  /** The offer, or the page with which it begins, may be lost. */
   resend(): void {
     if (this.#pageCount <= 1) this.#parts.send(this.#to, this.#begin);
   }
@@ -151,8 +151,8 @@ export class SnapshotTarget {
   }
 
   /**
-   * What begins with this page: it was offered a moment ago. What is here goes only now, when whoever offered it has been
-   * heard again: an offer that a suspended machine hears of when it wakes may be of one that is gone.
+   * What begins with this page: it was offered a moment ago. The present state is removed only now, when its sender has
+   * answered again: an offer that a suspended machine receives when it wakes may be of a sender that is gone.
    */
   beginOf({ snapshotId, page }: SnapshotPageMessage): SnapshotBeginMessage | undefined {
     const { clock } = this.#parts;

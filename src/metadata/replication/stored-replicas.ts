@@ -1,5 +1,5 @@
-// What the rows of a metadata node say of its replicas, without opening any: for the node's start, and for whoever
-// rebuilds the registry or recovers a shard from it (R23).
+// What the rows of a metadata node say of its replicas, without opening any: for the node's start, and for commands that
+// rebuild the registry or recover a shard from it (R23).
 import type { KvPort, KvRow } from '../../ports/kv.ts';
 import type { StoredReplica } from '../../ports/node-records.ts';
 import type { LogPosition } from '../../ports/replication.ts';

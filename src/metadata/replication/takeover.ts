@@ -28,7 +28,7 @@ const FENCE_ROUNDS_MAX = Math.ceil((4 * SILENCE_MS) / HEARTBEAT_MS);
 
 export type TakeoverEnd =
   | { kind: 'won'; registered: RegisteredShard }
-  /** Somebody else leads, or may; or too few were heard. */
+  /** Another replica leads, or may; or too few answered. */
   | { kind: 'given-up'; why: string };
 
 export interface TakeoverParts {
@@ -288,8 +288,8 @@ export async function swapRecord(
 }
 
 /**
- * An epoch that a primary has handed over, or that this took and heard no more of. Nothing was ever done in it: whatever
- * is done in an epoch comes behind its promise, and so a restarted process resumes none (R13).
+ * An epoch that a primary has handed over, or that this candidate took and did not finish. Nothing was ever done in it:
+ * whatever is done in an epoch follows its promise, and so a restarted process resumes none (R13).
  */
 function isGiven({ epoch, primary }: ShardRecord, self: ReplicaRef, before: ReplicaRecord): boolean {
   return primary?.replicaId === self.replicaId && epoch > before.promised;

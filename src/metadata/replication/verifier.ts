@@ -1,6 +1,7 @@
 // Compares the states of a shard's replicas, on its primary, one small range after the other at a bounded rate (R22): an
-// entry says what is to be hashed, each replica tells its digest of exactly that state, and the odd one out is named. What
-// becomes of it is replica.ts; who does not tell in time is passed over, and met again in the next pass.
+// entry names the range to be hashed, each replica sends its digest of exactly that state, and a replica that differs from
+// the majority is named. What becomes of it is in replica.ts. A replica that is late is passed over, and compared in the
+// next pass.
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { KvBounds, KvPort, KvPut } from '../../ports/kv.ts';
 import type { ReplicaId, ReplicaRef } from '../../ports/replication.ts';
@@ -31,7 +32,7 @@ export interface VerifierParts {
   sets(): VoterSets;
   /** All but this one. */
   others(): readonly ReplicaRef[];
-  /** It is heard, and counts. */
+  /** It answers, and counts. */
   isPresent(replicaId: ReplicaId): boolean;
   /** This primary is the odd one; these have what a majority has. */
   onSelfOdd(right: readonly ReplicaId[]): void;
@@ -41,7 +42,7 @@ export interface VerifierParts {
 interface Comparison {
   range: KvBounds;
   seq: number;
-  /** Monotonic ms at which who has not told is passed over. */
+  /** Monotonic ms at which a replica that has sent no digest is passed over. */
   untilMs: number;
   digests: Map<ReplicaId, string>;
 }
@@ -51,7 +52,7 @@ export class Verifier {
   /** As it was written last; undefined until it is read. */
   #record: VerifyRecord | undefined;
   #comparing: Comparison | undefined;
-  /** Told of until they count no more, or it is too late: a message may be lost. */
+  /** Sent again until they count no more, or it is too late: a message may be lost. */
   readonly #odd = new Map<ReplicaId, { seq: number; untilMs: number }>();
   #nextMs: number;
   #isBusy = false;
@@ -128,7 +129,7 @@ export class Verifier {
   #endPass(record: VerifyRecord): void {
     const { shard, logger, nowMs, onEvent } = this.#parts;
     const { partialCount, passBeganAtMs, mismatchAtMs } = record;
-    // What was found in the pass before, and not in this one, is mended.
+    // A mismatch of the pass before that this one did not find is repaired.
     const isOld = mismatchAtMs !== null && mismatchAtMs < passBeganAtMs;
     const lastPass = { endedAtMs: nowMs(), partialCount };
     this.#append({ ...record, range: null, lastPass, mismatchAtMs: isOld ? null : mismatchAtMs });

@@ -1,5 +1,5 @@
-// One pass after another of a scan, through items of the shards that are led here. Where a pass is long, its shards are told
-// how far it has come (scans.ts): after a restart or a failover it goes on there. A short one costs them nothing.
+// Runs one pass after another of a scan, through items of the shards that are led here. Where a pass is long, its progress
+// is stored in each shard (scans.ts), so that it goes on there after a restart or a failover. A short pass stores nothing.
 import type { Plain } from '../../base/record-codec.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort, Reply } from '../../ports/metadata/port.ts';
@@ -29,7 +29,7 @@ export interface NextItems<Place> {
 
 export class ScanPass<Place extends Plain> {
   readonly #deps: ScanPassDeps<Place>;
-  /** Shards of the pass under way; when it began, for those that were told of it. */
+  /** Shards of the pass under way; when it began, for those that have stored it. */
   #shards = new Map<number, number | undefined>();
   #after: Place | undefined;
   /** Monotonic ms; so are the ends of passes. */
@@ -116,7 +116,7 @@ export class ScanPass<Place extends Plain> {
     await this.#note(shard, { step: 'reach', beganAtMs, after: this.#after as Plain });
   }
 
-  /** A shard that does not answer is told later; more is looked at again then, if this process ends before. */
+  /** A shard that does not answer stores it later; more is scanned again then, if this process ends before. */
   async #note(shard: number, step: ScanStep): Promise<ScanRecord | undefined> {
     const { metadata, name } = this.#deps;
     const noted = await doneOrNothing(metadata.execute({ shard }, 'note-scan', { name, ...step }));

@@ -1,5 +1,5 @@
 // How far scans of this shard have come, each by its name: the command and the query, and the row that both are about. The
-// audit of blobs has a row of the same table and a command of its own, since births go by it (blobs/note-audit.ts).
+// audit of blobs has a row of the same table and a command of its own, since new blobs go by it (blobs/note-audit.ts).
 import { utf8 } from '../../base/bytes/bytes.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RowAddress } from '../../ports/state-machine.ts';

@@ -13,9 +13,9 @@ export const COUNTER = {
   bytes: 'bytes',
   /** Open buckets whose home this is. */
   buckets: 'buckets',
-  /** Blobs that are condemned and not yet erased. */
+  /** Blobs that are marked for deletion and not yet erased. */
   condemned: 'condemned',
-  /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
+  /** Keys that were renamed, ever: a walk over all versions compares it to see whether one has passed it by. */
   moves: 'moves',
   /** What is kept of requests that are over, in all and of one account: under tokens, and without (outcome-bounds.ts). */
   keptBytes: 'kept-bytes',
@@ -24,7 +24,7 @@ export const COUNTER = {
   accountTokenlessBytes: (accountId: AccountId) => `tokenless-bytes/${accountId}`,
   /** Jobs that are kept. */
   jobs: (kind: JobKind, state: JobState) => `jobs/${kind}/${state}`,
-  /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
+  /** Blobs that lack copies, and their chunks that do, by the fewest copies. */
   debts: (copies: number) => `debts/${copies}`,
   debtChunks: (copies: number) => `debt-chunks/${copies}`,
   /** Events that were ever written for a consumer: the number of the next one. */

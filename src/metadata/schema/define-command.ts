@@ -15,7 +15,7 @@ import type {
 import type { DeleteRules } from '../../types/delete-blocker.ts';
 import type { EventConsumer } from '../../types/events.ts';
 
-/** What a command decides by: what the engine tells it, and the rules by which versions may go. */
+/** What a command decides by: the context from the engine, and the rules by which versions may go. */
 export interface CommandContext extends DecideContext {
   rules: DeleteRules;
 }
@@ -91,14 +91,14 @@ export const LOCK = {
   upload: (uploadId: string) => `upload/${uploadId}`,
   part: (uploadId: string, partNumber: number) => `part/${uploadId}/${partNumber}`,
   /**
-   * Shared by what adds a link to a blob that must be live; exclusive where it is born, condemned or erased, or where
-   * one link row or the foreign row is looked at and then changed. Ending a link of one's own needs none.
+   * Shared by what adds a link to a blob that must be live; exclusive where it is created, marked for deletion or erased,
+   * or where one link row or the foreign row is looked at and then changed. Ending a link of one's own needs none.
    */
   blob: (blobId: string) => `blob/${blobId}`,
   name: (name: string) => `name/${name}`,
   /** What changes a name that its bucket has besides another one, or may have: the other's is known only then. */
   namesOf: (bucketId: string) => `names-of/${bucketId}`,
-  /** Shared by births that go by the map of the last audit; exclusive where another one begins. */
+  /** Shared by new blobs that go by the map of the last audit; exclusive where another audit begins. */
   audit: 'audit',
   /** How far a scan has come. */
   scan: (name: string) => `scan/${name}`,

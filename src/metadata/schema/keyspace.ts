@@ -74,7 +74,7 @@ export const TABLES = {
   manifestPages: rows(23),
   /** end time | blob | link: the blob may be without links now */
   endedLinks: rows(24),
-  /** condemned at | blob */
+  /** marked for deletion at | blob */
   condemned: rows(25),
   /** link (time first) | blob -> claiming shard */
   pendingClaims: rows(26),

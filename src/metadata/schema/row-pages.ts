@@ -2,8 +2,8 @@
 import type { Row } from '../../ports/state-machine.ts';
 
 /**
- * Whether there is nothing behind these rows. True only where it is sure: who is told false reads on, and may find nothing.
- * The store counts its prefix of each key as well, so it ends a page some bytes earlier.
+ * Whether there is nothing behind these rows. True only where it is sure: after false the caller reads on, and may find
+ * nothing. The store counts its prefix of each key as well, so it ends a page some bytes earlier.
  */
 export function isLastPage(rows: readonly Row[], asked: { limit: number; bytesMax: number }): boolean {
   if (rows.length >= asked.limit) return false;

@@ -54,7 +54,7 @@ function joinPage(parts: readonly PartRecord[]): { page: ManifestPage; spareLink
   const useByBlob = new Map<string, number>();
   for (const part of parts) {
     const useAt = part.uses.map((use) => {
-      // A blob that grew between the copies has a use for each of them: nobody here can tell that they see the same pieces.
+      // A blob that grew between the copies has a use for each of them: nothing here shows that they see the same pieces.
       const seen = `${use.blobId} ${use.grown?.lastPieceId ?? ''}`;
       const known = useByBlob.get(seen);
       if (known !== undefined) {

@@ -33,7 +33,7 @@ export function checkPartList(options: {
   return { kind: 'fit', parts, sizeBytes: totalBytes(parts), ...whole };
 }
 
-/** Tells a repeated Complete from another one for the same upload. */
+/** Distinguishes a repeated Complete from another one for the same upload. */
 export function digestPartList(listed: readonly CompletePart[]): string {
   const hash = createHash('sha256');
   for (const { partNumber, etag } of listed) hash.update(`${partNumber} ${etag}\n`);

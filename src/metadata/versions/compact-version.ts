@@ -1,8 +1,8 @@
-// Folds small pieces of the current version into one blob of the same bytes: fewer look-ups for whoever reads it. Neither ETag
-// nor version id, times or originals change; what was appended meanwhile lies behind the pieces and is not touched. Where the
-// bucket keeps versions, each append has made another one of the same pieces under links of its own: the older ones keep
-// those, and what is appended from here on has what was folded. A fold of one that is current no more would help nobody, and
-// its blob would stay for as long as that version does.
+// Compacts small pieces of the current version into one blob of the same bytes, so that readers need fewer look-ups.
+// Neither ETag nor version id, times or originals change; what was appended meanwhile lies behind the pieces and is not
+// touched. Where the bucket keeps versions, each append has made another one of the same pieces under links of its own: the
+// older ones keep those, and what is appended from here on has the compacted blob. Compacting a version that is no longer
+// current would help nobody, and its blob would stay for as long as that version does.
 
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';

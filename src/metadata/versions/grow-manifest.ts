@@ -43,8 +43,9 @@ function joinBodies(before: ManifestBody, behind: ManifestBody): ManifestBody {
 
 /**
  * The manifest with one blob in place of a run of segments, and the use that it names that by; undefined where they do not
- * stand in it like this. The run is told by its data: of the pieces that an object was appended with, each version has links of
- * its own. The new blob gets that of the first one that it replaces: readers know a version by its first link (dataLinkId).
+ * stand in it like this. The run is found by its data: of the pieces that an object was appended with, each version has
+ * links of its own. The new blob gets that of the first one that it replaces: readers know a version by its first link
+ * (dataLinkId).
  */
 export function replaceRun(
   manifest: Manifest,

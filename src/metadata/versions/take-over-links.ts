@@ -15,7 +15,7 @@ export function takesPlaceOf(source: Pick<VersionRecord, 'versionId'>, versionin
   return writesNullVersion(versioning) && source.versionId === NULL_VERSION;
 }
 
-/** The same data under a link of its own on each blob; a link id tells links of one blob apart. */
+/** The same data under a link of its own on each blob; a link id distinguishes links of one blob. */
 export function withLink(manifest: Manifest, linkId: LinkId): Manifest {
   if (manifest.kind === 'direct')
     return { ...manifest, uses: manifest.uses.map((use) => ({ ...use, linkId })) };

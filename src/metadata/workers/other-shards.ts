@@ -20,9 +20,9 @@ export interface OtherShards {
   /** Not to be asked now: it has not answered lately, or has not yet answered what it was asked before. */
   isAway(shard: number): boolean;
   /**
-   * Runs `ask` for each of those that are not away, all at once; it rejects when the shard did not answer, having told of it,
-   * or with OwnFailure.
-   * Resolves when all have ended, or after LIMITS.shardLateMs: what is late goes on, and its shard is away until it ends.
+   * Runs `ask` for each of those that are not away, all at once; `ask` rejects with OwnFailure, or when the shard did not
+   * answer, which it has then reported. Resolves when all have ended, or after LIMITS.shardLateMs: what is late goes on,
+   * and its shard is away until it ends.
    */
   askEach<Part>(
     parts: ReadonlyMap<number, Part>,

@@ -79,7 +79,7 @@ export class FailedShards {
 }
 
 /**
- * Advances each job of a shard; `advance` tells whether it has more to do now. One that fails keeps none behind it from
+ * Advances each job of a shard; `advance` returns whether it has more to do now. One that fails keeps none behind it from
  * its turn: its error is thrown when all have had theirs. True: one at least has more.
  */
 export async function forEachJob<Job>(
