@@ -127,7 +127,7 @@ export const WORKERS: readonly WorkerRow[] = [
     role: 'shard',
     forms: 'cluster',
     help: 'After a shard was recovered from one replica: has all shards tell it which of its data they use.',
-    scan: 'in memory: after a restart all is told again, which changes nothing',
+    scan: 'in memory: after a restart all is sent again, which changes nothing',
     create: createClaimAssertion,
   },
   {

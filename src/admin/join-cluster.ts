@@ -110,7 +110,7 @@ function refuseAnyAddress({ node }: Config): void {
   const { host } = node.listen;
   if (node.advertise === undefined && (host === '0.0.0.0' || host === '::')) {
     throw new Refusal(
-      `other nodes cannot be told ${host}: give --node-listen the address at which they reach this one, or --node-advertise`,
+      `other nodes cannot reach ${host}: give --node-listen the address at which they reach this one, or --node-advertise`,
     );
   }
 }

@@ -325,7 +325,7 @@ export const SETTINGS = [
   {
     key: 'node.advertise',
     kind: 'hostPort',
-    help: 'Address and port that other nodes are told, when they reach this one by others than node.listen: in a container, say.',
+    help: 'Address and port that this node gives to other nodes, where they reach it by others than node.listen: in a container, say.',
   },
   {
     key: 'node.zone',

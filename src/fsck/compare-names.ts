@@ -57,8 +57,8 @@ async function isOrphan(run: FsckRun, name: BucketName, seen: NameRecord): Promi
 async function leads(run: FsckRun, name: BucketName, record: NameRecord): Promise<boolean> {
   const { bucketId, homeShard, change } = record;
   const { bucket } = await run.ask(homeShard, 'get-bucket', { bucketId });
-  const isBorne = bucket?.name === name || (bucket !== null && bucket.name === change?.other);
-  if (isBorne && bucket?.state !== 'deleted') return true;
+  const hasName = bucket?.name === name || (bucket !== null && bucket.name === change?.other);
+  if (hasName && bucket?.state !== 'deleted') return true;
   const ending = await findInOutbox(run, homeShard, ({ record: item }) =>
     item.kind === 'forget-name' ? item.bucketId : undefined,
   );

@@ -34,7 +34,7 @@ assert(
 );
 assert(
   LIMITS.requestIdKeptMs <= LIMITS.tokenlessJobKeptMs && LIMITS.tokenlessJobKeptMs < LIMITS.jobKeptMs,
-  'who is told anew of a job that it began finds it (R18), and none is shown for longer than those that may be asked for',
+  'a client that is answered again with the job that it began finds it (R18), and none is shown for longer than those that may be asked for',
 );
 assert(
   4 * LIMITS.storedOutcomesPerAccountBytesMax <= LIMITS.storedOutcomesBytesMax &&
@@ -201,7 +201,7 @@ assert(
 // Monotonic clocks drift by less than 5 % each (protocol 1.1).
 assert(
   LIMITS.identityServeMs * 1.05 < LIMITS.gatewayTrackedMs * 0.95,
-  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+  'a gateway that renews nothing any more has stopped to serve from its cache (R46)',
 );
 assert(
   LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,

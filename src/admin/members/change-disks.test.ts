@@ -79,8 +79,8 @@ test('a disk stays while a repair entry may name it as the only holder of a chun
   const others = disks.slice(2);
   await run('drain', [first.nodeId]);
   await write(clearPrevious(await present()));
-  owed = 'shard 7 is owed copies of chunks that these disks have';
-  await expect(run('remove', [first.nodeId], others)).rejects.toThrow('shard 7 is owed copies');
+  owed = 'shard 7 lacks copies of chunks that these disks have';
+  await expect(run('remove', [first.nodeId], others)).rejects.toThrow('shard 7 lacks copies');
   expect((await present()).retired).toEqual([]);
   await run('remove', [first.nodeId], others, true);
   expect((await present()).retired).toHaveLength(2);

@@ -60,7 +60,7 @@ export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange):
     for (const nodeId of changed) parts.print(sentence(nodeId));
     return;
   }
-  throw new Refusal('what is said of metadata nodes changes all the time; run this again');
+  throw new Refusal('the records of metadata nodes change all the time; run this again');
 }
 
 function refuse(

@@ -28,21 +28,21 @@ async function whyNeededBy(
   for (let page = 0; page < PAGES_MAX; page++) {
     const query = { limit: LIMITS.repairPageMax, ...(after && { after }) };
     const found = await ask(shard, 'list-debts', query);
-    if (found === undefined) return `shard ${shard} does not say what it is owed`;
+    if (found === undefined) return `shard ${shard} does not report its missing copies`;
     for (const { debt } of found.debts) {
       // A holder that is not known may be one of these disks.
       if (debt.copies < LIMITS.copiesSyncedMin || debt.copies === COPIES_UNKNOWN)
-        return `shard ${shard} is owed copies of chunks that fewer than ${LIMITS.copiesSyncedMin} others are known to have`;
+        return `shard ${shard} lacks copies of chunks that fewer than ${LIMITS.copiesSyncedMin} others are known to have`;
       if (debt.ranges.some(({ holders }) => holders.some((holder) => disks.has(holder))))
-        return `shard ${shard} is owed copies of chunks that these disks have`;
+        return `shard ${shard} lacks copies of chunks that these disks have`;
       // Holders are not named where they were unknown, and not all of them where there were many.
       if (
         debt.ranges.some(({ holders }) => holders.length === 0 || holders.length >= LIMITS.repairHoldersMax)
       )
-        return `shard ${shard} is owed copies of chunks of which it does not know all that have them`;
+        return `shard ${shard} lacks copies of chunks of which it does not know all that have them`;
     }
     if (found.next === undefined) return undefined;
     after = found.next;
   }
-  return `shard ${shard} is owed too many copies to say whether these disks have them`;
+  return `shard ${shard} lacks too many copies to show whether these disks have them`;
 }

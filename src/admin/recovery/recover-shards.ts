@@ -63,7 +63,9 @@ export async function recoverShards(
     else if (!acceptsLoss)
       print('Nothing was changed. --accept-loss does it: what the chosen replica lacks is lost.');
     else if (left === 0)
-      print('Until all shards have told what they hold and you confirm it, nothing of these homes is freed.');
+      print(
+        'Until all shards have reported what they hold and you confirm it, nothing of these homes is freed.',
+      );
     return left === 0 ? 0 : 2;
   });
 }
@@ -186,7 +188,7 @@ export async function confirmShards(
         else if (outcome.kind === 'no-doubt') print(`Shard ${shard}: there is nothing to confirm.`);
         else if (outcome.kind === 'waiting')
           print(
-            `Shard ${shard}: NOT CONFIRMED, these have not told yet what they hold of it: ${outcome.shards.join(', ')}.`,
+            `Shard ${shard}: NOT CONFIRMED, these have not reported yet what they hold of it: ${outcome.shards.join(', ')}.`,
           );
         else {
           const { linkCount, blobCount } = outcome.history;

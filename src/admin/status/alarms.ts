@@ -76,7 +76,7 @@ export const CLUSTER_ALARMS: readonly AlarmRule<ClusterFacts>[] = [
     find: ({ unconfirmed, identity: { shardCount } }) =>
       [...unconfirmed].map(
         ([shard, { assertedBy }]) =>
-          `shard ${shard} was recovered and frees nothing: ${assertedBy.length} of ${shardCount} shards have told what they hold of it${assertedBy.length === shardCount ? ', `holdfast shard confirm` ends this' : ''}`,
+          `shard ${shard} was recovered and frees nothing: ${assertedBy.length} of ${shardCount} shards have reported what they hold of it${assertedBy.length === shardCount ? ', `holdfast shard confirm` ends this' : ''}`,
       ),
   },
 ];

@@ -111,8 +111,9 @@ function describePlacement(placement: PlacementStatus, shardCount: number): stri
 
 function describeRepair(repair: RepairStatus): string[] {
   const { debts, chunkCount, chunksPerSecond = 0, leftMs, unansweredCount } = repair;
-  const silent = unansweredCount === 0 ? [] : [`${unansweredCount} shards do not say what they are owed.`];
-  if (chunkCount === 0) return ['No shard that answers is owed copies of chunks.', ...silent];
+  const silent =
+    unansweredCount === 0 ? [] : [`${unansweredCount} shards do not report their missing copies.`];
+  if (chunkCount === 0) return ['No shard that answers lacks copies of chunks.', ...silent];
   const by = debts.map(({ copies, chunkCount: count }) =>
     copies === undefined
       ? `${formatCount(count)} to be looked at`

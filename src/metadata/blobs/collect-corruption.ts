@@ -36,9 +36,9 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
     for (let page = 0; page < PAGES_MAX; page++) {
       signal.throwIfAborted();
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
-      const aside = await deps.disks.listQuarantined(disk, query);
-      if (aside === undefined || aside.length === 0) return failures;
-      for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId))) {
+      const chunks = await deps.disks.listQuarantined(disk, query);
+      if (chunks === undefined || chunks.length === 0) return failures;
+      for (const [shard, ids] of Map.groupBy(chunks, ({ blobId }) => homeShardOf(blobId))) {
         try {
           const news = await newsOf(disk, shard, ids);
           const live = await noteDamage(deps, { disk, shard, ids: news, signal });
@@ -48,8 +48,8 @@ export function createCorruptionCollector(deps: HomeShardDeps): Worker {
           failures.push(error);
         }
       }
-      after = aside.at(-1);
-      if (aside.length < PAGE_CHUNKS) return failures;
+      after = chunks.at(-1);
+      if (chunks.length < PAGE_CHUNKS) return failures;
     }
     if (after !== undefined) reached.set(disk, after);
     return failures;

@@ -99,8 +99,8 @@ export const countPending: QuerySpec<QueryOf<'count-pending'>, ResultOf<'count-p
         for await (const { key } of allRows(view, table)) if (count++ === 0) oldestAtMs = readU48(key);
         if (count > 0) pending.push({ kind, count, oldestAtMs });
       }
-      const owed = await pendingRepairs(view);
-      if (owed !== undefined) pending.push(owed);
+      const repairs = await pendingRepairs(view);
+      if (repairs !== undefined) pending.push(repairs);
       return { pending };
     } finally {
       view.close();

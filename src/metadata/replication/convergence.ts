@@ -53,8 +53,8 @@ export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): Nex
     if (heir === undefined) return changeVoters(record, self, [self, ...wanted.voters.slice(1)]);
     return handOver(record, heir);
   }
-  const strays = learners.filter((ref) => !has(wanted.voters, ref));
-  if (strays.length > 0) return { kind: 'rewrite', record: { ...record, learners: [] } };
+  const unwanted = learners.filter((ref) => !has(wanted.voters, ref));
+  if (unwanted.length > 0) return { kind: 'rewrite', record: { ...record, learners: [] } };
   const heir = voters.find(({ replicaId }) => replicaId === wanted.primary);
   if (heir === undefined || heir.replicaId === self.replicaId || !voters.every(isCaughtUp))
     return { kind: 'none' };

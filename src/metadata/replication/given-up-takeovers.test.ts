@@ -28,8 +28,8 @@ test('they are logged once a minute, with the number of those left out', () => {
   const event = 'takeover-given-up';
   expect(lines).toEqual([
     { shard: 3, epoch: 1, why, event },
-    { shard: 3, epoch: 61, why, untoldCount: 59, event },
-    { shard: 3, epoch: 121, why: 'another leads', untoldCount: 59, event },
+    { shard: 3, epoch: 61, why, omittedCount: 59, event },
+    { shard: 3, epoch: 121, why: 'another leads', omittedCount: 59, event },
   ]);
 });
 

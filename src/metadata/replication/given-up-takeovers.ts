@@ -8,7 +8,7 @@ const LOG_EVERY_MS = 60_000;
 export class GivenUpTakeovers {
   readonly #parts: { shard: number; clock: Pick<ClockPort, 'monotonicMs'>; logger: Logger };
   #loggedAtMs = Number.NEGATIVE_INFINITY;
-  #untoldCount = 0;
+  #omittedCount = 0;
 
   constructor(parts: { shard: number; clock: Pick<ClockPort, 'monotonicMs'>; logger: Logger }) {
     this.#parts = parts;
@@ -20,12 +20,12 @@ export class GivenUpTakeovers {
     if (epoch === 0) return;
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) {
-      this.#untoldCount++;
+      this.#omittedCount++;
       return;
     }
-    const untold = this.#untoldCount > 0 && { untoldCount: this.#untoldCount };
-    logger.info({ shard, epoch, why, ...untold }, 'takeover-given-up');
+    const omitted = this.#omittedCount > 0 && { omittedCount: this.#omittedCount };
+    logger.info({ shard, epoch, why, ...omitted }, 'takeover-given-up');
     this.#loggedAtMs = nowMs;
-    this.#untoldCount = 0;
+    this.#omittedCount = 0;
   }
 }

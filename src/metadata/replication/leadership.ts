@@ -90,7 +90,7 @@ export class Leadership {
       others: this.#others,
       onCommitted: (seq) => applier.advance(seq),
       onLeftBehind: (ref) => this.#sendSnapshot(ref),
-      onUnheard: () => parts.stepDown('no majority is heard'),
+      onMajorityLost: () => parts.stepDown('no majority answers'),
     });
     const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
     const isClockBelieved = () => this.#term.isClockBelieved();

@@ -36,7 +36,7 @@ async function openTerm(baseSeq: number) {
     send: (_to, body) => said.push(body),
     onCommitted() {},
     onLeftBehind: () => leftBehindCount++,
-    onUnheard() {},
+    onMajorityLost() {},
   });
   const nack = (hintSeq: number, echoMs: number): NackMessage => ({
     kind: 'nack',

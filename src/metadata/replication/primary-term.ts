@@ -35,7 +35,7 @@ export interface PrimaryTermParts {
   /** What it needs is no longer in the log (R15, R16). Called again until it is caught up. */
   onLeftBehind(replica: ReplicaRef): void;
   /** R13: no majority answers any more. */
-  onUnheard(): void;
+  onMajorityLost(): void;
 }
 
 export class PrimaryTerm {
@@ -171,7 +171,7 @@ export class PrimaryTerm {
       return progress.counts ? progress.answeredMs : progress.receivedMs;
     });
     if (nowMs - Math.max(receivedMs, this.#startedAtMs) > LONELY_MAX_MS) {
-      this.#parts.onUnheard();
+      this.#parts.onMajorityLost();
       return;
     }
     for (const progress of this.#progress.values()) {

@@ -150,8 +150,8 @@ export class Verifier {
       this.#record = { ...record, partialCount: record.partialCount + 1 };
     if (verdict.kind === 'same') return;
     const odd = verdict.kind === 'odd' ? verdict.odd : [];
-    const told = Object.fromEntries(digests);
-    logger.error({ shard, seq, column: range.column, digests: told, odd }, 'state-differs');
+    const byReplica = Object.fromEntries(digests);
+    logger.error({ shard, seq, column: range.column, digests: byReplica, odd }, 'state-differs');
     onEvent?.('state-differs');
     this.#mismatchAtMs = this.#parts.nowMs();
     // Kept at once, by an entry that asks for the same once more and whose answers nobody awaits.

@@ -27,8 +27,8 @@ export interface PeerAnswer {
 /** Called with the end of a request, once, when nothing uses its body any more. */
 export interface Asker {
   answered(answer: PeerAnswer): void;
-  /** `isUnheard`: the connection has served before, and ended before a byte of this answer came. */
-  failed(reason: Error, isUnheard: boolean): void;
+  /** `isUnanswered`: the connection has served before, and ended before a byte of this answer came. */
+  failed(reason: Error, isUnanswered: boolean): void;
 }
 
 interface Exchange {
@@ -210,9 +210,9 @@ export class PeerConnection {
       return;
     }
     this.#exchange = undefined;
-    const isUnheard = this.#answeredCount > 0 && exchange.head === undefined && this.#receivedBytes === 0;
+    const isUnanswered = this.#answeredCount > 0 && exchange.head === undefined && this.#receivedBytes === 0;
     const what = exchange.head === undefined ? 'there was no answer' : 'the answer ended early';
-    exchange.asker.failed(new Error(what, { cause: this.#error }), isUnheard);
+    exchange.asker.failed(new Error(what, { cause: this.#error }), isUnanswered);
   }
 
   #leave(): void {

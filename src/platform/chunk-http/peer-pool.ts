@@ -110,7 +110,7 @@ export class PeerPool {
           if (connection.isUsable) this.#keep(connection);
           this.#end(call, answer);
         },
-        failed: (reason, isUnheard) => this.#hasFailed(call, reason, isUnheard),
+        failed: (reason, isUnanswered) => this.#hasFailed(call, reason, isUnanswered),
       });
     } catch (error) {
       // A malformed address.
@@ -119,8 +119,8 @@ export class PeerPool {
   }
 
   /** Any request may come twice: the same bytes under the same id, or a question (R24). */
-  #hasFailed(call: Call, reason: Error, isUnheard: boolean): void {
-    if (!isUnheard || call.isAgain) {
+  #hasFailed(call: Call, reason: Error, isUnanswered: boolean): void {
+    if (!isUnanswered || call.isAgain) {
       this.#end(call, this.#unavailable(reason));
       return;
     }

@@ -294,8 +294,8 @@ interface Count {
   pending: number;
 }
 
-/** What nobody has told is absent: the library would show a gauge that has no labels as 0. */
-function untold(gauge: Gauge): Gauge {
+/** A gauge that nobody has set is absent: the library would show a gauge that has no labels as 0. */
+function withoutValue(gauge: Gauge): Gauge {
   gauge.reset();
   gauge.remove({});
   return gauge;
@@ -310,7 +310,7 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
   for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
     const options = { name, help: row.help, labelNames: [...(row.labels ?? [])], registers: [registry] };
     if (row.kind === 'counter') counters.set(name, new Counter(options));
-    else if (row.kind === 'gauge') gauges.set(name, untold(new Gauge(options)));
+    else if (row.kind === 'gauge') gauges.set(name, withoutValue(new Gauge(options)));
     else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
   }
   const counts = new Map<string, Count>();
@@ -353,7 +353,7 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     gauge: (name, value, labels: Labels = {}) => record(gauges, name, (metric) => metric.set(labels, value)),
     gaugeAll: (name, figures) =>
       record(gauges, name, (metric) => {
-        untold(metric);
+        withoutValue(metric);
         for (const { value, labels = {} } of figures) metric.set(labels, value);
       }),
     onScrape(collect) {

@@ -23,7 +23,7 @@ export interface FuzzMessage {
   /** With its framing. */
   body: Buffer;
   awaitsContinue: boolean;
-  /** Where it ends cannot be told, or is told in two ways: nothing behind it may be executed. */
+  /** Its end is unknown, or given in two ways: nothing behind it may be executed. */
   isFaulty: boolean;
   /** Of its answer; undefined: any. */
   status?: number;

@@ -111,7 +111,7 @@ export async function findComponents(
       bucketId: believed.bucketId,
       wanted,
     });
-    assert(value.found.length > 0, 'a shard tells of one version at least');
+    assert(value.found.length > 0, 'a shard answers one version at least');
     for (const result of value.found) {
       const address = must(addresses[found.length], 'no more than were asked for');
       const asked = { address, called: 'The component of a composition' };
