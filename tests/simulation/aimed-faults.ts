@@ -67,8 +67,8 @@ const PLAYS = {
     },
   },
   /**
-   * A5: a voter on whose promise of silence a lease rests ends, and is back before the lease has run out, when somebody who
-   * has not heard the primary for long asks it.
+   * A5: a voter whose promise of silence a lease depends on ends, and is back before the lease has run out, when a replica
+   * that has had no message from the primary for long asks it.
    */
   'restart under a lease': {
     lastsMs: 11_000,
@@ -92,7 +92,7 @@ const PLAYS = {
     },
   },
   /**
-   * A5: a primary stands still just before it hears an answer, and hears it when others have taken over long since. The
+   * A5: a primary stands still just before it receives an answer, and receives it when others took over long ago. The
    * promise in it is as old as the question.
    */
   'answer that is heard late': {
@@ -167,8 +167,8 @@ const PLAYS = {
     },
   },
   /**
-   * R12 b: the machine of a primary stands still until its promises have lapsed, and goes on when a candidate has been told
-   * that it may, but has not got its epoch yet. What the candidate acknowledges now is a promise again.
+   * R12 b: the machine of a primary stands still until its promises have lapsed, and goes on when a candidate has been
+   * granted the shard, but has not got its epoch yet. What the candidate acknowledges now is a promise again.
    */
   'promise of a candidate': {
     lastsMs: 9000,

@@ -11,7 +11,7 @@ export class Attempts {
   /** Of true time. */
   readonly #spans: { fromMs: number; untilMs: number }[] = [];
 
-  /** Returns what is to be told of its end, and whether its gateway has answered. */
+  /** Returns what to record of its end, and whether its gateway has answered. */
   begin(fromMs: number): (endMs: number, hasAnswered: boolean) => void {
     const span = { fromMs, untilMs: Number.POSITIVE_INFINITY };
     this.#spans.push(span);

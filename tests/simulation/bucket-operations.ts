@@ -57,7 +57,7 @@ export type BucketOutcome =
   | { kind: 'exists' }
   | { kind: 'swept' }
   | { kind: 'renamed' }
-  /** Never told: where a key is being renamed nothing else changes it, and where it could not be no entry renames it. */
+  /** Never answered: where a key is being renamed nothing else changes it, and where it could not be no entry renames it. */
   | { kind: 'impossible' };
 
 export type BucketRecord = RecordOf<BucketOperation, BucketOutcome>;
@@ -72,7 +72,7 @@ interface Version {
   value: string | null;
 }
 
-/** Of one key, newest first; empty only while it is being renamed. `name` tells it from all others. */
+/** Of one key, newest first; empty only while it is being renamed. `name` distinguishes it from all others. */
 interface Versions {
   list: readonly Version[];
   name: string;
@@ -195,7 +195,7 @@ function look(
   return valueOutcome(found?.value ?? null, found?.id);
 }
 
-/** What a read tells. */
+/** What a read returns. */
 export function valueOutcome(value: string | null, versionId: string | undefined): BucketOutcome {
   return { kind: 'value', value, ...(versionId !== undefined && { versionId }) };
 }

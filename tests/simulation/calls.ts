@@ -104,7 +104,7 @@ export class CallNetwork {
         reply({ reply: answer, ticket: handler.ticket() });
       })
       .catch((error: unknown) => {
-        // Whoever ends has nothing more to say, well or not.
+        // A process that ends sends nothing more, well or not.
         if (callee.isAlive) callee.host.scheduler.fail(error);
       });
   }
@@ -150,7 +150,7 @@ class Caller {
       const { callee } = pending;
       const ticket = callee && this.#tickets.get(callee);
       if (ticket !== undefined) return this.#send(to, pending, { ...call, ticket });
-      // Nothing is sent for a caller who has given up meanwhile, or was told that nothing was sent.
+      // Nothing is sent for a caller that has given up meanwhile, or was answered that nothing was sent.
       this.#send(to, pending, undefined, (first) => {
         if (this.#pending.has(pending)) this.#send(to, pending, { ...call, ticket: first });
       });

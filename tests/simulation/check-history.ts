@@ -1,4 +1,4 @@
-// The last checks of a seed: what clients were told, as a whole (I7), and that nothing failed for no reason (I15).
+// The last checks of a seed: the answers of all clients, as a whole (I7), and that nothing failed for no reason (I15).
 import { BUCKET, type BucketRecord, byKinship } from './bucket-operations.ts';
 import { checkCommittedOrder, checkRaces } from './committed-order.ts';
 import type { FaultName } from './faults.ts';

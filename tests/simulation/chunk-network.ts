@@ -47,7 +47,7 @@ type Answer = { mapVersion: number } & ({ value: unknown } | { refusal: RefusalC
 export interface ChunkCaller {
   address: string;
   process: SimulatedProcess;
-  /** Told of the placement version of each answer. */
+  /** Called with the placement version of each answer. */
   onMapVersion(version: number): void;
 }
 

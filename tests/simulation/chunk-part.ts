@@ -153,7 +153,7 @@ export class ChunkPart implements Part {
         this.check();
         this.#rest.checkForgotten(before, after);
       } catch (error) {
-        // Whoever changes the map must not take it for a failure of its own.
+        // A caller that changes the map must not take it for a failure of its own.
         ground.scheduler.fail(error);
       }
     });
@@ -212,7 +212,7 @@ export class ChunkPart implements Part {
     this.#lateOrders.end();
   }
 
-  /** What a chunk lacks is known without a look at everything, and is mended at once (R36, R39). */
+  /** What a chunk lacks is known without a look at everything, and is repaired at once (R36, R39). */
   async soon(): Promise<void> {
     const { scheduler } = this.#world.ground;
     const endMs = scheduler.nowMs + WHOLE_AFTER_MS;
@@ -245,7 +245,7 @@ export class ChunkPart implements Part {
       );
   }
 
-  /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
+  /** I16: chunks of live blobs come to lie on exactly their owners, and no repair entry is left. */
   async #settle(when: { hasAudited: boolean }): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     if (this.#blobs.repairsEver > 0) counts.add(BRANCHES.repaired);

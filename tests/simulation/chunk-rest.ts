@@ -106,8 +106,8 @@ export class ChunkRest {
   }
 
   /**
-   * R39: who owned a chunk before may be forgotten when it is on all of its owners, or owed; but for what a fault has
-   * taken since. Throws {@link SimulationFailure}.
+   * R39: a previous owner of a chunk may be forgotten when the chunk is on all of its owners, or has a repair entry; but
+   * for what a fault has taken since. Throws {@link SimulationFailure}.
    */
   checkForgotten(before: PlacementMap, after: PlacementMap): void {
     const { blobs, copies } = this.#parts;
@@ -153,8 +153,8 @@ export class ChunkRest {
   }
 
   /**
-   * By its date too young to be swept (R32), because its disk's clock was ahead: what was dated in the days that nobody
-   * lived through, or in those to come. What came at rest was dated rightly, and is no stray.
+   * By its date too young to be swept (R32), because its disk's clock was ahead: what was dated in the days that the clock
+   * skipped, or in those to come. What came at rest was dated rightly, and is not orphaned.
    */
   #isLeftByTheSweep(disk: SimulatedDisk, name: string): boolean {
     const receivedAtMs = StorageSite.receivedAtMsOf(disk, chunkOf(name));

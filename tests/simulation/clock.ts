@@ -63,7 +63,7 @@ export class SimulatedHost {
     return this.#suspendedAtMs !== undefined;
   }
 
-  /** It slept while its wall clock was set, or shortly before or after: neither clock tells for how long. */
+  /** It slept while its wall clock was set, or shortly before or after: neither clock shows for how long. */
   get wasTimeLost(): boolean {
     return this.#sleeps.some(({ fromMs, toMs }) =>
       this.#stepsMs.some((atMs) => atMs > fromMs - STEP_FELT_MS && atMs < toMs + STEP_FELT_MS),

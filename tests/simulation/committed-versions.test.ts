@@ -1,4 +1,4 @@
-// What became of requests without an answer, as the log tells: which version each of them made, if any.
+// What became of requests without an answer, as the log shows: which version each of them made, if any.
 import { expect, test } from 'vitest';
 import type { BucketOperation, BucketRecord } from './bucket-operations.ts';
 import { closeHistories, type MadeVersion } from './committed-versions.ts';

@@ -1,5 +1,5 @@
-// Versions as the logs of the shards tell of them, for what clients were not told: a request without an answer made the
-// version that it asked for, or never did. Each version that a log has is one that somebody asked for.
+// Versions as the logs of the shards show them, for requests without an answer: such a request made the version that it
+// asked for, or never did. Each version that a log has is one that a client asked for.
 
 import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
 import { REGION, readVersionPosition, TABLES, versionPosition } from '../../src/metadata/schema/keyspace.ts';

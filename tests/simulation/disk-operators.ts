@@ -98,7 +98,7 @@ export class DiskOperators {
       if (this.#board.map !== undefined) this.#leave(this.#board.map, ids, undefined);
       return;
     }
-    // Nothing may be left on it: chunks of uploads under way are nobody's debt before they are committed.
+    // Nothing may be left on it: chunks of uploads under way have no repair entry before they are committed.
     while (!this.#mayRemove(ids) || !this.#isEmpty(site)) {
       await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
       this.#drainReplaced(site, ids);

@@ -1,5 +1,5 @@
 // The key-value port over a simulated disk (disk.ts), as one process sees it: its reads take time now and then, its commits
-// are written and synced in groups, step by step, and nothing is told to a process that has ended.
+// are written and synced in groups, step by step, and a process that has ended gets no answer.
 import { compareBytes, EMPTY_BYTES } from '../../src/base/bytes/bytes.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -136,7 +136,7 @@ export class DiskSession implements KvPort {
     this.#failure ??= new Error('the store is closed');
   }
 
-  /** One group at a time: written to the log, synced if it must be, readable, told. Each a step of its own. */
+  /** One group at a time: written to the log, synced if it must be, readable, reported. Each a step of its own. */
   #write(): void {
     if (this.#isWriting || this.#hasEnded || this.#waiting.length === 0) return;
     this.#isWriting = true;

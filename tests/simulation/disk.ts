@@ -30,7 +30,7 @@ export const FAIR_PACE: DiskPace = {
   slowReadMaxMs: 25,
 };
 
-/** Told of what becomes readable. */
+/** Called with what becomes readable. */
 export interface DiskObserver {
   onCommit(rows: readonly KvPut[]): void;
   /** All is different: the disk was opened again, or wiped. */
@@ -186,7 +186,7 @@ export class SimulatedDisk {
     altered[at] = (altered[at] ?? 0) ^ (1 << this.#chance.int(0, 7));
     this.#altered.add(altered);
     this.#isDamaged = true;
-    // Nobody writes it: whoever watches commits hears nothing of it.
+    // Nobody writes it: observers of commits are not notified.
     this.#apply(this.append([{ column, key, value: altered }]).change);
     return true;
   }

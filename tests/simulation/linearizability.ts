@@ -22,7 +22,7 @@ export interface TimedRecord<Does, Outcome> {
 /** An operation on one key; a page of a list counts as a read of each key that it covers. */
 export type KeyRecord = TimedRecord<KeyOperation, Outcome>;
 
-/** An object of which operations are told: how it is before them, and what one makes of it. */
+/** An object on which operations are checked: how it is before them, and what one makes of it. */
 export interface SequentialObject<State, Does, Outcome> {
   initial: State;
   step(state: State, operation: Does): { outcome: Outcome; value: State };

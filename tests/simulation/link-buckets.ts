@@ -45,7 +45,7 @@ export class LinkBuckets {
   readonly #counts: Counts;
   readonly #pool: GatewayPool;
   readonly #buckets: readonly LinkBucket[];
-  /** As gateways know them: a request that knows an older one is told so (R45). */
+  /** As gateways have them cached: a request that names an older one is refused with the newer one (R45). */
   readonly #claims: BelievedBucket[];
 
   constructor(world: PartWorld, chance: Chance) {

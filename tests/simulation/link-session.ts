@@ -234,7 +234,7 @@ export class LinkSession {
   }
 }
 
-/** Whoever was told no, or nothing, may go on. */
+/** After a refusal, or without an answer, the client may go on. */
 function throwUnlessAnswer(attempt: Attempted<unknown>): void {
   if (attempt.kind === 'failed' && !(attempt.error instanceof AppError)) throw attempt.error;
 }

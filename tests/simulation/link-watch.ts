@@ -125,13 +125,13 @@ function outcomeOf(reply: Replied): Became | null | undefined {
       return deletedOf(reply);
     case 'committed': {
       const versionId = reply.versioning === 'unversioned' ? undefined : reply.versionId;
-      // Of an append, which tells more than others.
+      // Of an append, whose reply has more than others.
       if (!('mayFold' in reply)) return { outcome: { kind: 'written' }, versionId };
       return { outcome: { kind: 'appended', sizeBytes: reply.sizeBytes ?? -1 }, versionId };
     }
     case 'no-such-key':
       return { outcome: { kind: 'absent' } };
-    // What it does the log tells (move-jobs.ts).
+    // The log shows what it does (move-jobs.ts).
     case 'begun':
     case 'too-many-jobs':
     case 'gone':

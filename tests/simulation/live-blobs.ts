@@ -1,5 +1,5 @@
-// The blobs that shards have committed, as their logs tell, and what must hold of them: born while young enough (R25),
-// never again once condemned (I10), and on two nodes when they are born (R35, I11).
+// The blobs that shards have committed, as their logs show, and what must hold of them: created while young enough (R25),
+// never again once marked for deletion (I10), and on two nodes when they are created (R35, I11).
 import { toHex } from '../../src/base/bytes/bytes.ts';
 import { keyOfRow } from '../../src/metadata/engine/row-keys.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
@@ -23,9 +23,9 @@ export class LiveBlobs {
   readonly #live = new Map<BlobId, BlobRecord>();
   readonly #gone = new Set<BlobId>();
   readonly #debts = new Set<BlobId>();
-  /** How often something was owed. */
+  /** How often a repair entry was made. */
   repairsEver = 0;
-  /** Condemned blobs whose rows went. */
+  /** Blobs marked for deletion whose rows are gone. */
   erasedCount = 0;
 
   /** `nodesOf`: how many have an intact copy. */

@@ -23,7 +23,7 @@ import type { EntryFact, NodeContext, NodeKind, RowFact, SimulatedNode } from '.
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
 const ID_BYTES = 16;
 const LOOK_EVERY_MS = 500;
-/** So little that whoever is away for a while needs a snapshot. */
+/** So little that a replica that is away for a while needs a snapshot. */
 const LOG_RETENTION = { bytes: 2048, forOthersBytes: 6144 };
 
 /** So often that a difference is found while the clients are there. */

@@ -1,6 +1,6 @@
-// MOVEs of prefixes, and of keys of many versions, as jobs of their shards, as the logs tell: whoever drives one, and however
-// often drivers change, it comes by each key of its prefix once between its beginning and its end, a key of many versions is
-// renamed entry by entry, and at rest none is under way.
+// MOVEs of prefixes, and of keys of many versions, as jobs of their shards, as the logs show: whichever process drives one,
+// and however often drivers change, it comes by each key of its prefix once between its beginning and its end, a key of
+// many versions is renamed entry by entry, and at rest none is under way.
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import type { BucketId } from '../../src/types/names.ts';
 import { jobCodec, type MovePrefixJob } from '../../src/types/records/job-record.ts';

@@ -1,4 +1,5 @@
-// What clients of the names part do with buckets, each as an operation of the product does it, and what they are told.
+// What clients of the names part do with buckets, each as an operation of the product does it, and the answers that they
+// get.
 
 import { createBucket } from '../../src/gateway/s3/buckets/create-bucket.ts';
 import { deleteBucket } from '../../src/gateway/s3/buckets/delete-bucket.ts';

@@ -68,7 +68,7 @@ export class NamePart implements Part {
   readonly #names = new NameHistory(OWNERS);
   readonly #seenSeq = new Map<number, number>();
   readonly #served = new Map<number, readonly ReplicaWatch[]>();
-  /** As clients were told. */
+  /** As clients were answered. */
   readonly #deleted = new Set<BucketId>();
   /** What somebody does beside the clients. */
   readonly #beside: Promise<void>[] = [];
@@ -257,7 +257,7 @@ export class NamePart implements Part {
         isSo =
           someMoment(name, ({ leads }) => leads === answer.bucketId) &&
           moments(name).at(-1)?.record?.bucketId !== answer.bucketId;
-        // A primary that ends has told of an entry that nobody has applied yet: it is looked at when all is at rest.
+        // A primary that ends has answered with an entry that nobody has applied yet: it is looked at when all is at rest.
         this.#deleted.add(answer.bucketId);
         break;
       case 'renamed':

@@ -1,4 +1,4 @@
-// The simulated network: what arrives, what does not, and what a call is told.
+// The simulated network: what arrives, what does not, and how a call ends.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ReplicaMessage } from '../../src/ports/replication.ts';
 import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';

@@ -135,8 +135,8 @@ export class Network {
   }
 
   /**
-   * Sends `payload` from a process to whoever is at `to` when it arrives. Returns whether at least one copy is under
-   * way: what became of it is nobody's to know but the world's.
+   * Sends `payload` from a process to the process that is at `to` when it arrives. Returns whether at least one copy is
+   * under way: only the world knows what became of it.
    */
   send(message: Sending): boolean {
     const { from, process, to } = message;

@@ -44,7 +44,10 @@ export interface SimulatedNode {
   readonly calls: ShardCallHandler;
   /** The epoch in which it serves as primary. Looked at after every step, so it costs nothing. */
   openEpoch(shard: number): number | undefined;
-  /** It means to begin anew, though its store does not say so yet: whoever promised it a snapshot must not be lost. */
+  /**
+   * It is about to begin anew, though its store does not show that yet: the replica that promised it a snapshot must not be
+   * lost.
+   */
   isEmptying?(shard: number): boolean;
   /** An orderly end: hands over what it leads. The world may kill it meanwhile. */
   stop(): Promise<void>;
@@ -55,7 +58,7 @@ export interface NodeKind {
   readonly columns: readonly string[];
   /** Resolves when it runs; it need not lead or follow anything by then. */
   start(processContext: NodeContext): Promise<SimulatedNode>;
-  /** What the row of a store tells; undefined: nothing that concerns the checkers. */
+  /** What the row of a store shows; undefined: nothing that concerns the checkers. */
   readRow(row: KvPut): RowFact | undefined;
   /** What must happen now and then over many seeds, beside the faults. */
   readonly branches: readonly string[];

@@ -63,7 +63,7 @@ export function pageOf(
   return { kind: 'page', items: page, isLast: true };
 }
 
-/** Whether this answer tells of a change: there must be an entry of the log behind it. */
+/** Whether this answer reports a change: there must be an entry of the log behind it. */
 export function isChange(outcome: Outcome): boolean {
   return outcome.kind === 'written' || outcome.kind === 'appended';
 }
@@ -76,7 +76,7 @@ export function isEqualOutcome(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What a client did, and was told. */
+/** What a client did, and the answer that it got. */
 export type HistoryRecord = RecordOf<Operation, Outcome>;
 
 /** The same of any kind of operation. */

@@ -104,7 +104,7 @@ export class Parts {
   }
 
   async rest(): Promise<void> {
-    // So that no claim can be used any more, no blob be born, and what was left has expired.
+    // So that no claim can be used any more, no blob be created, and what was left has expired.
     if (this.#links !== undefined || this.#chunks !== undefined) {
       const { scheduler, network } = this.#world.ground;
       // A put that is on its way leaves its chunk whenever it comes: before that time, and not behind it.

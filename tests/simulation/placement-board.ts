@@ -17,12 +17,12 @@ import type { Ground } from './sites.ts';
 
 const DELAY_MAX_MS = 8;
 const AWAY_AFTER_MS = 1500;
-/** Until a process that watches is told. */
+/** A process that watches is notified within this time. */
 const REPORTED_MAX_MS = 1500;
 const ASK_AGAIN_MS = 500;
-/** So long nothing may be heard of a change when the watch is silent. */
+/** A silent watch may hide a change for this long. */
 const READ_ANEW_MS = 15_000;
-/** A member that is not heard of for so long is none. */
+/** A member that has not renewed for so long is none. */
 const LEASE_MS = 3000;
 const LOOK_EVERY_MS = 500;
 
@@ -95,7 +95,9 @@ export class PlacementBoard {
     };
   }
 
-  /** Resolves when the board knows; rejects when it is out of reach. The member stays as long as it can be heard. */
+  /**
+   * Resolves when the board has it; rejects when the board is out of reach. The member stays as long as it can be reached.
+   */
   async announce(process: SimulatedProcess, member: StorageMember): Promise<void> {
     await this.#ask(process, 'announces its disks', () => {
       const own = structuredClone(member);
@@ -112,7 +114,7 @@ export class PlacementBoard {
     if (this.#members.get(member.nodeId)?.process === process) void keep();
   }
 
-  /** Those that are heard of; with the registry away the last list stays. */
+  /** Those that renew; with the registry away the last list stays. */
   members(): Member[] {
     const { nowMs } = this.#ground.scheduler;
     const isAway = this.#ground.registry.troubles.now.isAway;

@@ -87,7 +87,7 @@ export function openGateway(process: SimulatedProcess, ground: Ground, shardCoun
   };
 }
 
-/** The router of a process, which learns of primaries as the registry tells. */
+/** The router of a process, which learns of primaries from the registry. */
 export function openRouter(
   process: SimulatedProcess,
   { shardCount, registry, calls }: { shardCount: number; registry: ShardRegistryPort; calls: ShardCallPort },

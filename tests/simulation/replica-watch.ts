@@ -15,7 +15,7 @@ export interface ProcessContext {
   disk: SimulatedDisk;
   history(shard: number): ShardHistory;
   now(shard: number): { atMs: number; trueWallMs: number | undefined };
-  /** Told of entries that go before they were applied, and of replicas that change their state. */
+  /** Counts entries that go before they were applied, and replicas that change their state. */
   count(branch: string): void;
 }
 
@@ -54,7 +54,7 @@ export class ReplicaWatch {
     return this.#replicas.get(shard)?.state === 'live';
   }
 
-  /** I2: whoever leads has everything that was ever acknowledged. */
+  /** I2: a primary has everything that was ever acknowledged. */
   checkOpened(shard: number, epoch: number): void {
     const { node, history } = this.#processContext;
     const committed = history(shard);

@@ -190,7 +190,7 @@ export class RevocationPart implements Part {
     }
   }
 
-  /** To a primary that has not heard of anybody. */
+  /** To a primary that no gateway has reported to. */
   async #handOver(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     const primary = this.#world.nodes().find(({ node }) => node?.openEpoch(SYSTEM_SHARD) !== undefined);

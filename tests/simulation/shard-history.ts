@@ -35,7 +35,7 @@ export class ShardHistory {
     return this.#entries.length;
   }
 
-  /** The last entry that somebody was told of. */
+  /** The last entry that was answered to a client. */
   get acknowledgedSeq(): number {
     return this.#acknowledgedSeq;
   }

@@ -1,5 +1,5 @@
 // What a metadata node of the product does beside its shards (cmd/cluster/metadata.ts): answers of revocations wait for
-// gateways, and the shards that it leads finish what is owed to others, and let data go.
+// gateways, and the shards that it leads finish their work for other shards, and let data go.
 
 import { auditedVersion } from '../../src/chunks/placement/audited-version.ts';
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
@@ -61,7 +61,7 @@ export interface ShardWorkOptions {
   process: SimulatedProcess;
   /** Names are finished by the outbox. */
   hasNames: boolean;
-  /** Data is condemned and erased. */
+  /** Data is marked for deletion and erased. */
   openChunks: (() => OpenChunks) | undefined;
   /** Where disks are placed. */
   board: PlacementBoard | undefined;

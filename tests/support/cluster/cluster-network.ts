@@ -6,13 +6,13 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, connect as openSocket, type Server, type Socket } from 'node:net';
 
 const HOST = '127.0.0.1';
-/** Whoever is no process of the cluster: a test that asks for the status. Never cut off. */
+/** A client that is no process of the cluster: a test that asks for the status. Never cut off. */
 const OUTSIDE = 'outside';
 
 export interface Proxied {
   /** Whom it leads to. */
   name: string;
-  /** Only from here; default: from whoever the kernel says that it is. */
+  /** Only from here; default: from the process that the kernel names. */
   from?: string;
   /** Where the target listens; asked for each connection. */
   port(): number;
@@ -101,7 +101,7 @@ export function createClusterNetwork(processes: () => ReadonlyMap<string, number
 
   const end = (line: Line) => {
     line.isEnding = true;
-    // That it has ended is not heard either.
+    // The end does not arrive either.
     if (isCut(line.opener, line.target) || isCut(line.target, line.opener)) return;
     lines.delete(line);
     openers.delete(line);

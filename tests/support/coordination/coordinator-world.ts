@@ -1,4 +1,4 @@
-// A coordinator in memory on a clock that moves when told, with a fate for each message that the test chooses.
+// A coordinator in memory on a clock that the test moves, with a fate for each message that the test chooses.
 import {
   type CoordinatorMessage,
   createMemoryCoordinator,

@@ -106,11 +106,11 @@ export const COORDINATORS: readonly (readonly [string, () => Promise<Coordinator
   ['etcd', openEtcdCoordinators],
 ];
 
-/** What was told so far, and a way to wait for what is to come. */
+/** What was reported so far, and a way to wait for what is to come. */
 export interface Told<T> {
   readonly all: readonly T[];
   tell(value: T): void;
-  /** Resolves with the first that fits, of those told and those to come. */
+  /** Resolves with the first that fits, of those reported and those to come. */
   first(fits: (value: T) => boolean): Promise<T>;
 }
 

@@ -41,7 +41,7 @@ export function mountHangingDrive(sizeBytes: number): HangingDrive | undefined {
   const unmount = () => {
     if (!isMounted) return;
     isMounted = false;
-    // One that hangs could not be unmounted, nor whoever writes to it be ended.
+    // One that hangs could not be unmounted, and a process that writes to it could not be ended.
     goOn();
     run('umount', '--lazy', folder);
     rmSync(own, { recursive: true });

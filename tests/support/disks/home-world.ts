@@ -42,13 +42,13 @@ export interface HomeWorld {
   run(...names: HomeWorkerName[]): Promise<void>;
   /** As after a start of the process. */
   reopen(): void;
-  /** Owners of all partitions from now on; who owned them before is `previous` unless told otherwise. */
+  /** Owners of all partitions from now on; `previous` owners are those before, by default. */
   changeOwners(owners: string, options?: { previous?: string; without?: string }): PlacementMap;
-  /** A blob with its chunks on these disks, committed with what it owes, under `key`. */
+  /** A blob with its chunks on these disks, committed with its repair entry, under `key`. */
   newBlob(key: string, on: string, options?: { chunks?: number; mapVersion?: number }): Promise<NewData>;
   /** The disks that have each chunk. */
   where(data: NewData): string[];
-  /** Copies of the debts there are, in their order. */
+  /** Copies of the repair entries there are, in their order. */
   debts(): Promise<number[]>;
 }
 

@@ -1,4 +1,4 @@
-// Replicated chunks over fake disks, with a clock that moves when told.
+// Replicated chunks over fake disks, with a clock that the test moves.
 
 import { must } from '../../../src/base/assert.ts';
 import {

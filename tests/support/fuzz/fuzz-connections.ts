@@ -16,7 +16,7 @@ export const CANARY = 'canary';
 export const TRAP_BUCKET = 'trap-bucket';
 
 export interface FuzzMessage {
-  /** Its User-Agent, by which the log tells it from all others. */
+  /** Its User-Agent, by which the log distinguishes it from all others. */
   id: string;
   isHead: boolean;
   head: Buffer;
@@ -61,7 +61,7 @@ interface Draft {
   headers?: Record<string, string>;
   takesBody: boolean;
   isSigned?: boolean;
-  /** Its body is stored, and told by its ETag. */
+  /** Its body is stored, and recognized by its ETag. */
   isStored?: boolean;
 }
 

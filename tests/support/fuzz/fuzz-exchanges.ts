@@ -84,7 +84,7 @@ async function askWhole(socket: RawSocket, request: FuzzRequest, seen: { status:
   return true;
 }
 
-/** Of a message that cannot be told from what follows it each answer is judged, and the connection ends. */
+/** Where the end of a message is unknown each answer is judged, and the connection ends. */
 async function askBroken(socket: RawSocket, request: FuzzRequest, seen: { status: number }): Promise<false> {
   const isHead = request.method === 'HEAD';
   socket.write(Buffer.concat([request.head, request.body]));

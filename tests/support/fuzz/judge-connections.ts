@@ -60,7 +60,7 @@ export async function expectTrapsWork({ server, access, host }: FuzzTarget): Pro
   expect(removed?.status).toBe(204);
 }
 
-/** Reads the number off the metrics that a server tells at this address. */
+/** Reads the number off the metrics that a server serves at this address. */
 export function inFlightAt(address: string): () => Promise<number> {
   return async () => {
     const metrics = await (await fetch(`http://${address}/metrics`)).text();

@@ -32,7 +32,7 @@ export interface Worker {
 
 export interface Change {
   readonly kind: string;
-  /** `tag` is null unless told. */
+  /** `tag` is null by default. */
   readonly outcomes: readonly { key: KeyState; label: Label; tag?: Label }[];
   /** Resolves when it is acknowledged; throws WrongAnswer for an answer that is no success. */
   send(): Promise<void>;

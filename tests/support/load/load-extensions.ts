@@ -128,7 +128,7 @@ export function renamedPrefix(options: PrefixOptions): Thing {
   };
 }
 
-/** Until no prefix of the bucket is being renamed, whoever does it. */
+/** Until no prefix of the bucket is being renamed by any client. */
 async function untilJobsEnd(reach: Reach, bucket: string): Promise<void> {
   const endMs = Date.now() + DRIVEN_WITHIN_MS;
   for (;;) {

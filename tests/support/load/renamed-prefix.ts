@@ -261,7 +261,7 @@ export class RenamedPrefix {
   }
 }
 
-/** A MOVE that was answered 200, and could not be told to its end: nothing is known of it. */
+/** A MOVE that was answered 200, but whose answer ended early: its outcome is unknown. */
 export function isBrokenOff({ status, body }: RawAnswer): boolean {
   if (status !== 200 || !body.includes('<MoveObjectResult')) return false;
   const root = parseXml(body, { depthMax: 16 });

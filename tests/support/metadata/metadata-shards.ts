@@ -49,7 +49,7 @@ export interface MetadataShards {
   kv: MemoryKv;
   clock: ManualClock;
   shards: Shards;
-  /** Of shard 0 unless told; throws unless the reply is `done`. */
+  /** Of shard 0 by default; throws unless the reply is `done`. */
   execute<N extends CommandName>(name: N, command: CommandOf<N>, shard?: number): Promise<OutcomeOf<N>>;
   query<N extends QueryName>(name: N, query: QueryOf<N>, shard?: number): Promise<ResultOf<N>>;
   /** BUCKET, in this versioning state. */

@@ -1,4 +1,4 @@
-// Time and chance for tests: a clock that moves when told, random bytes from a seed.
+// Time and chance for tests: a clock that the test moves, random bytes from a seed.
 import type { ClockPort, RandomPort } from '../../../src/ports/clock.ts';
 
 export interface ManualClock extends ClockPort {

@@ -6,7 +6,7 @@ import { ROOT } from './root.ts';
 
 export type Need = 'client programs' | 'etcd';
 
-/** Whoever imports one of these modules needs what it stands for. */
+/** A file that imports one of these modules needs what it stands for. */
 const NEED_OF_MODULE: Readonly<Record<string, Need>> = {
   'tests/support/clients/client-programs.ts': 'client programs',
   'tests/support/cluster/etcd.ts': 'etcd',

@@ -30,7 +30,7 @@ export async function ranToEnd(child: ChildProcessWithoutNullStreams, what: stri
   return { code: code ?? -1, output };
 }
 
-/** Tells it to end, unless it has. Resolves with its exit code when it is gone, null when a signal ended it. */
+/** Asks it to end, unless it has. Resolves with its exit code when it is gone, null when a signal ended it. */
 export async function endGracefully(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   const gone = once(child, 'exit');

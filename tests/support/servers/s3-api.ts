@@ -22,7 +22,7 @@ export interface Api {
   readonly server: TestServer;
   /** The root account's. */
   readonly s3: S3Client;
-  /** A raw request, as root unless told otherwise. */
+  /** A raw request, as root by default. */
   send(wanted: RawRequest, as?: Access): Promise<RawAnswer>;
   /** A request without any signature. */
   sendAnonymous(wanted: Omit<RawRequest, 'body' | 'agent'>): Promise<RawAnswer>;
