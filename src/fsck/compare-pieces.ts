@@ -1,6 +1,6 @@
-// Blobs of pieces against these, which lie in a column of their own: as many as the blob's row tells, without a gap and
-// none behind them. Both are read in the order of blob ids, at different moments, and grow meanwhile: what does not agree is
-// looked at again. Pieces are never written anew, so what a row tells must be there whenever it was read.
+// Checks blobs of pieces against their pieces, which lie in a column of their own: as many as the blob's row names, without
+// a gap and none behind them. Both are read in the order of blob ids, at different moments, and grow meanwhile: what does
+// not agree is read again. Pieces are never rewritten, so a piece that a row names must be there whenever it is read.
 import { sealedBytes } from '../base/crypto/seal.ts';
 import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata/checks.ts';
 import { LIMITS } from '../types/limits.ts';

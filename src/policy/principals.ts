@@ -100,8 +100,8 @@ export function matchPrincipal(set: PrincipalSet, caller: Caller): PrincipalMatc
 }
 
 /**
- * Whether a NotPrincipal element spares the caller. As AWS validates it: the account must be named, and of sessions the role, and
- * then the caller itself. Whoever has a permissions boundary is never spared (AWS "NotPrincipal").
+ * Whether a NotPrincipal element spares the caller. As AWS validates it: the account must be named, and of sessions the
+ * role, and then the caller itself. A caller with a permissions boundary is never spared (AWS "NotPrincipal").
  */
 export function isSpared(set: PrincipalSet, caller: Caller, options: { hasBoundary: boolean }): boolean {
   if (set.hasEveryone) return true;

@@ -181,10 +181,10 @@ export type ReplicaMessage =
   | ReleaseMessage;
 
 /**
- * Contract (tests/contract/peers.test.ts): `send` never throws and never waits; messages to one node arrive in order or
- * not at all while a connection lasts; those of one turn of the event loop share a frame (R20: heartbeats of all
- * shards). Beyond LIMITS.peerQueueBytesMax of unsent bytes for a node, messages to it are dropped. Only members of the
- * same cluster are heard.
+ * Contract (tests/contract/peers.test.ts): `send` never throws and never waits; messages to one node arrive in order or not
+ * at all while a connection lasts; those of one turn of the event loop share a frame (R20: heartbeats of all shards).
+ * Beyond LIMITS.peerQueueBytesMax of unsent bytes for a node, messages to it are dropped. Only messages of members of the
+ * same cluster are received.
  */
 export interface PeerPort {
   send(to: NodeId, message: ReplicaMessage): void;

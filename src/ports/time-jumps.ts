@@ -1,6 +1,6 @@
-// What a jump of the clock over the time that the server was off means for data (R19): nothing goes by age alone until
-// the operator has said that the new time is right. Whoever removes by age (uploads that were left, answers that were
-// kept long enough, retention, lifecycle) asks here first; what was asked to go by a client or a bucket's end does not.
+// What a jump of the clock over the time that the server was off means for data (R19): nothing goes by age alone until the
+// operator has confirmed the new time. Workers that remove by age (abandoned uploads, stored outcomes, retention,
+// lifecycle) ask here first; what a client or a bucket's end removes does not wait.
 
 export interface TimeJumps {
   /** Asked before every step: time is not trusted in a shard with a jump that is not accepted. */

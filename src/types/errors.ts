@@ -1,4 +1,4 @@
-// The catalogue of errors: the one place where an error code, its status and its text are born. XML, JSON and the
+// The catalogue of errors: the one place that defines an error's code, its status and its text. XML, JSON and the
 // inter-node form are renderers of it (gateway/s3/xml/error-xml.ts and its likes). docs/errors.md is tested against it.
 // Codes, statuses and texts: AWS "Error responses"; where they differ, docs/internals/s3-behaviour.md and extensions.md.
 

@@ -21,7 +21,10 @@ export interface WrappedKek {
   wrapped: Uint8Array;
 }
 
-/** Whether both are one key, wrapped once. The same key wrapped anew is another one here: whoever met it has to look again. */
+/**
+ * Whether both are one key, wrapped once. The same key wrapped anew is another one here: a reader that met the old one has
+ * to look again.
+ */
 export function isSameKek(one: WrappedKek | undefined, other: WrappedKek | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   return one.by === other.by && one.keyId === other.keyId && equalBytes(one.wrapped, other.wrapped);
@@ -44,7 +47,7 @@ export interface BlobLayout {
 
 /**
  * How far a blob of pieces goes, or had gone when a version came to use it: pieces that came later are not that version's.
- * The last one tells its bytes from those of a history in which another piece came to that place (R23).
+ * The last one distinguishes its bytes from those of a history in which another piece came to that place (R23).
  */
 export interface GrownPieces {
   pieceCount: number;
@@ -201,9 +204,9 @@ export function mayBeCompacted({ appendCount = 0 }: Pick<VersionRecord, 'appendC
 }
 
 /**
- * A link that no other version ever has, so it tells which data a version stands for; null when it has none. Appends in its
- * place carry it over, and so does folding, whatever blob it leads to then (compact-version.ts): who has read the version's first
- * bytes knows it by this link, however it has grown.
+ * A link that no other version ever has, so it identifies the data that a version stands for; null when it has none.
+ * Appends in its place carry it over, and so does compacting, whatever blob it leads to then (compact-version.ts): a reader
+ * of the version's first bytes knows it by this link, however it has grown.
  */
 export function dataLinkId(manifest: Manifest): LinkId | null {
   return linksOf(manifest)[0]?.linkId ?? null;

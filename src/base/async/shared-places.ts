@@ -1,6 +1,6 @@
-// Places that are held one by one (by connections, say) and shared among tenants by fair-share.ts. Whoever comes is let
-// in: where the share or all places are used up, an idle holder makes room, the one that has been idle longest of the
-// address with most idle ones, of the largest tenant. Only where nobody is idle is the new connection one too many.
+// Places that are held one by one (by connections, say) and shared among tenants by fair-share.ts. Every caller is let in:
+// where the share or all places are used up, an idle holder makes room, the one that has been idle longest of the address
+// with most idle ones, of the largest tenant. Only where nobody is idle is the new connection one too many.
 import { must } from '../assert.ts';
 import { createFairShare, type SharePath } from './fair-share.ts';
 

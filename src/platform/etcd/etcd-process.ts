@@ -116,7 +116,7 @@ function spawnEtcd(
     path,
     Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
     {
-      // Settings of another etcd of this machine are none of ours. Older ones ask to be told that arm64 is meant.
+      // Settings of another etcd of this machine must not apply. Older versions run on arm64 only with this variable.
       env: { ...(process.arch === 'arm64' && { ETCD_UNSUPPORTED_ARCH: 'arm64' }) },
       stdio: ['ignore', 'pipe', 'pipe'],
     },

@@ -70,7 +70,7 @@ export class RocksdbSpace {
       this.#touched.add(column);
     }
     if (this.#shortening !== undefined || this.#logBytes() < LOG_BYTES_MAX) return;
-    // A failed write is told by the store's `failed`; one that was refused, too many waiting, is for the next time.
+    // The store's `failed` reports a failed write; one that was refused, too many waiting, is for the next time.
     this.#shortening = this.#shortenLog()
       .catch(() => {})
       .finally(() => {
@@ -78,7 +78,7 @@ export class RocksdbSpace {
       });
   }
 
-  /** To be told of every range that is cleared. */
+  /** Called with every range that is cleared. */
   noteCleared({ column, gte }: KvBounds): void {
     if (column === this.#first().name) this.#lastDeleted = gte;
     this.#touched.add(column);
@@ -90,7 +90,7 @@ export class RocksdbSpace {
     await this.#shortening;
   }
 
-  /** Of the first column, the only one of which the binding tells. In uncompressed bytes. */
+  /** Of the first column, the only one that the binding reports. In uncompressed bytes. */
   usage(): { liveBytes: number; pendingReclaimBytes: number } {
     const tables = this.#tables();
     const memtablePutCount = this.#ofMemtables('entries') - this.#ofMemtables('deletes');

@@ -26,7 +26,7 @@ export const HEADER = {
 export type Decision =
   /** `headers` accept the stream. */
   | { kind: 'admitted'; caller: NodeId; headers: Metadata }
-  /** `isChallenge`: it has not shown anything yet, and is told how to. */
+  /** `isChallenge`: it has not proved anything yet, and the answer says how to. */
   | { kind: 'refused'; code: status; reason: string; trailers: Metadata; isChallenge: boolean };
 
 export interface Admission {
@@ -43,7 +43,7 @@ export function checkMember({ clusterId, nodeId }: Member): void {
 
 export function createAdmission(deps: {
   self: Member;
-  /** Of this node, as others are told it. */
+  /** Of this node, as others know it. */
   address(): string;
   credentials: RpcCredentials;
   clock: ClockPort;

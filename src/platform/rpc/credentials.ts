@@ -27,7 +27,10 @@ export interface NodeCertificates {
 export interface RpcCredentials {
   /** Absent with certificates, which have proved membership before a stream begins. */
   readonly secret: ClusterSecret | undefined;
-  /** For other protocols between the same nodes: `follow` tells of those of now and of those after. Absent with a secret. */
+  /**
+   * For other protocols between the same nodes: `follow` is called with those of now and of those after. Absent with a
+   * secret.
+   */
   readonly certificates:
     | (NodeCertificates & { follow(listener: (now: NodeCertificates) => void): void })
     | undefined;
@@ -84,7 +87,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** A certificate ends; who looks after the cluster is told this much before, and then each day. */
+/** A certificate ends; the operator is warned this long before, and then each day. */
 const WARN_BEFORE_END_MS = 30 * DAY_MS;
 
 type CertificatePaths = Extract<RpcSecurity, { mode: 'tls' }>;

@@ -22,7 +22,7 @@ export interface RpcServerDeps {
   self: Member;
   /** Port 0 takes a free one. */
   listen: { host: string; port: number };
-  /** What others are told instead of the address that is listened on. */
+  /** The address that others get instead of the one that is listened on. */
   advertise?: string | undefined;
   credentials: RpcCredentials;
   calls: CallServer;
@@ -92,7 +92,7 @@ function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
   }
 }
 
-/** Of a connection whose streams have been told to end. */
+/** Of a connection whose streams have been asked to end. */
 const CUT_AFTER_MS = 100;
 
 function bind(

@@ -9,7 +9,10 @@ import { LIMITS } from '../../types/limits.ts';
 /** What is proved: who speaks to whom, where, and that it is now. */
 export interface HandshakeFields {
   path: string;
-  /** Of the callee, as others are told it: who has taken another node's old address cannot pass on what it hears there. */
+  /**
+   * Of the callee, as others know it: a process that has taken another node's old address cannot pass on what it receives
+   * there.
+   */
   address: string;
   clusterId: string;
   caller: string;

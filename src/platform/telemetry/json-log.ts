@@ -59,7 +59,7 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
   };
 }
 
-/** A Refusal is about what was asked for: where in the program it was found says nothing to whoever reads it. */
+/** A Refusal is about the request: where in the program it was found means nothing to the reader. */
 function describeError(error: unknown): unknown {
   if (error instanceof Refusal) return { type: 'Refusal', message: error.message };
   return stdSerializers.err(error as Error);

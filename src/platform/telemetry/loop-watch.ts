@@ -60,7 +60,7 @@ export function watchLoop(
     const atMs = clock.monotonicMs();
     const last = held.at(-1);
     held.push({ atMs, delayMs: maxMs });
-    // Measurements overlap: the one before has told of it.
+    // Measurements overlap: the one before has reported it.
     if (last !== undefined && atMs - last.atMs <= LIMITS.loopLookMs + last.delayMs) return;
     log.warn({ delayMs: Math.round(maxMs) }, 'event-loop-held');
   }

@@ -15,7 +15,7 @@ export function checkIdentityDocument(form: DocumentForm, type: DocumentType): v
     if (actions === undefined || actions.texts.length === 0)
       throw new DocumentFault('Policy statement must contain actions.', { place });
   }
-  // A statement without resources is told behind an action that is none, as IAM does.
+  // A statement without resources is reported after an action that is none, as IAM does.
   const isWithoutResources = ({ resources }: StatementForm) =>
     resources === undefined || resources.texts.length === 0;
   const lacking = statements.find(isWithoutResources);
@@ -72,7 +72,7 @@ function checkActions(statements: readonly StatementForm[]): void {
   }
 }
 
-/** The first that a resource of the document has; throws the faults that IAM tells before all others. */
+/** The first that a resource of the document has; throws the faults that IAM reports before all others. */
 function findResourceFault(statements: readonly StatementForm[]): DocumentFault | undefined {
   for (const { resources } of statements) {
     for (const resource of resources?.texts ?? []) {

@@ -1,5 +1,6 @@
-// Names of buckets to their rows and the documents that configure them. A hit costs no question, because the bucket's home shard refuses whoever is out of
-// date (R45); missing names are always read through, so a bucket is there as soon as its creation is answered.
+// Names of buckets to their rows and the documents that configure them. A hit costs no query, because the bucket's home
+// shard refuses a request that names an outdated row (R45); missing names are always read through, so a bucket is there as
+// soon as its creation is answered.
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';

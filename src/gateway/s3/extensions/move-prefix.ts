@@ -1,6 +1,6 @@
 // MOVE of a prefix, or of one key that moves in several entries, as one request sees it: it begins the job, drives it while
-// its client listens, and tells what becomes of each key. One that repeats it under its token waits for the end of the job,
-// and drives it on only where nobody else does. A client that leaves does not end it (metadata/jobs/drive-jobs.ts).
+// its client listens, and reports what becomes of each key. One that repeats it under its token waits for the end of the
+// job, and drives it on only where nobody else does. A client that leaves does not end it (metadata/jobs/drive-jobs.ts).
 import { CANCELLED } from '../../../base/async/cancelled.ts';
 import {
   driveMove,

@@ -1,5 +1,5 @@
 // Encryption keys that customers bring in headers (SSE-C): read and judged with AWS's refusals, and named in answers by
-// their MD5. What a key does is told in objects/customer-keys.ts. A key is never part of an error or of a log line.
+// their MD5. objects/customer-keys.ts documents what a key does. A key is never part of an error or of a log line.
 import { createSecretKey, hash } from 'node:crypto';
 import { KEY_BYTES } from '../../../base/crypto/aead.ts';
 import type { CustomerKey as Secret } from '../../../objects/customer-keys.ts';
