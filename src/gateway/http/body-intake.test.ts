@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
+import type { ReadTurns } from '../../base/async/read-turns.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Tenant } from '../../types/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
@@ -18,14 +19,23 @@ const BOB = { account: 'bob', address: '192.0.2.1' };
 const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
 
 /** The body of a request with these headers, which nobody reads yet. */
-function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Tenant = ALICE) {
+function intakeOf(
+  headers: IncomingHttpHeaders,
+  queues = newQueues(),
+  tenant: Tenant = ALICE,
+  reads: ReadTurns = { mayGoOn: () => true },
+) {
   const request = new ParsedRequest(new Socket());
   request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({
+<<<<<<< ours
     request,
     response,
     queues,
+=======
+    ...{ request, response, queues, reads },
+>>>>>>> theirs
     clock: createManualClock(0),
     tenant: () => tenant,
   });
@@ -49,6 +59,28 @@ function open(queues: FairShare, tenant: Tenant) {
     close: () => response.emit('close'),
   };
 }
+
+test('a body that has had its reads of a turn is read on when its next turn comes', async () => {
+  let goOn: (() => void) | undefined;
+  const reads: ReadTurns = {
+    mayGoOn: (_path, _sizeBytes, then) => {
+      goOn = then;
+      return false;
+    },
+  };
+  const { request, intake } = intakeOf({ 'content-length': '10' }, newQueues(), ALICE, reads);
+  const first = intake.read();
+  request.emit('data', Buffer.alloc(4));
+  expect(request.isPaused()).toBe(true);
+  expect((await first)?.length).toBe(4);
+  // Nor does who asks for more bring its turn forward.
+  const second = intake.read();
+  expect(request.isPaused()).toBe(true);
+  goOn?.();
+  expect(request.isPaused()).toBe(false);
+  request.emit('data', Buffer.alloc(6));
+  expect((await second)?.length).toBe(6);
+});
 
 test('unread bodies of one tenant leave room in the queues for another tenant', async () => {
   const queues = newQueues();

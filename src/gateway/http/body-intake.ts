@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BufferQueue } from '../../base/async/buffer-queue.ts';
 import type { FairShare, SharePath } from '../../base/async/fair-share.ts';
+import type { ReadTurns } from '../../base/async/read-turns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -16,7 +17,7 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 export type IntakeQueues = FairShare;
 
 /** One read of a socket gives so much at most. */
-const READ_BYTES = 64 * 1024;
+export const READ_BYTES = 64 * 1024;
 /**
  * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
  * once. No program sends its data so, and each such read takes Node about 10 ms.
@@ -31,6 +32,7 @@ export interface BodyIntakeOptions {
   response: ServerResponse;
   clock: ClockPort;
   queues: IntakeQueues;
+  reads: ReadTurns;
   /** Whose share of the queues it takes; asked for once somebody reads. */
   tenant(): Tenant;
 }
@@ -55,6 +57,7 @@ export class BodyIntake {
   readonly #response: ServerResponse;
   readonly #clock: ClockPort;
   readonly #queues: IntakeQueues;
+  readonly #reads: ReadTurns;
   readonly #tenant: () => Tenant;
   #path: SharePath = [];
   /** What has arrived and waits for its reader. */
@@ -66,17 +69,20 @@ export class BodyIntake {
   #wireBytes: number | undefined;
   #framingReads = 0;
   #isListening = false;
+  /** It has to wait for a later turn of the loop before it takes more. */
+  #waitsForTurn = false;
   #hasEnded = false;
   #failure: AppError | undefined;
   #wake: (() => void) | undefined;
 
   constructor(options: BodyIntakeOptions) {
-    const { request, response, clock, queues, tenant } = options;
+    const { request, response, clock, queues, reads, tenant } = options;
     const length = request.headers['content-length'];
     this.#request = request;
     this.#response = response;
     this.#clock = clock;
     this.#queues = queues;
+    this.#reads = reads;
     this.#tenant = tenant;
     this.declaredBytes = length === undefined ? undefined : Number(length);
     this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
@@ -168,7 +174,8 @@ export class BodyIntake {
     if (this.#response.closed) return;
     this.#take(buffer);
     if (this.#isGathered) this.#judgeFraming(buffer.length);
-    if (this.#isFull()) this.#request.pause();
+    this.#takeTurn(buffer.length);
+    if (this.#waitsForTurn || this.#isFull()) this.#request.pause();
   };
 
   #take(buffer: Buffer): void {
@@ -179,13 +186,21 @@ export class BodyIntake {
     this.#wake?.();
   }
 
+  #takeTurn(bytes: number): void {
+    if (this.#waitsForTurn) return;
+    this.#waitsForTurn = !this.#reads.mayGoOn(this.#path, bytes, () => {
+      this.#waitsForTurn = false;
+      this.#goOn();
+    });
+  }
+
   get #isGathered(): boolean {
     return this.#request instanceof ParsedRequest && this.#request.isGathered;
   }
 
   /** Takes more, if there is room. */
   #goOn(): void {
-    if (this.#response.closed || this.#isFull()) return;
+    if (this.#response.closed || this.#waitsForTurn || this.#isFull()) return;
     if (this.#request.isPaused()) this.#request.resume();
   }
 

@@ -1,5 +1,6 @@
 // One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ReadTurns } from '../../base/async/read-turns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { addressGroupOf, type Tenant } from '../../types/tenant.ts';
 import { BodyIntake, type IntakeQueues } from './body-intake.ts';
@@ -15,6 +16,7 @@ export interface ExchangeOptions {
   viewer: ClientViewer;
   clock: ClockPort;
   queues: IntakeQueues;
+  reads: ReadTurns;
 }
 
 /** Accounts for what exchanges hold. */
@@ -56,14 +58,14 @@ export class Exchange {
   /** Made when somebody asks for its signal: most requests end without. */
   #gone: AbortController | undefined = undefined;
 
-  constructor({ request, response, viewer, clock, queues }: ExchangeOptions) {
+  constructor({ request, response, viewer, clock, queues, reads }: ExchangeOptions) {
     this.request = request;
     this.response = response;
     this.uri = (request.url ?? '').replace(USER_INFO, '$1');
     this.headers = readHeaders(request.rawHeaders);
     this.client = viewer.view(request.socket, this.headers);
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
-    this.body = new BodyIntake({ request, response, clock, queues, tenant: () => this.tenant });
+    this.body = new BodyIntake({ request, response, clock, queues, reads, tenant: () => this.tenant });
     this.startedAtMs = clock.monotonicMs();
     this.mustClose = isEndInDoubt(request);
     this.closed = new Promise((resolve) => {

@@ -6,7 +6,7 @@
 // - Small pieces of a body are gathered. One read may hold ten thousand chunks of a byte (RFC 9112 7.1), each of which costs
 //   a stream ten times what it costs to copy it. Connections with such bodies are read one in a turn of the loop.
 import { IncomingMessage } from 'node:http';
-import { nextTurn } from '../../base/async/next-turn.ts';
+import { turnOfItsOwn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 /** Pieces below this many bytes are small. */
@@ -15,15 +15,6 @@ const SMALL_BUFFER_BYTES = 512;
 const SMALL_BUFFERS_MAX = 256;
 /** What is gathered is given away at this many bytes at the latest. */
 const GATHERED_BYTES_MAX = 16 * 1024;
-
-/** The end of the queue of connections whose bodies are gathered. */
-let lastTurn: Promise<void> = Promise.resolve();
-
-/** Resolves in a turn of the loop of its own. */
-function turnOfItsOwn(): Promise<void> {
-  lastTurn = lastTurn.then(nextTurn);
-  return lastTurn;
-}
 
 export class ParsedRequest extends IncomingMessage {
   /** Its body has come in small pieces: each that a reader gets is what one read of the socket held, or a part of it. */
@@ -56,7 +47,8 @@ export class ParsedRequest extends IncomingMessage {
     if (!this.isGathered) {
       if (piece.length < SMALL_BUFFER_BYTES) this.#smallBuffers++;
       this.isGathered = this.#smallBuffers > SMALL_BUFFERS_MAX;
-      return super.push(piece, encoding);
+      // Who pauses on a piece wants no further one: what the socket still holds stays there.
+      return super.push(piece, encoding) && !this.isPaused();
     }
     if (this.#gatheredBytes + piece.length > GATHERED_BYTES_MAX) this.#giveGathered();
     if (piece.length > GATHERED_BYTES_MAX) super.push(piece, encoding);

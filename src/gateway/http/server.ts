@@ -13,6 +13,7 @@ import { assert, must } from '../../base/assert.ts';
 import { cacheReading } from '../../base/async/cache-reading.ts';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
+import { createReadTurns } from '../../base/async/read-turns.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import { type Authorizer, createAuthorizer } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -33,6 +34,7 @@ import { OPERATIONS } from '../s3/registry.ts';
 import { bucketLabelOf } from '../s3/request/target.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from '../s3/unsupported.ts';
 import { createAdmission } from './admission.ts';
+import { READ_BYTES } from './body-intake.ts';
 import { createClientViewer } from './client-view.ts';
 import { Exchange } from './exchange.ts';
 import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
@@ -49,6 +51,8 @@ import {
 } from './service-route.ts';
 import { createShedding } from './shedding.ts';
 
+/** Of all bodies, in one turn of the loop: some ms. */
+const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
 /** What strangers hold beside S3. */
 const BY_ADDRESS = [SHARE_WEIGHTS[1]];
 
@@ -115,6 +119,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
   const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
+<<<<<<< ours
+=======
+  const reads = createReadTurns({ ...READ_TURNS, readBytes: READ_BYTES });
+>>>>>>> theirs
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
@@ -167,7 +175,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   telemetry.gauge('holdfast_requests_in_flight', live.count);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = new Exchange({ request, response, viewer, clock, queues });
+    const exchange = new Exchange({ request, response, viewer, clock, queues, reads });
     live.begin(exchange);
     telemetry.gauge('holdfast_requests_in_flight', live.count);
     try {

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { createReadTurns } from './read-turns.ts';
+
+/** Turns that begin when they are told to. */
+function open() {
+  let next: (() => void) | undefined;
+  const nextTurn = (then: () => void) => {
+    next = then;
+  };
+  const turns = createReadTurns({ turnBytesMax: 4, readBytes: 1, pieceBytesMin: 1, nextTurn });
+  const gone: string[] = [];
+  const read = (tenant: string, sizeBytes = 1) => turns.mayGoOn([tenant], sizeBytes, () => gone.push(tenant));
+  const turn = () => {
+    const then = next;
+    next = undefined;
+    then?.();
+    return gone.splice(0);
+  };
+  return { read, turn, hasTurn: () => next !== undefined };
+}
+
+test('one turn reads so much, and what is left goes on in the next', () => {
+  const { read, turn, hasTurn } = open();
+  expect([read('a'), read('a'), read('a'), read('a')]).toEqual([true, true, true, false]);
+  expect(turn()).toEqual(['a']);
+  expect(read('a')).toBe(true);
+  expect(turn()).toEqual([]);
+  expect(hasTurn()).toBe(false);
+});
+
+test('a crowd of one tenant goes on so many at a time, and another one does not wait behind it', () => {
+  const { read, turn } = open();
+  for (let at = 0; at < 13; at++) read('a');
+  read('b');
+  expect(turn()).toEqual(['a', 'b', 'a', 'a']);
+  expect(turn()).toEqual(['a', 'a', 'a', 'a']);
+});
+
+test('small pieces are not free', () => {
+  const { read } = open();
+  expect([0, 0, 0, 0].map((sizeBytes) => read('a', sizeBytes))).toEqual([true, true, true, false]);
+});
