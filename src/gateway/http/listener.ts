@@ -1,8 +1,15 @@
 // The HTTP or HTTPS server under the gateway: limits of heads and connections, expectations answered by hand, live
 // exchange of certificates. Which protocol a request speaks is decided above (server.ts).
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import {
+  type Server as Acceptor,
+  type AddressInfo,
+  createServer as createAcceptor,
+  type ListenOptions,
+  type Socket,
+} from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
@@ -61,13 +68,19 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
         }) as unknown as Server);
   // Node drops those beyond it without a word: a head that has so many is refused (parsed-request.ts).
   server.maxHeadersCount = LIMITS.headerLinesMax + 1;
-  // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not accepted at all.
-  server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   server.on('request', events.onRequest);
   // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).
   server.on('checkContinue', events.onRequest);
   server.on('checkExpectation', events.onRequest);
-  server.on('connection', events.onConnection);
+  // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not served at all.
+  const takenMax = settings.connectionsMax + LIMITS.refusedConnectionsMax;
+  let takenCount = 0;
+  server.on('connection', (socket: Socket) => {
+    takenCount++;
+    socket.once('close', () => takenCount--);
+    if (takenCount > takenMax) socket.destroy();
+    else events.onConnection(socket);
+  });
   if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
   server.on('clientError', events.onClientError);
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
@@ -81,6 +94,54 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     else socket.resume();
   });
   return server;
+}
+
+/**
+ * Sockets that listen on the port of one server. Of each a turn of the event loop takes one connection (libuv): with one socket
+ * a newcomer waits as many turns as there are connections before it.
+ */
+const ACCEPTORS = 8;
+/** Connections that the kernel holds for each of them until they are taken. */
+const BACKLOG = 1024;
+
+/**
+ * Listens until `signal` aborts, on the port that it resolves with: the one of `place`, or a free one for 0. Rejects with the
+ * system's error where nobody may listen there.
+ */
+export async function listen(
+  server: Server,
+  { host, port }: { host: string; port: number },
+  signal: AbortSignal,
+): Promise<AddressInfo> {
+  const place = { host, backlog: BACKLOG };
+  // The system that cannot share a port among sockets has one.
+  const isShared = await listenOn(server, { ...place, port, reusePort: true }).catch((error) => {
+    if (error.code !== 'ENOTSUP') throw error;
+    return listenOn(server, { ...place, port }).then(() => false);
+  });
+  const address = server.address() as AddressInfo;
+  const acceptors: Acceptor[] = [];
+  signal.addEventListener('abort', () => {
+    for (const acceptor of [server, ...acceptors]) acceptor.close();
+  });
+  const { allowHalfOpen, highWaterMark } = server as Server & {
+    allowHalfOpen: boolean;
+    highWaterMark: number;
+  };
+  while (isShared && acceptors.length < ACCEPTORS - 1) {
+    const acceptor = createAcceptor({ allowHalfOpen, highWaterMark, noDelay: true });
+    acceptor.on('connection', (socket) => server.emit('connection', socket));
+    acceptor.on('error', (error) => server.emit('error', error));
+    await listenOn(acceptor, { ...place, port: address.port, reusePort: true });
+    acceptors.push(acceptor);
+  }
+  return address;
+}
+
+async function listenOn(server: Acceptor, options: ListenOptions): Promise<true> {
+  server.listen(options);
+  await once(server, 'listening');
+  return true;
 }
 
 function leaveParser(socket: Socket): void {

@@ -1,13 +1,7 @@
 // The gateway: takes connections, leads each request to its service (routes.ts), and ends in good order. Fastify carries
 // the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
-import {
-  type IncomingMessage,
-  METHODS,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type IncomingMessage, METHODS, type RequestListener, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert, must } from '../../base/assert.ts';
 import { cacheReading } from '../../base/async/cache-reading.ts';
@@ -37,7 +31,13 @@ import { createAdmission } from './admission.ts';
 import { READ_BYTES } from './body-intake.ts';
 import { createClientViewer } from './client-view.ts';
 import { Exchange } from './exchange.ts';
-import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
+import {
+  type Certificate,
+  createListener,
+  exchangeCertificate,
+  type ListenerSettings,
+  listen,
+} from './listener.ts';
 import { LiveExchanges } from './live-exchanges.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
@@ -207,11 +207,13 @@ export function createGateway(deps: GatewayDependencies): Gateway {
 
   const admit = createAdmission({ live, viewer, clock });
   const app = carrier({ settings, live, refuse, admit, serve });
+  /** No connection is taken any more. */
+  const closing = new AbortController();
   const stopped = new AbortController();
   let draining: Promise<void> | undefined;
 
   async function drain(timeoutMs: number): Promise<void> {
-    app.server.close();
+    closing.abort();
     await live.drain(timeoutMs);
     stopped.abort();
     await app.close();
@@ -226,12 +228,11 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   return {
     async start() {
       await app.ready();
-      await listen(app.server, settings);
+      const { address, port } = await listen(app.server, settings, closing.signal);
       // Connections that could not be taken, for want of file descriptors say: the next ones may.
       app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
       void live.watch(stopped.signal);
       void prepareOperatorApi();
-      const { address, port } = app.server.address() as AddressInfo;
       return { host: address, port };
     },
     hasRoom,
@@ -293,14 +294,4 @@ function carrier(options: {
   app.all('*', carry);
   app.setNotFoundHandler(carry);
   return app;
-}
-
-function listen(server: Server, settings: GatewaySettings): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: settings.host, port: settings.port }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
