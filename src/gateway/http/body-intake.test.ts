@@ -29,13 +29,10 @@ function intakeOf(
   request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({
-<<<<<<< ours
     request,
     response,
     queues,
-=======
-    ...{ request, response, queues, reads },
->>>>>>> theirs
+    reads,
     clock: createManualClock(0),
     tenant: () => tenant,
   });

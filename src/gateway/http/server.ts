@@ -119,10 +119,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
   const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
-<<<<<<< ours
-=======
   const reads = createReadTurns({ ...READ_TURNS, readBytes: READ_BYTES });
->>>>>>> theirs
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
