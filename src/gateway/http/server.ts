@@ -49,7 +49,7 @@ import {
   type ServiceRoute,
   type SignedCaller,
 } from './service-route.ts';
-import { createShedding } from './shedding.ts';
+import { createShedding, type Shedding } from './shedding.ts';
 
 /** Of all bodies, in one turn of the loop: some ms. */
 const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
@@ -142,14 +142,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
-    requireRoom(exchange) {
-      const overload = live.overload();
-      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
-    },
-    requireShare(exchange) {
-      const overload = live.admit(exchange);
-      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
-    },
+    ...overloadChecks(live, shedding),
   };
   const routes = deps.routes ?? ROUTES;
   const hasRoom = () => live.overload() === undefined;
@@ -242,6 +235,20 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       draining ??= drain(timeoutMs);
       return draining;
     },
+  };
+}
+
+/** Throw SlowDown for a request that the server, or its tenant's share, has no room for. */
+function overloadChecks(
+  live: LiveExchanges,
+  shedding: Shedding,
+): Pick<S3Dependencies, 'requireRoom' | 'requireShare'> {
+  const refuse = (overload: ReturnType<LiveExchanges['overload']>, exchange: Exchange) => {
+    if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
+  };
+  return {
+    requireRoom: (exchange) => refuse(live.overload(), exchange),
+    requireShare: (exchange) => refuse(live.admit(exchange), exchange),
   };
 }
 
