@@ -144,16 +144,14 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     requestCount: () => live.count,
     ...overloadChecks(live, shedding),
   };
-  const routes = deps.routes ?? ROUTES;
   const hasRoom = () => live.overload() === undefined;
-  const isReady = () => deps.isReady() && hasRoom();
   const services: RouteDependencies['services'] = {
     ...deps,
     identities,
     ids,
     hostsOf,
     shedding,
-    isReady,
+    isReady: () => deps.isReady() && hasRoom(),
     readMetrics: cacheReading(deps.readMetrics, {
       cachedMs: LIMITS.metricsKeptMs,
       nowMs: () => clock.monotonicMs(),
@@ -177,7 +175,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
         headers: headers.values,
         hasBucketHost: label !== undefined,
       };
-      const route = must(findRoute(routes, asked), 'the last route takes every request');
+      const route = must(findRoute(deps.routes ?? ROUTES, asked), 'the last route takes every request');
       await route.serve({ s3, services }, exchange, label);
     } catch (error) {
       log.error({ err: error }, 'exchange-failed');
