@@ -1,6 +1,6 @@
-// The actions that policies decide about: one row each, with the types of resources that it is asked of and the condition keys
-// that it has beside the global ones. Names of AWS's S3 that have no operation here are rows too, `isInert`: bucket policies
-// that are written for AWS may name them, as AWS's own may.
+// The actions that policies may name: one row each, with the types of its resources and with its condition keys beside the
+// global ones. S3 actions of AWS without an operation here are rows too (`isInert`): policies that are written for AWS name them.
+// The actions that S3 operations ask for are the shorter list src/types/policy/actions.ts, which says why there are two.
 import type { ConditionKeyName } from './condition-keys.ts';
 
 /** How ARNs of each type look. `any`: the action is of no resource, and is allowed on `*` alone. */

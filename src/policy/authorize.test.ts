@@ -91,7 +91,7 @@ test('asking one bucket about the resources of another is a mistake of ours', as
 });
 
 test('what must only not be denied is nobody’s right, and still not for strangers', async () => {
-  const pairs = [['s3:DeleteObject', key, 'not-denied']] as const;
+  const pairs = [['s3:DeleteObject', key, 'unless-denied']] as const;
   expect(await isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
   expect(await isAllowed({ accountId: other, pairs, bucket })).toBe(true);
   expect(await isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
@@ -102,7 +102,7 @@ test('what must only not be denied is nobody’s right, and still not for strang
 test('a new name is asked for beside the bucket that has an old one, and only the owner gives it another', async () => {
   const pairs = [
     ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'],
-    ['s3:DeleteBucket', 'arn:aws:s3:::bucket', 'owner'],
+    ['s3:DeleteBucket', 'arn:aws:s3:::bucket', 'owner-only'],
   ] as const;
   expect(await isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
   expect(await isAllowed({ accountId: other, pairs, bucket })).toBe(false);
@@ -131,9 +131,9 @@ test('what one rule denies no other allows, in whichever order they stand', asyn
 });
 
 test('what must only not be denied is refused where a rule denies it', async () => {
-  const pairs = [['s3:DeleteObject', key, 'not-denied']] as const;
+  const pairs = [['s3:DeleteObject', key, 'unless-denied']] as const;
   expect(await isAllowed({ accountId: owner, pairs, bucket }, [...RULES, keepSecrets])).toBe(false);
-  const owned = [['s3:DeleteObject', key, 'owner']] as const;
+  const owned = [['s3:DeleteObject', key, 'owner-only']] as const;
   expect(await isAllowed({ accountId: owner, pairs: owned, bucket }, [...RULES, keepSecrets])).toBe(false);
 });
 

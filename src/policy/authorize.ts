@@ -1,6 +1,10 @@
-// What a caller may do. Default deny: nothing is allowed that no rule allows, and what one rule denies no other allows. Each
-// question is one pair of an action and a resource, and its answer says which rule decided. Rules of this stage: an account
-// owns its buckets wholly, and may make and list buckets of its own. Policies and ACLs come as further rules.
+// What a caller may do. A question is one pair of an action and a resource. A rule that denies refuses the pair, whatever the
+// others say. Otherwise one rule must allow it: default deny. The answer names the rule that decided.
+//
+// Two rules are all: an account may do everything with its own buckets, and it may make and list buckets. They judge by the
+// bucket's owner and read no policy documents. evaluate.ts judges by documents, and nothing in the product calls it so far. It
+// is going to take the place of `bucketOwner` for identities that have policies. As one more rule beside it, it could only
+// deny: `bucketOwner` allows everything to the whole account, so a policy that allows little would limit nobody.
 import { assert } from '../base/assert.ts';
 import type { AccountId } from '../types/names.ts';
 import type { PolicyAction } from '../types/policy/actions.ts';
@@ -8,18 +12,19 @@ import type { BucketRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
 
 /**
- * How a pair is judged where it is not enough that the action is allowed on a resource of the request's bucket.
- * `not-denied`: it need not be allowed, but where it is denied the request is refused (extensions 2.1). `owner`: the
- * same, and the bucket is the caller's account's own (2.2). `new-bucket`: of a bucket that is not there yet.
+ * How a pair is judged where the usual way does not fit: that a rule allows the action on a resource of the request's bucket.
+ * - `unless-denied`: every account may, unless a rule denies it (extensions 2.1). Anonymous callers may not.
+ * - `owner-only`: the account that owns the request's bucket may, unless a rule denies it (extensions 2.2).
+ * - `new-bucket`: a rule must allow it. Rules are asked without a bucket, because the one that the pair names does not exist.
  */
-export type AccessRule = 'not-denied' | 'owner' | 'new-bucket';
+export type AccessRule = 'unless-denied' | 'owner-only' | 'new-bucket';
 
 export type AccessPair = readonly [action: string, resource: string, rule?: AccessRule];
 
-/** Who asks. Undefined: anonymous. */
+/** The caller as rules judge it: its account. Undefined: anonymous. */
 export type Principal = { accountId: AccountId } | undefined;
 
-/** What is known of the request that asks. Each is found out when a rule looks at it first. */
+/** What is known of the request. Each fact is worked out when a rule asks for it first. */
 export interface RequestFacts {
   /** Of the client, as far as proxies can be believed. */
   readonly remoteAddress: string;
@@ -48,7 +53,7 @@ type Verdict = 'allow' | 'deny' | undefined;
 export interface Rule {
   /** As logs and explanations name it. */
   readonly name: string;
-  /** undefined: it says nothing of this. A promise only where it has looked at what must be read. */
+  /** undefined: the rule says nothing of this question. A promise only where it had to read metadata. */
   judge(question: Question): Verdict | Promise<Verdict>;
   /**
    * Whether it may allow the action on some key of the bucket, before the key is known. Never false where `judge` would allow
@@ -151,8 +156,8 @@ function isMet(
   { principal, bucket }: Pick<Question, 'principal' | 'bucket'>,
 ): boolean {
   const isDenied = !decision.isAllowed && decision.isExplicit;
-  if (rule === 'not-denied') return principal !== undefined && !isDenied;
-  if (rule === 'owner') return isOwn(principal, bucket) && !isDenied;
+  if (rule === 'unless-denied') return principal !== undefined && !isDenied;
+  if (rule === 'owner-only') return isOwn(principal, bucket) && !isDenied;
   return decision.isAllowed;
 }
 

@@ -14,7 +14,7 @@ import type { DocumentType } from './documents/wording.ts';
 import {
   type AccessQuestion,
   evaluate,
-  mayAllow,
+  mayAllowSomewhere,
   type NamedPolicy,
   type PolicyDecision,
 } from './evaluate.ts';
@@ -97,5 +97,5 @@ const ENDS = [
 
 /** What policies allow was not ruled out before. */
 function mayFollow(question: AccessQuestion, decision: PolicyDecision): boolean {
-  return !decision.isAllowed || decision.by === 'acl' || mayAllow(question);
+  return !decision.isAllowed || decision.by === 'acl' || mayAllowSomewhere(question);
 }

@@ -7,7 +7,7 @@ import {
   type AccessQuestion,
   evaluate,
   matchingStatements,
-  mayAllow,
+  mayAllowSomewhere,
   mentionsKey,
   type NamedPolicy,
 } from './evaluate.ts';
@@ -405,9 +405,9 @@ test('a role can be assumed only where its trust policy allows it', () => {
   expect(assume(named(OTHER), { ...there, policies, resourcePolicy: undefined })).toBe('no trust');
 });
 
-test('mayAllow: what no statement allows on any resource is known before the resource is', () => {
+test('mayAllowSomewhere: what no statement allows on any resource is known before the resource is', () => {
   const writing = policy('identity', 'p', { Action: 's3:PutObject', Resource: 'arn:aws:s3:::b/x' });
-  const may = (change: Change) => mayAllow(question(change));
+  const may = (change: Change) => mayAllowSomewhere(question(change));
   expect(may({ policies: { identity: [writing] }, action: 's3:PutObject' })).toBe(true);
   expect(may({ policies: { identity: [writing] } })).toBe(false);
   expect(may({ resourcePolicy: ofBucket(named(ANN)) })).toBe(true);

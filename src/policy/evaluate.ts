@@ -1,6 +1,9 @@
-// The decision of policies about one action on one resource (AWS "Policy evaluation logic"): what one denies no other allows,
-// and nothing is allowed that none allows. Pure and synchronous: what a condition needs is looked up when it is asked. Stored
-// tags, which must be read first, are in the context only where `mentionsKey` says that they are needed.
+// What policy documents decide about one action on one resource (AWS "Policy evaluation logic"): a statement that denies
+// refuses it, and otherwise a statement must allow it. The engine is complete, and nothing in the product calls it so far:
+// authorize.ts, which says what is going to change, judges by the bucket's owner.
+//
+// Pure and synchronous: a condition looks up its values when it is asked. Stored tags have to be read before. They are in the
+// context only where `mentionsKey` says that a condition needs them.
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
 import { type ContextOf, matchPattern } from './patterns.ts';
@@ -95,10 +98,12 @@ export function mentionsKey(
 }
 
 /**
- * Whether the action may be allowed on some resource of the account, before it is known which. Never false where `evaluate`
- * would allow one by policies; what ACLs grant is the caller's to add.
+ * Whether policies may allow the action on some resource of the account, before it is known which. Never false where `evaluate`
+ * would allow it on one. ACLs are not asked: whoever calls this adds what they grant.
  */
-export function mayAllow(question: Omit<AccessQuestion, 'resource' | 'contextOf' | 'aclGrant'>): boolean {
+export function mayAllowSomewhere(
+  question: Omit<AccessQuestion, 'resource' | 'contextOf' | 'aclGrant'>,
+): boolean {
   const { caller, policies, action, resourcePolicy, resourceAccount } = question;
   const allows = (named: NamedPolicy) => named.policy.about(action).allows.length > 0;
   const isByResource =

@@ -1,6 +1,6 @@
 // Who asks, and whom the Principal and NotPrincipal elements of policies name (AWS "AWS JSON policy elements: Principal").
 
-/** Who asks. All but the anonymous one belong to an account, which also has a canonical id. */
+/** Who asks, as policies name callers. All but the anonymous one belong to an account, which also has a canonical id. */
 export type Caller =
   | { readonly kind: 'anonymous' }
   | ({ readonly kind: 'root' } & Identified)

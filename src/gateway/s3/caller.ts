@@ -1,4 +1,5 @@
-// Who asks, and what for: what authentication finds out and authorisation judges.
+// Who asks, as authentication finds out. Rules judge the account alone (`Principal` in src/policy/authorize.ts); policies have
+// a form of their own for callers (src/policy/principals.ts).
 import type { AccountRecord } from '../../types/records/rows.ts';
 
 /** Whose signature the request bears. */

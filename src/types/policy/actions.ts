@@ -1,5 +1,9 @@
-// The closed list of actions that access is decided by, as AWS names them (Service Authorization Reference, Amazon S3).
-// The operations use these and no others, and each of these is used by one: the test of the registry holds both to it.
+// The actions that S3 operations ask for, as AWS names them (Service Authorization Reference, Amazon S3). Each of them is asked
+// for by an operation, and operations ask for no others: src/gateway/s3/registry.test.ts compares them.
+//
+// src/policy/actions.ts has a longer list: what policies may name. It adds IAM, STS, the operator API and operations that are
+// not here. The two are not one, because a row there says how policies treat an action, and not whether anybody asks for it.
+// src/policy/actions.test.ts says that every action of this list has a row there.
 
 export const POLICY_ACTIONS = [
   's3:AbortMultipartUpload',

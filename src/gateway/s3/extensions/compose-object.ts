@@ -67,7 +67,7 @@ export const composeObject = defineOperation({
   documentAccess: ({ bucket }, components) =>
     components.map(({ key, versionId }): AccessPair => {
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-      return [action, objectArn({ bucket, key }), 'not-denied'];
+      return [action, objectArn({ bucket, key }), 'unless-denied'];
     }),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
     // Neither the order of headers nor that of tags means anything.

@@ -34,7 +34,7 @@ export function refuseCopySource(headers: Readonly<Record<string, string>>): voi
 export function composedAccess(resource: string, bucket: BucketRecord | undefined): AccessPair[] {
   const pairs: AccessPair[] = [['s3:PutObject', resource]];
   const mayReplace = bucket === undefined || writesNullVersion(bucket.versioning);
-  if (mayReplace) pairs.push(['s3:DeleteObject', resource, 'not-denied']);
+  if (mayReplace) pairs.push(['s3:DeleteObject', resource, 'unless-denied']);
   return pairs;
 }
 

@@ -51,24 +51,24 @@ test('MOVE rule 1: s3:PutObject on both ends; a denied s3:DeleteObject on the so
   const both: AccessPair[] = [
     ['s3:PutObject', `${ARN}/key`],
     ['s3:PutObject', `${ARN}/other`],
-    ['s3:DeleteObject', `${ARN}/key`, 'not-denied'],
+    ['s3:DeleteObject', `${ARN}/key`, 'unless-denied'],
   ];
   expect(accessOf('MoveObject', { destination: 'other' })).toEqual(both);
   expect(accessOf('MoveObject', { destination: 'other', overwrite: 'true' })).toEqual([
     ...both,
-    ['s3:DeleteObject', `${ARN}/other`, 'not-denied'],
+    ['s3:DeleteObject', `${ARN}/other`, 'unless-denied'],
   ]);
   expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual([
     ['s3:PutObject', `${ARN}/key*`],
     ['s3:PutObject', `${ARN}/other*`],
-    ['s3:DeleteObject', `${ARN}/key*`, 'not-denied'],
+    ['s3:DeleteObject', `${ARN}/key*`, 'unless-denied'],
   ]);
 });
 
 test('MOVE of a bucket, 4.5: s3:CreateBucket for the new name, and only by its owner', () => {
   expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
-    ['s3:DeleteBucket', ARN, 'owner'],
+    ['s3:DeleteBucket', ARN, 'owner-only'],
   ]);
 });
 
@@ -77,7 +77,7 @@ test.each(['ComposeObject', 'AppendObject'])(
   (name) => {
     expect(accessOf(name)).toEqual([
       ['s3:PutObject', `${ARN}/key`],
-      ['s3:DeleteObject', `${ARN}/key`, 'not-denied'],
+      ['s3:DeleteObject', `${ARN}/key`, 'unless-denied'],
     ]);
     expect(accessOf(name, {}, KEPT)).toEqual([['s3:PutObject', `${ARN}/key`]]);
   },
@@ -90,9 +90,9 @@ test('composition, compose rule 1: components need no read permission, but a den
     '<Component><Key>one</Key></Component>',
   ];
   expect(documentAccessOf('ComposeObject', `<ComposeRequest>${body.join('')}</ComposeRequest>`)).toEqual([
-    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
-    ['s3:GetObjectVersion', `${ARN}/a/two`, 'not-denied'],
-    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
+    ['s3:GetObject', `${ARN}/one`, 'unless-denied'],
+    ['s3:GetObjectVersion', `${ARN}/a/two`, 'unless-denied'],
+    ['s3:GetObject', `${ARN}/one`, 'unless-denied'],
   ]);
 });
 

@@ -54,7 +54,7 @@ export const moveBucket = defineOperation({
   },
   access: ({ from, to }) => [
     ['s3:CreateBucket', bucketArn(to), 'new-bucket'],
-    ['s3:DeleteBucket', bucketArn(from), 'owner'],
+    ['s3:DeleteBucket', bucketArn(from), 'owner-only'],
   ],
   async run(context, { to }) {
     const before = await presentBucket(context);

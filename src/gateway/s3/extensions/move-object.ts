@@ -47,9 +47,9 @@ export const moveObject = defineOperation({
     const pairs: AccessPair[] = [
       ['s3:PutObject', arn(from)],
       ['s3:PutObject', arn(to)],
-      ['s3:DeleteObject', arn(from), 'not-denied'],
+      ['s3:DeleteObject', arn(from), 'unless-denied'],
     ];
-    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'not-denied']);
+    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied']);
     return pairs;
   },
   run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
