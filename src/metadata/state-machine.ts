@@ -1,5 +1,8 @@
-// The commands and queries that the shard engine runs: one row each, complete by type. A command's row also says by how much
-// it grows.
+// The commands and queries that the shard engine runs: one row each, complete by type. A command's row also says by how many
+// bytes it grows the state.
+//
+// Names that are sent or stored stay as they are when the code gets a better word: `fold`, `condemn`, `debt`, `settle`, `kept`,
+// `births`, `strays`. docs/internals/glossary.md has the word of today for each.
 
 import type { DataGrant } from '../ports/metadata/blobs.ts';
 import type {
@@ -135,7 +138,7 @@ type Queries = { [N in Exclude<QueryName, 'check-outcomes'>]: QuerySpec<QueryOf<
 const ROWS_BYTES = 4096;
 const ROW_BYTES = 256;
 
-/** Of deletes, settings, upkeep, and what is bounded: events are, and the oldest make room for new ones (LIMITS.eventsKeptMax). */
+/** For deletes, settings, upkeep and what is bounded. Events are bounded: the oldest make room for new ones (eventsKeptMax). */
 const NONE = () => 0;
 
 function dataBytes({ births, links }: DataGrant): number {
@@ -161,7 +164,8 @@ const commands: Commands = {
   'create-bucket': { define: createBucket, growthBytes: NONE },
   'delete-bucket': { define: deleteBucket, growthBytes: NONE },
   'rename-bucket': { define: renameBucket, growthBytes: NONE },
-  // A bounded number of bounded documents.
+  // One document for each kind (CONFIG_KINDS), and a bound for each document: `versioning` and `events` have values of closed
+  // lists only. Another kind is bounded by the operation that takes it, before the command is sent.
   'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
   'commit-version': { define: commitVersion, growthBytes: ({ data }) => dataBytes(data) },
   'recommit-version': { define: recommitVersion, growthBytes: () => ROWS_BYTES },
@@ -230,7 +234,7 @@ const commands: Commands = {
   tick: { define: tick, growthBytes: NONE },
 };
 
-/** All that ask nothing of any rule. */
+/** All queries but `find-protected`, the only one that asks the rules of deletion. */
 const queries: Omit<Queries, 'find-protected'> = {
   'get-access-key': getAccessKey,
   'list-access-keys': listKeysOfAccount,
@@ -298,7 +302,7 @@ const queries: Omit<Queries, 'find-protected'> = {
   'count-pending': countPending,
 };
 
-/** The one place where it is said by which rules versions may go: every command and query that asks has these. */
+/** Passes these rules of deletion to every command and query that asks whether a version may go. No other place passes any. */
 export function createMetadataMachine(rules: DeleteRules): StateMachine {
   const specs = Object.entries(commands).map(([name, { define }]) => [name, define(rules)] as const);
   return {
@@ -309,7 +313,7 @@ export function createMetadataMachine(rules: DeleteRules): StateMachine {
   };
 }
 
-/** Bytes that a command adds for good; 0 for one that there is not. */
+/** Bytes that a command adds for good; 0 for an unknown command. */
 export function growthBytesOf(name: string, command: unknown): number {
   return commands[name as CommandName]?.growthBytes(command as never) ?? 0;
 }

@@ -1,5 +1,5 @@
 // The actions that policies may name: one row each, with the types of its resources and with its condition keys beside the
-// global ones. S3 actions of AWS without an operation here are rows too (`isInert`): policies that are written for AWS name them.
+// global ones. S3 actions of AWS without an operation here are rows too (`isInert`): policies written for AWS name them.
 // The actions that S3 operations ask for are the shorter list src/types/policy/actions.ts, which says why there are two.
 import type { ConditionKeyName } from './condition-keys.ts';
 

@@ -15,7 +15,7 @@ export interface BucketConfigs {
 
 export type ConfigKind = keyof BucketConfigs;
 
-/** By which rows name their kind: stored, so never given to another kind. */
+/** The numbers by which rows name their kind. They are stored, so a number is never given to another kind. */
 export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = { versioning: 1, events: 2 };
 
 export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];

@@ -1,9 +1,10 @@
-// Events: what happened to the objects of a bucket, as S3 names it (AWS "Amazon S3 event notifications"). Which operation
-// gives which one is said by the commands of src/metadata.
+// Events: what happened to the objects of a bucket, as S3 names it (AWS "Amazon S3 event notifications"). The commands of
+// src/metadata write them, and so decide which change is which event.
 import type { AccountId } from './names.ts';
 
 export const EVENT_TYPES = [
   's3:ObjectCreated:Put',
+  /** An upload by a form of a browser. Nobody gives it so far: PostObject is refused (src/gateway/s3/unsupported.ts). */
   's3:ObjectCreated:Post',
   's3:ObjectCreated:Copy',
   's3:ObjectCreated:CompleteMultipartUpload',
@@ -14,7 +15,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** By which rows name the consumers of events: stored, so a number is never given to another one. */
+/** The numbers by which rows name the consumers of events. They are stored, so a number is never given to another consumer. */
 export const EVENT_CONSUMER_IDS = {
   /** What operators look at (`holdfast events`). */
   feed: 1,

@@ -23,9 +23,10 @@ export interface ComplianceProtection {
   legalHold?: true;
 }
 
+/** Flags of the stored form. The first two are the modes of object lock; `complianceHold` is of the compliance rule. */
 const HAS = {
-  governance: 1,
-  lockedMode: 2,
+  governanceMode: 1,
+  complianceMode: 2,
   legalHold: 4,
   retainUntil: 8,
   conditionalHold: 16,
@@ -33,7 +34,7 @@ const HAS = {
   complianceHold: 64,
 } as const;
 const ALL = 127;
-const BOTH_MODES = HAS.governance | HAS.lockedMode;
+const BOTH_MODES = HAS.governanceMode | HAS.complianceMode;
 const TIME_BYTES = 6;
 
 /** Bytes of the stored form: flags 1 | end of the retention 6? | RetentionTime 6? | release of the hold 6? */
@@ -46,7 +47,8 @@ export function writeProtection(buffer: Buffer, at: number, protection: VersionP
   const { retention, legalHold, compliance = {} } = protection;
   const writer = new ByteWriter(buffer, at);
   let has = 0;
-  if (retention !== undefined) has |= retention.mode === 'GOVERNANCE' ? HAS.governance : HAS.lockedMode;
+  if (retention !== undefined)
+    has |= retention.mode === 'GOVERNANCE' ? HAS.governanceMode : HAS.complianceMode;
   if (legalHold) has |= HAS.legalHold;
   if (compliance.retainUntilMs !== undefined) has |= HAS.retainUntil;
   if (compliance.conditionalHold) has |= HAS.conditionalHold;
@@ -65,7 +67,7 @@ export function readProtection(bytes: Uint8Array, at: number): VersionProtection
   const compliance: ComplianceProtection = {};
   if (has & BOTH_MODES)
     protection.retention = {
-      mode: has & HAS.governance ? 'GOVERNANCE' : 'COMPLIANCE',
+      mode: has & HAS.governanceMode ? 'GOVERNANCE' : 'COMPLIANCE',
       untilMs: reader.uint(TIME_BYTES),
     };
   if (has & HAS.legalHold) protection.legalHold = true;

@@ -125,7 +125,7 @@ export const BANNED: Readonly<Record<string, string>> = {
   console: 'Logger',
 };
 
-/** What one file alone takes from where it is defined, and hands to all who need it: so that they cannot differ. */
+/** Name of an export → the one file that may import it. That file passes it to all others, so all of them have the same. */
 export const HANDED_ON: Readonly<Record<string, string>> = { DELETE_RULES: 'src/metadata/state-machine.ts' };
 
 /** Module mocks: needing one means that the design is wrong. */

@@ -3,9 +3,9 @@
 //
 //   IAM and STS     POST / with a form, signed for iam or sts: rules `method`, `contentType` and `signedFor` tell it from S3
 //   /api/v1         within '/api/v1', a policy that reads Basic credentials, a JSON service (json-service.ts)
-//   the console     within '/console', policy `anybody`, an answer made of files
+//   the console     within '/console'; nothing else of it is decided
 //
-// The test has such rows.
+// routes.test.ts has such rows as examples.
 import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
 import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
 import { serveS3 } from '../s3/pipeline.ts';

@@ -1,4 +1,4 @@
-// Everything a handler can reach: its arguments are the whole truth, nothing hides in hooks or globals.
+// All that a handler can reach. It gets nothing by hooks or globals.
 
 import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
@@ -40,7 +40,10 @@ export interface OperationContext {
   forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
   authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
-  /** The same for what the request goes on without, where it is refused: an answer's header, one key of many. */
+  /**
+   * As `authorize`, for a part that the request can do without: a header of the answer, one key of many. A refusal is not noted
+   * in the request's record.
+   */
   mayAlso(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
   /** Whether the bucket's owner is the one that a request expects, by account id or canonical id. */
   isOwner(expected: string, bucket: ResolvedBucket): Promise<boolean>;

@@ -1,6 +1,6 @@
-// One row per S3 operation: everything the service knows of it (style 3). Routes, 501 answers, authorisation, log
-// name, metric label, docs and test coverage are derived from the rows; nothing else lists operations. Which events it
-// causes its commands know (src/metadata/events).
+// One row per S3 operation: everything the service knows of it (style 3). Routes, 501 answers, authorisation, log names,
+// metric labels, docs and test coverage are derived from the rows; nothing else lists operations. Events are not in the row:
+// the commands that an operation sends write them (src/metadata/events).
 
 import type { Readable } from 'node:stream';
 import type { Steps } from '../../base/async/steps.ts';
@@ -102,16 +102,16 @@ export interface OperationRow<Input, Document = undefined> {
   /** One line for docs/s3.md: what differs from AWS. */
   readonly differences?: string;
   parse(request: OperationRequest): Input;
-  /** Judged before anything of the body is read: nobody who may not makes the server take or understand one. */
+  /** The pairs that the caller needs. They are judged before any of the body is read, so a refused caller costs no reading. */
   access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
   /**
-   * Before the document is read, where that is long: what the head says is enough to refuse it. Reading and
-   * understanding one costs more than this look at what is stored.
+   * Refuses by the head alone, before a long document is read. It may look at what is stored, which costs less than to read and
+   * parse the document.
    */
   precheck?(context: OperationContext, input: Input): Promise<void>;
-  /** Of `xml` operations, and of these always: the whole body, within its limit and checked against its digests. */
+  /** Every `xml` operation has it, and no other. Gets the whole body, within its limit and checked against its digests. */
   parseDocument?(xmlBody: Buffer, input: Input): Steps<Document>;
-  /** What it needs besides `access` of what the document names: judged once that is read, each pair of them. */
+  /** The pairs that the caller needs besides `access` for what the document names. Judged once the document is read. */
   documentAccess?(input: Input, document: Document): readonly AccessPair[];
   run(context: OperationContext, input: Input, document: Document): Promise<OperationResult>;
 }

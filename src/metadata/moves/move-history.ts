@@ -162,7 +162,7 @@ export interface MoveChange {
   counters: CounterDelta[];
 }
 
-/** What becomes of the move, and the rows by which it does: none where it is refused. */
+/** The outcome of the move, and its rows. A refused move has no rows. */
 export function moveHistory(options: {
   bucket: BucketRecord;
   move: KeyMove & { to: ObjectKey };
@@ -203,7 +203,10 @@ export function moveHistory(options: {
   return { ...moved, puts, counters: [...moves, ...usage] };
 }
 
-/** What has happened by it, as S3 has words for it: an object came to be under one key, and went from the other one. */
+/**
+ * The two events of a key that has moved, in the words of S3: an object was created under the new key, and removed from the old
+ * one. None where no latest version moved: older versions have no events of their own.
+ */
 export function renameOf(
   { from, to }: { from: ObjectKey; to: ObjectKey },
   { latest }: MoveChange,

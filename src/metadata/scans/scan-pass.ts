@@ -34,7 +34,7 @@ export class ScanPass<Place extends Plain> {
   #after: Place | undefined;
   /** Monotonic ms; so are the ends of passes. */
   #notedAtMs = 0;
-  /** Shards that have said how far they had come, since they are led here: when their last pass ended here. */
+  /** By shard, when its last pass ended here. Has the shards that have said how far they had come, since they are led here. */
   readonly #endedAtMs = new Map<number, number>();
 
   constructor(deps: ScanPassDeps<Place>) {
@@ -71,7 +71,10 @@ export class ScanPass<Place extends Plain> {
     await Promise.all(ended.map(({ shard, beganAtMs }) => this.#note(shard, { step: 'end', beganAtMs })));
   }
 
-  /** Passes that were interrupted come first: from where the one of them was that had come least far. */
+  /**
+   * Goes on with passes that were interrupted, from the first place that any of them had reached. Where there are none, begins
+   * a new pass over the shards whose last one ended long enough ago.
+   */
   async #begin(led: readonly number[]): Promise<void> {
     const { clock, everyMs, compare } = this.#deps;
     const nowMs = clock.monotonicMs();

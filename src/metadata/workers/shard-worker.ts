@@ -24,7 +24,8 @@ export function createShardWorker(options: {
       let doneCount = 0;
       const failures: unknown[] = [];
       const others = rests.others(shards());
-      // Each begins a round in its turn: what one finds used up, or has others rest for, is not always the same ones' loss.
+      // Each round begins with another shard. A unit may use up what all shards share, or take long: the shards behind it get
+      // less in that round, and these must not be the same shards each time.
       const first = lastFirst === undefined ? 0 : (others.indexOf(lastFirst) + 1) % others.length;
       lastFirst = others[first];
       for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
@@ -47,16 +48,16 @@ export function createShardWorker(options: {
   };
 }
 
-/** As which time a round counts that another follows at once. */
+/** How long a round counts for when the next one follows without a pause. */
 const BUSY_ROUND_MS = 1000;
 const REST_MIN_MS = 1000;
 const REST_MAX_MS = 60_000;
 
-/** Shards whose units fail are left out of rounds, for longer each time; the time of rounds stands for the clock's. */
+/** Leaves shards whose units fail out of rounds, for longer each time. It has no clock, and adds up the lengths of rounds. */
 export class FailedShards {
   readonly #rests = new Map<number, { leftMs: number; pauseMs: number }>();
 
-  /** Those that have their turn in this round: all, where all of them rest. */
+  /** The shards of this round: those that do not rest. Where all of them rest, all. */
   others(shards: readonly number[]): readonly number[] {
     const led = new Set(shards);
     for (const shard of this.#rests.keys()) if (!led.has(shard)) this.#rests.delete(shard);

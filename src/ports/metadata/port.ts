@@ -1,7 +1,6 @@
 // How commands and queries reach the metadata shards, as plain data: this is also what travels between processes.
 // Embedded: the shards themselves; in a cluster: a client that finds the primary. Every command is evaluated once and
-// atomically in its shard; its outcome is a union on `kind`. The commands are in metadata-commands.ts, the queries in
-// metadata-queries.ts.
+// atomically in its shard; its outcome is a union on `kind`. The tables of commands and queries are in tables.ts.
 //
 // What stands between a request and a shard, each with one concern, and the same in both forms but for the middle:
 // - the calls of one request: errors, and a bucket that has changed (src/objects/metadata-calls.ts);

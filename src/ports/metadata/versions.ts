@@ -159,7 +159,7 @@ export interface VersionCommands {
       version: NewVersion;
       data: DataGrant;
       conditions?: WriteConditions;
-      /** How it came to be; absent: by a PUT. */
+      /** How the version came to be; absent: by a PUT. Nobody gives `Post` so far (EVENT_TYPES). */
       event?: Extract<EventType, 's3:ObjectCreated:Copy' | 's3:ObjectCreated:Post'>;
     };
     outcome: CommittedVersion | GrantRefusal | ConditionRefusal | { kind: 'blocked'; blocker: DeleteBlocker };

@@ -102,8 +102,9 @@ export interface BucketRecord {
   /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
   jobId?: JobId;
   /**
-   * Present once object lock or compliance was ever switched on: its versions may be protected (delete-blocker.ts). What
-   * switches it on waits while `keyRenames` has any: a rename that has begun asks no rule any more.
+   * Set when object lock or compliance is first switched on, and never taken away. Where it is absent, no version of the bucket
+   * is protected, and none is asked (delete-blocker.ts). Whoever sets it waits until `keyRenames` is gone: a key that moves in
+   * several entries asks the rules of deletion in the first one only.
    */
   mayProtect?: true;
   /** Of buckets that were configured before documents had rows of their own (BucketConfigs.versioning). */

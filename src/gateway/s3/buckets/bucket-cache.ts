@@ -17,6 +17,7 @@ export interface BucketCache {
   forget(name: string): void;
 }
 
+/** By count, not by bytes: the documents of today are small. A kind whose documents may be large needs a bound by bytes too. */
 const ENTRIES_MAX = 20_000;
 
 export function createBucketCache(metadata: MetadataPort): BucketCache {
