@@ -1,4 +1,4 @@
-// Each invariant, broken by hand: what the watchers of stores, nodes and answers must accuse (protocol 1.9).
+// Each invariant, broken by hand: what the watchers of stores, nodes and answers must accuse (section 6 of protocol.md).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { fromUtf8, utf8 } from '../../src/base/bytes/bytes.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';

@@ -1,7 +1,7 @@
-// What must hold after every step (protocol 1.9), over what all nodes have durably and say of themselves: one primary in
-// an epoch, which has all that was acknowledged (I1-I3); nothing is told that is not committed (I4); the state is what the
-// entries make of it (I5); one effect, one outcome, and silence after a 503 (I6). What clients were told is compared at
-// the end (linearizability.ts, committed-order.ts).
+// The invariants I1 to I6, checked after every step by what all nodes have stored and what they say. An epoch has one primary,
+// with every entry that was acknowledged (I1, I2, I3). No answer tells what is not committed (I4). The state is the replay of
+// the entries (I5). A request has one effect and one outcome, and none after a 503 (I6). The answers that clients got are
+// compared at the end (linearizability.ts, committed-order.ts).
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
@@ -123,7 +123,7 @@ export class Invariants {
     this.#givenUp.add(requestId);
   }
 
-  /** The machine as one node runs it: evaluations are noticed. */
+  /** The machine for one node, which reports each evaluation here. */
   observed(nodeId: NodeId): StateMachine {
     const { machine } = this.#driver;
     const commands = Object.entries(machine.commands).map(([name, spec]) => {

@@ -1,6 +1,6 @@
-// What the coordinator of the simulated cluster keeps for chunks: the placement map as one document that is changed by
-// compare-and-swap, the members that announce their disks, and the lock of who places disks. It stands where the registry
-// stands, so cuts and its absence reach it; processes hear of a change late, or from a node that has heard before.
+// What etcd keeps for chunks in the simulated cluster: the placement map, which is changed by compare-and-swap, the members
+// that announce their disks, and the lock for placing disks. It shares the registry's place in the network, so cuts and
+// absences of the registry are its own too. Processes hear of a change late, or first from a node that has heard of it.
 import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { NO_PLACEMENT } from '../../src/chunks/placement/placement.ts';
 import { documentOf, placementOf } from '../../src/chunks/placement/placement-document.ts';

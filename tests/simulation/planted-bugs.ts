@@ -9,7 +9,7 @@ export interface BugPlace {
 
 export interface PlantedBug extends BugPlace {
   name: string;
-  /** What is broken by it, by protocol 1.9; or the rule alone, where others make up for it. */
+  /** What is broken by it, by section 6 of protocol.md; or the rule alone, where others make up for it. */
   breaks: string;
   /** Another place that keeps the same rule by itself. */
   also?: BugPlace;

@@ -1,6 +1,6 @@
-// The registry of shards (src/ports/shard-registry.ts) as the simulated world keeps it, with what goes wrong with etcd:
-// it is away, answers of swaps get lost, a swap lands after its caller was told of a failure, or behind another's, a watch
-// falls silent, an older state is restored.
+// The simulated registry of shards (src/ports/shard-registry.ts), with the faults of etcd: it is away; the answer to a swap is
+// lost; a swap is done after its caller was told that it failed; another one writes just before it; a watch falls silent; an
+// older state is restored.
 import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { Chance } from './chance.ts';

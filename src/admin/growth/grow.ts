@@ -1,7 +1,7 @@
-// holdfast cluster grow: the data folder of a single node that is stopped becomes the first metadata node, the first storage
-// node and the gateway's keys of a new cluster. No object is copied, and a repetition goes on where one was cut short:
-// 1. the plan is written down; 2. the single node is locked out; 3. etcd is told, the cluster's identity last; 4. the
-// databases are told whose they are; 5. the folders are renamed.
+// holdfast cluster grow: turns the data folder of a stopped single node into the first metadata node, the first storage node
+// and the gateway's keys of a new cluster. No object is copied. A run that was interrupted is repeated, and skips what is done:
+// 1. write the plan into the folder; 2. remove format.json, without which the single node does not start; 3. write the records
+// of the cluster into etcd, its identity last; 4. write the identity of each new node into its database; 5. rename the folders.
 import { join, resolve } from 'node:path';
 import { Refusal } from '../../base/refusal.ts';
 import { hostPortText } from '../../base/text/host-port.ts';

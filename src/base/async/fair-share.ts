@@ -11,7 +11,7 @@ import { assert } from '../assert.ts';
 /** Names of groups, the widest first. Equal names at one depth are one group. */
 export type SharePath = readonly string[];
 
-/** Whose room there is no more of: the share of the tenant who asks, or what there is for everybody. */
+/** What is used up: the share of the tenant who asks, or the whole resource. */
 export type ShareName = 'tenant' | 'all';
 
 export interface FairShareOptions {
@@ -26,7 +26,7 @@ export interface FairShare {
   readonly used: number;
   /** Whether `units` more keep every group of the path within its share. Takes nothing. */
   mayTake(path: SharePath, units: number): boolean;
-  /** Of a path that may not take `units`: whose room is used up. A path that holds nothing may, unless it is that of all. */
+  /** For a path that may not take `units`: what is used up. A path that holds nothing is refused only when everything is. */
   usedUp(units: number): ShareName;
   /** Whether the path holds more than its share by now: it is to yield when others wait. */
   isOverShare(path: SharePath): boolean;

@@ -1,8 +1,8 @@
-// Who may speak for a cluster: whoever has a certificate of its authority, or, between processes of one machine, its
-// secret. The secret itself never travels: each request is proven by a code over all that it says but the bytes of its
-// body, and each answer by one over the request's proof, so that neither side takes another process on its port for a
-// member. What such a process has heard is of no use to it: a proof counts at the address that it was made for, and not
-// at a node that has started since.
+// How processes of a cluster prove that they belong to it: by a certificate of the cluster's authority or, on one machine, by
+// the cluster's secret. The secret is never sent. A request carries a code (HMAC) of its head, with the checksum of its body.
+// An answer carries a code of its own head and of the request's proof. So neither side takes a foreign process on a port for a
+// member. Such a process cannot use a proof that it was sent: a proof holds for one address, for a short time
+// (LIMITS.peerProofAgeMaxMs), and not at a node that has started later (exchange.ts).
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Refusal } from '../../base/refusal.ts';
@@ -57,7 +57,7 @@ export interface Prover {
 const LABEL = 'holdfast chunks 1';
 
 export function createProver(secret: string): Prover {
-  // As an object: bytes would be made one anew for each proof, at five times its price.
+  // A key object: with bytes each proof would make one anew, and cost five times as much.
   const key = createSecretKey(createHmac('sha256', secret).update(LABEL).digest());
   const codeOf = (kind: string, parts: readonly (string | number)[]) =>
     createHmac('sha256', key)

@@ -1,7 +1,7 @@
-// Reads on the binding's own threads. Its asynchronous read has a fault: an error of the store, damage above all, is
-// not given to the callback but thrown into the process, where it would end the server, and the callback never runs.
-// So such errors are caught there. Which read it was is told by what Node calls the trigger of the work that is ending:
-// each read is begun within a resource of its own. No other read is touched: one of them may be of a drive that hangs.
+// Reads on the threads of the binding. Its asynchronous read has a fault: when the store fails, by damage above all, it throws
+// the error as an uncaught exception and never runs the callback. The server would end. So this file listens for uncaught
+// exceptions and rejects the read that failed. It finds that read by Node's trigger id: each read begins within an
+// AsyncResource of its own. The other reads go on waiting, because one of them may be of a drive that hangs.
 // Not here: which reads are worth a thread (rocksdb-kv.ts).
 import { AsyncResource, triggerAsyncId } from 'node:async_hooks';
 import type { ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
@@ -14,7 +14,7 @@ interface PendingRead {
   reject(error: unknown): void;
 }
 
-/** Of all databases of this thread, by their resources, until the binding has called back or is known never to. */
+/** The reads under way, of all databases of this thread, by the id of their resource. */
 const pending = new Map<number, PendingRead>();
 let isListening = false;
 

@@ -1,7 +1,7 @@
-// Headers that a signed request carries in its query, where SDKs put them (x-amz-acl, x-amz-meta-...): they mean the same
-// there, so none may be passed over. Checksums by version 4 are the exception: SDKs put that of an empty body there while
-// presigning, and S3 does not judge the upload by it. By version 2 they are none: it signs a header and a parameter alike,
-// and whoever has the URL could make the one of the other, and so be rid of it.
+// Headers that a signed request carries in its query, where SDKs put them (x-amz-acl, x-amz-meta-...). They mean the same as in
+// the head, so each of them counts. With SigV4, checksums in the query are ignored: SDKs put that of an empty body there when
+// they presign, and S3 does not check the upload by it. With SigV2 they count: it signs a header and a parameter in the same
+// way, so who has the URL could send a signed header as a parameter instead, and it would be ignored.
 import { textToBytes } from '../../../base/text/uri.ts';
 import { isSigV2Header } from '../../auth/sigv2-header.ts';
 import type { OperationRequest, QueryParameters } from '../operation.ts';
@@ -36,7 +36,7 @@ export function hoistedHeaders(
   for (const [parameter, value] of query) {
     const name = parameter.toLowerCase();
     if (!name.startsWith(PREFIX)) continue;
-    // All of them are lines of what SigV2 signs: one that held a line break could stand for two.
+    // SigV2 signs each as a line: a value with a line break could stand for two headers.
     const text = checkedHeaderValue(checkedHeaderName(name), textToBytes(value));
     if (NOT_HEADERS.has(name) || (!isV2 && (name === CONTENT_SHA256 || IGNORED.test(name)))) continue;
     // A header that was sent as such is the signed one.
