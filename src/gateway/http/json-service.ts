@@ -65,10 +65,10 @@ export interface JsonRoute {
 }
 
 /** The service, and the list of its routes for tests and tools. `ready` compiles them. */
-export function createJsonService<Caller>({
+export function createJsonService<Authenticated>({
   bodyBytesMax,
   plugin,
-}: JsonServiceOptions): JsonService<Caller> & { routes(): Promise<readonly JsonRoute[]> } {
+}: JsonServiceOptions): JsonService<Authenticated> & { routes(): Promise<readonly JsonRoute[]> } {
   const calls = new AsyncLocalStorage<Call>();
   const callOf = () => must(calls.getStore(), 'requests come through answer()');
   const app = fastify({

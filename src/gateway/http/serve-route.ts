@@ -38,7 +38,11 @@ export function renderJsonError(error: AppError, requestId: string): RouteAnswer
 }
 
 /** The row of a service. */
-export function serviceRow<Caller>(name: string, rules: RouteRules, service: Service<Caller>): ServiceRoute {
+export function serviceRow<Authenticated>(
+  name: string,
+  rules: RouteRules,
+  service: Service<Authenticated>,
+): ServiceRoute {
   return {
     ...rules,
     name,
@@ -47,10 +51,10 @@ export function serviceRow<Caller>(name: string, rules: RouteRules, service: Ser
   };
 }
 
-async function serveRoute<Caller>(
+async function serveRoute<Authenticated>(
   deps: ServiceDependencies,
   exchange: Exchange,
-  service: Service<Caller>,
+  service: Service<Authenticated>,
 ): Promise<void> {
   const { requestId } = deps.ids.next();
   const record: RequestRecord = { requestId };
@@ -63,10 +67,10 @@ async function serveRoute<Caller>(
   deps.log[service.logLevel](lineOf(deps, exchange, { record, status: answer.status }), 'request');
 }
 
-async function answerOf<Caller>(
+async function answerOf<Authenticated>(
   deps: ServiceDependencies,
   exchange: Exchange,
-  { service, record }: { service: Service<Caller>; record: RequestRecord },
+  { service, record }: { service: Service<Authenticated>; record: RequestRecord },
 ): Promise<RouteAnswer> {
   const { requestId } = record;
   try {

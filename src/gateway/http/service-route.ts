@@ -94,40 +94,40 @@ export interface SignedCaller {
   readonly body: Buffer;
 }
 
-export interface JsonRequest<Caller> {
+export interface JsonRequest<Authenticated> {
   readonly method: string;
   /** The request line's target, as sent: path and query. */
   readonly url: string;
   /** JSON in UTF-8, or nothing. */
   readonly body: Buffer;
-  readonly caller: Caller;
+  readonly caller: Authenticated;
 }
 
 /** A service that takes and gives JSON (json-service.ts). It has no listener: who asks has been checked before. */
-export interface JsonService<Caller> {
+export interface JsonService<Authenticated> {
   /** Throws AppError for what is not to be answered, and whatever its handlers throw. */
-  answer(request: JsonRequest<Caller>): Promise<RouteAnswer>;
+  answer(request: JsonRequest<Authenticated>): Promise<RouteAnswer>;
   /** Compiles routes and schemas, which keeps the thread for a while: before the first client is served. */
   ready?(): Promise<void>;
 }
 
-/** How a service authenticates; `Caller` is what the service gets to know. */
-export interface AuthenticationPolicy<Caller> {
+/** How a service authenticates; `Authenticated` is what the service gets to know. */
+export interface AuthenticationPolicy<Authenticated> {
   readonly name: string;
   /** Reads what it needs of the request's body. Throws AppError for those who may not ask. */
-  authenticate(deps: ServiceDependencies, exchange: Exchange, record: RequestRecord): Promise<Caller>;
+  authenticate(deps: ServiceDependencies, exchange: Exchange, record: RequestRecord): Promise<Authenticated>;
 }
 
 /** A service that answers with small bodies, S3 being the one that does not. */
-export interface Service<Caller> {
-  readonly authentication: AuthenticationPolicy<Caller>;
+export interface Service<Authenticated> {
+  readonly authentication: AuthenticationPolicy<Authenticated>;
   /** Level of the line that each request leaves in the log. */
   readonly logLevel: 'info' | 'debug';
   /** Throws AppError, which `renderError` turns into an answer, like those of the authentication. */
   answer(options: {
     deps: ServiceDependencies;
     exchange: Exchange;
-    caller: Caller;
+    caller: Authenticated;
     requestId: string;
   }): Promise<RouteAnswer>;
   renderError(error: AppError, requestId: string): RouteAnswer;
