@@ -22,9 +22,8 @@ export interface ResolvedBucket {
 
 export interface OperationContext {
   readonly requestId: string;
-  /** Throws AccessDenied for an anonymous caller: for operations that need an account. */
   readonly caller: Caller;
-  /** The caller's account; only for operations whose access pairs anonymous callers cannot have. */
+  /** The caller's account. Throws AccessDenied for an anonymous caller. */
   account(): AccountRecord;
   /** Step 5's bucket; a broken invariant on service level. */
   bucket(): ResolvedBucket;
