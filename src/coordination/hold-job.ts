@@ -1,7 +1,7 @@
 // Runs a job that one process of the cluster does (R44). In each process it waits for the job's lock, and its holder looks
 // again and again what is to be done. Correctness does not depend on there being one holder.
 import type { ClockPort } from '../ports/clock.ts';
-import type { JobLocksPort } from '../ports/job-locks.ts';
+import type { JobLocksPort } from '../ports/coordination.ts';
 import type { Logger } from '../ports/telemetry.ts';
 
 export interface HeldJob {

@@ -1,5 +1,5 @@
 // The metadata nodes that should hold no shards, one document under `leaving-nodes`.
-import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
+import type { LeavingNodesPort } from '../ports/coordination.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { leavingNodesRecord } from './records.ts';
 

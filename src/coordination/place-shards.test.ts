@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordination/coordinator-world.ts';
 import { eventLog } from '../../tests/support/coordination/coordinators.ts';
-import type { Coordination } from '../ports/coordination.ts';
-import type { NodeLeave } from '../ports/leaving-nodes.ts';
+import type { Coordination, NodeLeave } from '../ports/coordination.ts';
 import { createShardPlacer, type ShardsSeen } from './place-shards.ts';
 
 const LOOK_MS = 3000;

@@ -3,8 +3,7 @@
 // still believes to hold the lock does no harm: records change by compare-and-swap, and both want the same.
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
-import type { JobLocksPort } from '../ports/job-locks.ts';
-import type { LeavingNode, LeavingNodesPort, NodeLeave } from '../ports/leaving-nodes.ts';
+import type { JobLocksPort, LeavingNode, LeavingNodesPort, NodeLeave } from '../ports/coordination.ts';
 import type { Member } from '../ports/members.ts';
 import type { NodeId } from '../ports/replication.ts';
 import type {

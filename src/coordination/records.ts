@@ -1,7 +1,7 @@
 // The values under the keys of coordination: JSON with a version, so that an operator can read them with etcdctl. A value
 // of a newer program, or one written wrongly by hand, is refused when it is read.
 import type { ClusterIdentity } from '../ports/cluster-identity.ts';
-import type { LeavingNode, NodeLeave } from '../ports/leaving-nodes.ts';
+import type { LeavingNode, NodeLeave } from '../ports/coordination.ts';
 import type { Member, MemberDisk, MemberRole, UnservedDisk } from '../ports/members.ts';
 import type { PlacementDocument } from '../ports/placement-map.ts';
 import type { ReplicaRef } from '../ports/replication.ts';

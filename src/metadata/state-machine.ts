@@ -72,10 +72,16 @@ import { checkRows } from './checks/check-rows.ts';
 import { countUsage } from './count-usage.ts';
 import { listEvents } from './events/list-events.ts';
 import { takeEvents } from './events/take-events.ts';
-import { finishOutbox } from './jobs/finish-outbox.ts';
+import { finishOutbox } from './jobs/deliver-outbox.ts';
 import { forgetJobs } from './jobs/forget-jobs.ts';
-import { countJobs, getJob, listJobs } from './jobs/list-jobs.ts';
-import { listEndedJobs, listOpenJobs, listSurplusJobs } from './jobs/list-open-jobs.ts';
+import {
+  countJobs,
+  getJob,
+  listEndedJobs,
+  listJobs,
+  listOpenJobs,
+  listSurplusJobs,
+} from './jobs/list-jobs.ts';
 import {
   listCompletedUploads,
   listEndedLinks,
@@ -94,17 +100,13 @@ import { holdMove } from './moves/hold-move.ts';
 import { moveKey } from './moves/move-key.ts';
 import { stepKeyMove } from './moves/step-key-move.ts';
 import { stepMove } from './moves/step-move.ts';
-import { countOutcomes } from './outcomes/count-outcomes.ts';
-import { forgetTokens } from './outcomes/forget-tokens.ts';
-import { getStoredOutcome } from './outcomes/get-stored-outcome.ts';
-import { listStoredTokens } from './outcomes/list-stored-tokens.ts';
+import { countOutcomes, forgetTokens, getStoredOutcome, listStoredTokens } from './outcomes/outcome-calls.ts';
 import { getScan, noteScan } from './scans/scans.ts';
 import type { DefinedCommand } from './schema/define-command.ts';
 import { tick } from './tick.ts';
-import { abortUpload } from './uploads/abort-upload.ts';
 import { commitPart } from './uploads/commit-part.ts';
 import { completeUpload } from './uploads/complete-upload.ts';
-import { createUpload } from './uploads/create-upload.ts';
+import { abortUpload, createUpload } from './uploads/create-upload.ts';
 import { expireUploads } from './uploads/expire-uploads.ts';
 import { forgetCompletedUploads } from './uploads/forget-completed-uploads.ts';
 import { getUpload, listParts } from './uploads/get-upload.ts';

@@ -3,7 +3,7 @@
 // the lock of the store itself.
 import { utf8 } from '../base/bytes/bytes.ts';
 import { defineRecord } from '../base/record-codec.ts';
-import type { CoordinatorPort, EpochGrant } from '../ports/coordinator.ts';
+import type { CoordinatorPort, EpochGrant } from '../ports/coordination.ts';
 import type { KvPort } from '../ports/kv.ts';
 
 const grantCodec = defineRecord<EpochGrant>({ name: 'epoch-grant', version: 1 });

@@ -1,6 +1,8 @@
 // The list of members: hints for connecting, placing and showing, never a basis for decisions (R11). Contract
 // (tests/contract/members.test.ts): a member that stops, or cannot reach the coordinator, disappears when its lease has
 // ended, and returns when it renews it. While the coordinator is away the last list stays.
+
+import type { DiskId } from './placement.ts';
 import type { NodeId } from './replication.ts';
 
 export type MemberRole = 'metadata' | 'storage' | 'gateway';
@@ -54,4 +56,24 @@ export interface MembersPort {
   forgetGateway(nodeId: NodeId): Promise<void>;
   /** The whole list at first and after each change, in the order of node ids. Ends with `signal`. */
   watch(onMembers: (members: Member[]) => void, signal: AbortSignal): void;
+}
+
+// How storage nodes make themselves known: a hint by which others find them and placement maps are made, never a ground
+// for a decision about data (protocol 1.2).
+
+export interface StorageMember {
+  nodeId: NodeId;
+  zone: string;
+  /** Where it serves chunks: `host:port`. */
+  address: string;
+  /** Those that it serves now. */
+  disks: { id: DiskId; capacityBytes: number; cutSeq?: number }[];
+  /** Those that it does not, and should. */
+  unserved: UnservedDisk[];
+}
+
+export interface StorageMembersPort {
+  /** Known to all others when it resolves, and kept so until `leave` or the end of the process; replaces the last one. */
+  announce(member: StorageMember): Promise<void>;
+  leave(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// What every CoordinatorPort promises (src/ports/coordinator.ts).
+// What every CoordinatorPort promises (src/ports/coordination.ts).
 import { describe, expect, test } from 'vitest';
 import { createLocalCoordinator } from '../../src/platform/local-coordinator.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';

@@ -1,4 +1,4 @@
-// What every JobLocksPort promises (src/ports/job-locks.ts).
+// What every JobLocksPort promises (src/ports/coordination.ts).
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { COORDINATORS, SHORT_LEASE_MS, useCluster } from '../support/coordination/coordinators.ts';

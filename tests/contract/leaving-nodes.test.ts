@@ -1,6 +1,6 @@
-// What every LeavingNodesPort promises (src/ports/leaving-nodes.ts).
+// What every LeavingNodesPort promises (src/ports/coordination.ts).
 import { describe, expect, test } from 'vitest';
-import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
+import type { LeavingNode } from '../../src/ports/coordination.ts';
 import { COORDINATORS, useCluster } from '../support/coordination/coordinators.ts';
 
 const draining = (nodeId: string): LeavingNode => ({ nodeId, leave: 'draining' });

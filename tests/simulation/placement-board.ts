@@ -4,12 +4,11 @@
 import { createKnownPlacement, type KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { NO_PLACEMENT } from '../../src/chunks/placement/placement.ts';
 import { documentOf, placementOf } from '../../src/chunks/placement/placement-document.ts';
-import type { JobLock, JobLocksPort } from '../../src/ports/job-locks.ts';
-import type { Member } from '../../src/ports/members.ts';
+import type { JobLock, JobLocksPort } from '../../src/ports/coordination.ts';
+import type { Member, StorageMember } from '../../src/ports/members.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 import type { PlacementDocument, PlacementMapPort, StoredPlacement } from '../../src/ports/placement-map.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
-import type { StorageMember } from '../../src/ports/storage-members.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import { REGISTRY_HOST } from './registry.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../src/chunks/disk/keyspace.ts';
 import type { OpenedStore } from '../../src/chunks/disk/node-disks.ts';
 import { createStorageNode, type StorageNode } from '../../src/chunks/disk/storage-node.ts';
-import { knownOwners } from '../../src/chunks/placement/known-owners.ts';
+import { knownOwners } from '../../src/chunks/placement/placement.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';

@@ -2,7 +2,7 @@
 // compare-and-swap, as the placer does (src/chunks/placement/place-disks.ts).
 
 import { Refusal } from '../../base/refusal.ts';
-import { changePlacement, disksById } from '../../chunks/placement/placement.ts';
+import { changePlacement, disksById, servedDisks } from '../../chunks/placement/placement.ts';
 import {
   holdings,
   isPending,
@@ -13,7 +13,6 @@ import {
   withLeave,
 } from '../../chunks/placement/placement-changes.ts';
 import { documentOf, placementOf } from '../../chunks/placement/placement-document.ts';
-import { servedDisks } from '../../chunks/placement/served-disks.ts';
 import { formatId } from '../../cli/format.ts';
 import type { Coordination } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';

@@ -1,9 +1,8 @@
 // holdfast cluster drain, undrain, remove: of disks and storage nodes, or of metadata nodes.
 
 import { Refusal } from '../../base/refusal.ts';
-import { NO_PLACEMENT } from '../../chunks/placement/placement.ts';
+import { NO_PLACEMENT, servedDisks } from '../../chunks/placement/placement.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
-import { servedDisks } from '../../chunks/placement/served-disks.ts';
 import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import { systemClock } from '../../platform/system-clock.ts';

@@ -4,7 +4,7 @@
 import { Refusal } from '../../base/refusal.ts';
 import { formatId } from '../../cli/format.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
-import type { LeavingNodesPort, NodeLeave } from '../../ports/leaving-nodes.ts';
+import type { LeavingNodesPort, NodeLeave } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';

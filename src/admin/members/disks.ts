@@ -1,9 +1,9 @@
 // holdfast cluster disks: the disks of the placement map and their states.
 
 import { Refusal } from '../../base/refusal.ts';
+import { servedDisks } from '../../chunks/placement/placement.ts';
 import { holdings, newDisks } from '../../chunks/placement/placement-changes.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
-import { servedDisks } from '../../chunks/placement/served-disks.ts';
 import { formatBytes, formatCount, formatId, formatTable } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Coordination } from '../../ports/coordination.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMemoryCoordinator } from '../../platform/memory/memory-coordinator.ts';
 import { systemClock } from '../../platform/system-clock.ts';
-import type { NodeLeave } from '../../ports/leaving-nodes.ts';
+import type { NodeLeave } from '../../ports/coordination.ts';
 import { refuseRemovedNode } from './refuse-removed.ts';
 
 const NODE = 'ab'.repeat(16);

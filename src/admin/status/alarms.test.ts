@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { must } from '../../base/assert.ts';
 import { chunkRoomOf } from '../../chunks/disk/disk-reserve.ts';
-import type { NodeLeave } from '../../ports/leaving-nodes.ts';
+import type { NodeLeave } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
 import { alarmsOf as alarmsOfRules, CLUSTER_ALARMS, SERVER_ALARMS, type ServerState } from './alarms.ts';

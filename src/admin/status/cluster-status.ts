@@ -5,7 +5,7 @@ import type { DiskState } from '../../chunks/placement/disk-states.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
 import type { ChunkPort } from '../../ports/chunks.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
-import type { LeavingNode, NodeLeave } from '../../ports/leaving-nodes.ts';
+import type { LeavingNode, NodeLeave } from '../../ports/coordination.ts';
 import type { Member, UnservedDisk } from '../../ports/members.ts';
 import type { ResultOf } from '../../ports/metadata/port.ts';
 import type { DiskId, DiskLeave, PlacementMap } from '../../ports/placement.ts';

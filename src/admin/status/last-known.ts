@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../../platform/disk/make-folder.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
-import type { LeavingNode } from '../../ports/leaving-nodes.ts';
+import type { LeavingNode } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';

@@ -7,7 +7,7 @@ import type { ReplicatedChunks } from '../../chunks/copies/replicated-chunks.ts'
 import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-needs.ts';
 import { isFull, type Room, roomOf } from '../../chunks/disk/disk-reserve.ts';
 import { countOwnerNodes, type DiskState, isMissed } from '../../chunks/placement/disk-states.ts';
-import { servedDisks } from '../../chunks/placement/served-disks.ts';
+import { servedDisks } from '../../chunks/placement/placement.ts';
 import type { ShardsSeen } from '../../coordination/place-shards.ts';
 import type { MetadataNode } from '../../metadata/replication/metadata-node.ts';
 import type { METRICS, PromTelemetry } from '../../platform/telemetry/prom-telemetry.ts';

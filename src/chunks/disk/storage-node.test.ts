@@ -5,7 +5,7 @@ import { settleAll } from '../../../tests/support/disks/replicated-world.ts';
 import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import type { ChunkServerPort, ServedDisks } from '../../ports/chunk-server.ts';
-import type { StorageMember } from '../../ports/storage-members.ts';
+import type { StorageMember } from '../../ports/members.ts';
 import { StaleMap } from '../../types/chunk-refusals.ts';
 import { chunkRoomLimitsOf, createDiskReserve } from './disk-reserve.ts';
 

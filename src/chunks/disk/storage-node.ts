@@ -3,7 +3,7 @@
 import { must } from '../../base/assert.ts';
 import { within } from '../../base/async/within.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../../ports/chunk-server.ts';
-import type { StorageMembersPort } from '../../ports/storage-members.ts';
+import type { StorageMembersPort } from '../../ports/members.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type NodeDisks, type NodeDisksDeps, type OpenDisk, openNodeDisks, withDisk } from './node-disks.ts';
 import { createReclaim } from './reclaim.ts';

@@ -2,8 +2,8 @@
 // for the metrics of the placer. Pure.
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
+import { servedDisks } from './placement.ts';
 import { type DiskHolding, holdings } from './placement-changes.ts';
-import { servedDisks } from './served-disks.ts';
 
 export interface DiskState extends DiskHolding {
   /** With its present address; of a disk that is not served, with the one in the map. */

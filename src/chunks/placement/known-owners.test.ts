@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import type { BlobId } from '../../types/names.ts';
-import { knownOwners } from './known-owners.ts';
 import { createKnownPlacement } from './known-placement.ts';
-import { makePlacement, NO_PLACEMENT, ownersOf } from './placement.ts';
+import { knownOwners, makePlacement, NO_PLACEMENT, ownersOf } from './placement.ts';
 
 const disk = (name: string) => ({
   id: name.repeat(32),

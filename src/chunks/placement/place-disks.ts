@@ -6,7 +6,7 @@
 import { finishInTurns } from '../../base/async/steps.ts';
 import { type HeldJob, holdJob } from '../../coordination/hold-job.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { JobLocksPort } from '../../ports/job-locks.ts';
+import type { JobLocksPort } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import type { PlacementMapPort } from '../../ports/placement-map.ts';
@@ -14,10 +14,9 @@ import type { Logger } from '../../ports/telemetry.ts';
 import { DiskPresence } from './disk-presence.ts';
 import { JoiningDisks } from './joining-disks.ts';
 import { type Judgement, judgeDisks } from './judge-disks.ts';
-import { changePlacementInSteps, makePlacementInSteps } from './placement.ts';
+import { changePlacementInSteps, makePlacementInSteps, servedDisks } from './placement.ts';
 import { clearPrevious, isPending, movedCount, newDisks } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
-import { servedDisks } from './served-disks.ts';
 
 const LOOK_EVERY_MS = 1000;
 const WRITTEN_LOOK_MS = 5000;

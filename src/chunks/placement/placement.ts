@@ -4,7 +4,9 @@ import { crc32 } from 'node:zlib';
 import { assert, must } from '../../base/assert.ts';
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
-import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
+import type { KnownOwners } from '../../ports/disk-orders.ts';
+import type { Member } from '../../ports/members.ts';
+import type { DiskId, DiskLeave, PlacedDisk, PlacementMap, PlacementPort } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { bestSpread, shareOut } from './placement-shares.ts';
 import { spreadCopies } from './spread-copies.ts';
@@ -205,3 +207,25 @@ function ownedBy(
 
 const at = (partitions: PlacementMap['owners'], partition: number) =>
   must(partitions[partition], 'a map has all partitions');
+
+// The newest placement map as the disks of a node use it (R38).
+
+export function knownOwners(placement: Pick<PlacementPort, 'current' | 'noteVersion'>): KnownOwners {
+  return {
+    version: () => placement.current().version,
+    owns: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
+    noteVersion: (version) => placement.noteVersion(version),
+  };
+}
+
+// The disks that are served now, by the list of members, which is a hint.
+
+/** With their present addresses. */
+export function servedDisks(members: readonly Member[]): Map<DiskId, PlacedDisk> {
+  const served = members.flatMap(({ role, nodeId, zone, address, disks }) =>
+    role === 'storage'
+      ? disks.map(({ diskId: id, ...disk }): PlacedDisk => ({ id, nodeId, zone, address, ...disk }))
+      : [],
+  );
+  return new Map(served.map((disk) => [disk.id, disk]));
+}

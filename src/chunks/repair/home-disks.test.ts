@@ -17,8 +17,8 @@ import { openChunkStore } from '../disk/chunk-store.ts';
 import { createDiskOrders, serveDisk } from '../disk/disk-orders.ts';
 import { createDiskReserve } from '../disk/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../disk/keyspace.ts';
-import { knownOwners } from '../placement/known-owners.ts';
 import { createKnownPlacement } from '../placement/known-placement.ts';
+import { knownOwners } from '../placement/placement.ts';
 import { createHomeDisks } from './home-disks.ts';
 
 const NAMES = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(32));

@@ -4,7 +4,7 @@
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
-import type { CoordinatorPort, EpochGrant } from '../../ports/coordinator.ts';
+import type { CoordinatorPort, EpochGrant } from '../../ports/coordination.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';
 import { Counters } from './counters.ts';

@@ -6,7 +6,7 @@ import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
-import type { CoordinatorPort } from '../../ports/coordinator.ts';
+import type { CoordinatorPort } from '../../ports/coordination.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';

@@ -1,12 +1,19 @@
 // Delivers the outbox items of shards (R21): each item until it is done, in any order, each safe to repeat. Requests that
 // wrote an item usually deliver it themselves; this is for those that could not. A shard that does not answer delays its
 // own items only.
-
-import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
+import {
+  type CommandOf,
+  type MetadataPort,
+  type OutcomeOf,
+  type ResultOf,
+  SYSTEM_SHARD,
+} from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import type { OutboxId } from '../../types/names.ts';
 import type { OutboxRecord } from '../../types/records/rows.ts';
+import { defineCommand } from '../schema/define-command.ts';
+import { outboxRow, remove } from '../schema/keyspace.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
@@ -183,3 +190,13 @@ async function finishRename(metadata: MetadataPort, itemId: OutboxId, record: Re
   const end = { ...names, itemId, verdict };
   doneValue(await metadata.execute({ shard: SYSTEM_SHARD }, 'end-rename', end));
 }
+
+// Takes delivered items out of the outbox (R21). Those that are out already are done.
+
+export const finishOutbox = defineCommand<CommandOf<'finish-outbox'>, OutcomeOf<'finish-outbox'>>({
+  locks: () => [],
+  decide: ({ ids }) => ({
+    outcome: { kind: 'finished' },
+    puts: ids.map((id) => remove(outboxRow(id))),
+  }),
+});

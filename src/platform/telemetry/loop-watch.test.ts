@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
-import type { LoopDelay } from '../../ports/loop-delay.ts';
+import type { LoopDelay } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { systemLoopDelay, watchLoop } from './loop-watch.ts';
 

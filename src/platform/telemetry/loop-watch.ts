@@ -1,8 +1,7 @@
 // Watches how late the event loop is, for as long as the process runs: gauges of the last looks, a line in the log when it
 // stood still, and for the operator the longest of the last minutes. Two measurements overlap, so that no moment is left out.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { LoopDelayPort } from '../../ports/loop-delay.ts';
+import type { ClockPort, LoopDelayPort } from '../../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 

@@ -8,7 +8,7 @@ import { createChunkServer } from '../../../src/platform/chunk-http/server.ts';
 import { createMemoryKv, type MemoryKv } from '../../../src/platform/memory/memory-kv.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import type { ChunkServerPort } from '../../../src/ports/chunk-server.ts';
-import type { StorageMember, StorageMembersPort } from '../../../src/ports/storage-members.ts';
+import type { StorageMember, StorageMembersPort } from '../../../src/ports/members.ts';
 import type { TelemetryPort } from '../../../src/ports/telemetry.ts';
 import { makeBlobId } from '../../../src/types/names.ts';
 import { createManualClock, createSeededRandom } from '../run/simulated.ts';
