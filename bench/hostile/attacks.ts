@@ -5,7 +5,7 @@ import type { Access } from '../../tests/support/servers/raw-s3.ts';
 import { send } from '../../tests/support/servers/raw-s3.ts';
 import { headOf } from '../../tests/support/servers/raw-socket.ts';
 import { presign } from '../../tests/support/servers/s3-client.ts';
-import type { Crowd } from './crowd.ts';
+import type { Crowd, Manners } from './crowd.ts';
 
 export const BUCKET = 'hostile';
 const MiB = 1024 * 1024;
@@ -38,6 +38,10 @@ export async function prepare(account: Access, keys: number): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: 16 }, putSome));
+  for (let at = 0; at < Math.min(1000, keys); at++) {
+    const name = `${'é'.repeat(480)}${at}`;
+    await must(send(account, { method: 'PUT', path: `/${BUCKET}/long/${encodeURIComponent(name)}` }));
+  }
   const uploads = Array.from({ length: Math.min(200, keys) }, (_, at) =>
     must(send(account, { method: 'POST', path: `/${BUCKET}/upload-${at}?uploads=` })),
   );
@@ -77,6 +81,15 @@ function presigned({ endpoint, accessKey, secretKey, nowMs = Date.now }: Access,
   const headers = { host: new URL(endpoint).host };
   const credentials = { accessKey, secretKey };
   return presign({ method: 'GET', uri, headers, credentials, nowMs: nowMs(), expiresSeconds: 3600 });
+}
+
+/** An upload of 16 MiB, whose body comes as fast as it is taken. */
+function floodOf(account: Access, head: typeof signed): Manners {
+  const [blockBytes, times] = [128 * 1024, 128];
+  return {
+    opening: head(account, 'PUT', `/${BUCKET}/flood`, { 'Content-Length': String(blockBytes * times) }),
+    flood: { bytes: Buffer.alloc(blockBytes, 120), times },
+  };
 }
 
 const tagging = (text: string) => `<Tagging>${text}</Tagging>`;
@@ -149,6 +162,37 @@ export const ATTACKS: readonly Attack[] = [
         opening: bare(account, 'PUT', `/${BUCKET}/x`, { 'Transfer-Encoding': 'chunked' }),
         drip: { bytes: Buffer.from('1\r\nx\r\n'.repeat(MiB / 8)), everyMs: 100 },
       }),
+  },
+  {
+    name: 'uploads of 16 MiB at full speed without a signature, 200 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) => crowd.hold(200, floodOf(account, bare)),
+  },
+  {
+    name: 'uploads of 16 MiB at full speed, 200 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => crowd.hold(200, floodOf(account, signed)),
+  },
+  {
+    name: 'uploads in aws-chunked chunks of 64 bytes, 100 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => {
+      const chunk = `40\r\n${'x'.repeat(64)}\r\n`;
+      const count = MiB / 64;
+      const headers = {
+        'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+        'x-amz-decoded-content-length': String(MiB),
+        'content-length': String(count * chunk.length + 5),
+      };
+      const head = signed(account, 'PUT', `/${BUCKET}/chunks`, headers);
+      return crowd.loop(100, Buffer.concat([head, Buffer.from(`${chunk.repeat(count)}0\r\n\r\n`)]));
+    },
+  },
+  {
+    name: 'listings of 1,000 keys of 1 KiB, 32 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(32, signed(account, 'GET', `/${BUCKET}?list-type=2&prefix=long%2F&encoding-type=url`)),
   },
   {
     name: '/metrics, 32 at a time',

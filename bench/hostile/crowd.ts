@@ -17,6 +17,8 @@ export interface Manners {
   readonly opening: Buffer;
   /** Then sends these, again and again. */
   readonly drip?: { readonly bytes: Buffer; readonly everyMs: number };
+  /** Then sends these as fast as they are taken, so many times. */
+  readonly flood?: { readonly bytes: Buffer; readonly times: number };
   /** Takes no more than this of the answer. Default: reads all. */
   readonly reads?: { readonly bytes: number; readonly everyMs: number };
 }
@@ -111,7 +113,7 @@ export class Crowd {
   }
 
   /** One connection's life, until either side ends it. */
-  async #conduct(socket: Socket, { opening, drip, reads }: Manners): Promise<void> {
+  async #conduct(socket: Socket, { opening, drip, flood, reads }: Manners): Promise<void> {
     const closed = once(socket, 'close').catch(() => {});
     const timers: NodeJS.Timeout[] = [];
     if (reads === undefined) socket.on('data', (bytes) => this.#note(bytes));
@@ -119,6 +121,14 @@ export class Crowd {
     socket.write(opening);
     if (drip !== undefined) {
       timers.push(setInterval(() => socket.writable && socket.write(drip.bytes), drip.everyMs));
+    }
+    if (flood !== undefined) {
+      let left = flood.times;
+      const pour = () => {
+        while (left-- > 0 && socket.writable) if (!socket.write(flood.bytes)) return;
+      };
+      socket.on('drain', pour);
+      pour();
     }
     await closed;
     for (const timer of timers) clearInterval(timer);

@@ -1,6 +1,8 @@
 // The well-behaved account beside an attack: GET and PUT of 4 KiB, PUT of 1 MiB and LIST, one after another on a
-// connection each, and a look at the operator API and the health of the server.
-import { Agent } from 'node:http';
+// connection each, a look at the operator API, and at the health of the server on a connection of its own each time.
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signRequest } from '../../src/cli/sign-request.ts';
 import { type Access, type RawRequest, send, sendBare } from '../../tests/support/servers/raw-s3.ts';
@@ -41,8 +43,16 @@ export function neighbourWork(account: Access, operator: Access, patienceMs: num
     s3('PUT 1 MiB', () => ({ method: 'PUT', path: `/${BUCKET}/put-1m/${number++ % 10}`, body: large })),
     s3('LIST', () => ({ method: 'GET', path: `/${BUCKET}?list-type=2&prefix=list%2F` })),
     { name: 'operator', run: () => statusOf(askOperator(operator)) },
-    { name: 'health', run: () => statusOf(sendBare(account, { method: 'GET', path: '/health/live' })) },
+    { name: 'newcomer', run: () => statusOf(askAnew(account)) },
   ];
+}
+
+/** On a new connection, as a client that comes now. */
+async function askAnew({ endpoint }: Access): Promise<{ status: number }> {
+  const sent = get(`${endpoint}/health/live`, { agent: false });
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  await buffer(answer);
+  return { status: answer.statusCode ?? 0 };
 }
 
 function askOperator(operator: Access) {

@@ -9,11 +9,13 @@ export const CHOSEN_FOR_CLUSTERS = [
   'api/delete-objects',
   'api/move-bucket',
   'api/move-object',
+  'api/move-result',
   'api/move-versions',
   'api/compose-object',
   'api/append-object',
   'api/force-delete-bucket',
   'api/extension-reports',
+  'api/large-objects',
   'clients/boto3',
   'clients/extensions',
 ];
