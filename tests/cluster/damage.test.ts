@@ -31,7 +31,7 @@ beforeAll(async () => {
   endurance = await openEndurance({
     seed: SEED,
     workersPerShard: 1,
-    restMs: 30,
+    restMs: 150,
     compare: 'touched',
     betweenMs: 3000,
     cluster: {

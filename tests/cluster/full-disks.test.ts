@@ -43,7 +43,7 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
     endurance = await openEndurance({
       seed: SEED,
       workersPerShard: 1,
-      restMs: 60,
+      restMs: 250,
       compare: 'touched',
       betweenMs: 500,
       cluster: {

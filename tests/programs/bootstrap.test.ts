@@ -158,8 +158,8 @@ test.each([
 
 test('programs for developers are not part of the product, and install what they need', async () => {
   expect((await run('test', 'a')).stdout).toBe('["test","a"]\n');
-  mkdirSync(join(folder, 'tests', 'support'), { recursive: true });
-  writeFileSync(join(folder, 'tests', 'support', 'run-tests.ts'), MAIN);
+  mkdirSync(join(folder, 'tests', 'support', 'run'), { recursive: true });
+  writeFileSync(join(folder, 'tests', 'support', 'run', 'run-tests.ts'), MAIN);
   rmSync(join(folder, 'node_modules'), { recursive: true });
   expect((await runScript('tools/run.mjs', ['test', 'tests/a'])).stdout).toBe('["tests/a"]\n');
   expect(npmCalls()).toHaveLength(2);

@@ -29,7 +29,7 @@ export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'
     workersPerShard: isLong ? 4 : 2,
     betweenMs: isLong ? 5000 : 500,
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
-    ...(ASKED === undefined && { restMs: 60 }),
+    ...(ASKED === undefined && { restMs: 200 }),
     compare: isLong ? 'all' : 'touched',
     renamesPrefixes: true,
     ...options,
