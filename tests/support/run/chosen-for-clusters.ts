@@ -16,6 +16,5 @@ export const CHOSEN_FOR_CLUSTERS = [
   'api/force-delete-bucket',
   'api/extension-reports',
   'api/large-objects',
-  'clients/boto3',
   'clients/extensions',
 ];
