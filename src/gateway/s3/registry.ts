@@ -26,12 +26,14 @@ import { uploadPart } from './multipart/upload-part.ts';
 import { uploadPartCopy } from './multipart/upload-part-copy.ts';
 import { copyObject } from './objects/copy-object.ts';
 import { deleteObject } from './objects/delete-object.ts';
+import { deleteObjectTagging } from './objects/delete-object-tagging.ts';
 import { deleteObjects } from './objects/delete-objects.ts';
 import { getObject } from './objects/get-object.ts';
 import { getObjectAcl } from './objects/get-object-acl.ts';
+import { getObjectTagging } from './objects/get-object-tagging.ts';
 import { headObject } from './objects/head-object.ts';
-import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './objects/object-tagging.ts';
 import { putObject } from './objects/put-object.ts';
+import { putObjectTagging } from './objects/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './objects/unset-locks.ts';
 
 export const OPERATIONS = [

@@ -1,0 +1,21 @@
+// What PutObjectTagging and DeleteObjectTagging do: one command to the bucket's shard, and which version it met.
+import type { Tag } from '../../../types/tags.ts';
+import type { OperationContext } from '../context.ts';
+import type { AnswerHeaders } from '../request/object-headers.ts';
+import { absentVersion, shownVersionId, type VersionAddress } from './find-version.ts';
+
+/** The answer's headers. NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, AccessDenied as a GET. */
+export async function setTags(
+  context: OperationContext,
+  { key, versionId, tags }: VersionAddress & { tags: Tag[] | null },
+): Promise<AnswerHeaders> {
+  const { homeShard, believed } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'set-tags', {
+    bucketId: believed.bucketId,
+    key,
+    ...(versionId !== undefined && { versionId }),
+    tags,
+  });
+  if (value.kind !== 'tagged') throw await absentVersion(context, { key, versionId }, value);
+  return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
+}
