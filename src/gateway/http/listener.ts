@@ -100,9 +100,9 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
  * Sockets that listen on the port of one server. Of each a turn of the event loop takes one connection (libuv): with one socket
  * a newcomer waits as many turns as there are connections before it.
  */
-const ACCEPTORS = 8;
+const ACCEPTORS = 4;
 /** Connections that the kernel holds for each of them until they are taken. */
-const BACKLOG = 1024;
+const BACKLOG = 256;
 
 /**
  * Listens until `signal` aborts, on the port that it resolves with: the one of `place`, or a free one for 0. Rejects with the
