@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { anyText, expectLinear, nearly } from '../../tests/support/run/properties.ts';
+import { COMPARED_UNITS_MAX } from './conditions/operators.ts';
 import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
 import { evaluate, type NamedPolicy } from './evaluate.ts';
 import { matchPattern, parsePattern } from './patterns.ts';
@@ -99,8 +100,18 @@ test('the largest bucket policies are checked and judged in one turn', () => {
     const outcome = withinOneTurn(() => compilePolicy(text, { type: 'resource', bucket: 'b' }));
     if (outcome.kind !== 'compiled') throw new Error(`${outcome.message} ${outcome.place}`);
     const policy: NamedPolicy = { policy: outcome.policy, name: 'b' };
-    withinOneTurn(() => ask([policy], key, { 'aws:useragent': 'a'.repeat(32_000) }));
+    withinOneTurn(() => ask([policy], key, { 'aws:useragent': 'a'.repeat(COMPARED_UNITS_MAX) }));
   }
+});
+
+test.each([
+  ['StringLike', 'a'],
+  ['StringNotLike', 'b'],
+])('%s: a value that is longer than patterns are held against widens no Allow', (operator, fitting) => {
+  const policy = compiled(of2012([{ ...ALLOW, Condition: { [operator]: { 'aws:UserAgent': 'a*' } } }]));
+  const isAllowed = (units: number) =>
+    ask([policy], 'arn:aws:s3:::b/k', { 'aws:useragent': fitting.repeat(units) }).isAllowed;
+  expect([isAllowed(COMPARED_UNITS_MAX), isAllowed(COMPARED_UNITS_MAX + 1)]).toEqual([true, false]);
 });
 
 test('a match takes time in proportion to the text, whatever the pattern', () => {

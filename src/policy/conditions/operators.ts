@@ -47,9 +47,19 @@ function equals(fold: (text: string) => string): Understand {
   };
 }
 
+/**
+ * Code units of a request's value that a pattern is held against. A longer one, which only a header can be, counts as one that
+ * cannot be compared: no Allow is widened by it. A pattern of 10,000 wildcards takes 15 ms for so much.
+ */
+export const COMPARED_UNITS_MAX = 8192;
+
 const like: Understand = (value, { hasVariables }) => {
   const pattern = parsePattern(value, { hasVariables, hasWildcards: true });
-  return { keys: pattern.keys, test: (text, contextOf) => matchPattern(pattern, text, contextOf) };
+  return {
+    keys: pattern.keys,
+    test: (text, contextOf) =>
+      text.length > COMPARED_UNITS_MAX ? 'no-value' : matchPattern(pattern, text, contextOf),
+  };
 };
 
 const ARN_PARTS = 6;
