@@ -105,37 +105,45 @@ const ACCEPTORS = 4;
 const BACKLOG = 256;
 
 /**
- * Listens until `signal` aborts, on the port that it resolves with: the one of `place`, or a free one for 0. Rejects with the
- * system's error where nobody may listen there.
+ * Listens until `signal` aborts. Resolves with the address; port 0 takes a free one. Rejects with the system's error where nobody
+ * may listen there, and listens no more.
  */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
   signal: AbortSignal,
 ): Promise<AddressInfo> {
-  const place = { host, backlog: BACKLOG };
-  // The system that cannot share a port among sockets has one.
-  const isShared = await listenOn(server, { ...place, port, reusePort: true }).catch((error) => {
-    if (error.code !== 'ENOTSUP') throw error;
-    return listenOn(server, { ...place, port }).then(() => false);
-  });
-  const address = server.address() as AddressInfo;
-  const acceptors: Acceptor[] = [];
-  signal.addEventListener('abort', () => {
-    for (const acceptor of [server, ...acceptors]) acceptor.close();
-  });
   const { allowHalfOpen, highWaterMark } = server as Server & {
     allowHalfOpen: boolean;
     highWaterMark: number;
   };
-  while (isShared && acceptors.length < ACCEPTORS - 1) {
+  const others = Array.from({ length: ACCEPTORS - 1 }, () => {
     const acceptor = createAcceptor({ allowHalfOpen, highWaterMark, noDelay: true });
     acceptor.on('connection', (socket) => server.emit('connection', socket));
-    acceptor.on('error', (error) => server.emit('error', error));
-    await listenOn(acceptor, { ...place, port: address.port, reusePort: true });
-    acceptors.push(acceptor);
+    return acceptor;
+  });
+  const closeAll = () => {
+    for (const acceptor of [server, ...others]) acceptor.close();
+  };
+  signal.addEventListener('abort', closeAll);
+  const place = { host, backlog: BACKLOG };
+  try {
+    // A system that cannot share a port among sockets has one.
+    const isShared = await listenOn(server, { ...place, port, reusePort: true }).catch((error) => {
+      if (error.code !== 'ENOTSUP') throw error;
+      return listenOn(server, { ...place, port }).then(() => false);
+    });
+    const address = server.address() as AddressInfo;
+    for (const acceptor of isShared ? others : []) {
+      if (signal.aborted) break;
+      await listenOn(acceptor, { ...place, port: address.port, reusePort: true });
+      acceptor.on('error', (error) => server.emit('error', error));
+    }
+    return address;
+  } catch (error) {
+    closeAll();
+    throw error;
   }
-  return address;
 }
 
 async function listenOn(server: Acceptor, options: ListenOptions): Promise<true> {
