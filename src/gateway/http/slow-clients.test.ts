@@ -52,35 +52,36 @@ async function statusesOf(access: Access, agent?: Agent): Promise<number[]> {
 
 const held = () => expect.poll(() => world.heldBytes(), { timeout: 20_000, interval: 20 });
 
-/** Connections of one address that ask for a large object and do not read it, one after the other while there is room. */
-async function readSlowly(count: number): Promise<void> {
-  const path = `${bucketOf(slow)}/large`;
-  const stored = await send(slow, { method: 'PUT', path, body: Buffer.alloc(LARGE, 3) });
-  expect(stored.status).toBe(200);
+/** Connections of one address, opened one after the other while there is room; `begin` sends what makes them hold memory. */
+async function openCrowd(count: number, begin: (socket: RawSocket, at: number) => void): Promise<void> {
   for (let at = 0; at < count; at++) {
     const socket = await openSocket(slow);
     sockets.push(socket);
-    socket.socket.pause();
     const before = world.heldBytes();
-    socket.write(headOf(slow, { method: 'GET', path }));
+    begin(socket, at);
     if (before < NEAR_SHARE) await held().toBeGreaterThan(before);
   }
   await held().toBeGreaterThan(NEAR_SHARE);
 }
 
-/** Connections of one address that send a part of a chunk and no more, one after the other while there is room. */
-async function sendSlowly(count: number): Promise<void> {
-  for (let at = 0; at < count; at++) {
-    const socket = await openSocket(slow);
-    sockets.push(socket);
+/** They ask for a large object and do not read it. */
+async function readSlowly(count: number): Promise<void> {
+  const path = `${bucketOf(slow)}/large`;
+  const stored = await send(slow, { method: 'PUT', path, body: Buffer.alloc(LARGE, 3) });
+  expect(stored.status).toBe(200);
+  await openCrowd(count, (socket) => {
+    socket.socket.pause();
+    socket.write(headOf(slow, { method: 'GET', path }));
+  });
+}
+
+/** They send a part of a chunk and no more. */
+function sendSlowly(count: number): Promise<void> {
+  return openCrowd(count, (socket, at) => {
     const headers = { 'content-length': String(MiB) };
     socket.write(headOf(slow, { method: 'PUT', path: `${bucketOf(slow)}/${at}`, headers }));
     socket.write(Buffer.alloc(400 * KiB));
-    if (world.heldBytes() > NEAR_SHARE) continue;
-    const before = world.heldBytes();
-    await held().toBeGreaterThan(before);
-  }
-  await held().toBeGreaterThan(NEAR_SHARE);
+  });
 }
 
 async function expectAllGivenBack(): Promise<void> {
