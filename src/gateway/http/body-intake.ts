@@ -20,7 +20,7 @@ export type IntakeQueues = FairShare;
 export const READ_BYTES = 64 * 1024;
 /**
  * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
- * once. No program sends its data so, and each such read takes Node about 10 ms.
+ * once. No program sends its data so, and each such read takes Node about 20 ms.
  */
 const FRAMING_READS_MAX = 16;
 /** Such a read has so many bytes at least, and so many for each byte of the body. */

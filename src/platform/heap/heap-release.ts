@@ -1,6 +1,6 @@
 // Gives memory that V8 has freed back to the system. V8 keeps the pages of the largest heap that the process ever had, and
 // a collection alone leaves them resident: after a crowd of clients the process would stay as large as it has been. Only a
-// collection of the kind "last resort" gives them up. It stops the thread for tens of ms, and so it runs once behind a crowd:
+// collection of the kind "last resort" gives them up. It stops the thread for some tenths of a second, and so it runs once behind a crowd:
 // when a collection has made the heap smaller, or when the thread has little to do and V8 sees no reason to collect.
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
