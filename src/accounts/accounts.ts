@@ -18,6 +18,8 @@ const ROOT_EMAIL = 'root@holdfast.invalid';
 /** Account ids are 12 random digits: two collisions in a row do not happen. */
 const ID_ATTEMPTS = 3;
 const LIST_PAGE = 500;
+/** Rows of identities that a step of a deletion removes. */
+const FORGOTTEN_ROWS = 500;
 
 export interface NewAccount {
   name: string;
@@ -182,6 +184,11 @@ export function createAccounts(deps: {
         throw new AppError('DeleteConflict', {
           message: 'The account still owns buckets. Delete them first.',
         });
+      }
+      for (let isAll = false; !isAll; ) {
+        const left = { accountId, limit: FORGOTTEN_ROWS };
+        const forgotten = requireDone(await metadata.execute(system, 'forget-identities', left));
+        isAll = forgotten.kind === 'account-exists' || forgotten.isAll;
       }
     },
     async keys(reference) {

@@ -7,6 +7,7 @@ const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => Identi
   'set-account': ({ accountId }) => ({ accountId }),
   'delete-account': ({ accountId }) => ({ accountId }),
   'change-access-key': ({ accountId }) => ({ accountId }),
+  'change-identities': ({ accountId }) => ({ accountId }),
 };
 
 export function watchIdentityCommands(

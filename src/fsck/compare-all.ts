@@ -45,6 +45,10 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   accountAccessKeys: 'row',
   accountBuckets: 'row',
   identityChanges: 'row',
+  identities: 'row',
+  identityRevisions: 'row',
+  accountAliases: 'row',
+  keyUses: 'row',
   events: 'row',
   eventCursors: 'row',
 };

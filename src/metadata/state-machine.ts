@@ -27,6 +27,14 @@ import {
   listKeysOfAccount,
 } from './accounts/find-accounts.ts';
 import { findIdentityChanges } from './accounts/find-identity-changes.ts';
+import {
+  changeIdentities,
+  forgetIdentities,
+  getKeyUses,
+  getPrincipal,
+  noteKeyUses,
+  readIdentities,
+} from './accounts/identities.ts';
 import { setAccount } from './accounts/set-account.ts';
 import { applyClaimVerdicts } from './blobs/apply-claim-verdicts.ts';
 import { assertLinks } from './blobs/assert-links.ts';
@@ -155,6 +163,10 @@ const commands: Commands = {
   // An operator must be able to replace a stolen key on a full disk.
   'add-access-key': { define: addAccessKey, growthBytes: NONE },
   'change-access-key': { define: changeAccessKey, growthBytes: NONE },
+  // Users must be able to lose rights on a full disk. What an account has of identities is bounded (identity-api quotas).
+  'change-identities': { define: changeIdentities, growthBytes: NONE },
+  'forget-identities': { define: forgetIdentities, growthBytes: NONE },
+  'note-key-uses': { define: noteKeyUses, growthBytes: NONE },
   // The first step of a new bucket decides for the others.
   'reserve-name': { define: reserveName, growthBytes: () => ROWS_BYTES },
   'activate-name': { define: activateName, growthBytes: NONE },
@@ -240,6 +252,9 @@ const commands: Commands = {
 const queries: Omit<Queries, 'find-protected'> = {
   'get-access-key': getAccessKey,
   'list-access-keys': listKeysOfAccount,
+  'get-principal': getPrincipal,
+  'read-identities': readIdentities,
+  'get-key-uses': getKeyUses,
   'get-account': getAccount,
   'identity-changes': findIdentityChanges,
   'find-account': findAccount,

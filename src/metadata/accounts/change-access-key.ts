@@ -31,7 +31,8 @@ export const changeAccessKey = defineCommand<Command, OutcomeOf<'change-access-k
     const key = findAccessKey(view, accessKey);
     const takesAway = change !== 'enable';
     // A repeated revocation waits for the same change as the first (R46).
-    if (account === undefined || key?.accountId !== accountId)
+    // Keys of users are changed together with their user (identities.ts).
+    if (account === undefined || key?.accountId !== accountId || key.userId !== undefined)
       return refuse({ kind: 'no-such-key', ...(takesAway && allChanges(view)) });
     const others = usableKeys(view, accountId).filter((other) => other !== accessKey);
     if (takesAway && account.isRoot && others.length === 0) return refuse({ kind: 'last-key-of-root' });

@@ -7,6 +7,7 @@ import { type AccountRecord, accessKeyCodec, accountCodec } from '../../types/re
 import { u48 } from '../schema/key-parts.ts';
 import {
   accessKeyRow,
+  accountAliasRow,
   accountEmailRow,
   accountNameRow,
   accountRow,
@@ -15,6 +16,7 @@ import {
 } from '../schema/keyspace.ts';
 import { accessKeyRange, accessKeysOf } from './access-keys.ts';
 import { decodeAccountId } from './accounts.ts';
+import { readPrincipal } from './identities.ts';
 
 export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-access-key'>> = {
   async run(query, state) {
@@ -23,7 +25,10 @@ export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-ac
     const accessKey = accessKeyCodec.decode(row);
     if (accessKey.isDisabled === true) return { kind: 'unknown' };
     const account = await readAccount(accessKey.accountId, state);
-    return account === null ? { kind: 'unknown' } : { kind: 'found', accessKey, account };
+    if (account === null) return { kind: 'unknown' };
+    if (accessKey.userId === undefined) return { kind: 'found', accessKey, account };
+    const principal = await readPrincipal(state, accessKey.accountId, accessKey.userId);
+    return principal === undefined ? { kind: 'unknown' } : { kind: 'found', accessKey, account, principal };
   },
 };
 
@@ -59,12 +64,13 @@ export const listAccounts: QuerySpec<QueryOf<'list-accounts'>, ResultOf<'list-ac
   },
 };
 
-async function readAccount(accountId: AccountId, state: StateReader): Promise<AccountRecord | null> {
+export async function readAccount(accountId: AccountId, state: StateReader): Promise<AccountRecord | null> {
   const [row] = await state.rows([accountRow(accountId)]);
   return row === undefined ? null : accountCodec.decode(row);
 }
 
-function indexRow({ name, email, canonicalId }: QueryOf<'find-account'>): RowAddress | undefined {
+function indexRow({ name, email, canonicalId, alias }: QueryOf<'find-account'>): RowAddress | undefined {
+  if (alias !== undefined) return accountAliasRow(alias);
   if (name !== undefined) return accountNameRow(name);
   if (email !== undefined) return accountEmailRow(email);
   return canonicalId === undefined ? undefined : canonicalIdRow(canonicalId);

@@ -16,6 +16,7 @@ import {
   outboxCodec,
 } from '../../types/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts/accounts.ts';
+import { readIdentityById } from '../accounts/check-identities.ts';
 import { identityChangeRange } from '../accounts/identity-changes.ts';
 import type { CheckScan, RowCheck } from '../checks/scan.ts';
 import { isRenameOf, jobRow } from '../jobs/jobs.ts';
@@ -153,11 +154,17 @@ export function checkAccountIndex(field: 'name' | 'email' | 'canonicalId'): RowC
 
 export const checkAccessKey: RowCheck = async (row, scan) => {
   const accessKey = fromUtf8(row.key);
-  const { accountId, sealedSecret } = accessKeyCodec.decode(row.value);
+  const { accountId, sealedSecret, userId } = accessKeyCodec.decode(row.value);
   const place: FindingPlace = { account: accountId, note: accessKey };
   scan.checkKey(sealedSecret, { account: accountId, table: 'accessKeys' });
   if ((await readAccount(scan, accountId)) === undefined) scan.found('account-missing', place);
-  await scan.expectRow(accountAccessKeyRow(accountId, accessKey), 'index-missing', place);
+  if (userId === undefined) {
+    await scan.expectRow(accountAccessKeyRow(accountId, accessKey), 'index-missing', place);
+    return;
+  }
+  const user = await readIdentityById(scan, accountId, userId);
+  const isListed = user?.kind === 'user' && user.accessKeys.some((each) => each.accessKey === accessKey);
+  if (!isListed) scan.found('index-missing', place);
 };
 
 export const checkAccountAccessKey: RowCheck = async (row, scan) => {

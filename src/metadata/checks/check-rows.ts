@@ -1,9 +1,11 @@
 // A page of a table, each row with its check, under one view. Every table is here: a new one needs a check to compile.
+
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { CheckedTable } from '../../ports/metadata/checks.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
+import { checkAccountAlias, checkIdentity, checkKeyUse } from '../accounts/check-identities.ts';
 import {
   checkBlob,
   checkEndedLink,
@@ -88,6 +90,10 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   accountAccessKeys: checkAccountAccessKey,
   accountBuckets: checkAccountBucket,
   identityChanges: checkIdentityChange,
+  identities: checkIdentity,
+  identityRevisions: nothing,
+  accountAliases: checkAccountAlias,
+  keyUses: checkKeyUse,
 };
 
 export const checkRows: QuerySpec<Query, Result> = {

@@ -42,8 +42,14 @@ async function countMoves(state: StateReader): Promise<number> {
 function nextAfter(section: Section, scanned: readonly Scanned[], limit: number): Uint8Array | undefined {
   const last = scanned.at(-1);
   if (last !== undefined && scanned.length === limit) return wrappedKeyName(section, last.rest);
-  return section === SECTION.accessKeys ? undefined : Uint8Array.of(section + 1);
+  return section === SECTION.identities ? undefined : Uint8Array.of(section + 1);
 }
+
+const SECTION_TABLES = {
+  [SECTION.uploads]: TABLES.uploads,
+  [SECTION.accessKeys]: TABLES.accessKeys,
+  [SECTION.identities]: TABLES.identities,
+} as const;
 
 interface ScanOptions {
   /** Exclusive; empty or absent: from the start. */
@@ -54,7 +60,7 @@ interface ScanOptions {
 
 function scanSection(section: Section, options: ScanOptions): Promise<Scanned[]> {
   if (section === SECTION.versions) return scanVersions(options);
-  return scanTable(section === SECTION.uploads ? TABLES.uploads : TABLES.accessKeys, options);
+  return scanTable(SECTION_TABLES[section], options);
 }
 
 async function scanTable(table: TableRef, { after, limit, state }: ScanOptions): Promise<Scanned[]> {

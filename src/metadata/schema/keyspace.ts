@@ -128,6 +128,14 @@ export const TABLES = {
   accountBuckets: rows(47),
   /** number, from 1 -> IdentityChangeRecord: the last LIMITS.identityChangesKept, without gaps */
   identityChanges: rows(48),
+  /** account | key of an identity (identity-records.ts) -> IdentityRecord */
+  identities: rows(52),
+  /** account -> number of changes of its identities, 6 bytes */
+  identityRevisions: rows(53),
+  /** alias -> account */
+  accountAliases: rows(54),
+  /** access key -> KeyUseRecord */
+  keyUses: rows(55),
 } as const satisfies Record<string, TableRef>;
 
 function rows(id: number): TableRef {
@@ -413,6 +421,23 @@ export function accessKeyRow(accessKey: string): RowAddress {
 /** `accessKey` '' gives what all of the account's rows begin with. */
 export function accountAccessKeyRow(accountId: AccountId, accessKey: string): RowAddress {
   return { table: TABLES.accountAccessKeys, key: concatBytes(u48(Number(accountId)), textKey(accessKey)) };
+}
+
+/** `key` may be a prefix of keys. */
+export function identityRow(accountId: AccountId, key: string): RowAddress {
+  return { table: TABLES.identities, key: concatBytes(u48(Number(accountId)), textKey(key)) };
+}
+
+export function identityRevisionRow(accountId: AccountId): RowAddress {
+  return { table: TABLES.identityRevisions, key: u48(Number(accountId)) };
+}
+
+export function accountAliasRow(alias: string): RowAddress {
+  return { table: TABLES.accountAliases, key: textKey(alias) };
+}
+
+export function keyUseRow(accessKey: string): RowAddress {
+  return { table: TABLES.keyUses, key: textKey(accessKey) };
 }
 
 /** `name` may be any text: a prefix of names, or where a list goes on. */

@@ -1,5 +1,6 @@
 // Commands and queries of the system shard about accounts and their keys, and the changes that gateways must know (R46).
 import type { AccountId } from '../../types/names.ts';
+import type { IdentityRecord, KeyUseRecord, StoredPrincipal } from '../../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
 import type { IdentityChange, IdentityPosition } from '../identity-feed.ts';
 
@@ -8,6 +9,11 @@ export interface Revocation {
   /** R46: the number of its change of identities; answered once gateways have applied it. Absent: nothing was revoked. */
   revokedSeq?: number;
 }
+
+/** What happens to an access key of a user together with a change of identities. */
+export type KeyOfUserChange =
+  | { kind: 'add'; key: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> & { userId: string } }
+  | { kind: 'delete' | 'disable' | 'enable'; accessKey: string };
 
 export interface AccountCommands {
   'create-account': {
@@ -43,13 +49,70 @@ export interface AccountCommands {
     outcome: /** Of a key that is gone: who revokes again hears it no sooner than who did. */
     (({ kind: 'changed' } | { kind: 'no-such-key' }) & Revocation) | { kind: 'last-key-of-root' };
   };
+  /**
+   * Writes rows of identities that were decided by what `read-identities` gave at revision `ifRevision`: `conflict` where
+   * anything of the account has changed since. A record of null removes the row.
+   */
+  'change-identities': {
+    command: {
+      accountId: AccountId;
+      ifRevision: number;
+      rows: { key: string; record: IdentityRecord | null }[];
+      keys?: KeyOfUserChange[];
+      alias?: { before?: string; after?: string };
+      /** Gateways may have it in memory: answered once all of them go by it. False for what is new. */
+      isSeen: boolean;
+    };
+    outcome: /** `conflict`: read again, decide again. */
+      | ({ kind: 'changed'; revision: number } & Revocation)
+      | { kind: 'conflict' }
+      | { kind: 'no-such-account' }
+      | { kind: 'alias-taken' }
+      | { kind: 'key-taken' };
+  };
+  /** Removes what a deleted account has left of identities, `limit` rows at most. */
+  'forget-identities': {
+    command: { accountId: AccountId; limit: number };
+    outcome: { kind: 'forgotten'; isAll: boolean } | { kind: 'account-exists' };
+  };
+  /** When access keys were used last; earlier notes than what is there change nothing. */
+  'note-key-uses': {
+    command: { uses: ({ accessKey: string } & KeyUseRecord)[] };
+    outcome: { kind: 'noted' };
+  };
 }
 
 export interface AccountQueries {
   'get-access-key': {
     query: { accessKey: string };
-    result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };
+    result: /** `principal`: of a user's key. */
+      | {
+          kind: 'found';
+          accessKey: AccessKeyRecord;
+          account: AccountRecord;
+          principal?: StoredPrincipal;
+        }
+      | { kind: 'unknown' };
   };
+  /** A user or role by its id; null: there is none. */
+  'get-principal': {
+    query: { accountId: AccountId; id: string };
+    result: { account: AccountRecord; principal: StoredPrincipal } | null;
+  };
+  /** Rows of an account's identities, one look at one moment. `after`: a key; ranges go by key. */
+  'read-identities': {
+    query: {
+      accountId: AccountId;
+      keys?: string[];
+      ranges?: { prefix: string; after?: string; limit: number }[];
+    };
+    result: {
+      revision: number;
+      rows: (IdentityRecord | null)[];
+      ranges: { key: string; record: IdentityRecord }[][];
+    };
+  };
+  'get-key-uses': { query: { accessKeys: string[] }; result: { uses: (KeyUseRecord | null)[] } };
   /** The keys of an account by name, in order. */
   'list-access-keys': { query: { accountId: AccountId }; result: { accessKeys: AccessKeyRecord[] } };
   'get-account': { query: { accountId: AccountId }; result: { account: AccountRecord | null } };
@@ -64,7 +127,7 @@ export interface AccountQueries {
       | { kind: 'reset'; upTo: IdentityPosition };
   };
   'find-account': {
-    query: { name?: string; email?: string; canonicalId?: string };
+    query: { name?: string; email?: string; canonicalId?: string; alias?: string };
     result: { account: AccountRecord | null };
   };
   'list-accounts': {

@@ -50,7 +50,11 @@ export type CheckedTable =
   | 'accessKeys'
   | 'accountAccessKeys'
   | 'accountBuckets'
-  | 'identityChanges';
+  | 'identityChanges'
+  | 'identities'
+  | 'identityRevisions'
+  | 'accountAliases'
+  | 'keyUses';
 
 export interface BucketUsage {
   bucketId: BucketId;

@@ -41,6 +41,8 @@ export const accountCodec = defineRecord<AccountRecord>({ name: 'account', versi
 export interface AccessKeyRecord {
   accessKey: string;
   accountId: AccountId;
+  /** Of the user that signs with it; absent: the account's root. */
+  userId?: string;
   /** The secret key, sealed by the master key, because SigV4 needs it in the clear. */
   sealedSecret: WrappedKek;
   createdAtMs: number;
