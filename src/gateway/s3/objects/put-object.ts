@@ -45,54 +45,74 @@ export const putObject = defineOperation({
   differences:
     'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`, signed as in [extensions.md](extensions.md#curl)), which AWS refuses.',
   parse: (request) => {
-    const { bucket, key } = request;
-    const body = boundBody(LIMITS.putBytesMax, request.body);
     const offsetBytes = parseWriteOffset(request.headers);
     if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
     return {
-      key,
+      ...parseUpload(request),
       offsetBytes,
       token: parseAppendToken(request.headers, offsetBytes),
-      resource: objectArn({ bucket, key }),
-      headers: parseObjectHeaders(request.headers),
-      tags: parseTaggingHeader(request.headers),
-      conditions: parseWriteConditions(request.headers),
-      customerKey: parseCustomerKey(request),
-      body,
     };
   },
-  access: ({ resource, tags, offsetBytes }, bucket) => [
-    ...(offsetBytes === undefined ? [putting(resource)] : composedAccess(resource, bucket)),
-    ...taggingAccess(resource, tags),
-  ],
+  access: (input, bucket) => {
+    const { resource, tags, offsetBytes } = input;
+    if (offsetBytes === undefined) return uploadAccess(input);
+    return [...composedAccess(resource, bucket), ...taggingAccess(resource, tags)];
+  },
   async run(context, input) {
-    const { key, headers, tags, customerKey, body, offsetBytes } = input;
+    const { key, offsetBytes } = input;
     const appends = offsetBytes !== undefined && (offsetBytes > 0 || (await isThere(context, key)));
     if (appends) return appendTo(context, input);
     const conditions: WriteConditions | undefined =
       offsetBytes === undefined ? input.conditions : { ...input.conditions, ifNoneMatch: '*' };
-    const written = await context.objects.putObject({
-      calls: context.metadata,
-      bucket: context.bucket(),
-      key,
-      owner: context.account().accountId,
-      headers,
-      ...(tags && { tags }),
-      customerKey: customerKey?.secret,
-      body,
-      ...(conditions && { conditions }),
-      signal: context.signal(),
-    });
-    context.record.objectSizeBytes = written.sizeBytes;
-    const answer: AnswerHeaders = {
-      ETag: `"${written.etag}"`,
-      'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
-    };
-    addChecksum(answer, written.checksum);
-    addCustomerKey(answer, customerKey);
-    return { status: 200, headers: answer };
+    return { status: 200, headers: await upload(context, { ...input, conditions }) };
   },
 });
+
+/** What PUT and the form of POST (post-object.ts) have in common: an object that comes in one piece, and what it keeps. */
+export type Upload = ReturnType<typeof parseUpload>;
+
+/** Of a form its fields stand as headers. */
+export function parseUpload(request: OperationRequest) {
+  const { bucket, key, headers } = request;
+  return {
+    key,
+    resource: objectArn({ bucket, key }),
+    body: boundBody(LIMITS.putBytesMax, request.body),
+    headers: parseObjectHeaders(headers),
+    tags: parseTaggingHeader(headers),
+    conditions: parseWriteConditions(headers),
+    customerKey: parseCustomerKey(request),
+  };
+}
+
+export function uploadAccess({ resource, tags }: Pick<Upload, 'resource' | 'tags'>): readonly AccessPair[] {
+  return [putting(resource), ...taggingAccess(resource, tags)];
+}
+
+/** Writes it; the headers of the answer. */
+export async function upload(context: OperationContext, input: Upload): Promise<AnswerHeaders> {
+  const { key, headers, tags, customerKey, body, conditions } = input;
+  const written = await context.objects.putObject({
+    calls: context.metadata,
+    bucket: context.bucket(),
+    key,
+    owner: context.account().accountId,
+    headers,
+    ...(tags && { tags }),
+    customerKey: customerKey?.secret,
+    body,
+    ...(conditions && { conditions }),
+    signal: context.signal(),
+  });
+  context.record.objectSizeBytes = written.sizeBytes;
+  const answer: AnswerHeaders = {
+    ETag: `"${written.etag}"`,
+    'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
+  };
+  addChecksum(answer, written.checksum);
+  addCustomerKey(answer, customerKey);
+  return answer;
+}
 
 function putting(resource: string): AccessPair {
   return ['s3:PutObject', resource];
