@@ -9,6 +9,8 @@ const ACCESS_KEY_CHARS = UPPER + DIGITS;
 // No "+" and "/", which a base64 secret would have: they break when pasted into URLs and shells.
 const SECRET_KEY_CHARS = UPPER + UPPER.toLowerCase() + DIGITS;
 
+const BASE32 = `${UPPER}234567`;
+
 /** 12 decimal digits, as in ARNs; never beginning with 0, which spreadsheets drop. */
 export function mintAccountId(random: RandomPort): AccountId {
   return (pick(random, { chars: DIGITS.slice(1), length: 1 }) +
@@ -26,6 +28,11 @@ export function mintKeyPair(random: RandomPort): { accessKey: string; secretKey:
     accessKey: `HF${pick(random, { chars: ACCESS_KEY_CHARS, length: 18 })}`,
     secretKey: pick(random, { chars: SECRET_KEY_CHARS, length: 40 }),
   };
+}
+
+/** Of users (AIDA), groups (AGPA), roles (AROA), policies (ANPA), as AWS writes them: 85 random bits. */
+export function mintIdentityId(random: RandomPort, prefix: 'AIDA' | 'AGPA' | 'AROA' | 'ANPA'): string {
+  return prefix + pick(random, { chars: BASE32, length: 17 });
 }
 
 /** Characters drawn evenly: bytes beyond the last whole multiple of the alphabet are thrown away. */

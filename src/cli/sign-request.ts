@@ -21,7 +21,7 @@ export interface RequestToSign {
   /** The body, or its SHA-256 in hex where it is not in memory. */
   body: string | { sha256: string };
   /** Default: the operator API's. */
-  service?: 'holdfast' | 's3';
+  service?: 'holdfast' | 's3' | 'iam' | 'sts';
   credentials: Credentials;
   nowMs: number;
 }

@@ -36,6 +36,11 @@ export const ERRORS = {
     message: 'The bucket that you tried to create already exists, and you own it.',
   },
   BucketNotEmpty: { status: 409, message: 'The bucket that you tried to delete is not empty.' },
+  ConcurrentModification: {
+    status: 409,
+    message:
+      'The request was rejected because multiple requests to change this account were submitted simultaneously. Submit your request again.',
+  },
   DeleteConflict: { status: 409, message: 'The request tried to delete something that others depend on.' },
   EncryptionNotAllowed: {
     status: 400,
@@ -59,6 +64,10 @@ export const ERRORS = {
     status: 400,
     message: 'You did not provide the number of bytes specified by the Content-Length HTTP header.',
   },
+  IncompleteSignature: {
+    status: 400,
+    message: 'The request signature does not conform to the standards of the service.',
+  },
   InsufficientStorage: {
     status: 507,
     message: 'There is not enough storage space to complete your request.',
@@ -68,11 +77,16 @@ export const ERRORS = {
     status: 403,
     message: 'The AWS access key ID that you provided does not exist in our records.',
   },
+  InvalidAction: { status: 400, message: 'The action or operation requested is invalid.' },
   InvalidArgument: { status: 400, message: 'Invalid Argument' },
   InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
   InvalidChunkSizeError: {
     status: 403,
     message: 'Only the last chunk is allowed to have a size less than 8192 bytes',
+  },
+  InvalidClientTokenId: {
+    status: 403,
+    message: 'The security token included in the request is invalid.',
   },
   InvalidDigest: {
     status: 400,
@@ -81,6 +95,10 @@ export const ERRORS = {
   InvalidEncryptionAlgorithmError: {
     status: 400,
     message: 'The Encryption request you specified is not valid. Supported value: AES256.',
+  },
+  InvalidInput: {
+    status: 400,
+    message: 'An invalid or out-of-range value was supplied for an input parameter.',
   },
   InvalidPart: {
     status: 400,
@@ -123,6 +141,7 @@ export const ERRORS = {
     message: 'Your metadata headers exceed the maximum allowed metadata size.',
   },
   MethodNotAllowed: { status: 405, message: 'The specified method is not allowed against this resource.' },
+  MissingAction: { status: 400, message: 'The request is missing an action or a required parameter.' },
   MissingContentLength: { status: 411, message: 'You must provide the Content-Length HTTP header.' },
   MissingRequestBodyError: { status: 400, message: 'Request body is empty.' },
   NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },

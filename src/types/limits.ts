@@ -16,6 +16,15 @@ export const LIMITS = {
   bucketsPerAccountDefault: 1000,
   /** As AWS has it of a user: enough to exchange one for another. */
   accessKeysPerAccountMax: 2,
+  /** Of an account, as AWS has it (AWS "IAM and AWS STS quotas"). */
+  usersMax: 5000,
+  groupsMax: 300,
+  rolesMax: 1000,
+  managedPoliciesMax: 1500,
+  groupsPerUserMax: 10,
+  accessKeysPerUserMax: 2,
+  /** Of a user, role or policy. */
+  identityTagsMax: 50,
   keyBytesMax: 1024,
   objectBytesMax: 5 * TiB,
   putBytesMax: 5 * GiB,
@@ -65,10 +74,13 @@ export const LIMITS = {
   shortDocumentBytesMax: 64 * KiB,
   /** Memory that a document has while it is understood, of its size: its bytes, its text and its elements. */
   documentMemoryFactor: 4,
-  /** Bodies of the operator API whose signature needs all of them, together: the next ones are refused. */
+  /** Bodies of the operator API, IAM and STS whose signature needs all of them, together: the next ones are refused. */
   unverifiedBodiesBytesMax: 1 * MiB,
   /** From the head of a request of the operator API to the last byte of its body. */
   operatorBodyMaxMs: 5 * SECOND,
+  /** Of a form of IAM or STS: the longest policy, encoded, fits. */
+  identityBodyBytesMax: 256 * KiB,
+  identityBodyMaxMs: 5 * SECOND,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   /** Of aws-chunked bodies: chunks of less than so many bytes, and how many of them a body may have. */

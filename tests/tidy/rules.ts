@@ -153,26 +153,8 @@ export const TEST_ONLY: readonly string[] = [
   // For simulations, and for forms in which disks and their users are one process.
   'src/chunks/copies/own-disk.ts',
   // The policy engine.
-  'src/policy/actions.ts',
-  'src/policy/condition-keys.ts',
-  'src/policy/conditions/addresses.ts',
-  'src/policy/conditions/condition.ts',
-  'src/policy/conditions/operators.ts',
-  'src/policy/conditions/scalars.ts',
-  'src/policy/documents/check-bucket-document.ts',
-  'src/policy/documents/check-identity-document.ts',
-  'src/policy/documents/check-trust-document.ts',
-  'src/policy/documents/compile-policy.ts',
-  'src/policy/documents/read-document.ts',
-  'src/policy/documents/read-json.ts',
   'src/policy/documents/ready-made-policies.ts',
-  'src/policy/documents/wording.ts',
-  'src/policy/evaluate.ts',
-  'src/policy/globs.ts',
-  'src/policy/patterns.ts',
-  'src/policy/principals.ts',
   'src/policy/public-statements.ts',
-  'src/policy/refusal-message.ts',
   'src/gateway/identity-api/one-time-codes.ts',
 ];
 

@@ -71,7 +71,8 @@ export function createIdentities(deps: {
       const found = requireDone(
         await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }),
       );
-      if (found.kind === 'unknown') {
+      // Keys of users: what they may do, policies say, and authorize.ts judges by accounts.
+      if (found.kind === 'unknown' || found.principal !== undefined) {
         identities.delete(accessKey);
         return undefined;
       }

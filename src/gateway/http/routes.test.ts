@@ -10,9 +10,7 @@ import {
   findRoute,
   type RouteRequest,
   type ServiceRoute,
-  type SignedCaller,
 } from './service-route.ts';
-import { signedCaller } from './signed-caller.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const signedFor = (service: string) =>
@@ -35,6 +33,8 @@ describe('the table', () => {
       ['operator-base', 'none'],
       ['operator', 'SigV4 for holdfast'],
       ['operator-versions', 'none'],
+      ['iam', 'SigV4 for iam'],
+      ['iam-query', 'SigV4 for iam'],
       ['s3', 'SigV4 or SigV2 for s3, or none: step 4 of its pipeline'],
     ]);
     expect(ROUTES.at(-1)).toMatchObject({ hosts: 'any', path: 'any' });
@@ -63,6 +63,34 @@ describe('the table', () => {
   });
 });
 
+describe('the query protocol', () => {
+  const form = { method: 'POST', headers: { 'content-type': `${FORM}; charset=utf-8` } };
+  const signed = (service: string, changes: object = {}) =>
+    nameOf(ROUTES, { ...form, headers: { ...form.headers, authorization: signedFor(service), ...changes } });
+
+  test('a POST / form that is signed for iam goes to it, any other POST / to S3', () => {
+    expect(['iam', 's3', 'ec2'].map((service) => signed(service))).toEqual(['iam', 's3', 's3']);
+    expect(nameOf(ROUTES, form)).toBe('s3');
+    expect(signed('iam', { 'content-type': 'multipart/form-data' })).toBe('s3');
+    const headers = { ...form.headers, authorization: signedFor('iam') };
+    expect(nameOf(ROUTES, { ...form, headers, hasBucketHost: true })).toBe('s3');
+    expect(nameOf(ROUTES, { ...form, headers, method: 'PUT' })).toBe('s3');
+    expect(nameOf(ROUTES, { ...form, headers, uri: '/bucket' })).toBe('s3');
+  });
+
+  test('so does a GET /, also where the query says for what it is signed', () => {
+    const uri = '/?Action=GetUser';
+    expect(nameOf(ROUTES, { uri, headers: { authorization: signedFor('iam') } })).toBe('iam-query');
+    const presigned = (service: string, slash: string) =>
+      `${uri}&X-Amz-Credential=${['KEY', '20260101', 'us-east-1', service, 'aws4_request'].join(slash)}&X-Amz-Date=x`;
+    expect(['/', '%2F', '%2f'].map((slash) => nameOf(ROUTES, { uri: presigned('iam', slash) }))).toEqual(
+      Array(3).fill('iam-query'),
+    );
+    expect(nameOf(ROUTES, { uri: presigned('s3', '%2F') })).toBe('s3');
+    expect(nameOf(ROUTES, { uri })).toBe('s3');
+  });
+});
+
 describe('other services', () => {
   const hosts = 'without-bucket';
   const answerOf = (body: string) => ({ status: 200, contentType: 'text/plain', body });
@@ -82,18 +110,7 @@ describe('other services', () => {
       app.get('/api/v1/me', async (request) => request.getDecorator('caller'));
     },
   });
-  const policy = { service: 'iam', bodyBytesMax: 1000, bodyMaxMs: 1000, mayAsk: () => true };
   const rows: readonly ServiceRoute[] = [
-    serviceRow<SignedCaller>(
-      'iam',
-      { hosts, path: { exact: '/' }, method: 'POST', contentType: FORM, signedFor: ['iam', 'sts'] },
-      {
-        authentication: signedCaller(policy),
-        logLevel: 'info',
-        answer: async ({ caller }) => answerOf(caller.body.toString()),
-        renderError: ({ status, code }) => ({ ...answerOf(`<Code>${code}</Code>`), status }),
-      },
-    ),
     serviceRow(
       'account-api',
       { hosts, path: { within: '/api/v1' } },
@@ -131,25 +148,6 @@ describe('other services', () => {
     const answer = await fetch(world.endpoint + path, options);
     return { status: answer.status, text: await answer.text(), headers: answer.headers };
   }
-
-  test('a POST / form that is signed for iam or sts goes to them, any other POST / to S3', () => {
-    const form = { method: 'POST', headers: { 'content-type': `${FORM}; charset=utf-8` } };
-    const signed = (service: string, changes: object = {}) =>
-      nameOf(rows, { ...form, headers: { ...form.headers, authorization: signedFor(service), ...changes } });
-    expect(['iam', 'sts', 's3'].map((service) => signed(service))).toEqual(['iam', 'iam', 's3']);
-    expect(nameOf(rows, form)).toBe('s3');
-    expect(signed('iam', { 'content-type': 'multipart/form-data' })).toBe('s3');
-    const headers = { ...form.headers, authorization: signedFor('iam') };
-    expect(nameOf(rows, { ...form, headers, hasBucketHost: true })).toBe('s3');
-    expect(nameOf(rows, { ...form, headers, method: 'PUT' })).toBe('s3');
-    expect(nameOf(rows, { ...form, headers, uri: '/bucket' })).toBe('s3');
-  });
-
-  test('a service has its own form of errors, also for authentication', async () => {
-    const headers = { 'content-type': FORM, authorization: signedFor('iam') };
-    const answer = await ask('/', { method: 'POST', headers, body: 'Action=ListUsers' });
-    expect(answer).toMatchObject({ status: 403, text: '<Code>AccessDenied</Code>' });
-  });
 
   test('an authentication policy refuses, or gives the service the caller', async () => {
     const refused = await ask('/api/v1/me');

@@ -1,11 +1,11 @@
 // The one table of HTTP services. Order is precedence: a request is served by the first row that it fits, and the last one,
 // S3, takes all that is left. A new service is a row above it:
 //
-//   IAM and STS     POST / with a form, signed for iam or sts: rules `method`, `contentType` and `signedFor` tell it from S3
 //   /api/v1         within '/api/v1', a policy that reads Basic credentials, a JSON service (json-service.ts)
 //   the console     within '/console'; nothing else of it is decided
 //
 // routes.test.ts has such rows as examples.
+import { iamService } from '../identity-api/iam-service.ts';
 import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
 import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
 import { serveS3 } from '../s3/pipeline.ts';
@@ -14,6 +14,9 @@ import { serviceRow } from './serve-route.ts';
 import type { ServiceRoute } from './service-route.ts';
 
 const HOSTS = { hosts: 'without-bucket' } as const;
+/** Of the query protocol, which shares its path with S3: the service that a request is signed for tells them apart. */
+const AT_ROOT = { ...HOSTS, path: { exact: '/' } } as const;
+const FORM = 'application/x-www-form-urlencoded';
 
 export const ROUTES: readonly ServiceRoute[] = [
   serviceRow('health-live', { ...HOSTS, path: { exact: '/health/live' } }, liveness),
@@ -24,6 +27,8 @@ export const ROUTES: readonly ServiceRoute[] = [
   serviceRow('operator-base', { ...HOSTS, path: { exact: OPERATOR_PREFIX } }, unknownOperatorVersion),
   serviceRow('operator', { ...HOSTS, path: { within: OPERATOR_PREFIX } }, operatorService),
   serviceRow('operator-versions', { ...HOSTS, path: { within: '/holdfast-admin' } }, unknownOperatorVersion),
+  serviceRow('iam', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['iam'] }, iamService),
+  serviceRow('iam-query', { ...AT_ROOT, method: 'GET', signedFor: ['iam'] }, iamService),
   {
     name: 's3',
     hosts: 'any',

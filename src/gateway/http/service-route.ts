@@ -1,7 +1,9 @@
 // A row of the table of HTTP services (routes.ts): which requests are a service's, how it learns who asks, how it answers,
 // what it logs. The rules that choose a row are here; serve-route.ts runs those rows that are not S3's.
 import type { FairShare } from '../../base/async/fair-share.ts';
-import type { ClockPort } from '../../ports/clock.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { KeyringPort } from '../../ports/keyring.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
@@ -23,7 +25,7 @@ export interface RouteRules {
   readonly method?: string;
   /** Media type of the body, in lower case, without parameters. */
   readonly contentType?: string;
-  /** Names of services, of which the head names one in the scope of a SigV4 credential. */
+  /** Names of services, of which the head or the query names one in the scope of a SigV4 credential. */
   readonly signedFor?: readonly string[];
 }
 
@@ -45,7 +47,10 @@ export interface RouteDependencies {
 
 export interface ServiceDependencies {
   readonly identities: Identities;
+  readonly metadata: MetadataPort;
+  readonly keyring: KeyringPort;
   readonly clock: ClockPort;
+  readonly random: RandomPort;
   readonly ids: RequestIds;
   readonly log: Logger;
   /** True while requests can be served; false makes load balancers look elsewhere. */
@@ -167,7 +172,10 @@ function mediaTypeOf({ headers }: RouteRequest): string {
 
 /** AWS "Elements of an AWS API request signature": `key/date/region/service/aws4_request`. Nothing of it is checked here. */
 const CREDENTIAL_SERVICE = /\bCredential=[^,\s]*\/([^/,\s]+)\/aws4_request/;
+/** The same of a presigned request, whose slashes may be encoded. */
+const PRESIGNED_SERVICE =
+  /[?&]X-Amz-Credential=[^&#]*(?:\/|%2F)([a-z0-9-]{1,32})(?:\/|%2F)aws4_request(?:[&#]|$)/i;
 
-function signedServiceOf({ headers }: RouteRequest): string | undefined {
-  return CREDENTIAL_SERVICE.exec(headers.authorization ?? '')?.[1];
+function signedServiceOf({ headers, uri }: RouteRequest): string | undefined {
+  return CREDENTIAL_SERVICE.exec(headers.authorization ?? '')?.[1] ?? PRESIGNED_SERVICE.exec(uri)?.[1];
 }

@@ -102,6 +102,8 @@ export interface IdentitySettingsRecord {
   passwordPolicy?: PasswordPolicy;
   /** Name of the root's enabled MFA devices. */
   rootMfaDevices: string[];
+  /** How many there are, for quotas and the account's summary; absent: none. */
+  counts?: { user?: number; group?: number; role?: number; policy?: number; mfaDevice?: number };
 }
 
 /** AWS "UpdateAccountPasswordPolicy": absent fields are off. */

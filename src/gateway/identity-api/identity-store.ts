@@ -1,0 +1,223 @@
+// The identities of an account as actions of IAM work with them: rows are read when they are asked for, and what an action
+// makes of them is written at once, if nothing of the account has changed since the first look. Otherwise the action is run
+// again from its beginning: it must have no effect beside the store.
+import { must } from '../../base/assert.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import {
+  type CommandOf,
+  type MetadataPort,
+  type QueryOf,
+  type ResultOf,
+  SYSTEM_SHARD,
+} from '../../ports/metadata/port.ts';
+import { AppError } from '../../types/errors.ts';
+import type { AccountId } from '../../types/names.ts';
+import {
+  type IdentityKind,
+  type IdentityRecord,
+  type IdentitySettingsRecord,
+  identityKeys,
+} from '../../types/records/identity-records.ts';
+import { requireDone } from '../../types/require-done.ts';
+
+type Change = CommandOf<'change-identities'>;
+export type KeyOfUserChange = NonNullable<Change['keys']>[number];
+export type RecordOf<K extends IdentityKind> = Extract<IdentityRecord, { kind: K }>;
+/** What the settings row counts. */
+export type CountedKind = keyof NonNullable<IdentitySettingsRecord['counts']>;
+
+/** One run of an action. Reads give rows as they are stored, or as this run has changed them (`range`: as stored). */
+export interface IdentityStore {
+  readonly accountId: AccountId;
+  /** The row of a key, if it is of this kind. */
+  find<K extends IdentityKind>(kind: K, key: string): Promise<RecordOf<K> | undefined>;
+  /** The rows of some keys, one look. */
+  findAll<K extends IdentityKind>(kind: K, keys: readonly string[]): Promise<(RecordOf<K> | undefined)[]>;
+  /** Rows whose keys begin with the prefix, by key. `after`: a key. */
+  range(options: {
+    prefix: string;
+    after?: string | undefined;
+    limit: number;
+  }): Promise<{ key: string; record: IdentityRecord }[]>;
+  settings(): Promise<IdentitySettingsRecord>;
+  /** Gateways may go by it: the action is answered once all of them know. */
+  put(key: string, record: IdentityRecord): void;
+  /** What is new, or what no decision about a request rests on: nobody is waited for. Indices are always such. */
+  putUnseen(key: string, record: IdentityRecord): void;
+  remove(key: string): void;
+  /** Likewise: indices, and what gateways do not go by. */
+  removeUnseen(key: string): void;
+  /** One more, or one less; throws LimitExceeded beyond `max`. */
+  count(kind: CountedKind, by: { add: 1; max: number } | { add: -1 }): Promise<void>;
+  changeKey(change: KeyOfUserChange): void;
+  changeAlias(alias: NonNullable<Change['alias']>): void;
+}
+
+export interface IdentityStoreDependencies {
+  readonly metadata: MetadataPort;
+  readonly clock: ClockPort;
+  readonly random: RandomPort;
+}
+
+/** The longest run of programs that change one account at once. */
+const ATTEMPTS_MAX = 12;
+const PAUSE_MAX_MS = 100;
+
+/** Runs the work, and again while others change the account. Throws ConcurrentModification when that does not end. */
+export async function withIdentities<T>(
+  deps: IdentityStoreDependencies,
+  accountId: AccountId,
+  work: (store: IdentityStore) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const run = new Run(deps, accountId);
+    const value = await work(run);
+    if (await run.commit()) return value;
+    // By chance, so that those who met do not meet again.
+    const share = (deps.random.bytes(1)[0] ?? 0) / 255;
+    await deps.clock.sleep(share * Math.min(PAUSE_MAX_MS, 5 * 2 ** attempt));
+  }
+  throw new AppError('ConcurrentModification');
+}
+
+class Run implements IdentityStore {
+  readonly accountId: AccountId;
+  readonly #deps: IdentityStoreDependencies;
+  /** Read or written, by key. */
+  readonly #rows = new Map<string, IdentityRecord | null>();
+  readonly #written = new Set<string>();
+  readonly #keys: KeyOfUserChange[] = [];
+  #alias: Change['alias'];
+  #isSeen = false;
+  /** Of the first look. */
+  #revision: number | undefined;
+  /** Looks were at different moments: nothing may be decided by them. */
+  #isTorn = false;
+
+  constructor(deps: IdentityStoreDependencies, accountId: AccountId) {
+    this.#deps = deps;
+    this.accountId = accountId;
+  }
+
+  async find<K extends IdentityKind>(kind: K, key: string): Promise<RecordOf<K> | undefined> {
+    const [record] = await this.findAll(kind, [key]);
+    return record;
+  }
+
+  async findAll<K extends IdentityKind>(
+    kind: K,
+    keys: readonly string[],
+  ): Promise<(RecordOf<K> | undefined)[]> {
+    const missing = [...new Set(keys)].filter((key) => !this.#rows.has(key));
+    if (missing.length > 0) {
+      const { rows } = await this.#read({ keys: missing });
+      for (const [at, key] of missing.entries()) this.#rows.set(key, rows[at] ?? null);
+    }
+    return keys.map((key) => {
+      const record = this.#rows.get(key);
+      return record?.kind === kind ? (record as RecordOf<K>) : undefined;
+    });
+  }
+
+  async range({ prefix, after, limit }: { prefix: string; after?: string | undefined; limit: number }) {
+    const asked = { prefix, limit, ...(after !== undefined && { after }) };
+    const { ranges } = await this.#read({ ranges: [asked] });
+    return ranges[0] ?? [];
+  }
+
+  async settings(): Promise<IdentitySettingsRecord> {
+    const stored = await this.find('settings', identityKeys.settings);
+    return stored ?? { kind: 'settings', rootMfaDevices: [] };
+  }
+
+  put(key: string, record: IdentityRecord): void {
+    if (record.kind !== 'index') this.#isSeen = true;
+    this.#write(key, record);
+  }
+
+  putUnseen(key: string, record: IdentityRecord): void {
+    this.#write(key, record);
+  }
+
+  remove(key: string): void {
+    this.#isSeen = true;
+    this.#write(key, null);
+  }
+
+  removeUnseen(key: string): void {
+    this.#write(key, null);
+  }
+
+  async count(kind: CountedKind, by: { add: 1; max: number } | { add: -1 }): Promise<void> {
+    const settings = await this.settings();
+    const after = (settings.counts?.[kind] ?? 0) + by.add;
+    if (by.add === 1 && after > by.max) {
+      const name = {
+        user: 'users',
+        group: 'groups',
+        role: 'roles',
+        policy: 'policies',
+        mfaDevice: 'MFADevices',
+      };
+      throw new AppError('LimitExceeded', {
+        message: `Cannot exceed quota for ${name[kind]}PerAccount: ${by.max}`,
+      });
+    }
+    this.putUnseen(identityKeys.settings, {
+      ...settings,
+      counts: { ...settings.counts, [kind]: Math.max(0, after) },
+    });
+  }
+
+  changeKey(change: KeyOfUserChange): void {
+    if (change.kind === 'delete' || change.kind === 'disable') this.#isSeen = true;
+    this.#keys.push(change);
+  }
+
+  changeAlias(alias: NonNullable<Change['alias']>): void {
+    this.#alias = alias;
+  }
+
+  /** False: others were faster. Throws EntityAlreadyExists for an alias of another account. */
+  async commit(): Promise<boolean> {
+    if (this.#written.size === 0 && this.#keys.length === 0 && this.#alias === undefined) return true;
+    if (this.#isTorn) return false;
+    const outcome = requireDone(
+      await this.#deps.metadata.execute({ shard: SYSTEM_SHARD }, 'change-identities', {
+        accountId: this.accountId,
+        ifRevision: must(this.#revision, 'a change rests on what it has read'),
+        rows: [...this.#written].map((key) => ({ key, record: this.#rows.get(key) ?? null })),
+        isSeen: this.#isSeen,
+        ...(this.#keys.length > 0 && { keys: this.#keys }),
+        ...(this.#alias && { alias: this.#alias }),
+      }),
+    );
+    switch (outcome.kind) {
+      case 'changed':
+        return true;
+      case 'no-such-account':
+        throw new AppError('InvalidClientTokenId');
+      case 'alias-taken':
+        throw new AppError('EntityAlreadyExists', {
+          message: `The account alias ${this.#alias?.after} already exists.`,
+        });
+      // `key-taken`: the next run makes another one up.
+      default:
+        return false;
+    }
+  }
+
+  #write(key: string, record: IdentityRecord | null): void {
+    this.#rows.set(key, record);
+    this.#written.add(key);
+  }
+
+  async #read(asked: Omit<QueryOf<'read-identities'>, 'accountId'>): Promise<ResultOf<'read-identities'>> {
+    const question = { accountId: this.accountId, ...asked };
+    const { metadata } = this.#deps;
+    const result = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'read-identities', question));
+    this.#revision ??= result.revision;
+    if (this.#revision !== result.revision) this.#isTorn = true;
+    return result;
+  }
+}
