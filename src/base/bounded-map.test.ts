@@ -18,3 +18,26 @@ test('beyond the bound the least recently used entry is removed', () => {
   map.clear();
   expect(map.get('c')).toBeUndefined();
 });
+
+test('beyond the weight as many go as it takes, the least recently used first', () => {
+  const map = new BoundedMap<string, string>(100, { weightMax: 10, weightOf: ({ length }) => length });
+  map.set('a', '333');
+  map.set('b', '333');
+  map.set('c', '333');
+  expect(map.get('a')).toBe('333');
+  map.set('d', '55555');
+  expect(['a', 'b', 'c', 'd'].map((key) => map.get(key)?.length)).toEqual([3, undefined, undefined, 5]);
+  // What is replaced or taken out weighs no more.
+  map.set('d', '1');
+  map.set('e', '666666');
+  expect(['a', 'd', 'e'].map((key) => map.get(key)?.length)).toEqual([3, 1, 6]);
+  map.deleteWhere((value) => value.length === 6);
+  map.delete('a');
+  map.set('f', '999999999');
+  expect(['d', 'f'].map((key) => map.get(key)?.length)).toEqual([1, 9]);
+  map.clear();
+  map.set('g', '0000000000');
+  expect(map.get('g')).toHaveLength(10);
+  map.set('h', 'heavier than all');
+  expect([map.get('g'), map.get('h')]).toEqual([undefined, undefined]);
+});

@@ -53,6 +53,7 @@ import { recordRepairs } from './blobs/record-repairs.ts';
 import { releaseLinks } from './blobs/release-links.ts';
 import { resolveRepairs } from './blobs/resolve-repairs.ts';
 import { activateName } from './buckets/activate-name.ts';
+import { admitForeignObjects } from './buckets/admit-foreign-objects.ts';
 import { beginRename } from './buckets/begin-rename.ts';
 import { getBucket, setBucketConfig } from './buckets/bucket-config.ts';
 import { bucketGuard } from './buckets/buckets.ts';
@@ -132,6 +133,7 @@ import { listObjects } from './versions/list-objects.ts';
 import { listVersions } from './versions/list-versions.ts';
 import { recommitVersion } from './versions/recommit-version.ts';
 import { releaseManifestPage } from './versions/release-manifest-page.ts';
+import { setAcl } from './versions/set-acl.ts';
 import { setTags } from './versions/set-tags.ts';
 
 type Commands = {
@@ -179,8 +181,10 @@ const commands: Commands = {
   'delete-bucket': { define: deleteBucket, growthBytes: NONE },
   'rename-bucket': { define: renameBucket, growthBytes: NONE },
   // One document for each kind (CONFIG_KINDS), and a bound for each document: `versioning` and `events` have values of closed
-  // lists only. Another kind is bounded by the operation that takes it, before the command is sent.
+  // lists only. The others are bounded by the operation that takes them, before the command is sent: `acl` by ACL_GRANTS_MAX,
+  // `policy` by POLICY_SIZES.
   'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
+  'admit-foreign-objects': { define: admitForeignObjects, growthBytes: NONE },
   'commit-version': { define: commitVersion, growthBytes: ({ data }) => dataBytes(data) },
   'recommit-version': { define: recommitVersion, growthBytes: () => ROWS_BYTES },
   'compose-version': { define: composeVersion, growthBytes: ({ data }) => 2 * dataBytes(data) },
@@ -200,6 +204,7 @@ const commands: Commands = {
     define: setTags,
     growthBytes: ({ tags }) => (tags === null || tags.length === 0 ? 0 : ROWS_BYTES),
   },
+  'set-acl': { define: setAcl, growthBytes: ({ grants }) => (grants === null ? 0 : ROWS_BYTES) },
   // The same rows under other keys; a job or token takes some of its own.
   'move-key': { define: moveKey, growthBytes: ({ token }) => (token === undefined ? 0 : ROW_BYTES) },
   'begin-move': { define: beginMove, growthBytes: () => ROWS_BYTES },

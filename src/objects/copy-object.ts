@@ -78,6 +78,7 @@ async function versionOfCopy(path: DataPath, input: CopyObject, source: Source):
       : path.keys.sealHeaders(path.keys.openKek(kek, customerKey), headers);
   if (sealed !== undefined) copy.sealedHeaders = sealed;
   if (tags !== undefined && tags.length > 0) copy.tags = tags;
+  if (input.acl !== undefined) copy.acl = input.acl;
   if (checksumAlgorithm === undefined || checksumAlgorithm === checksum?.algorithm) {
     if (checksum !== undefined) copy.checksum = checksum;
   } else {
@@ -122,13 +123,14 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
   const { calls, bucket, key, tags } = input;
   const shard = bucket.homeShard;
   const { versionId, order, manifest } = source.found.version;
-  const { owner, kek, sealedHeaders, checksum } = version;
+  const { owner, acl, kek, sealedHeaders, checksum } = version;
   const command: CommandOf<'recommit-version'> = {
     bucketId: bucket.believed.bucketId,
     key,
     expected: { versionId, order, dataLinkId: dataLinkId(manifest) },
     version: {
       owner,
+      ...(acl && { acl }),
       ...(kek && { kek }),
       ...(sealedHeaders && { sealedHeaders }),
       ...(checksum && { checksum }),

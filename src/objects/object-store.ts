@@ -13,6 +13,7 @@ import type {
   ResultOf,
 } from '../ports/metadata/port.ts';
 import type { FoundVersion } from '../ports/metadata/versions.ts';
+import type { Grant } from '../types/acl.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../types/checksums.ts';
 import type { ETag } from '../types/etag.ts';
 import type { AccountId, ObjectKey, VersionId } from '../types/names.ts';
@@ -89,6 +90,8 @@ export interface PutObject {
   headers: ObjectHeaders;
   /** Never empty. */
   tags?: Tag[];
+  /** Absent: what `private` means. */
+  acl?: Grant[] | undefined;
   customerKey?: CustomerKey | undefined;
   body: BodySource;
   conditions?: WriteConditions;
@@ -117,6 +120,8 @@ export interface CopyObject {
   headers?: ObjectHeaders;
   /** Absent: COPY the source's tags; else REPLACE them; empty: by none. */
   tags?: Tag[];
+  /** The source's is never copied. Absent: what `private` means. */
+  acl?: Grant[] | undefined;
   /** The key for the copy, whatever key the source has. */
   customerKey?: CustomerKey | undefined;
   /** An algorithm other than the source's: computed by reading it. */
@@ -209,6 +214,8 @@ export interface ObjectStore {
     headers: ObjectHeaders;
     /** Never empty. */
     tags?: Tag[];
+    /** Of the object. Absent: what `private` means. */
+    acl?: Grant[] | undefined;
     customerKey?: CustomerKey | undefined;
     checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
   }): Promise<UploadRecord>;

@@ -17,7 +17,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 
 /** Writes a body as the next version of a key. */
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
-  const { calls, bucket, key, owner, headers, tags, body, conditions } = input;
+  const { calls, bucket, key, owner, headers, tags, acl, body, conditions } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
   const algorithm = declaredAlgorithm(body);
@@ -38,6 +38,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     kek: wrapped,
     sealedHeaders: path.keys.sealHeaders(kek, headers),
     ...(tags && { tags }),
+    ...(acl && { acl }),
     originals: packOriginals({ sizeBytes, md5: etag }),
     manifest: { kind: 'direct' as const, parts: [], ...written.data },
     ...(checksum && { checksum }),
@@ -119,7 +120,7 @@ export async function createUpload(
   path: DataPath,
   input: Parameters<ObjectStore['createUpload']>[0],
 ): Promise<UploadRecord> {
-  const { calls, bucket, key, owner, initiator, headers, tags, checksum } = input;
+  const { calls, bucket, key, owner, initiator, headers, tags, acl, checksum } = input;
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.believed }, 'create-upload', {
     bucketId: bucket.believed.bucketId,
@@ -130,6 +131,7 @@ export async function createUpload(
       kek: wrapped,
       sealedHeaders: path.keys.sealHeaders(kek, headers),
       ...(tags && { tags }),
+      ...(acl && { acl }),
       ...(checksum && { checksum }),
     },
   });

@@ -1,5 +1,6 @@
 // The documents by which a bucket is configured: one row for each bucket and kind (metadata/buckets/bucket-config.ts).
 // A new kind is a line in each of the two tables here, and a rule beside the command.
+import type { Grant } from './acl.ts';
 import type { EventConsumer } from './events.ts';
 
 /** What a document of each kind says. Absent fields were never set. */
@@ -11,12 +12,21 @@ export interface BucketConfigs {
   };
   /** For whom it is recorded what happens to its objects; never empty. */
   events: { consumers: EventConsumer[] };
+  /** Its access control list; a bucket without one has what `private` means (acl.ts). */
+  acl: { grants: Grant[] };
+  /** Byte for byte as it was put, but that a rename of the bucket rewrites its name (rename-in-policy.ts). */
+  policy: { text: string };
 }
 
 export type ConfigKind = keyof BucketConfigs;
 
 /** The numbers by which rows name their kind. They are stored, so a number is never given to another kind. */
-export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = { versioning: 1, events: 2 };
+export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = {
+  versioning: 1,
+  events: 2,
+  acl: 3,
+  policy: 4,
+};
 
 export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];
 

@@ -12,6 +12,7 @@ export const EVENT_TYPES = [
   's3:ObjectRemoved:DeleteMarkerCreated',
   's3:ObjectTagging:Put',
   's3:ObjectTagging:Delete',
+  's3:ObjectAcl:Put',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

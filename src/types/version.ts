@@ -2,6 +2,7 @@
 // (design "Data model"). Pure types and arithmetic; the stored form is in records/version-record.ts.
 import { assert } from '../base/assert.ts';
 import { equalBytes } from '../base/bytes/bytes.ts';
+import type { Grant } from './acl.ts';
 import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
@@ -138,6 +139,8 @@ export interface VersionRecord {
   sealedHeaders?: Uint8Array;
   /** Absent where there are none. In the clear: rules of buckets look at them. */
   tags?: Tag[];
+  /** Its access control list; absent: what `private` means (acl.ts). In the clear: gateways judge by it. */
+  acl?: Grant[];
   originals: Originals;
   /** Present where a composition made it, or an append: how many appends went into it (LIMITS.appendCountMax). */
   appendCount?: number;

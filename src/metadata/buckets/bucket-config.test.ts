@@ -98,3 +98,21 @@ test('a document can be deleted if its kind allows it, and the bucket’s row fo
   expect(bucket).not.toHaveProperty('events');
   expect([bucket.cfgVersion, configs]).toEqual([4, { versioning: { status: 'enabled' } }]);
 });
+
+test('a policy follows a rename: its resources name the bucket by its new name', async () => {
+  const text = (name: string) =>
+    `{"Statement": {"Resource": "arn:aws:s3:::${name}/*", "Sid": "${BUCKET_NAME}"}}`;
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'policy',
+    document: { text: text(BUCKET_NAME) },
+  });
+  const to = 'other' as BucketName;
+  const rename = (nameEpoch: number, from: BucketName) =>
+    world.execute('rename-bucket', { bucketId: BUCKET, from, to, nameEpoch });
+  // A refused rename leaves it.
+  expect(await rename(1, 'wrong' as BucketName)).toMatchObject({ kind: 'refused' });
+  expect((await get()).configs.policy).toEqual({ text: text(BUCKET_NAME) });
+  expect(await rename(2, BUCKET_NAME)).toMatchObject({ kind: 'renamed' });
+  expect((await get()).configs.policy).toEqual({ text: text(to) });
+});

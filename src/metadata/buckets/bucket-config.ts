@@ -48,6 +48,8 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
     },
     mayDelete: true,
   },
+  acl: { mayDelete: true },
+  policy: { mayDelete: true },
 };
 
 function ruleOf(kind: ConfigKind): ConfigRule<unknown> {

@@ -2,7 +2,7 @@
 import { assert, must } from '../../base/assert.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
 import type { BucketGuard, LockRequest, RangeAddress, View } from '../../ports/state-machine.ts';
-import type { BucketId } from '../../types/names.ts';
+import type { AccountId, BucketId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
 import { LOCK } from '../schema/define-command.ts';
 import { bucketRow, REGION, regionRange } from '../schema/keyspace.ts';
@@ -20,6 +20,12 @@ export function openBucket(view: View, bucketId: BucketId): BucketRecord {
   const bucket = must(findBucket(view, bucketId), 'the guard has seen the bucket');
   assert(bucket.state === 'open', 'the guard lets nothing into a bucket that is not open');
   return bucket;
+}
+
+/** For what stores a version or upload of this owner: whoever sends it has admitted it before. */
+export function requireAdmitted(bucket: BucketRecord, owner: AccountId): void {
+  const isAdmitted = owner === bucket.owner || bucket.mayHaveForeignObjects === true;
+  assert(isAdmitted, 'objects of other accounts are admitted before they are stored');
 }
 
 /** Whether a rename of this key, or to it, has begun and not ended: it takes several entries. */

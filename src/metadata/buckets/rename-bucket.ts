@@ -1,10 +1,15 @@
 // R43, in the bucket's home: the one moment of change. Each rename is decided once, by the epoch that it ends: a refusal
-// moves on to the next epoch as well, so that a message that comes late cannot do what was undone long ago.
+// moves on to the next epoch as well, so that a message that comes late cannot do what was undone long ago. The bucket's policy
+// names it, so the same entry writes the policy anew.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
+import type { BucketConfigs } from '../../types/bucket-config.ts';
+import type { BucketName } from '../../types/names.ts';
+import { renameInPolicy } from '../../types/policy/rename-in-policy.ts';
+import { type BucketRecord, bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { bucketRow, put } from '../schema/keyspace.ts';
+import { bucketConfigRow, bucketRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
@@ -14,6 +19,7 @@ export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<
 
   look({ bucketId }, view) {
     findBucket(view, bucketId);
+    view.row(bucketConfigRow(bucketId, 'policy'));
   },
 
   decide({ bucketId, from, to, nameEpoch }, view) {
@@ -32,7 +38,22 @@ export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<
     };
     return {
       outcome: isGranted ? { kind: 'renamed', bucket } : { kind: 'refused' },
-      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket))],
+      puts: [
+        put(bucketRow(bucketId), bucketCodec.encode(bucket)),
+        ...(isGranted ? policyPuts(view, before, to) : []),
+      ],
     };
   },
 });
+
+/** The policy, where there is one that names the bucket. */
+function policyPuts(view: View, { bucketId, name }: BucketRecord, to: BucketName): RowPut[] {
+  const row = bucketConfigRow(bucketId, 'policy');
+  const stored = view.row(row);
+  if (stored === undefined) return [];
+  const record = bucketConfigCodec.decode(stored);
+  const { text: before } = record.document as BucketConfigs['policy'];
+  const text = renameInPolicy(before, { from: name, to });
+  if (text === before) return [];
+  return [put(row, bucketConfigCodec.encode({ ...record, document: { text } }))];
+}

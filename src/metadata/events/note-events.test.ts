@@ -169,6 +169,15 @@ describe('a version comes to be', () => {
       'ObjectTagging:Delete a null',
     ]);
   });
+
+  test('another access control list', async () => {
+    await record();
+    await world.put('a');
+    const target = { bucketId: BUCKET, key: keyOf('a'), owner: OWNER };
+    await world.execute('set-acl', { ...target, grants: [{ grantee: 'AllUsers', permission: 'READ' }] });
+    await world.execute('set-acl', { ...target, grants: null });
+    expect(await shown()).toEqual(['ObjectCreated:Put a', 'ObjectAcl:Put a', 'ObjectAcl:Put a']);
+  });
 });
 
 describe('a version goes', () => {

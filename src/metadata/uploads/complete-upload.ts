@@ -101,6 +101,7 @@ function versionOf(
     kek: upload.kek,
     sealedHeaders: upload.sealedHeaders,
     ...(upload.tags && { tags: upload.tags }),
+    ...(upload.acl && { acl: upload.acl }),
     // However many parts it has, an object of a multipart upload counts as one (design "Data model").
     originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
     manifest,

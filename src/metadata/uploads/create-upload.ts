@@ -2,6 +2,7 @@
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { makeUploadId } from '../../types/names.ts';
 import { type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
+import { findBucket, openBucket, requireAdmitted } from '../buckets/buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { put, uploadRow, uploadTimeRow, uploadTimeValue } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -10,8 +11,13 @@ import { endUploadWithParts, findUpload } from './uploads.ts';
 export const createUpload = defineCommand<CommandOf<'create-upload'>, OutcomeOf<'create-upload'>>({
   locks: ({ bucketId }) => [shared(LOCK.bucket(bucketId))],
 
-  decide(command, _view, { nowMs, random }) {
+  look({ bucketId }, view) {
+    findBucket(view, bucketId);
+  },
+
+  decide(command, view, { nowMs, random }) {
     const { bucketId } = command;
+    requireAdmitted(openBucket(view, bucketId), command.upload.owner);
     const { key } = command.upload;
     const uploadId = makeUploadId({ timeMs: nowMs, random: random(16) });
     const upload: UploadRecord = { ...command.upload, bucketId, uploadId, initiatedAtMs: nowMs };

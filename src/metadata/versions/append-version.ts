@@ -121,12 +121,13 @@ function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
 
 /** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
 function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manifest): NewVersion {
-  const { owner, sealedHeaders, tags, appendCount = 0 } = before;
+  const { owner, sealedHeaders, tags, acl, appendCount = 0 } = before;
   const stored = {
     owner,
     kek: kek.renewed,
     ...(sealedHeaders && { sealedHeaders }),
     ...(tags && { tags }),
+    ...(acl && { acl }),
     appendCount: appendCount + 1,
     manifest,
   };

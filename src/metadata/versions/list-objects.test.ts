@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import {
   BUCKET,
   type MetadataShards,
+  OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
@@ -111,7 +112,7 @@ test('keys after a marker that is longer than every key', async () => {
 
 test('another bucket, and objects below a marker, are not listed', async () => {
   const other = 'b000000000000002' as BucketId;
-  await world.execute('create-bucket', { bucketId: other, name: 'other' as never, owner: '1' as never });
+  await world.execute('create-bucket', { bucketId: other, name: 'other' as never, owner: OWNER });
   await world.put('z', { bucketId: other });
   await putAll(['a/1', 'b/1']);
   await world.execute('set-bucket-config', {

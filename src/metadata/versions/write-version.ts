@@ -6,6 +6,7 @@ import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { type Versioning, writesNullVersion } from '../../types/versioning.ts';
+import { requireAdmitted } from '../buckets/buckets.ts';
 import type { CommandContext } from '../schema/define-command.ts';
 import type { HistoryScope, KeyHistory } from './key-history.ts';
 
@@ -27,6 +28,7 @@ export function writeVersion(options: {
   context: CommandContext;
 }): CommittedVersion | { kind: 'blocked'; blocker: DeleteBlocker } {
   const { bucket, history, version, context } = options;
+  requireAdmitted(bucket, version.owner);
   const { versioning } = bucket;
   const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const modifiedAtMs = context.nowMs;

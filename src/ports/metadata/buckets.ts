@@ -99,6 +99,11 @@ export interface BucketCommands {
     }[ConfigKind];
     outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
   };
+  /** Goes before the first version or upload of another account (BucketRecord.mayHaveForeignObjects). Repeating it changes nothing. */
+  'admit-foreign-objects': {
+    command: { bucketId: BucketId };
+    outcome: { kind: 'admitted'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
+  };
   /** Force delete: from here on nothing is written into the bucket, until its job (a new one) has decided. */
   'close-bucket': {
     command: { bucketId: BucketId };

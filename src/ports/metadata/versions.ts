@@ -1,4 +1,5 @@
 // Commands and queries about versions of objects: writes, compositions, appends, deletions, tags, reads and listings.
+import type { Grant } from '../../types/acl.ts';
 import type { Checksum, ChecksumAlgorithm } from '../../types/checksums.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import type { EventType } from '../../types/events.ts';
@@ -175,7 +176,7 @@ export interface VersionCommands {
        * the data of this one only.
        */
       expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
-      version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
+      version: Pick<NewVersion, 'owner' | 'acl' | 'kek' | 'sealedHeaders' | 'checksum'>;
       /** Absent: those that the version has in the moment of the commit. */
       tags?: Tag[];
       /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
@@ -197,6 +198,22 @@ export interface VersionCommands {
     command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] | null };
     outcome:
       | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      | VersionAbsence;
+  };
+  /** Gives a version this access control list; null: what `private` means. It stays the version that it was in all else. */
+  'set-acl': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      versionId?: VersionId;
+      /** Of the version that was read: the list is made for it. */
+      owner: AccountId;
+      grants: Grant[] | null;
+    };
+    outcome:
+      | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      /** Another account's version is there now: make the list for that owner. */
+      | { kind: 'other-owner' }
       | VersionAbsence;
   };
   /** A version of the data of others (service 4.2): `body` is in order, its links are granted by `data`. */

@@ -1,5 +1,6 @@
 // The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/schema/keyspace.ts.
 import { defineRecord } from '../../base/record-codec.ts';
+import type { Grant } from '../acl.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { ETag } from '../etag.ts';
 import type { EventConsumer } from '../events.ts';
@@ -35,7 +36,14 @@ export interface AccountRecord {
   createdAtMs: number;
   /** The operator's account; in S3 an ordinary one. */
   isRoot: boolean;
+  /** Whether it may share with everybody, as the operator has set it; absent: as `mayBePublic` says. */
+  mayBePublic?: boolean;
 }
+/** Whether policies and lists of the account may be public: those of a trial account only where the operator allows it. */
+export function mayBePublic({ mayBePublic: set, state }: AccountRecord): boolean {
+  return set ?? state !== 'trial';
+}
+
 export const accountCodec = defineRecord<AccountRecord>({ name: 'account', version: 1 });
 
 export interface AccessKeyRecord {
@@ -109,6 +117,11 @@ export interface BucketRecord {
    * several entries asks the rules of deletion in the first one only.
    */
   mayProtect?: true;
+  /**
+   * Set before the first version or upload is stored whose owner is not the bucket's, and never taken away. Where it is absent,
+   * the bucket's owner owns all that is in it, and no object has to be looked at to know that.
+   */
+  mayHaveForeignObjects?: true;
   /** Of buckets that were configured before documents had rows of their own (BucketConfigs.versioning). */
   mfaDelete?: 'disabled';
   /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
@@ -136,6 +149,8 @@ export interface UploadRecord {
   sealedHeaders: Uint8Array;
   /** Of the version that Complete makes; absent where there are none. */
   tags?: Tag[];
+  /** Likewise (VersionRecord.acl). */
+  acl?: Grant[];
   checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
 }
 export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });

@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { packPlain } from '../../base/record-codec.ts';
+import { ACL_GROUPS, ACL_PERMISSIONS } from '../acl.ts';
 import { LIMITS } from '../limits.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from '../names.ts';
 import { joinOriginals, NO_ORIGINALS, packOriginals, unpackOriginals } from '../originals.ts';
@@ -128,6 +129,16 @@ const record = fc
       }),
     ),
     appendCount: fc.option(fc.integer({ min: 0, max: 1023 })),
+    acl: fc.option(
+      fc.array(
+        fc.record({
+          grantee: fc.constantFrom(...ACL_GROUPS, '000000000001' as AccountId, '999999999999' as AccountId),
+          permission: fc.constantFrom(...ACL_PERMISSIONS),
+        }),
+        { maxLength: 3 },
+      ),
+      { freq: 2 },
+    ),
     protection: fc.option(protection, { freq: 2 }),
   })
   .map((fields): VersionRecord => {
@@ -138,6 +149,7 @@ const record = fc
       tags,
       checksum,
       appendCount,
+      acl,
       protection: its,
       ...rest
     } = fields;
@@ -154,6 +166,7 @@ const record = fc
       ...(tags && { tags }),
       ...(checksum && { checksum }),
       ...(appendCount !== null && { appendCount }),
+      ...(acl && { acl }),
     };
   });
 
@@ -209,8 +222,8 @@ test('versions of the first form are read correctly', () => {
         checksum,
       } = version;
       const some = unpackOriginals(originals);
-      // Whoever wrote it had each of them, and knew of nothing that protects.
-      fc.pre(some !== undefined && version.protection === undefined);
+      // Whoever wrote it had each of them, and knew of nothing that protects or shares.
+      fc.pre(some !== undefined && version.protection === undefined && version.acl === undefined);
       const packed = isPacked || some.length > 1;
       const tail = {
         versionId,

@@ -12,7 +12,7 @@ import { decodeTail, encodeTail, isPlainTail, tailVersionId, type VersionTail } 
 
 /** What protects the version stands between head and tail (protection.ts): only what is protected is of this form. */
 const PROTECTED_FORMAT = 4;
-/** Blobs of pieces, and more originals than a composition may have (version-tail.ts): only what has these is of it. */
+/** Blobs of pieces, more originals than a composition may have, an access control list: only what has these is of it. */
 const FORMAT = 3;
 const PLAIN_FORMAT = 2;
 /** The same head, and all behind it MessagePack. */
@@ -25,13 +25,14 @@ const FLAG_DELETE_MARKER = 1;
 const FLAG_COMPOSITE = 2;
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
-  const { versionId, originals, kek, sealedHeaders, tags, appendCount, checksum, manifest } = record;
+  const { versionId, originals, kek, sealedHeaders, tags, acl, appendCount, checksum, manifest } = record;
   const { protection } = record;
   assert(areSound(originals), 'originals are packed, or many');
   const tail: VersionTail = { versionId, originals, manifest };
   if (kek !== undefined) tail.kek = kek;
   if (sealedHeaders !== undefined) tail.sealedHeaders = sealedHeaders;
   if (tags !== undefined) tail.tags = tags;
+  if (acl !== undefined) tail.acl = acl;
   if (appendCount !== undefined) tail.appendCount = appendCount;
   if (checksum !== undefined) tail.checksumValue = checksum.value;
   const bytes = encodeTail(tail, tailAt(protection));

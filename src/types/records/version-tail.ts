@@ -3,6 +3,7 @@
 import { assert } from '../../base/assert.ts';
 import { ByteReader, ByteWriter } from '../../base/bytes/byte-cursor.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
+import { grantsBytes, readGrants, writeGrants } from '../acl.ts';
 import type { BlobId, LinkId, VersionId } from '../names.ts';
 import { countOriginals, isPacked, ORIGINAL_BYTES, type Originals, restBytes } from '../originals.ts';
 import {
@@ -16,11 +17,19 @@ import {
 
 export type VersionTail = Pick<
   VersionRecord,
-  'versionId' | 'originals' | 'kek' | 'sealedHeaders' | 'tags' | 'appendCount' | 'manifest'
+  'versionId' | 'originals' | 'kek' | 'sealedHeaders' | 'tags' | 'acl' | 'appendCount' | 'manifest'
 > & { checksumValue?: string };
 
 /** Of these each is there or not. */
-const HAS = { kek: 1, sealedHeaders: 2, checksumValue: 4, appendCount: 8, rest: 16, many: 32 } as const;
+const HAS = {
+  kek: 1,
+  sealedHeaders: 2,
+  checksumValue: 4,
+  appendCount: 8,
+  rest: 16,
+  many: 32,
+  acl: 64,
+} as const;
 
 interface Rest {
   tags?: VersionRecord['tags'];
@@ -42,14 +51,18 @@ const MANY_BYTES = 6 + ID_BYTES;
 const SEGMENT_BYTES = 14;
 const NO_BODY: ManifestBody = { uses: [], segments: [] };
 
-/** Whether every program that reads this form at all reads this one: no blob of pieces, no more originals than it knew. */
-export function isPlainTail({ originals, manifest }: VersionTail): boolean {
+/**
+ * Whether every program that reads this form at all reads this one: no blob of pieces, no more originals than it knew, no
+ * access control list.
+ */
+export function isPlainTail({ originals, acl, manifest }: VersionTail): boolean {
+  if (acl !== undefined) return false;
   return isPacked(originals) && !(ownBody(manifest)?.uses ?? []).some(({ grown }) => grown !== undefined);
 }
 
 /** `headBytes` are left free in front. */
 export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
-  const { versionId, originals, kek, sealedHeaders, checksumValue, appendCount, manifest } = tail;
+  const { versionId, originals, kek, sealedHeaders, checksumValue, appendCount, acl, manifest } = tail;
   const body = manifest.kind === 'direct' ? manifest : NO_BODY;
   const rest = restOf(tail);
   let has = 0;
@@ -63,6 +76,7 @@ export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
   if (sealedHeaders !== undefined) count('sealedHeaders', 4 + sealedHeaders.length);
   if (checksumValue !== undefined) count('checksumValue', 1 + checksumValue.length);
   if (appendCount !== undefined) count('appendCount', 2);
+  if (acl !== undefined) count('acl', grantsBytes(acl));
   if (rest !== undefined) count('rest', 4 + rest.length);
   const buffer = Buffer.allocUnsafe(headBytes + sizeBytes);
   const writer = new ByteWriter(buffer, headBytes);
@@ -74,6 +88,7 @@ export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
   if (sealedHeaders !== undefined) writeLong(writer, sealedHeaders);
   if (checksumValue !== undefined) writeAscii(writer, checksumValue);
   if (appendCount !== undefined) writer.uint(appendCount, 2);
+  if (acl !== undefined) writeGrants(writer, acl);
   if (rest !== undefined) writeLong(writer, rest);
   writer.end();
   return buffer;
@@ -91,6 +106,7 @@ export function decodeTail(bytes: Uint8Array, at: number): VersionTail {
   if (has & HAS.sealedHeaders) tail.sealedHeaders = readLong(reader);
   if (has & HAS.checksumValue) tail.checksumValue = readAscii(reader);
   if (has & HAS.appendCount) tail.appendCount = reader.uint(2);
+  if (has & HAS.acl) tail.acl = readGrants(reader);
   if (has & HAS.rest) {
     const { tags, parts, paged } = unpackPlain(readLong(reader)) as Rest;
     if (tags !== undefined) tail.tags = tags;

@@ -216,6 +216,7 @@ export async function beginUpload(
   key: string,
   checksum?: CommandOf<'create-upload'>['upload']['checksum'],
   tags?: CommandOf<'create-upload'>['upload']['tags'],
+  more: Partial<CommandOf<'create-upload'>['upload']> = {},
 ): Promise<UploadId> {
   const { upload } = await world.execute('create-upload', {
     bucketId: BUCKET,
@@ -227,6 +228,7 @@ export async function beginUpload(
       sealedHeaders: Uint8Array.of(9),
       ...(checksum && { checksum }),
       ...(tags && { tags }),
+      ...more,
     },
   });
   return upload.uploadId;

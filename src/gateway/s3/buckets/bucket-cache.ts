@@ -17,11 +17,17 @@ export interface BucketCache {
   forget(name: string): void;
 }
 
-/** By count, not by bytes: the documents of today are small. A kind whose documents may be large needs a bound by bytes too. */
 const ENTRIES_MAX = 20_000;
+/** Policies and lists of grants, as `documentBytes` counts them: 1,600 buckets with the largest policy. */
+const DOCUMENT_BYTES_MAX = 32 * 1024 * 1024;
+/** Of a grant, with its objects. */
+const GRANT_BYTES = 100;
 
 export function createBucketCache(metadata: MetadataPort): BucketCache {
-  const buckets = new BoundedMap<string, ResolvedBucket>(ENTRIES_MAX);
+  const buckets = new BoundedMap<string, ResolvedBucket>(ENTRIES_MAX, {
+    weightMax: DOCUMENT_BYTES_MAX,
+    weightOf: documentBytes,
+  });
 
   async function read(text: string): Promise<ResolvedBucket | undefined> {
     buckets.delete(text);
@@ -42,6 +48,11 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
     read,
     forget: (name) => buckets.delete(name),
   };
+}
+
+/** Of the documents that may be large. */
+function documentBytes({ configs: { acl, policy } }: ResolvedBucket): number {
+  return (policy?.text.length ?? 0) + GRANT_BYTES * (acl?.grants.length ?? 0);
 }
 
 /** The bucket as it is now. */

@@ -1,0 +1,89 @@
+// Bucket policies after a rename: resources follow, nothing else does.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { renameInPolicy, renamePattern } from './rename-in-policy.ts';
+
+const OLD = { from: 'old', to: 'new-name' };
+const arn = (rest: string) => `arn:aws:s3:::${rest}`;
+
+test.each([
+  ['old', ['new-name']],
+  ['old/*', ['new-name/*']],
+  ['old/a?c/${aws:username}/*', ['new-name/a?c/${aws:username}/*']],
+  ['old*', ['new-name*']],
+  ['old?x', ['new-name?x']],
+  ['o?d/x', ['new-name/x']],
+  ['ol*', ['new-name*']],
+  ['*d/x', ['new-name*d/x', 'new-name/x']],
+  // These fit the new name as they fit the old one.
+  ['*', ['*']],
+  ['*/x', ['*/x']],
+  ['???*', ['???*']],
+  // These are of other buckets, or of whichever a variable says.
+  ['older/*', ['older/*']],
+  ['${aws:username}/*', ['${aws:username}/*']],
+])('%s', (given, wanted) => {
+  expect(renamePattern(arn(given), OLD)).toEqual(wanted.map(arn));
+});
+
+test('a lone asterisk stays', () => {
+  expect(renamePattern('*', OLD)).toEqual(['*']);
+});
+
+const fits = (pattern: string, text: string) => {
+  const source = pattern
+    .replace(/[.+^${}()|[\]\\/]/g, '\\$&')
+    .replace(/\*/g, '.*')
+    .replace(/\?/g, '.');
+  return new RegExp(`^${source}$`, 's').test(text);
+};
+
+test('what fitted below the old name fits below the new one, and nothing else does', () => {
+  const piece = fc.constantFrom('o', 'l', 'd', '*', '?', '/', 'x', 'old', 'old/', 'new');
+  const pattern = fc.array(piece, { maxLength: 6 }).map((pieces) => arn(pieces.join('')));
+  const rest = fc.array(fc.constantFrom('o', 'l', 'd', '/', 'x'), { maxLength: 5 });
+  const behind = fc.oneof(
+    fc.constant(''),
+    rest.map((parts) => `/${parts.join('')}`),
+  );
+  fc.assert(
+    fc.property(pattern, behind, fc.constantFrom('new', 'lo', 'olds'), (given, key, to) => {
+      const patterns = renamePattern(given, { from: 'old', to });
+      // A pattern that says nothing of the old bucket may happen to name the new one: policies cannot hold it.
+      fc.pre(
+        fits(given, arn('old')) || fits(given, arn('old/')) || patterns.length > 1 || patterns[0] !== given,
+      );
+      expect(patterns.some((each) => fits(each, arn(to + key)))).toBe(fits(given, arn(`old${key}`)));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('only resources of statements change, and every other byte stays', () => {
+  const text = `{ "Version":"2012-10-17",\t"Id" : "arn:aws:s3:::old",
+    "Statement":[{"Sid":"arn:aws:s3:::old","Effect":"Allow","Principal":"*","Action":"s3:*",
+      "Re\\u0073ource": [ "arn:aws:s3:::old" , "arn:aws:s3:::old\\/\\u00e9*","arn:aws:s3:::*d/x" ],
+      "Condition":{"StringEquals":{"Resource":"arn:aws:s3:::old","aws:SourceArn":["arn:aws:s3:::old"]}}},
+     {"NotResource":"arn:aws:s3:::old/\\"quoted\\" }","Effect":"Deny"}] }`;
+  const wanted = text
+    .replace(
+      '[ "arn:aws:s3:::old" , "arn:aws:s3:::old\\/\\u00e9*","arn:aws:s3:::*d/x" ]',
+      () =>
+        '[ "arn:aws:s3:::new-name" , "arn:aws:s3:::new-name/é*","arn:aws:s3:::new-name*d/x","arn:aws:s3:::new-name/x" ]',
+    )
+    .replace('"NotResource":"arn:aws:s3:::old/', '"NotResource":"arn:aws:s3:::new-name/');
+  expect(renameInPolicy(text, OLD)).toBe(wanted);
+  expect(JSON.parse(wanted)).toBeTruthy();
+});
+
+test('a single statement, and a single pattern that becomes several', () => {
+  const text = '{"Statement":{"Resource":"arn:aws:s3:::*d/x"}}';
+  expect(renameInPolicy(text, OLD)).toBe(
+    '{"Statement":{"Resource":["arn:aws:s3:::new-name*d/x","arn:aws:s3:::new-name/x"]}}',
+  );
+});
+
+test('a policy that names its bucket by asterisks alone stays byte for byte', () => {
+  const text = '{ "Statement" : [ { "Resource" : [ "*" , "arn:aws:s3:::*/x" ] } ] }\n';
+  expect(renameInPolicy(text, OLD)).toBe(text);
+});

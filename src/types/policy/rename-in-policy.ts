@@ -1,0 +1,102 @@
+// The text of a bucket policy after its bucket was renamed (service 4.5): the resources that named the bucket by its old name
+// name it by the new one, so that each statement goes on to be about the same objects. Nothing else of the text changes:
+// neither conditions nor white space. A pattern that fits both names alike stays as it is.
+import { isDeepStrictEqual } from 'node:util';
+
+const ARN = 'arn:aws:s3:::';
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gsu;
+const RESOURCES: ReadonlySet<string> = new Set(['Resource', 'NotResource']);
+const STATEMENT = 'Statement';
+
+export interface Renaming {
+  from: string;
+  to: string;
+}
+
+/** An object or array of the document that is open. */
+interface Open {
+  isObject: boolean;
+  /** Of an object: the name whose value comes next. */
+  name: string | undefined;
+}
+
+/** `text` was a valid bucket policy when it was put. */
+export function renameInPolicy(text: string, renaming: Renaming): string {
+  const open: Open[] = [];
+  let renamed = '';
+  let from = 0;
+  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+    const inside = open.at(-1);
+    if (token === '{' || token === '[') open.push({ isObject: token === '{', name: undefined });
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ',' && inside?.isObject) inside.name = undefined;
+    else if (token.startsWith('"')) {
+      if (inside?.isObject && inside.name === undefined) inside.name = textOf(token);
+      else if (isResource(open)) {
+        renamed += text.slice(from, index) + renamedToken(token, renaming, inside?.isObject === true);
+        from = index + token.length;
+      }
+    }
+  }
+  return renamed + text.slice(from);
+}
+
+/** Within Statement, or one of a list of them, within Resource or a list in it. */
+function isResource(open: readonly Open[]): boolean {
+  const names = open.filter(({ isObject }) => isObject).map(({ name }) => name ?? '');
+  return names.length === 2 && names[0] === STATEMENT && RESOURCES.has(names[1] ?? '');
+}
+
+function textOf(token: string): string {
+  return String(JSON.parse(token));
+}
+
+/** One pattern may become several: a list, unless it stands in one. */
+function renamedToken(token: string, renaming: Renaming, isAlone: boolean): string {
+  const pattern = textOf(token);
+  const patterns = renamePattern(pattern, renaming);
+  if (patterns.length === 1 && patterns[0] === pattern) return token;
+  const tokens = patterns.map((each) => JSON.stringify(each)).join(',');
+  return isAlone && patterns.length > 1 ? `[${tokens}]` : tokens;
+}
+
+/** The patterns that fit, below the new name, what `pattern` fits below the old one. */
+export function renamePattern(pattern: string, { from, to }: Renaming): string[] {
+  const before = restsBehind(pattern, ARN + from);
+  const after = restsBehind(pattern, ARN + to);
+  if (before.length === 0 || isDeepStrictEqual(before, after)) return [pattern];
+  return before.map((rest) => ARN + to + rest);
+}
+
+/**
+ * What the pattern still has to fit when it has fitted `prefix`, the bucket or the beginning of its objects. None where it
+ * names others, or where a variable decides what it names.
+ */
+function restsBehind(pattern: string, prefix: string): string[] {
+  let places = closed(pattern, [0]);
+  for (const character of prefix) {
+    if (places.some((at) => pattern.startsWith('${', at))) return [];
+    const next = places.flatMap((at) => {
+      if (pattern[at] === '*') return [at];
+      return pattern[at] === '?' || pattern[at] === character ? [at + 1] : [];
+    });
+    places = closed(pattern, next);
+  }
+  // What a later asterisk may still fit includes what earlier ones may, and what stands directly behind it.
+  const last = Math.max(-1, ...places.filter((at) => pattern[at] === '*'));
+  return places
+    .filter((at) => at === last || (at > last && (last === -1 || at > last + 1)))
+    .map((at) => pattern.slice(at))
+    .filter((rest) => /^(?:$|[/*?])/.test(rest));
+}
+
+/** With the places behind asterisks, which may fit nothing; in order. */
+function closed(pattern: string, places: readonly number[]): number[] {
+  const all = new Set<number>();
+  for (const place of places) {
+    let at = place;
+    all.add(at);
+    while (pattern[at] === '*') all.add(++at);
+  }
+  return [...all].sort((a, b) => a - b);
+}
