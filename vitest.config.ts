@@ -46,6 +46,9 @@ const coverage = { name: 'coverage', include: ['tests/last/**/*.test.ts'], env }
 
 export default defineConfig({
   test: {
+    // Tests run as the program does: Node itself loads their modules, and keeps what it has compiled. Vite would transform
+    // each module anew for each project.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongFilesFirst },
     projects: [
       ...GROUP_NAMES.map((name) => project(name, orderOf(name))),
