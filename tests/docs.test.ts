@@ -1,4 +1,5 @@
 // Pages that list what tables of the code already say: each is written by this test (`vitest -u`) and must be fresh.
+
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { WORKERS, type WorkerRow } from '../cmd/workers.ts';
@@ -6,6 +7,7 @@ import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
+import type { Principal } from '../src/gateway/auth/principal.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from '../src/gateway/operator-api/operator-api.ts';
 import type { OperatorContext } from '../src/gateway/operator-api/operator-context.ts';
 import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
@@ -529,7 +531,7 @@ interface OpenApiCall {
 
 async function readOpenApi(): Promise<OpenApi> {
   const body = Buffer.alloc(0);
-  const caller = { account: {} as AccountRecord, accessKey: '', body };
+  const caller = { account: {} as AccountRecord, principal: {} as Principal, accessKey: '', body };
   const request = { method: 'GET', url: `${OPERATOR_PREFIX}/openapi.json`, body, caller };
   const answer = await createOperatorApi({} as OperatorContext).answer(request);
   return JSON.parse(String(answer.body));

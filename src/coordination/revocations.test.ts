@@ -90,7 +90,11 @@ function openGateway(world: World, gateway: string): GatewayAtWork {
   const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
   const feed = createIdentityFeed({ metadata: port, clock: world.clock, log, gateway });
   void feed.follow(new AbortController().signal);
-  return { identities: createIdentities({ metadata: port, keyring, feed }), port, network };
+  return {
+    identities: createIdentities({ metadata: port, keyring, random: createSeededRandom(1), feed }),
+    port,
+    network,
+  };
 }
 
 async function openWorld(seed: number): Promise<World> {

@@ -1,159 +1,254 @@
-import { expect, test } from 'vitest';
+// What a caller may do with a bucket and what is in it: policies, ACLs, objects of other accounts, and the rules of extensions.
+import { describe, expect, test } from 'vitest';
+import type { Grant } from '../types/acl.ts';
 import type { AccountId, BucketId, BucketName } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
-import { type AccessPair, createAuthorizer, type RequestFacts, RULES, type Rule } from './authorize.ts';
+import {
+  type AccessPair,
+  type AccessRequest,
+  type Asker,
+  decide,
+  describeDecision,
+  isAllowed,
+  isSomeAllowed,
+  type JudgedBucket,
+  type StoredObject,
+} from './authorize.ts';
+import { compilePolicy } from './documents/compile-policy.ts';
+import { NO_POLICIES } from './evaluate.ts';
 
-const owner = '000000000001' as AccountId;
-const other = '000000000002' as AccountId;
-const bucket: BucketRecord = {
-  bucketId: 'b000000000000001' as BucketId,
-  name: 'bucket' as BucketName,
-  nameEpoch: 1,
-  owner,
-  state: 'open',
-  createdAtMs: 0,
-  cfgVersion: 1,
-  versioning: 'unversioned',
-};
-const key = 'arn:aws:s3:::bucket/key';
+const OWNER = '100000000001' as AccountId;
+const OTHER = '100000000002' as AccountId;
+const KEY = 'arn:aws:s3:::bucket/key';
 
-let tagReads = 0;
-const facts: RequestFacts = {
-  remoteAddress: '192.0.2.7',
-  isTls: false,
-  nowMs: 0,
-  header: () => undefined,
-  parameter: () => undefined,
-};
+const root = (accountId: AccountId): Asker => ({
+  caller: { kind: 'root', accountId, canonicalId: accountId, arn: `arn:aws:iam::${accountId}:root` },
+  policies: NO_POLICIES,
+});
+const ANONYMOUS: Asker = { caller: { kind: 'anonymous' }, policies: NO_POLICIES };
 
-async function objectTags() {
-  tagReads++;
-  return [{ key: 'class', value: 'secret' }];
+function policyOf(type: 'identity' | 'resource', statements: readonly object[]) {
+  const text = JSON.stringify({ Version: '2012-10-17', Statement: statements });
+  const outcome = compilePolicy(text, type === 'resource' ? { type, bucket: 'bucket' } : { type });
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  return { name: type, policy: outcome.policy };
 }
 
-interface Asked {
-  accountId: AccountId | undefined;
-  bucket: BucketRecord | undefined;
+const user = (statements: readonly object[], accountId = OWNER): Asker => ({
+  caller: { kind: 'user', accountId, canonicalId: accountId, arn: `arn:aws:iam::${accountId}:user/u` },
+  policies: { identity: statements.length === 0 ? [] : [policyOf('identity', statements)] },
+});
+
+interface Sharing {
+  policy?: readonly object[];
+  grants?: readonly Grant[];
+  record?: Partial<BucketRecord>;
 }
 
-const { isSomeAllowed: someAllowed } = createAuthorizer();
-const principalOf = ({ accountId }: Pick<Asked, 'accountId'>) =>
-  accountId === undefined ? undefined : { accountId };
+function bucketOf({ policy, grants, record }: Sharing = {}): JudgedBucket {
+  return {
+    record: {
+      bucketId: 'b000000000000001' as BucketId,
+      name: 'bucket' as BucketName,
+      nameEpoch: 1,
+      owner: OWNER,
+      state: 'open',
+      createdAtMs: 0,
+      cfgVersion: 1,
+      versioning: 'unversioned',
+      ...record,
+    },
+    policy: policy && policyOf('resource', policy),
+    acl: { owner: OWNER, grants },
+  };
+}
 
-function isAllowed({ pairs, bucket: of, ...who }: Asked & { pairs: readonly AccessPair[] }, rules = RULES) {
-  return createAuthorizer(rules).isAllowed({
-    principal: principalOf(who),
-    pairs,
-    bucket: of,
-    facts,
-    tagsOf: objectTags,
+let readCount = 0;
+
+function requestOf(asker: Asker, bucket: JudgedBucket | undefined, stored?: StoredObject): AccessRequest {
+  return {
+    asker,
+    pairs: [],
+    bucket,
+    contextOf: () => undefined,
+    async storedObject() {
+      readCount++;
+      return stored;
+    },
+  };
+}
+
+async function answer(asker: Asker, pair: AccessPair, sharing: Sharing = {}, stored?: StoredObject) {
+  readCount = 0;
+  return describeDecision(await decide(requestOf(asker, bucketOf(sharing), stored), pair));
+}
+
+const allow = (Action: string, Resource: string) => ({ Effect: 'Allow', Action, Resource });
+const forAll = (Action: string, Resource: string, Effect = 'Allow') => ({
+  Effect,
+  Principal: '*',
+  Action,
+  Resource,
+});
+
+describe('by policies', () => {
+  test("the root of the bucket's account may do everything, other accounts and strangers nothing", async () => {
+    expect(await answer(root(OWNER), ['s3:DeleteObject', KEY])).toBe('root');
+    expect(readCount).toBe(0);
+    expect(await answer(root(OTHER), ['s3:DeleteObject', KEY])).toBe('no resource policy allows it');
+    expect(await answer(ANONYMOUS, ['s3:DeleteObject', KEY])).toBe('no resource policy allows it');
   });
-}
 
-function isSomeAllowed({
-  accountId,
-  ...asked
-}: { accountId: AccountId | undefined } & Omit<Parameters<typeof someAllowed>[0], 'principal'>) {
-  return someAllowed({ principal: principalOf({ accountId }), ...asked });
-}
-
-test('the owner may do everything on its bucket, others and strangers nothing', async () => {
-  const pairs = [
-    ['s3:GetObject', key],
-    ['s3:ListBucket', 'arn:aws:s3:::bucket'],
-  ] as const;
-  expect(await isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
-  expect(await isAllowed({ accountId: other, pairs, bucket })).toBe(false);
-  expect(await isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
-});
-
-test('before the keys are known: the owner may do something, others and strangers nothing', async () => {
-  const actions = ['s3:DeleteObject', 's3:DeleteObjectVersion'] as const;
-  expect(isSomeAllowed({ accountId: owner, actions, bucket })).toBe(true);
-  expect(isSomeAllowed({ accountId: other, actions, bucket })).toBe(false);
-  expect(isSomeAllowed({ accountId: undefined, actions, bucket })).toBe(false);
-});
-
-test('any account may make buckets and list its own; nothing else goes without a bucket', async () => {
-  const pairs = [['s3:CreateBucket', 'arn:aws:s3:::new']] as const;
-  expect(await isAllowed({ accountId: other, pairs, bucket: undefined })).toBe(true);
-  expect(await isAllowed({ accountId: undefined, pairs, bucket: undefined })).toBe(false);
-  const list = [['s3:ListAllMyBuckets', 'arn:aws:s3:::*']] as const;
-  expect(await isAllowed({ accountId: other, pairs: list, bucket: undefined })).toBe(true);
-  expect(
-    await isAllowed({ accountId: other, pairs: [...list, ['s3:GetObject', key]], bucket: undefined }),
-  ).toBe(false);
-});
-
-test('asking one bucket about the resources of another is a mistake of ours', async () => {
-  const pairs = [['s3:GetObject', 'arn:aws:s3:::bucket-2/key']] as const;
-  await expect(isAllowed({ accountId: owner, pairs, bucket })).rejects.toThrow('s3:GetObject');
-});
-
-test('what must only not be denied is nobody’s right, and still not for strangers', async () => {
-  const pairs = [['s3:DeleteObject', key, 'unless-denied']] as const;
-  expect(await isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
-  expect(await isAllowed({ accountId: other, pairs, bucket })).toBe(true);
-  expect(await isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
-  const beside = [['s3:PutObject', key], ...pairs] as const;
-  expect(await isAllowed({ accountId: other, pairs: beside, bucket })).toBe(false);
-});
-
-test('a new name is asked for beside the bucket that has an old one, and only the owner gives it another', async () => {
-  const pairs = [
-    ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'],
-    ['s3:DeleteBucket', 'arn:aws:s3:::bucket', 'owner-only'],
-  ] as const;
-  expect(await isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
-  expect(await isAllowed({ accountId: other, pairs, bucket })).toBe(false);
-  expect(await isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
-  const misused = [['s3:DeleteBucket', 'arn:aws:s3:::new', 'new-bucket']] as const;
-  expect(await isAllowed({ accountId: owner, pairs: misused, bucket })).toBe(false);
-});
-
-/** Denies to take away what is tagged as secret, and looks at nothing before that. */
-const keepSecrets: Rule = {
-  name: 'keep-secrets',
-  judge({ action, objectTags }) {
-    if (action !== 's3:DeleteObject') return undefined;
-    return objectTags().then((tags) => (tags.some(({ value }) => value === 'secret') ? 'deny' : undefined));
-  },
-  mayAllow: () => false,
-};
-
-test('what one rule denies no other allows, in whichever order they stand', async () => {
-  const pairs = [['s3:DeleteObject', key]] as const;
-  for (const rules of [
-    [...RULES, keepSecrets],
-    [keepSecrets, ...RULES],
-  ])
-    expect(await isAllowed({ accountId: owner, pairs, bucket }, rules)).toBe(false);
-});
-
-test('what must only not be denied is refused where a rule denies it', async () => {
-  const pairs = [['s3:DeleteObject', key, 'unless-denied']] as const;
-  expect(await isAllowed({ accountId: owner, pairs, bucket }, [...RULES, keepSecrets])).toBe(false);
-  const owned = [['s3:DeleteObject', key, 'owner-only']] as const;
-  expect(await isAllowed({ accountId: owner, pairs: owned, bucket }, [...RULES, keepSecrets])).toBe(false);
-});
-
-test('facts are looked at only by a rule that needs them', async () => {
-  tagReads = 0;
-  await isAllowed({ accountId: owner, pairs: [['s3:GetObject', key]], bucket }, [...RULES, keepSecrets]);
-  expect(tagReads).toBe(0);
-  await isAllowed({ accountId: owner, pairs: [['s3:DeleteObject', key]], bucket }, [...RULES, keepSecrets]);
-  expect(tagReads).toBe(1);
-});
-
-test('the answer for one pair says which rule decided', async () => {
-  const { decide } = createAuthorizer([...RULES, keepSecrets]);
-  const ask = (accountId: AccountId | undefined, action: string) =>
-    decide({ principal: principalOf({ accountId }), action, resource: key, bucket, facts, objectTags });
-  expect(await ask(owner, 's3:GetObject')).toEqual({ isAllowed: true, rule: 'bucket-owner' });
-  expect(await ask(other, 's3:GetObject')).toEqual({ isAllowed: false, isExplicit: false });
-  expect(await ask(owner, 's3:DeleteObject')).toEqual({
-    isAllowed: false,
-    isExplicit: true,
-    rule: 'keep-secrets',
+  test('a user may do what its policies allow, and nothing that they deny', async () => {
+    const writer = user([allow('s3:PutObject', 'arn:aws:s3:::bucket/*')]);
+    expect(await answer(writer, ['s3:PutObject', KEY])).toBe('identity policy identity, statement 0');
+    expect(await answer(writer, ['s3:DeleteObject', KEY])).toBe('no identity policy allows it');
+    const denied = user([allow('*', '*'), { ...allow('s3:Delete*', '*'), Effect: 'Deny', Sid: 'Keep' }]);
+    expect(await answer(denied, ['s3:DeleteObject', KEY])).toBe(
+      'identity policy identity, statement 1 (Keep)',
+    );
   });
+
+  test('stored tags are read where a policy asks for them, and only there', async () => {
+    const Condition = { StringEquals: { 's3:ExistingObjectTag/class': 'open' } };
+    const policy = [{ ...forAll('s3:GetObject', 'arn:aws:s3:::bucket/*'), Condition }];
+    const acl = { owner: OWNER };
+    const tagged = { acl, tags: [{ key: 'class', value: 'open' }] };
+    expect(await answer(ANONYMOUS, ['s3:GetObject', KEY], { policy }, tagged)).toMatch(/^resource policy/);
+    expect(await answer(ANONYMOUS, ['s3:GetObject', KEY], { policy }, { acl, tags: [] })).toBe(
+      'no resource policy allows it',
+    );
+    await answer(root(OWNER), ['s3:PutObject', KEY], { policy });
+    expect(readCount).toBe(0);
+  });
+
+  test('a new bucket is for the caller to make by its own account, whatever bucket the request is about', async () => {
+    const pair: AccessPair = ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'];
+    expect(await answer(root(OTHER), pair)).toBe('root');
+    expect(await answer(user([]), pair)).toBe('no identity policy allows it');
+    expect(await answer(ANONYMOUS, pair)).toBe('no resource policy allows it');
+  });
+});
+
+describe('by ACLs', () => {
+  const readable: Grant[] = [{ grantee: 'AllUsers', permission: 'READ' }];
+
+  test("a bucket's list opens listing, and no object; an object's opens that object alone", async () => {
+    const listing: AccessPair = ['s3:ListBucket', 'arn:aws:s3:::bucket'];
+    const reading: AccessPair = ['s3:GetObject', KEY];
+    const hidden = { acl: { owner: OWNER }, tags: [] };
+    expect(await answer(ANONYMOUS, listing, { grants: readable })).toBe('acl');
+    expect(await answer(ANONYMOUS, reading, { grants: readable }, hidden)).toBe(
+      'no resource policy allows it',
+    );
+    const open = { acl: { owner: OWNER, grants: readable }, tags: [] };
+    expect(await answer(ANONYMOUS, reading, {}, open)).toBe('acl');
+    expect(await answer(ANONYMOUS, ['s3:DeleteObject', KEY], {}, open)).toBe('no resource policy allows it');
+  });
+
+  test('who may list learns that an object is missing', async () => {
+    expect(await answer(ANONYMOUS, ['s3:GetObject', KEY], { grants: readable })).toBe('acl');
+    expect(await answer(ANONYMOUS, ['s3:GetObject', KEY])).toBe('no resource policy allows it');
+  });
+
+  test("an object of another account is closed to the bucket's account, but for deletion", async () => {
+    const sharing = { record: { mayHaveForeignObjects: true as const } };
+    const theirs = { acl: { owner: OTHER }, tags: [] };
+    expect(await answer(root(OWNER), ['s3:GetObject', KEY], sharing, theirs)).toBe(
+      'no resource policy allows it',
+    );
+    expect(await answer(root(OWNER), ['s3:DeleteObject', KEY], sharing, theirs)).toBe('root');
+    expect(await answer(root(OTHER), ['s3:GetObject', KEY], sharing, theirs)).toBe('acl');
+    const shared: Grant[] = [{ grantee: OWNER, permission: 'FULL_CONTROL' }];
+    const given = { acl: { owner: OTHER, grants: shared }, tags: [] };
+    expect(await answer(root(OWNER), ['s3:GetObject', KEY], sharing, given)).toBe('acl');
+  });
+});
+
+describe('by rules of extensions', () => {
+  const pair: AccessPair = ['s3:DeleteObject', KEY, 'unless-denied'];
+  const everything = [forAll('s3:PutObject', 'arn:aws:s3:::bucket/*')];
+
+  test("what is not denied is open to the bucket's account alone", async () => {
+    expect(await answer(user([]), pair)).toBe('extension');
+    expect(await answer(user([{ ...allow('s3:DeleteObject', '*'), Effect: 'Deny' }]), pair)).toMatch(
+      /^identity/,
+    );
+    expect(await answer(user([allow('s3:PutObject', '*')], OTHER), pair, { policy: everything })).toBe(
+      'no identity policy allows it',
+    );
+    expect(await answer(ANONYMOUS, pair, { policy: everything })).toBe('no resource policy allows it');
+  });
+
+  test('a component must be readable or writable', async () => {
+    const component: AccessPair = ['s3:GetObject', KEY, 'component'];
+    expect(await answer(user([allow('s3:PutObject', 'arn:aws:s3:::bucket/*')]), component)).toMatch(
+      /^identity/,
+    );
+    expect(await answer(user([allow('s3:PutObject', 'arn:aws:s3:::bucket/mine/*')]), component)).toBe(
+      'no identity policy allows it',
+    );
+  });
+
+  test.each([
+    ['allowed as a whole', [allow('s3:PutObject', 'arn:aws:s3:::bucket/a/*')], true],
+    ['allowed for one more character', [allow('s3:PutObject', 'arn:aws:s3:::bucket/a/?')], false],
+    ['allowed in part', [allow('s3:PutObject', 'arn:aws:s3:::bucket/a/b/*')], false],
+    [
+      'denied in part',
+      [allow('s3:*', '*'), { ...allow('s3:PutObject', 'arn:aws:s3:::bucket/a/b/*'), Effect: 'Deny' }],
+      false,
+    ],
+    [
+      'denied elsewhere',
+      [allow('s3:*', '*'), { ...allow('s3:PutObject', 'arn:aws:s3:::bucket/b/*'), Effect: 'Deny' }],
+      true,
+    ],
+    [
+      'denied outside of it',
+      [
+        allow('s3:*', '*'),
+        { Effect: 'Deny', Action: 's3:PutObject', NotResource: 'arn:aws:s3:::bucket/a/*' },
+      ],
+      true,
+    ],
+    [
+      'denied outside of a part of it',
+      [
+        allow('s3:*', '*'),
+        { Effect: 'Deny', Action: 's3:PutObject', NotResource: 'arn:aws:s3:::bucket/a/b*' },
+      ],
+      false,
+    ],
+  ])('a prefix must be allowed as a whole, and denied nowhere: %s', async (_, statements, isFine) => {
+    const prefix = 'arn:aws:s3:::bucket/a/';
+    const pairs: AccessPair[] = [['s3:PutObject', prefix, undefined, { isPrefix: true }]];
+    const request = { ...requestOf(user(statements), bucketOf()), pairs };
+    expect(await isAllowed(request)).toBe(isFine);
+  });
+});
+
+test('the first pair that is refused is told with its reason', async () => {
+  const told: unknown[] = [];
+  const request: AccessRequest = {
+    ...requestOf(user([allow('s3:GetObject', '*')]), bucketOf()),
+    pairs: [
+      ['s3:GetObject', KEY],
+      ['s3:PutObject', KEY],
+      ['s3:DeleteObject', KEY],
+    ],
+    onRefused: ([action], decision) => told.push([action, describeDecision(decision)]),
+  };
+  expect(await isAllowed(request)).toBe(false);
+  expect(told).toEqual([['s3:PutObject', 'no identity policy allows it']]);
+});
+
+test('callers who can be allowed nothing are known before the key is', () => {
+  const ask = (asker: Asker, sharing: Sharing = {}) =>
+    isSomeAllowed({ asker, bucket: bucketOf(sharing) }, ['s3:DeleteObject', 's3:DeleteObjectVersion']);
+  expect(ask(root(OWNER))).toBe(true);
+  expect(ask(ANONYMOUS)).toBe(false);
+  expect(ask(ANONYMOUS, { grants: [{ grantee: 'AllUsers', permission: 'WRITE' }] })).toBe(true);
+  expect(ask(user([allow('s3:GetObject', '*')]))).toBe(false);
+  expect(ask(user([allow('s3:Delete*', 'arn:aws:s3:::bucket/x')]))).toBe(true);
 });

@@ -1,171 +1,241 @@
-// What a caller may do. A question is one pair of an action and a resource. A rule that denies refuses the pair, whatever the
-// others say. Otherwise one rule must allow it: default deny. The answer names the rule that decided.
+// What a caller may do with a bucket and what is in it: the one place where S3 requests are decided. A question is one pair of
+// an action and a resource. It is judged by policies and ACLs (evaluate.ts): a denial refuses it, otherwise something must allow
+// it. The root of the bucket's account may do everything that nothing denies.
 //
-// Two rules are all: an account may do everything with its own buckets, and it may make and list buckets. They judge by the
-// bucket's owner and read no policy documents. evaluate.ts judges by documents, and nothing in the product calls it so far. It
-// is going to take the place of `bucketOwner` for identities that have policies. As one more rule beside it, it could only
-// deny: `bucketOwner` allows everything to the whole account, so a policy that allows little would limit nobody.
+// What has to be read for an answer is read only where it can matter: stored tags where a policy mentions them, an object's owner
+// and ACL where policies alone do not decide.
 import { assert } from '../base/assert.ts';
+import { type Acl, type AclNeed, aclGrantFor, aclNeedOf } from '../types/acl.ts';
 import type { AccountId } from '../types/names.ts';
-import type { PolicyAction } from '../types/policy/actions.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
+import {
+  type AccessQuestion,
+  type AclGrant,
+  type CallerPolicies,
+  evaluate,
+  mayAllowSomewhere,
+  mentionsKey,
+  type NamedPolicy,
+  type PolicyDecision,
+} from './evaluate.ts';
+import type { ContextOf, ContextValue } from './patterns.ts';
+import type { Caller } from './principals.ts';
 
 /**
- * How a pair is judged where the usual way does not fit: that a rule allows the action on a resource of the request's bucket.
- * - `unless-denied`: every account may, unless a rule denies it (extensions 2.1). Anonymous callers may not.
- * - `owner-only`: the account that owns the request's bucket may, unless a rule denies it (extensions 2.2).
- * - `new-bucket`: a rule must allow it. Rules are asked without a bucket, because the one that the pair names does not exist.
+ * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
+ * - `unless-denied`: callers of the bucket's account may, unless a policy denies it (extensions 2.1). Others must be allowed.
+ * - `component`: as `unless-denied`, where the caller may read the object or write it: who may write it could rename it to where
+ *   it may be read, and who may do neither gets nothing of it by composing.
+ * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it (extensions 2.2).
+ * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
  */
-export type AccessRule = 'unless-denied' | 'owner-only' | 'new-bucket';
+export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket';
 
-export type AccessPair = readonly [action: string, resource: string, rule?: AccessRule];
-
-/** The caller as rules judge it: its account. Undefined: anonymous. */
-export type Principal = { accountId: AccountId } | undefined;
-
-/** What is known of the request. Each fact is worked out when a rule asks for it first. */
-export interface RequestFacts {
-  /** Of the client, as far as proxies can be believed. */
-  readonly remoteAddress: string;
-  readonly isTls: boolean;
-  /** Wall clock, ms since epoch. */
-  readonly nowMs: number;
-  /** By its name in lower case. */
-  header(name: string): string | undefined;
-  parameter(name: string): string | undefined;
+export interface PairOptions {
+  /** The resource stands for all keys that begin as it does. */
+  readonly isPrefix?: boolean;
+  /** The request makes the object that the action is about, and brings its ACL or tags along. */
+  readonly isOfNewObject?: boolean;
+  /** Values of condition keys for this pair alone, by names in lower case. */
+  readonly values?: Readonly<Record<string, ContextValue>>;
 }
 
-/** One pair, with all that a rule may look at. */
-export interface Question {
-  readonly principal: Principal;
-  readonly action: string;
-  readonly resource: string;
-  /** The bucket that the resource is in or is; undefined where there is none yet. */
-  readonly bucket: BucketRecord | undefined;
-  readonly facts: RequestFacts;
-  /** Of the object that the resource names, as it is stored; empty where there is none. Reads metadata. */
-  objectTags(): Promise<readonly Tag[]>;
+export type AccessPair = readonly [
+  action: string,
+  resource: string,
+  rule?: AccessRule | undefined,
+  options?: PairOptions,
+];
+
+/** Who asks, with what limits and allows it. */
+export interface Asker {
+  readonly caller: Caller;
+  readonly policies: CallerPolicies;
 }
 
-type Verdict = 'allow' | 'deny' | undefined;
-
-export interface Rule {
-  /** As logs and explanations name it. */
-  readonly name: string;
-  /** undefined: the rule says nothing of this question. A promise only where it had to read metadata. */
-  judge(question: Question): Verdict | Promise<Verdict>;
-  /**
-   * Whether it may allow the action on some key of the bucket, before the key is known. Never false where `judge` would allow
-   * one.
-   */
-  mayAllow(question: Pick<Question, 'principal' | 'action' | 'bucket'>): boolean;
+/** A bucket with the documents that say who may do what with it. */
+export interface JudgedBucket {
+  readonly record: BucketRecord;
+  readonly policy: NamedPolicy | undefined;
+  readonly acl: Acl;
 }
 
-/** `rule`: who denied or allowed; absent where no rule allowed. */
-export type Decision =
-  | { readonly isAllowed: true; readonly rule: string }
-  | { readonly isAllowed: false; readonly isExplicit: boolean; readonly rule?: string };
+/** An object that is stored, as far as decisions look at it. */
+export interface StoredObject {
+  readonly acl: Acl;
+  readonly tags: readonly Tag[];
+}
+
+/** `by`: what decided, for the log. */
+export type Decision = PolicyDecision;
 
 export interface AccessRequest {
-  readonly principal: Principal;
+  readonly asker: Asker;
   readonly pairs: readonly AccessPair[];
-  readonly bucket: BucketRecord | undefined;
-  readonly facts: RequestFacts;
-  /** The tags of the object that a resource names. */
-  tagsOf(resource: string): Promise<readonly Tag[]>;
+  readonly bucket: JudgedBucket | undefined;
+  /** Values of condition keys about the caller and the request. */
+  readonly contextOf: ContextOf;
+  /** The object that a resource names; undefined where there is none. Reads metadata. */
+  storedObject(resource: string): Promise<StoredObject | undefined>;
   /** Called with the first pair that is refused, and the reason. */
-  onRefused?(pair: AccessPair, decision: Decision): void;
+  onRefused?(pair: AccessPair, decision: Extract<Decision, { isAllowed: false }>): void;
 }
 
-export interface Authorizer {
-  /** The answer for one pair. */
-  decide(question: Question): Promise<Decision>;
-  /** True only if every pair is allowed, by its rule. A request of no pair needs no right, and asks for none here. */
-  isAllowed(request: AccessRequest): Promise<boolean>;
-  /** False only if no rule may allow one of the actions on any key of the bucket. */
-  isSomeAllowed(request: {
-    principal: Principal;
-    actions: readonly PolicyAction[];
-    bucket: BucketRecord;
-  }): boolean;
-}
+const TAG_FAMILY = 's3:existingobjecttag/';
 
-const OWN_ACCOUNT_ACTIONS: ReadonlySet<string> = new Set<PolicyAction>([
-  's3:CreateBucket',
-  's3:ListAllMyBuckets',
+/** Actions that need the object's account, where that is not the bucket's: its ACL cannot allow them. */
+const OF_OBJECT_OWNER: ReadonlySet<string> = new Set([
+  's3:GetObjectTagging',
+  's3:GetObjectVersionTagging',
+  's3:PutObjectTagging',
+  's3:PutObjectVersionTagging',
+  's3:DeleteObjectTagging',
+  's3:DeleteObjectVersionTagging',
 ]);
 
-/** An account may do everything with its buckets and all that is in them. */
-const bucketOwner: Rule = {
-  name: 'bucket-owner',
-  judge: ({ principal, bucket }) => (isOwn(principal, bucket) ? 'allow' : undefined),
-  mayAllow: ({ principal, bucket }) => isOwn(principal, bucket),
-};
-
-/** An account may make buckets, and list those that it has. */
-const ownAccount: Rule = {
-  name: 'own-account',
-  judge: ({ principal, action, bucket }) =>
-    principal !== undefined && bucket === undefined && OWN_ACCOUNT_ACTIONS.has(action) ? 'allow' : undefined,
-  mayAllow: () => false,
-};
-
-export const RULES: readonly Rule[] = [bucketOwner, ownAccount];
-
-export function createAuthorizer(rules: readonly Rule[] = RULES): Authorizer {
-  async function decide(question: Question): Promise<Decision> {
-    let allowedBy: string | undefined;
-    for (const { name, judge } of rules) {
-      const judged = judge(question);
-      const verdict = judged instanceof Promise ? await judged : judged;
-      if (verdict === 'deny') return { isAllowed: false, isExplicit: true, rule: name };
-      if (verdict === 'allow') allowedBy ??= name;
-    }
-    return allowedBy === undefined
-      ? { isAllowed: false, isExplicit: false }
-      : { isAllowed: true, rule: allowedBy };
+/** True only if every pair is allowed, by its rule. A request of no pair needs no right, and asks for none here. */
+export async function isAllowed(request: AccessRequest): Promise<boolean> {
+  for (const pair of request.pairs) {
+    const decision = await decide(request, pair);
+    if (decision.isAllowed) continue;
+    request.onRefused?.(pair, decision);
+    return false;
   }
-
-  return {
-    decide,
-    async isAllowed({ principal, pairs, bucket, facts, tagsOf, onRefused }) {
-      for (const pair of pairs) {
-        const [action, resource, rule] = pair;
-        const of = rule === 'new-bucket' ? undefined : bucket;
-        assert(
-          of === undefined || isWithin(resource, of),
-          `${action} is asked of the bucket that it acts on`,
-        );
-        const objectTags = () => tagsOf(resource);
-        const decision = await decide({ principal, action, resource, bucket: of, facts, objectTags });
-        if (isMet(rule, decision, { principal, bucket })) continue;
-        onRefused?.(pair, decision);
-        return false;
-      }
-      return true;
-    },
-    isSomeAllowed: ({ principal, actions, bucket }) =>
-      actions.some((action) => rules.some(({ mayAllow }) => mayAllow({ principal, action, bucket }))),
-  };
+  return true;
 }
 
-function isMet(
-  rule: AccessRule | undefined,
-  decision: Decision,
-  { principal, bucket }: Pick<Question, 'principal' | 'bucket'>,
+/** False only if nothing may allow one of the actions on any key of the bucket. */
+export function isSomeAllowed(
+  { asker, bucket }: Pick<AccessRequest, 'asker'> & { bucket: JudgedBucket },
+  actions: readonly string[],
 ): boolean {
-  const isDenied = !decision.isAllowed && decision.isExplicit;
-  if (rule === 'unless-denied') return principal !== undefined && !isDenied;
-  if (rule === 'owner-only') return isOwn(principal, bucket) && !isDenied;
-  return decision.isAllowed;
+  const { caller, policies } = asker;
+  const question = { caller, policies, resourceAccount: bucket.record.owner, resourcePolicy: bucket.policy };
+  return actions.some((action) => {
+    if (mayAllowSomewhere({ ...question, action })) return true;
+    const need = aclNeedOf(action, { isOfNewObject: false });
+    // Whether an object's list allows it is known only with the object.
+    if (need === undefined || need.of === 'object') return need !== undefined;
+    const grant = aclGrantFor(bucket.acl, accountOf(caller), need.permission);
+    const isOther = caller.kind !== 'anonymous' && caller.accountId !== bucket.record.owner;
+    return isOther ? grant !== 'none' : grant === 'everyone';
+  });
 }
 
-function isOwn(principal: Principal, bucket: BucketRecord | undefined): boolean {
-  return principal !== undefined && bucket?.owner === principal.accountId;
+function accountOf(caller: Caller): AccountId | undefined {
+  return caller.kind === 'anonymous' ? undefined : (caller.accountId as AccountId);
+}
+
+/** The answer for one pair, by its rule. */
+export async function decide(request: AccessRequest, pair: AccessPair): Promise<Decision> {
+  const [action, resource, rule] = pair;
+  const bucket = rule === 'new-bucket' ? undefined : request.bucket;
+  assert(
+    bucket === undefined || isWithin(resource, bucket.record),
+    `${action} is asked of the bucket that it acts on`,
+  );
+  const decision = await decidePair(request, pair, bucket);
+  if (decision.isAllowed || decision.reason === 'explicit-deny' || rule === undefined) return decision;
+  const { caller } = request.asker;
+  const isOwn = caller.kind !== 'anonymous' && caller.accountId === request.bucket?.record.owner;
+  if (!isOwn || rule === 'new-bucket') return decision;
+  if (rule === 'component') return decidePair(request, ['s3:PutObject', resource], bucket);
+  return { isAllowed: true, by: 'extension' };
+}
+
+async function decidePair(
+  request: AccessRequest,
+  [action, resource, , options = {}]: AccessPair,
+  bucket: JudgedBucket | undefined,
+): Promise<Decision> {
+  const { asker, contextOf } = request;
+  const { isPrefix = false, isOfNewObject = false, values } = options;
+  const resourceAccount = bucket?.record.owner ?? accountOf(asker.caller) ?? NOBODY;
+  const question: AccessQuestion = {
+    ...asker,
+    action,
+    resource,
+    isPrefix,
+    resourceAccount,
+    resourcePolicy: bucket?.policy,
+    contextOf: (key) => values?.[key] ?? (RESOURCE_ACCOUNT.has(key) ? resourceAccount : contextOf(key)),
+  };
+  if (bucket === undefined) return evaluate(question);
+  const need = aclNeedOf(action, { isOfNewObject });
+  const seesTags = mentionsKey(question, TAG_FAMILY);
+  const read = seesTags ? await request.storedObject(resource) : undefined;
+  const first = evaluate({
+    ...withTags(question, read),
+    ...(need?.of === 'bucket' && { aclGrant: () => grantOf(bucket.acl, need, asker.caller) }),
+  });
+  if (need?.of !== 'object' && !OF_OBJECT_OWNER.has(action)) return first;
+  const mayHaveForeign = bucket.record.mayHaveForeignObjects === true && !isOfNewObject;
+  if (first.isAllowed ? !mayHaveForeign : first.reason === 'explicit-deny' || need === undefined)
+    return first;
+  const stored = seesTags ? read : await request.storedObject(resource);
+  if (stored === undefined) return decideMissing(request, { first, action, resource, bucket });
+  return evaluate({
+    ...withTags(question, stored),
+    objectAccount: stored.acl.owner,
+    ...(need && { aclGrant: () => grantOf(stored.acl, need, asker.caller) }),
+  });
+}
+
+function grantOf(acl: Acl, { permission }: AclNeed, caller: Caller): AclGrant {
+  return aclGrantFor(acl, accountOf(caller), permission);
+}
+
+/**
+ * Of an object that is not there, and that an ACL could have opened: whoever may list its key may learn that it is missing
+ * (s3-behaviour 11).
+ */
+async function decideMissing(
+  request: AccessRequest,
+  {
+    first,
+    action,
+    resource,
+    bucket,
+  }: { first: Decision; action: string; resource: string; bucket: JudgedBucket },
+): Promise<Decision> {
+  const { caller } = request.asker;
+  const isOwn = caller.kind !== 'anonymous' && caller.accountId === bucket.record.owner;
+  if (first.isAllowed || isOwn || !action.startsWith('s3:Get')) return first;
+  const arn = `arn:aws:s3:::${bucket.record.name}`;
+  const values = { 's3:prefix': resource.slice(arn.length + 1) };
+  const listing = await decidePair(request, ['s3:ListBucket', arn, undefined, { values }], bucket);
+  return listing.isAllowed ? listing : first;
+}
+
+/** No account has this number: account ids do not begin with 0. */
+const NOBODY = '000000000000';
+const RESOURCE_ACCOUNT: ReadonlySet<string> = new Set(['aws:resourceaccount', 's3:resourceaccount']);
+
+function withTags(question: AccessQuestion, stored: StoredObject | undefined): AccessQuestion {
+  if (stored === undefined || stored.tags.length === 0) return question;
+  const { contextOf } = question;
+  return {
+    ...question,
+    contextOf: (key) =>
+      key.startsWith(TAG_FAMILY)
+        ? stored.tags.find((tag) => tag.key === key.slice(TAG_FAMILY.length))?.value
+        : contextOf(key),
+  };
 }
 
 function isWithin(resource: string, bucket: BucketRecord): boolean {
   const arn = `arn:aws:s3:::${bucket.name}`;
   return resource === arn || resource.startsWith(`${arn}/`);
+}
+
+/** What decided, for logs. */
+export function describeDecision(decision: Decision): string {
+  if (decision.isAllowed) return typeof decision.by === 'string' ? decision.by : describePolicy(decision.by);
+  if (decision.reason === 'explicit-deny') return describePolicy(decision.by);
+  return `no ${decision.lacking} policy allows it`;
+}
+
+function describePolicy(by: Extract<Decision, { reason: 'explicit-deny' }>['by']): string {
+  return `${by.kind} policy ${by.name}, statement ${by.statement}${by.sid === undefined ? '' : ` (${by.sid})`}`;
 }

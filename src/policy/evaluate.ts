@@ -1,12 +1,12 @@
 // What policy documents decide about one action on one resource (AWS "Policy evaluation logic"): a statement that denies
-// refuses it, and otherwise a statement must allow it. The engine is complete, and nothing in the product calls it so far:
-// authorize.ts, which says what is going to change, judges by the bucket's owner.
+// refuses it, and otherwise a statement must allow it. S3 asks through authorize.ts, IAM and STS through
+// src/gateway/identity-api/authorize-action.ts.
 //
 // Pure and synchronous: a condition looks up its values when it is asked. Stored tags have to be read before. They are in the
 // context only where `mentionsKey` says that a condition needs them.
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
-import { type ContextOf, matchPattern } from './patterns.ts';
+import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
 import { type Caller, isSpared, matchPrincipal, type PrincipalMatch } from './principals.ts';
 
 /** A policy with what explanations call it. */
@@ -35,6 +35,8 @@ export interface AccessQuestion {
   readonly policies: CallerPolicies;
   readonly action: string;
   readonly resource: string;
+  /** It stands for all resources that begin as it does: all of them must be allowed, and none denied. */
+  readonly isPrefix?: boolean | undefined;
   /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
   readonly resourceAccount: string;
   /** Of the bucket; of the role where the action is sts:AssumeRole. */
@@ -63,8 +65,8 @@ export interface DecidedBy {
 }
 
 export type PolicyDecision =
-  /** `by`: a statement, the account's root, or an ACL. */
-  | { readonly isAllowed: true; readonly by: DecidedBy | 'root' | 'acl' }
+  /** `by`: a statement, the account's root, an ACL, or a rule of an extension (authorize.ts). */
+  | { readonly isAllowed: true; readonly by: DecidedBy | 'root' | 'acl' | 'extension' }
   | { readonly isAllowed: false; readonly reason: 'explicit-deny'; readonly by: DecidedBy }
   /** `lacking`: the kind of policy that would have to allow it. */
   | { readonly isAllowed: false; readonly reason: 'no-allow'; readonly lacking: PolicyKind };
@@ -304,8 +306,14 @@ function applies(statement: Statement, question: AccessQuestion): boolean {
 function isOn(
   { effect }: Statement,
   { isNot, patterns }: NonNullable<Statement['resources']>,
-  { resource, contextOf }: AccessQuestion,
+  { resource, isPrefix = false, contextOf }: AccessQuestion,
 ): boolean {
+  if (isPrefix) {
+    const reach = patterns.map((pattern) => reachOf(pattern, resource, contextOf));
+    // A statement that denies counts where it may deny one of them, and one that allows where it allows all.
+    if (effect === 'Deny') return isNot ? !reach.includes('all') : reach.some((each) => each !== 'none');
+    return isNot ? reach.every((each) => each === 'none') : reach.includes('all');
+  }
   let isWithoutValue = false;
   for (const pattern of patterns) {
     const match = matchPattern(pattern, resource, contextOf);

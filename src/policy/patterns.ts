@@ -121,6 +121,15 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
   return { itself: places.includes(units.length), longer: places.some((place) => place < units.length) };
 }
 
+/** How many of the texts that begin with `prefix` the pattern matches. `some` also where only values of variables decide it. */
+export function reachOf(pattern: Pattern, prefix: string, contextOf: ContextOf): 'none' | 'some' | 'all' {
+  // What ends in a wildcard and matches the prefix matches all that begins with it.
+  const isOpen = pattern.tokens.at(-1)?.kind === 'any';
+  if (isOpen && matchPattern(pattern, prefix, contextOf) === true) return 'all';
+  const { itself, longer } = mayMatch(pattern, prefix);
+  return itself || longer ? 'some' : 'none';
+}
+
 /** Its characters and wildcards, so many of them; variables as wildcards. */
 function firstUnits(tokens: readonly Token[], count: number): number[] {
   const units: number[] = [];

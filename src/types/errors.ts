@@ -52,6 +52,7 @@ export const ERRORS = {
     status: 400,
     message: 'Your proposed upload is smaller than the minimum allowed object size.',
   },
+  ExpiredToken: { status: 400, message: 'The provided token has expired.' },
   IdempotencyParameterMismatch: {
     status: 400,
     message: 'The idempotency token was used by a request that asked for something else.',
@@ -177,6 +178,10 @@ export const ERRORS = {
   OperationAborted: {
     status: 409,
     message: 'A conflicting conditional operation is currently in progress against this resource. Try again.',
+  },
+  PackedPolicyTooLarge: {
+    status: 400,
+    message: 'The packed size of the session policies and tags is too large.',
   },
   PreconditionFailed: {
     status: 412,

@@ -117,7 +117,7 @@ export function openIdentities(
   const gateway = toHex(random.bytes(NAME_BYTES));
   const feed = createIdentityFeed({ metadata, clock, log, gateway });
   void feed.follow(never());
-  const identities = createIdentities({ metadata: feed.metadata, keyring, feed });
+  const identities = createIdentities({ metadata: feed.metadata, keyring, random, feed });
   return { feed, identities, metadata: feed.metadata };
 }
 

@@ -153,7 +153,6 @@ export const TEST_ONLY: readonly string[] = [
   // For simulations, and for forms in which disks and their users are one process.
   'src/chunks/copies/own-disk.ts',
   // The policy engine.
-  'src/policy/documents/ready-made-policies.ts',
   'src/policy/public-statements.ts',
   'src/gateway/identity-api/one-time-codes.ts',
 ];

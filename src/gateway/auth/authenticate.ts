@@ -29,6 +29,8 @@ export interface Authentication {
   readonly caller: Caller;
   /** Absent for anonymous callers, and with SigV2, by which no chunks are signed. */
   readonly seed?: Seed;
+  /** When it was signed, ms since epoch, as the request says; absent for anonymous callers. */
+  readonly signedAtMs?: number;
 }
 
 /** How a service takes signatures: the service in the scope of SigV4, and whether SigV2, which has no scope, will do. */
@@ -59,14 +61,25 @@ export async function authenticate(
   const { accessKey, authType, version } = signedFields;
   if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
   else requireSigV4Signature(request, signedFields, identity);
-  const { account } = identity;
+  const { account, principal } = identity;
   // Only callers with the right secret get this error.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
-  const caller: Caller = { kind: 'account', account, accessKey, signatureVersion: version, authType };
-  if (signedFields.version === 'SigV2') return { caller };
-  const { signature, timestamp, scope } = signedFields;
+  const caller: Caller = {
+    kind: 'account',
+    account,
+    principal,
+    accessKey,
+    signatureVersion: version,
+    authType,
+  };
+  if (signedFields.version === 'SigV2') {
+    const { time } = signedFields;
+    return 'timeMs' in time ? { caller, signedAtMs: time.timeMs } : { caller };
+  }
+  const { signature, timestamp, timeMs: signedAtMs, scope } = signedFields;
   return {
     caller,
+    signedAtMs,
     seed: { signingKey: identity.signingKey(scope), signature, timestamp, scopeText: scope.text },
   };
 }
@@ -85,9 +98,12 @@ export async function findSigner(
   if (signedFields.version === 'SigV2') requireSigV2Time(signedFields, nowMs);
   else requireSigV4Time(signedFields, nowMs);
   requireSignedHeaders(request, signedFields);
-  if (hasSecurityToken(request)) throw new AppError('InvalidToken');
   const { accessKey } = signedFields;
-  const identity = await deps.identities.find(accessKey);
+  const token = securityToken(request);
+  const identity =
+    token === undefined
+      ? await deps.identities.find(accessKey)
+      : await deps.identities.findSession(accessKey, token, nowMs);
   if (identity === undefined) {
     throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
   }
@@ -117,9 +133,15 @@ function readSignedFields(
   return isV2 ? readSigV2Header(values) : readHeaderFields(values, rules.service);
 }
 
-function hasSecurityToken({ headers, target }: HeadOfRequest): boolean {
-  if (headers.values[SECURITY_TOKEN] !== undefined) return true;
+/** The one token of temporary credentials, in a header or in the query. Throws InvalidToken for two different ones. */
+function securityToken({ headers, target }: HeadOfRequest): string | undefined {
   const { parameters } = target.query;
-  // SDKs write it in lower case beside a SigV2 signature.
-  return parameters.has('X-Amz-Security-Token') || parameters.has(SECURITY_TOKEN);
+  const sent = [
+    headers.values[SECURITY_TOKEN],
+    parameters.get('X-Amz-Security-Token'),
+    // SDKs write it in lower case beside a SigV2 signature.
+    parameters.get(SECURITY_TOKEN),
+  ].filter((token) => token !== undefined);
+  if (new Set(sent).size > 1) throw new AppError('InvalidToken');
+  return sent[0];
 }

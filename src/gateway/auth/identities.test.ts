@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import type { IdentityChange, IdentityFeed } from '../../ports/identity-feed.ts';
@@ -41,7 +42,7 @@ beforeEach(async () => {
       tell = onChange;
     },
   };
-  identities = createIdentities({ metadata: port, keyring, feed });
+  identities = createIdentities({ metadata: port, keyring, random: createSeededRandom(1), feed });
   await create(ANN, 'ann');
   await create(BOB, 'bob');
 });

@@ -1,22 +1,29 @@
-// The owner of an access key, and its secret, in the clear only while a signature needs it. A cache in front of the system
-// shard: a cached identity is used until the feed reports a change, and while the feed is current; unknown keys are always
-// read through (R46).
+// The owner of an access key, what policies say of it, and its secret, in the clear only while a signature needs it. A cache in
+// front of the system shard: a cached identity is used until the feed reports a change of its account, and while the feed is
+// current; unknown keys are always read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../base/assert.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
+import type { RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
+import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
+import { AppError } from '../../types/errors.ts';
 import type { AccountId } from '../../types/names.ts';
+import type { StoredPrincipal } from '../../types/records/identity-records.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { WrappedKek } from '../../types/version.ts';
+import { createPolicyCache, type PolicyCache } from './policy-cache.ts';
+import { type Principal, rootPrincipal, storedPrincipal } from './principal.ts';
+import { createSessions, type Session, type Sessions } from './sessions.ts';
 import type { CredentialScope } from './sigv4-fields.ts';
 
 export interface Identity {
   readonly accessKey: string;
   readonly account: AccountRecord;
+  readonly principal: Principal;
   /** The key that signs in this scope. A KeyObject, because Node takes five times as long with bytes (15 us a call). */
   signingKey(scope: CredentialScope): KeyObject;
   /** The secret key itself, by which SigV2 signs. */
@@ -28,8 +35,15 @@ type Keys = Pick<Identity, 'signingKey' | 'secret'>;
 export interface Identities {
   /** Undefined: no such key. Throws ServiceUnavailable when it must be asked and nobody answers. */
   find(accessKey: string): Promise<Identity | undefined>;
+  /**
+   * Of temporary credentials. Undefined: what they hang on is gone. Throws InvalidToken for a token that is not of this access
+   * key, ExpiredToken, and as `find`.
+   */
+  findSession(accessKey: string, token: string, nowMs: number): Promise<Identity | undefined>;
   /** For Owner elements and expected owners. */
   account(accountId: AccountId): Promise<AccountRecord | null>;
+  readonly sessions: Sessions;
+  readonly policies: PolicyCache;
 }
 
 const ENTRIES_MAX = 10_000;
@@ -38,52 +52,124 @@ const SIGNING_KEYS_MAX = 4;
 
 interface CachedIdentity extends Identity {
   readonly sealedSecret: WrappedKek;
+  /** Of a user; absent: the root. */
+  readonly stored?: StoredPrincipal;
 }
+
+/** What a session hangs on. `read`: the same object as long as it has not been read anew. */
+interface Base {
+  readonly read: object;
+  readonly account: AccountRecord;
+  readonly stored: StoredPrincipal | undefined;
+}
+
+type Role = NonNullable<ResultOf<'get-principal'>>;
 
 export function createIdentities(deps: {
   metadata: MetadataPort;
   keyring: KeyringPort;
+  random: RandomPort;
   feed: IdentityFeed;
 }): Identities {
   const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(ENTRIES_MAX);
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
+  /** By account and role id. */
+  const roles = new BoundedMap<string, Role>(ENTRIES_MAX);
+  /** By the session's access key: principals are made anew when what they hang on has been read anew. */
+  const sessionIdentities = new BoundedMap<string, { read: object; identity: Identity }>(ENTRIES_MAX);
+  const policies = createPolicyCache();
+  const sessions = createSessions(deps);
   /** A read during reported changes may be outdated, and is not cached. */
   let tellings = 0;
 
   feed.listen((changes) => {
     tellings++;
     if (changes === 'all') {
-      identities.clear();
-      accounts.clear();
+      for (const cache of [identities, accounts, roles, sessionIdentities]) cache.clear();
       return;
     }
     const changed = new Set(changes.map(({ accountId }) => accountId));
     identities.deleteWhere(({ account }) => changed.has(account.accountId));
+    roles.deleteWhere(({ account }) => changed.has(account.accountId));
     for (const accountId of changed) accounts.delete(accountId);
   });
 
+  async function find(accessKey: string): Promise<CachedIdentity | undefined> {
+    const cached = identities.get(accessKey);
+    if (cached !== undefined && feed.isCurrent()) return cached;
+    const tellingsBefore = tellings;
+    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
+    if (found.kind === 'unknown') {
+      identities.delete(accessKey);
+      return undefined;
+    }
+    const { account, principal: stored } = found;
+    const { sealedSecret } = found.accessKey;
+    // The same secret keeps its signing keys.
+    const keys: Keys =
+      cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
+        ? { signingKey: cached.signingKey, secret: cached.secret }
+        : makeKeys(keyring.unwrap(sealedSecret));
+    const principal =
+      stored === undefined
+        ? rootPrincipal(account)
+        : storedPrincipal({ account, principal: stored }, { policies });
+    const identity = { accessKey, account, principal, ...keys, sealedSecret, ...(stored && { stored }) };
+    if (tellings === tellingsBefore) identities.set(accessKey, identity);
+    return identity;
+  }
+
+  async function findRole(accountId: AccountId, id: string): Promise<Role | undefined> {
+    const name = `${accountId}/${id}`;
+    const cached = roles.get(name);
+    if (cached !== undefined && feed.isCurrent()) return cached;
+    const tellingsBefore = tellings;
+    const role = requireDone(
+      await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', { accountId, id }),
+    );
+    if (role === null) {
+      roles.delete(name);
+      return undefined;
+    }
+    if (tellings === tellingsBefore) roles.set(name, role);
+    return role;
+  }
+
+  /** What a session hangs on, as it is now: its account with the user or role, or the root alone. */
+  async function findBase(session: Session): Promise<Base | undefined> {
+    const issuer = await find(session.issuer);
+    if (issuer === undefined || issuer.account.state === 'suspended') return undefined;
+    if (session.kind === 'role') {
+      const role = await findRole(session.accountId, session.id);
+      return role && { read: role, account: role.account, stored: role.principal };
+    }
+    const { account, principal, stored } = issuer;
+    if (principal.id !== session.id || account.accountId !== session.accountId) return undefined;
+    return { read: issuer, account, stored };
+  }
+
   return {
-    async find(accessKey) {
-      const cached = identities.get(accessKey);
-      if (cached !== undefined && feed.isCurrent()) return cached;
-      const tellingsBefore = tellings;
-      const found = requireDone(
-        await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }),
-      );
-      // Keys of users: what they may do, policies say, and authorize.ts judges by accounts.
-      if (found.kind === 'unknown' || found.principal !== undefined) {
-        identities.delete(accessKey);
-        return undefined;
-      }
-      const { sealedSecret } = found.accessKey;
-      // The same secret keeps its signing keys.
-      const keys: Keys =
-        cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
-          ? { signingKey: cached.signingKey, secret: cached.secret }
-          : makeKeys(keyring.unwrap(sealedSecret));
-      const identity = { accessKey, account: found.account, ...keys, sealedSecret };
-      if (tellings === tellingsBefore) identities.set(accessKey, identity);
+    find,
+    async findSession(accessKey, token, nowMs) {
+      const session = sessions.open(token);
+      if (session.accessKey !== accessKey) throw new AppError('InvalidToken');
+      if (session.expiresAtMs <= nowMs) throw new AppError('ExpiredToken');
+      const base = await findBase(session);
+      if (base === undefined) return undefined;
+      const cached = sessionIdentities.get(accessKey);
+      if (cached?.read === base.read && cached.identity.principal.session === session) return cached.identity;
+      const { account, stored, read } = base;
+      const principal =
+        stored === undefined
+          ? rootPrincipal(account, session)
+          : storedPrincipal({ account, principal: stored }, { policies, session });
+      const keys =
+        cached?.identity.principal.session === session
+          ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
+          : makeKeys(Buffer.from(session.secretKey));
+      const identity: Identity = { accessKey, account, principal, ...keys };
+      sessionIdentities.set(accessKey, { read, identity });
       return identity;
     },
     async account(accountId) {
@@ -97,6 +183,8 @@ export function createIdentities(deps: {
       else if (tellings === tellingsBefore) accounts.set(accountId, account);
       return account;
     },
+    sessions,
+    policies,
   };
 }
 

@@ -195,8 +195,10 @@ describe('spellings that clients use', () => {
 
   test('authenticates the caller, without a seed for chunks', async () => {
     expect(await identify(signedV2())).toEqual({
+      signedAtMs: DAY_MS,
       caller: {
         kind: 'account',
+        principal: expect.objectContaining({ id: 'root' }),
         account: expect.objectContaining({ accountId: ACCOUNT }),
         accessKey: AWS.accessKey,
         signatureVersion: 'SigV2',

@@ -9,7 +9,6 @@ import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { createReadTurns } from '../../base/async/read-turns.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
-import { type Authorizer, createAuthorizer } from '../../policy/authorize.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
@@ -91,8 +90,6 @@ export interface GatewayDependencies {
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
   readonly operatorApi: JsonService<SignedCaller>;
-  /** By which rules requests are allowed. Default: those of the product. */
-  authorizer?: Authorizer;
   /** Of tests; default the registry. */
   operations?: readonly Operation[];
   /** Of tests; default the table. */
@@ -137,7 +134,6 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     hostsOf,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
-    authorizer: deps.authorizer ?? createAuthorizer(),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     turns: createFairTurns({ clock: deps.clock }),

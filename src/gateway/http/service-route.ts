@@ -9,6 +9,7 @@ import type { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { Identities } from '../auth/identities.ts';
+import type { Principal } from '../auth/principal.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
 import type { RequestIds } from './request-ids.ts';
@@ -94,6 +95,8 @@ export interface RouteAnswer {
 /** Whose signature a request bears. */
 export interface SignedCaller {
   readonly account: AccountRecord;
+  /** Root, user or session, with the policies that allow and limit it. */
+  readonly principal: Principal;
   readonly accessKey: string;
   /** All of it: its digest fits the signature. */
   readonly body: Buffer;

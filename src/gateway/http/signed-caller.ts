@@ -3,8 +3,8 @@
 import { hash } from 'node:crypto';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
-import type { AccountRecord } from '../../types/records/rows.ts';
 import { authenticate, findSigner } from '../auth/authenticate.ts';
+import type { Identity } from '../auth/identities.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import type { Exchange } from './exchange.ts';
 import { requireSingleHeaders } from './request-headers.ts';
@@ -24,7 +24,7 @@ export interface SigningPolicy {
   /** From the head to the last byte of the body. */
   readonly bodyMaxMs: number;
   /** Of accounts that are known: whether this one may ask at all. Nothing is read of what others send. */
-  mayAsk(account: AccountRecord): boolean;
+  mayAsk(identity: Pick<Identity, 'account' | 'principal'>): boolean;
 }
 
 export function signedCaller(policy: SigningPolicy): AuthenticationPolicy<SignedCaller> {
@@ -86,7 +86,7 @@ async function requireSigner(
   exchange: Exchange,
 ): Promise<void> {
   const signer = await findSigner(checking(policy, deps), headOf(deps, exchange));
-  requireMayAsk(policy, signer?.identity.account);
+  requireMayAsk(policy, signer?.identity);
 }
 
 async function identify(
@@ -96,17 +96,20 @@ async function identify(
 ): Promise<Omit<SignedCaller, 'body'>> {
   const { caller } = await authenticate(checking(policy, deps), { ...headOf(deps, exchange), payloadHash });
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
-  const { account, accessKey } = caller;
+  const { account, accessKey, principal } = caller;
   exchange.proveAccount(account.accountId);
   record.accountId = account.accountId;
   record.accessKey = accessKey;
-  requireMayAsk(policy, account);
-  return { account, accessKey };
+  requireMayAsk(policy, caller);
+  return { account, principal, accessKey };
 }
 
 /** The one place where it is decided who may use the service. */
-function requireMayAsk({ mayAsk }: SigningPolicy, account: AccountRecord | undefined): void {
-  if (account === undefined || !mayAsk(account)) throw new AppError('AccessDenied');
+function requireMayAsk(
+  { mayAsk }: SigningPolicy,
+  identity: Pick<Identity, 'account' | 'principal'> | undefined,
+): void {
+  if (identity === undefined || !mayAsk(identity)) throw new AppError('AccessDenied');
 }
 
 function checking({ service }: SigningPolicy, { identities, clock }: ServiceDependencies) {

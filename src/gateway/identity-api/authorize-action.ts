@@ -1,10 +1,12 @@
-// Whether a caller may take an action of IAM or STS: the one place that decides it.
-import type { PolicyDecision } from '../../policy/evaluate.ts';
+// Whether a caller may take an action of IAM or STS: the one place that decides it, by the same engine as S3 (evaluate.ts).
+import { evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
 import type { Caller } from '../../policy/principals.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
+import type { Principal } from '../auth/principal.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 
 /** Who asks, as IAM and STS know callers. */
@@ -15,6 +17,10 @@ export interface IdentityCaller {
   readonly principal: Exclude<Caller, { kind: 'anonymous' }>;
   /** The name of a user, also where a session of it asks. */
   readonly userName?: string;
+  /** With its policies and its session. */
+  readonly identity: Principal;
+  /** Global condition keys: of the caller and the request. */
+  readonly contextOf: ContextOf;
 }
 
 export interface ActionQuestion {
@@ -26,20 +32,49 @@ export interface ActionQuestion {
   readonly resourceAccount: string;
   /** Condition keys of the action and its resource; global ones are not among them. */
   readonly contextOf: ContextOf;
+  /** Of a role that is assumed: it must allow the caller. */
+  readonly trustPolicy?: NamedPolicy;
 }
 
-export function callerOf({ account, accessKey }: SignedCaller): IdentityCaller {
-  const { accountId, canonicalId } = account;
-  const arn = `arn:aws:iam::${accountId}:root`;
-  return { account, accessKey, principal: { kind: 'root', accountId, canonicalId, arn } };
+export function callerOf(
+  { account, accessKey, principal }: SignedCaller,
+  { client, headers }: Pick<Exchange, 'client' | 'headers'>,
+  nowMs: number,
+): IdentityCaller {
+  const ofRequest: Readonly<Record<string, string | undefined>> = {
+    'aws:currenttime': new Date(nowMs).toISOString(),
+    'aws:epochtime': String(Math.floor(nowMs / 1000)),
+    'aws:sourceip': client.remoteAddress,
+    'aws:securetransport': String(client.scheme === 'https'),
+    'aws:useragent': headers.values['user-agent'],
+    'aws:referer': headers.values.referer,
+  };
+  const ofCaller = principal.valuesAt(nowMs);
+  return {
+    account,
+    accessKey,
+    principal: principal.caller,
+    ...(principal.userName !== undefined && { userName: principal.userName }),
+    identity: principal,
+    contextOf: (key) => ofRequest[key] ?? ofCaller(key),
+  };
 }
 
 /** Throws AccessDenied, which names caller, action and resource. */
 export async function authorizeAction(caller: IdentityCaller, question: ActionQuestion): Promise<void> {
-  const { action, resource, resourceAccount } = question;
-  const { principal } = caller;
-  if (principal.kind === 'root' && principal.accountId === resourceAccount) return;
-  const decision: PolicyDecision = { isAllowed: false, reason: 'no-allow', lacking: 'identity' };
+  const { action, resource, resourceAccount, contextOf, trustPolicy } = question;
+  const { principal, identity } = caller;
+  const decision = evaluate({
+    caller: principal,
+    policies: identity.policies,
+    action,
+    resource,
+    resourceAccount,
+    ...(trustPolicy && { resourcePolicy: trustPolicy, mustBeAllowedByResource: true }),
+    contextOf: (key) =>
+      key === 'aws:resourceaccount' ? resourceAccount : (contextOf(key) ?? caller.contextOf(key)),
+  });
+  if (decision.isAllowed) return;
   const refused = { caller: principal, action, resource, resourceAccount, decision, isOfS3: false };
   const message = refusalMessage(refused);
   throw new AppError('AccessDenied', message === undefined ? {} : { message });

@@ -56,7 +56,11 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
       const query = question === -1 ? '' : uri.slice(question + 1);
       const sent = readParameters([query, caller.body.toString('latin1')]);
       const action = findAction(sent);
-      const result = await action.perform({ deps, caller: callerOf(caller), sent });
+      const result = await action.perform({
+        deps,
+        caller: callerOf(caller, exchange, deps.clock.wallMs()),
+        sent,
+      });
       return renderResult(api, { action: action.name, result, requestId });
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),

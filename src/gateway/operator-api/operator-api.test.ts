@@ -1,10 +1,12 @@
 // What the operator API makes of any path and any body, and what it says of itself; what its calls do is in tests/api.
+
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { byteText, nearly } from '../../../tests/support/run/properties.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
+import type { Principal } from '../auth/principal.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
 import type { OperatorContext } from './operator-context.ts';
 
@@ -21,7 +23,12 @@ const routes = await api.routes();
 
 function ask(method: string, url: string, text = '') {
   const body = Buffer.from(text, 'latin1');
-  return api.answer({ method, url: OPERATOR_PREFIX + url, body, caller: { account, accessKey: 'AK', body } });
+  return api.answer({
+    method,
+    url: OPERATOR_PREFIX + url,
+    body,
+    caller: { account, principal: {} as Principal, accessKey: 'AK', body },
+  });
 }
 
 const bodies = nearly(

@@ -6,13 +6,13 @@ import type { Service, SignedCaller } from '../http/service-route.ts';
 import { signedCaller } from '../http/signed-caller.ts';
 import { OPERATOR_BODY_BYTES_MAX } from './operator-api.ts';
 
-/** Only the root account may call it. What operators do is logged like every S3 request. */
+/** Only the root of the root account may call it. What operators do is logged like every S3 request. */
 export const operatorService: Service<SignedCaller> = {
   authentication: signedCaller({
     service: 'holdfast',
     bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
     bodyMaxMs: LIMITS.operatorBodyMaxMs,
-    mayAsk: ({ isRoot }) => isRoot,
+    mayAsk: ({ account, principal }) => account.isRoot && principal.caller.kind === 'root',
   }),
   logLevel: 'info',
   renderError: renderJsonError,

@@ -47,8 +47,8 @@ export interface AccessRecord {
   objectSizeBytes?: number;
   status: number;
   errorCode?: string;
-  /** The pair that was refused last, and by which rule: for the operator, who finds it by the request's id. */
-  refusedAccess?: { action: string; resource: string; rule: string };
+  /** The pair that was refused last, and by what: for the operator, who finds it by the request's id. `message`: as the caller gets it. */
+  refusedAccess?: { action: string; resource: string; rule: string; message?: string };
   /** What there was too much of for it to be done, where its operation found that. */
   shedFor?: 'kept';
   /** Bytes of bodies, on the wire. */

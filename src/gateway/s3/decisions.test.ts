@@ -1,52 +1,175 @@
-// Decisions over HTTP: rules see the facts of the request and the stored tags, and the operator sees which rule refused.
+// Decisions over HTTP: who may do what, by which policies, and what the refusal says to the caller and to the operator.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import {
+  addRole,
+  addUser,
+  beginSession,
+  policyText,
+  type TestKeys,
+} from '../../../tests/support/objects/identities.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
-import { createAuthorizer, RULES, type Rule } from '../../policy/authorize.ts';
-
-/** Keeps what is tagged as kept from being deleted, but for programs that say they are the archive's. */
-const keepTagged: Rule = {
-  name: 'keep-tagged',
-  judge({ action, facts, objectTags }) {
-    if (action !== 's3:DeleteObject' || facts.header('user-agent') === 'archive') return undefined;
-    return objectTags().then((tags) =>
-      tags.some(({ key, value }) => key === 'keep' && value === 'yes') ? 'deny' : undefined,
-    );
-  },
-  mayAllow: () => false,
-};
 
 let world: GatewayWorld;
+let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
+let other: typeof owner;
 beforeAll(async () => {
-  world = await openGatewayWorld({ deps: { authorizer: createAuthorizer([...RULES, keepTagged]) } });
+  world = await openGatewayWorld();
+  [owner, other] = [await world.makeAccount('owner'), await world.makeAccount('other')];
+  await ask(owner, 'PUT', '/kept');
+  await ask(owner, 'PUT', '/kept/plain');
 });
 afterAll(() => world.close());
 
-test('access to an object depends on its stored tags and the request, and the log names the deciding rule', async () => {
-  const owner = await world.makeAccount('owner');
-  const ask = (method: string, path: string, headers: Record<string, string> = {}) =>
-    send({ ...owner, endpoint: world.endpoint }, { method, path, headers });
-  await ask('PUT', '/kept');
-  await ask('PUT', '/kept/tagged', { 'x-amz-tagging': 'keep=yes' });
-  await ask('PUT', '/kept/plain');
-  expect((await ask('DELETE', '/kept/plain')).status).toBe(204);
-  expect((await ask('DELETE', '/kept/tagged')).status).toBe(403);
-  expect(world.requests().at(-1)).toMatchObject({
-    errorCode: 'AccessDenied',
-    refusedAction: 's3:DeleteObject',
-    refusedResource: 'arn:aws:s3:::kept/tagged',
-    refusedBy: 'keep-tagged',
+type Keys = TestKeys & { token?: string };
+
+async function ask(keys: Keys, method: string, path: string, headers: Record<string, string> = {}) {
+  const { token } = keys;
+  const sent = { ...headers, ...(token !== undefined && { 'x-amz-security-token': token }) };
+  const answer = await send({ ...keys, endpoint: world.endpoint }, { method, path, headers: sent });
+  const code = /<Code>(\w+)</.exec(String(answer.body))?.[1];
+  const message = /<Message>([^<]*)</.exec(String(answer.body))?.[1] ?? '';
+  return { status: answer.status, code, message: message.replaceAll('&quot;', '"') };
+}
+
+const statuses = async (keys: Keys, ...requests: [string, string][]) => {
+  const found: number[] = [];
+  for (const [method, path] of requests) found.push((await ask(keys, method, path)).status);
+  return found;
+};
+
+async function setPolicy(bucket: string, statements: readonly object[] | null): Promise<void> {
+  const { record } = await world.metadata.query('find-name', { name: bucket as never });
+  if (record === null) throw new Error('no bucket');
+  const document = statements === null ? null : { text: policyText(statements) };
+  const command = { bucketId: record.bucketId, kind: 'policy', document } as never;
+  await world.metadata.execute('set-bucket-config', command, record.homeShard);
+}
+
+const allow = (Action: string | string[], Resource: string) => ({ Effect: 'Allow', Action, Resource });
+
+test('a user may do what its policies allow, and is told what is lacking', async () => {
+  const reader = await addUser(world, owner.accountId, {
+    name: 'reader',
+    statements: [allow(['s3:GetObject', 's3:ListBucket'], '*')],
   });
-  expect((await ask('DELETE', '/kept/tagged', { 'user-agent': 'archive' })).status).toBe(204);
+  expect(await statuses(reader, ['GET', '/kept/plain'], ['GET', '/kept'], ['GET', '/kept/missing'])).toEqual([
+    200, 200, 404,
+  ]);
+  const user = `arn:aws:iam::${owner.accountId}:user/reader`;
+  expect(await ask(reader, 'DELETE', '/kept/plain')).toEqual({
+    status: 403,
+    code: 'AccessDenied',
+    message: `User: ${user} is not authorized to perform: s3:DeleteObject on resource: "arn:aws:s3:::kept/plain" because no identity-based policy allows the s3:DeleteObject action`,
+  });
+  expect(world.requests().at(-1)).toMatchObject({
+    refusedAction: 's3:DeleteObject',
+    refusedResource: 'arn:aws:s3:::kept/plain',
+    refusedBy: 'no identity policy allows it',
+  });
+  expect(await statuses(reader, ['PUT', '/kept/new'], ['PUT', '/readers'], ['GET', '/'])).toEqual([
+    403, 403, 403,
+  ]);
 });
 
-test('a request that no rule allows is refused with that reason', async () => {
-  const [owner, other] = [await world.makeAccount('one'), await world.makeAccount('another')];
-  await send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: '/ones' });
-  const answer = await send({ ...other, endpoint: world.endpoint }, { method: 'GET', path: '/ones' });
-  expect(answer.status).toBe(403);
-  expect(world.requests().at(-1)).toMatchObject({
-    refusedAction: 's3:ListBucket',
-    refusedBy: 'no rule allows it',
+test('a boundary limits a user, and a session policy its session', async () => {
+  const statements = [allow('s3:*', '*')];
+  const bounded = await addUser(world, owner.accountId, {
+    name: 'bounded',
+    statements,
+    boundary: [allow('s3:Get*', '*')],
   });
+  expect(await statuses(bounded, ['GET', '/kept/plain'], ['PUT', '/kept/new'])).toEqual([200, 403]);
+  expect((await ask(bounded, 'PUT', '/kept/new')).message).toContain('no permissions boundary allows');
+  const id = await addRole(world, owner.accountId, { name: 'writer', statements });
+  const base = {
+    kind: 'role',
+    accountId: owner.accountId,
+    id,
+    issuer: owner.accessKey,
+    name: 'job',
+  } as const;
+  const whole = beginSession(world, base);
+  expect(await statuses(whole, ['PUT', '/kept/of-role'], ['GET', '/kept/of-role'])).toEqual([200, 200]);
+  const policies = [{ name: 'session', text: policyText([allow('s3:PutObject', '*')]) }];
+  const limited = beginSession(world, { ...base, policies });
+  expect(await statuses(limited, ['PUT', '/kept/of-role'], ['GET', '/kept/of-role'])).toEqual([200, 403]);
+});
+
+test('a session needs its own token, and ends with its time, its key and its user', async () => {
+  const user = await addUser(world, owner.accountId, { name: 'brief', statements: [allow('s3:*', '*')] });
+  const base = { kind: 'user', accountId: owner.accountId, id: user.id, issuer: user.accessKey } as const;
+  const session = beginSession(world, base);
+  expect((await ask(session, 'GET', '/kept/plain')).status).toBe(200);
+  const [first, second] = [session, beginSession(world, base)];
+  expect(await ask({ ...first, token: second.token }, 'GET', '/kept/plain')).toMatchObject({
+    status: 400,
+    code: 'InvalidToken',
+  });
+  expect((await ask({ ...first, token: 'bm90IG91cnM=' }, 'GET', '/kept')).code).toBe('InvalidToken');
+  expect((await ask({ accessKey: first.accessKey, secretKey: first.secretKey }, 'GET', '/kept')).code).toBe(
+    'InvalidAccessKeyId',
+  );
+  const ended = beginSession(world, { ...base, expiresAtMs: Date.now() - 1 });
+  expect((await ask(ended, 'GET', '/kept')).code).toBe('ExpiredToken');
+  const orphan = beginSession(world, { ...base, id: 'AIDAGONE' });
+  expect((await ask(orphan, 'GET', '/kept')).code).toBe('InvalidAccessKeyId');
+});
+
+test("a bucket's policy opens it to others and closes it to its own account, but for repair by its root", async () => {
+  await ask(owner, 'PUT', '/shared');
+  await ask(owner, 'PUT', '/shared/open');
+  const user = await addUser(world, owner.accountId, { name: 'everyday', statements: [allow('s3:*', '*')] });
+  const guest = await addUser(world, other.accountId, {
+    name: 'guest',
+    statements: [allow('s3:GetObject', 'arn:aws:s3:::shared/*')],
+  });
+  const stranger = await addUser(world, other.accountId, { name: 'stranger' });
+  expect(await statuses(other, ['GET', '/shared/open'])).toEqual([403]);
+  const Principal = { AWS: `arn:aws:iam::${other.accountId}:root` };
+  const objects = 'arn:aws:s3:::shared/*';
+  await setPolicy('shared', [
+    { ...allow('s3:GetObject', objects), Principal },
+    { Effect: 'Deny', Principal: '*', Action: 's3:DeleteObject', Resource: objects },
+  ]);
+  expect(await statuses(other, ['GET', '/shared/open'], ['PUT', '/shared/x'])).toEqual([200, 403]);
+  expect(await statuses(guest, ['GET', '/shared/open'])).toEqual([200]);
+  expect(await statuses(stranger, ['GET', '/shared/open'])).toEqual([403]);
+  expect((await ask(stranger, 'GET', '/shared/open')).message).toBe('Access Denied');
+  expect((await ask(user, 'DELETE', '/shared/open')).message).toContain(
+    'with an explicit deny in a resource-based policy',
+  );
+  expect(await statuses(owner, ['DELETE', '/shared/open'])).toEqual([403]);
+  await setPolicy('shared', null);
+  expect(await statuses(owner, ['DELETE', '/shared/open'])).toEqual([204]);
+});
+
+test('conditions see the request and the stored tags', async () => {
+  await ask(owner, 'PUT', '/judged');
+  await ask(owner, 'PUT', '/judged/tagged', { 'x-amz-tagging': 'keep=yes' });
+  await ask(owner, 'PUT', '/judged/plain');
+  await setPolicy('judged', [
+    {
+      Effect: 'Deny',
+      Principal: '*',
+      Action: 's3:GetObject',
+      Resource: 'arn:aws:s3:::judged/*',
+      Condition: {
+        StringEquals: { 's3:ExistingObjectTag/keep': 'yes' },
+        StringNotLike: { 'aws:UserAgent': 'archive*' },
+      },
+    },
+    {
+      Effect: 'Allow',
+      Principal: '*',
+      Action: 's3:GetObject',
+      Resource: 'arn:aws:s3:::judged/p*',
+      Condition: { IpAddress: { 'aws:SourceIp': '127.0.0.0/8' }, Bool: { 'aws:SecureTransport': 'false' } },
+    },
+  ]);
+  expect((await ask(owner, 'GET', '/judged/tagged')).status).toBe(403);
+  expect((await ask(owner, 'GET', '/judged/tagged', { 'user-agent': 'archiver/1' })).status).toBe(200);
+  expect((await fetch(`${world.endpoint}/judged/plain`)).status).toBe(200);
+  expect((await fetch(`${world.endpoint}/judged/tagged`)).status).toBe(403);
+  expect((await fetch(`${world.endpoint}/judged/plain`, { method: 'DELETE' })).status).toBe(403);
 });

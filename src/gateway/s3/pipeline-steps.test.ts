@@ -3,7 +3,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../base/assert.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
-import { type AccessPair, createAuthorizer, type RequestFacts } from '../../policy/authorize.ts';
+import type { AccessPair } from '../../policy/authorize.ts';
+import { NO_POLICIES } from '../../policy/evaluate.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
@@ -60,6 +61,12 @@ const ANONYMOUS: Caller = { kind: 'anonymous' };
 const OWNING: Caller = {
   kind: 'account',
   account: { accountId: OWNER } as AccountRecord,
+  principal: {
+    caller: { kind: 'root', accountId: OWNER, canonicalId: 'c', arn: `arn:aws:iam::${OWNER}:root` },
+    policies: NO_POLICIES,
+    id: 'root',
+    valuesAt: () => () => undefined,
+  },
   accessKey: 'k',
   signatureVersion: 'SigV4',
   authType: 'AuthHeader',
@@ -74,13 +81,13 @@ beforeEach(() => {
 
 const metadata: Pick<MetadataPort, 'query'> = {
   async query({ bucket }) {
-    const isStale = present !== undefined && bucket !== present.believed;
+    const isStale = bucket !== undefined && present !== undefined && bucket !== present.believed;
     if (isStale) return { kind: 'stale-bucket', bucket: present?.record ?? null, timeMs: 0 } as never;
-    return { kind: 'done', value: {}, timeMs: 0 } as never;
+    return { kind: 'done', value: { kind: 'no-such-key' }, timeMs: 0 } as never;
   },
 };
 const deps = {
-  authorizer: createAuthorizer(),
+  identities: {},
   metadata,
   buckets: { read: async () => present },
 } as unknown as S3Dependencies;
@@ -90,8 +97,8 @@ async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise
   const identity = { caller, form: { kind: 'plain' } } as Identity;
   const found = { bucket, isCached: true };
   const record = {} as AccessRecord;
-  const facts = {} as RequestFacts;
-  const parts = { row, input: {} as never, headers: {}, identity, found, facts, record };
+  const asked = { contextOf: () => undefined, versionId: undefined };
+  const parts = { row, input: {} as never, headers: {}, identity, found, record, ...asked };
   try {
     const granted = await authorise(deps, parts);
     const rest = { exchange: {} as Exchange, isVirtualHost: false };

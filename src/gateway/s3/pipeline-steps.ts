@@ -1,7 +1,8 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
 import { finishAtOnce } from '../../base/async/steps.ts';
-import type { AccessPair, RequestFacts } from '../../policy/authorize.ts';
+import type { AccessPair } from '../../policy/authorize.ts';
+import type { ContextOf } from '../../policy/patterns.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -23,7 +24,14 @@ import { openBody } from './request/open-body.ts';
 import type { RequestBody } from './request/request-body.ts';
 import { screenHeaders } from './request/screen-headers.ts';
 import { parseTarget, type Target } from './request/target.ts';
-import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
+import {
+  accessDenied,
+  type ContextDependencies,
+  createContext,
+  isOwner,
+  mayDo,
+  mayDoSome,
+} from './request-context.ts';
 import { type Reply, resolveError, sendError } from './respond.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
 import { readDocument } from './xml/read-document.ts';
@@ -208,7 +216,8 @@ interface Judged {
   headers: Headers;
   identity: Identity;
   found: FoundBucket;
-  facts: RequestFacts;
+  contextOf: ContextOf;
+  versionId: string | undefined;
   record: AccessRecord;
   /** Once it is read: what it names is judged, too. */
   document?: never;
@@ -231,7 +240,7 @@ export async function authorise(deps: S3Dependencies, parts: Judged): Promise<Gr
     const isNow = await isGranted(deps, { ...parts, pairs: pairsOf(present), bucket: present });
     if (isNow) return { bucket: present, pairsOf };
   }
-  throw new AppError('AccessDenied');
+  throw accessDenied(parts.record);
 }
 
 async function isGranted(
@@ -240,20 +249,21 @@ async function isGranted(
     row: Operation;
     headers: Headers;
     identity: Identity;
-    facts: RequestFacts;
+    contextOf: ContextOf;
+    versionId: string | undefined;
     record: AccessRecord;
     pairs: readonly AccessPair[];
     bucket: ResolvedBucket | undefined;
   },
 ): Promise<boolean> {
-  const { row, headers, identity, facts, record, pairs, bucket } = parts;
+  const { row, headers, identity, contextOf, versionId, record, pairs, bucket } = parts;
   const expected = headers['x-amz-expected-bucket-owner'];
   if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
     return false;
   const { caller } = identity;
   if (row.keyActions !== undefined && !mayDoSome(deps, { caller, actions: row.keyActions, bucket }))
     return false;
-  return mayDo(deps, { caller, pairs, bucket, facts, record });
+  return mayDo(deps, { caller, pairs, bucket, contextOf, versionId, record });
 }
 
 // ---- 8 ----
@@ -316,12 +326,13 @@ export async function runOperation(
   deps: S3Dependencies,
   parts: Judged & Surrounding & { document: never; granted: Granted },
 ): Promise<OperationResult> {
-  const { row, input, document, identity, facts, record, exchange, isVirtualHost } = parts;
+  const { row, input, document, identity, contextOf, versionId, record, exchange, isVirtualHost } = parts;
   let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
-    const context = createContext(deps, { ...granted, caller, facts, record, exchange, isVirtualHost });
+    const surrounding = { contextOf, versionId, record, exchange, isVirtualHost };
+    const context = createContext(deps, { ...granted, caller, ...surrounding });
     try {
       return await row.run(context, input, document);
     } catch (error) {

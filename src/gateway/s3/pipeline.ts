@@ -16,7 +16,7 @@ import {
   takeDocument,
 } from './pipeline-steps.ts';
 import { checkNames } from './request/target.ts';
-import { createRequestFacts } from './request-facts.ts';
+import { createContextOf } from './request-facts.ts';
 import { sendResult } from './respond.ts';
 
 /** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
@@ -43,11 +43,13 @@ export async function serveS3(
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
     // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
-    const facts = createRequestFacts(deps, { exchange, headers, target });
-    const granted = await authorise(deps, { row, input, headers, identity, found, facts, record });
+    const { caller, signedAtMs } = identity;
+    const contextOf = createContextOf(deps, { exchange, headers, target, caller, signedAtMs });
+    const versionId = target.query.parameters.get('versionId');
+    const asked = { row, input, headers, identity, found, contextOf, versionId, record };
+    const granted = await authorise(deps, asked);
     // 8 Run, with the document of an operation that takes one.
-    const surrounding = { record, exchange, isVirtualHost: bucketLabel !== undefined };
-    const judged = { row, input, headers, identity, found, facts, granted, ...surrounding };
+    const judged = { ...asked, granted, exchange, isVirtualHost: bucketLabel !== undefined };
     const document = await takeDocument(deps, judged);
     const result = await runOperation(deps, { ...judged, document });
     // 9 Respond.

@@ -38,7 +38,8 @@ test('every sub-resource of a row is on the closed list', () => {
 test('the operations use exactly the listed actions', () => {
   const used = new Set<string>();
   for (const file of sources(import.meta.dirname)) {
-    for (const [, action] of readFileSync(file, 'utf8').matchAll(/'(s3:[A-Za-z]+)'/g)) used.add(action ?? '');
+    for (const [, action] of readFileSync(file, 'utf8').matchAll(/'(s3:[A-Z][A-Za-z]+)'/g))
+      used.add(action ?? '');
   }
   expect([...used].sort()).toEqual([...POLICY_ACTIONS].sort());
 });

@@ -4,12 +4,25 @@ import { must } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
-import type { AccessPair, Authorizer, Principal, RequestFacts } from '../../policy/authorize.ts';
+import {
+  type AccessPair,
+  type Asker,
+  describeDecision,
+  isAllowed,
+  isSomeAllowed,
+  type JudgedBucket,
+  type StoredObject,
+} from '../../policy/authorize.ts';
+import { NO_POLICIES } from '../../policy/evaluate.ts';
+import type { ContextOf } from '../../policy/patterns.ts';
+import { refusalMessage } from '../../policy/refusal-message.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
+import type { ObjectKey } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
+import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessRecord } from './access-record.ts';
@@ -19,13 +32,11 @@ import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
 import { parseVersionId } from './request/arguments.ts';
-import { readTags } from './request-facts.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
   buckets: BucketCache;
   identities: Identities;
-  authorizer: Authorizer;
   objects: ObjectStore;
   clock: ClockPort;
   random: RandomPort;
@@ -38,7 +49,10 @@ export interface ContextDependencies {
 export interface ContextParts {
   caller: Caller;
   bucket: ResolvedBucket | undefined;
-  facts: RequestFacts;
+  /** Values of condition keys. */
+  contextOf: ContextOf;
+  /** Of the request's own object. */
+  versionId: string | undefined;
   record: AccessRecord;
   exchange: Exchange;
   /** The host names the bucket. */
@@ -47,52 +61,100 @@ export interface ContextParts {
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
 }
 
+/** What a decision looks at. */
+export interface Asked {
+  caller: Caller;
+  bucket: ResolvedBucket | undefined;
+  contextOf: ContextOf;
+  record: AccessRecord;
+  /** Of the request's own object; undefined: the current one. */
+  versionId: string | undefined;
+}
+
 /** Whether every pair is allowed. What refuses the first one stands in the request's record. */
 export function mayDo(
-  { authorizer, metadata }: Pick<ContextDependencies, 'authorizer' | 'metadata'>,
-  asked: {
-    caller: Caller;
+  deps: Pick<ContextDependencies, 'metadata' | 'identities'>,
+  asked: Asked & {
     pairs: readonly AccessPair[];
-    bucket: ResolvedBucket | undefined;
-    facts: RequestFacts;
-    record: AccessRecord;
     /** A refusal does not end the request. */
     isProbe?: boolean;
   },
 ): Promise<boolean> {
-  const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
-  return authorizer.isAllowed({
-    principal: principalOf(caller),
+  const { caller, pairs, bucket, contextOf, record, isProbe = false } = asked;
+  const asker = askerOf(caller);
+  return isAllowed({
+    asker,
     pairs,
-    bucket: bucket?.record,
-    facts,
-    async tagsOf(resource) {
-      if (bucket === undefined) return [];
-      const { name } = bucket.record;
-      const isOwn = record.bucket === name && resource === `${bucketArn(name)}/${record.key}`;
-      const versionId = isOwn ? parseVersionId(facts.parameter('versionId')) : undefined;
-      return readTags(metadata, { bucket, resource, versionId });
-    },
+    bucket: bucket && judgedBucket(deps, bucket),
+    contextOf,
+    storedObject: (resource) => readStoredObject(deps, asked, resource),
     onRefused([action, resource], decision) {
       if (isProbe) return;
-      const rule = decision.rule ?? 'no rule allows it';
-      record.refusedAccess = { action, resource, rule };
+      const resourceAccount = bucket?.record.owner ?? '';
+      const refused = { caller: asker.caller, action, resource, resourceAccount, decision, isOfS3: true };
+      const message = refusalMessage(refused);
+      record.refusedAccess = {
+        action,
+        resource,
+        rule: describeDecision(decision),
+        ...(message && { message }),
+      };
     },
   });
 }
 
-/** False where no key of the bucket allows the caller any of these actions. */
-export function mayDoSome(
-  { authorizer }: Pick<ContextDependencies, 'authorizer'>,
-  asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
-): boolean {
-  const { caller, actions } = asked;
-  const { record: bucket } = must(asked.bucket, 'keys are in a bucket');
-  return authorizer.isSomeAllowed({ principal: principalOf(caller), actions, bucket });
+/** The error for a request that `mayDo` refuses: it tells the callers of the bucket's account why. */
+export function accessDenied({ refusedAccess }: AccessRecord): AppError {
+  const message = refusedAccess?.message;
+  return new AppError('AccessDenied', message === undefined ? {} : { message });
 }
 
-function principalOf(caller: Caller): Principal {
-  return caller.kind === 'account' ? { accountId: caller.account.accountId } : undefined;
+/** False where no key of the bucket allows the caller any of these actions. */
+export function mayDoSome(
+  deps: Pick<ContextDependencies, 'identities'>,
+  asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
+): boolean {
+  const bucket = judgedBucket(deps, must(asked.bucket, 'keys are in a bucket'));
+  return isSomeAllowed({ asker: askerOf(asked.caller), bucket }, asked.actions);
+}
+
+const ANONYMOUS: Asker = { caller: { kind: 'anonymous' }, policies: NO_POLICIES };
+
+function askerOf(caller: Caller): Asker {
+  return caller.kind === 'anonymous' ? ANONYMOUS : caller.principal;
+}
+
+function judgedBucket(
+  { identities }: Pick<ContextDependencies, 'identities'>,
+  { record, configs }: ResolvedBucket,
+): JudgedBucket {
+  const { policy, acl } = configs;
+  const name = `arn:aws:s3:::${record.name}`;
+  return {
+    record,
+    policy: policy && identities.policies.named({ name, text: policy.text, type: 'resource' }),
+    acl: { owner: record.owner, grants: acl?.grants },
+  };
+}
+
+/** The object that a resource names, as decisions see it; undefined where it names none, or none is there. */
+async function readStoredObject(
+  { metadata }: Pick<ContextDependencies, 'metadata'>,
+  { bucket, record, versionId }: Asked,
+  resource: string,
+): Promise<StoredObject | undefined> {
+  if (bucket === undefined) return undefined;
+  const prefix = `${bucketArn(bucket.record.name)}/`;
+  if (!resource.startsWith(prefix)) return undefined;
+  const key = resource.slice(prefix.length) as ObjectKey;
+  const isOwn = record.bucket === bucket.record.name && record.key === key;
+  const version = isOwn ? parseVersionId(versionId) : undefined;
+  const { bucketId } = bucket.believed;
+  const query = { bucketId, key, includeBody: false, ...(version && { versionId: version }) };
+  const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
+  if (found.kind !== 'found') return undefined;
+  const { owner, acl: grants, tags = [] } = found.version;
+  return { acl: { owner, grants }, tags };
 }
 
 /** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
@@ -107,20 +169,21 @@ export async function isOwner(
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { caller, facts, record, exchange } = parts;
+  const { caller, contextOf, versionId, record, exchange } = parts;
+  const asked = { caller, contextOf, versionId, record };
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
       const pairs = parts.pairsOf(bucket);
-      if (!(await mayDo(deps, { caller, pairs, bucket, facts, record }))) throw new AppError('AccessDenied');
+      if (!(await mayDo(deps, { ...asked, pairs, bucket }))) throw accessDenied(record);
       ownBucket = bucket;
     }
     // A copy's source, which may be the same bucket.
     for (const other of others) {
       if (bucketId !== other.present.record.bucketId) continue;
-      if (!(await other.mayUse(bucket))) throw new AppError('AccessDenied');
+      if (!(await other.mayUse(bucket))) throw accessDenied(record);
       other.present = bucket;
     }
   };
@@ -139,13 +202,13 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     },
     bucket: () => must(ownBucket, 'operations on service level have no bucket'),
     async resolveBucket(name, mayUse) {
-      const other = { mayUse, present: await resolveOther(deps.buckets, name, mayUse) };
+      const other = { mayUse, present: await resolveOther(deps.buckets, { name, mayUse, record }) };
       others.push(other);
       return () => other.present;
     },
     forgetBucket: (name) => deps.buckets.forget(name),
-    authorize: (pairs, bucket) => mayDo(deps, { caller, pairs, bucket, facts, record }),
-    mayAlso: (pairs, bucket) => mayDo(deps, { caller, pairs, bucket, facts, record, isProbe: true }),
+    authorize: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket }),
+    mayAlso: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket, isProbe: true }),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);
@@ -181,17 +244,16 @@ interface OtherBucket {
 /** As for a request's own bucket, a cached row refuses nobody; the shard reports if it is outdated. */
 async function resolveOther(
   buckets: BucketCache,
-  name: string,
-  mayUse: OtherBucket['mayUse'],
+  { name, mayUse, record }: { name: string; mayUse: OtherBucket['mayUse']; record: AccessRecord },
 ): Promise<ResolvedBucket> {
   const found = await buckets.find(name);
   let bucket = found?.bucket;
-  let isAllowed = bucket !== undefined && (await mayUse(bucket));
-  if (!isAllowed && found?.isCached === true) {
+  let mayIt = bucket !== undefined && (await mayUse(bucket));
+  if (!mayIt && found?.isCached === true) {
     bucket = await buckets.read(name);
-    isAllowed = bucket !== undefined && (await mayUse(bucket));
+    mayIt = bucket !== undefined && (await mayUse(bucket));
   }
   if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: name } });
-  if (!isAllowed) throw new AppError('AccessDenied');
+  if (!mayIt) throw accessDenied(record);
   return bucket;
 }

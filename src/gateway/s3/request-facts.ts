@@ -1,53 +1,114 @@
-// What is known of a request when it is decided whether it may go on (policy/authorize.ts): taken from it when a rule looks.
-
-import type { RequestFacts } from '../../policy/authorize.ts';
+// The values of condition keys that are about the request (AWS "Actions, resources, and condition keys for Amazon S3"): taken
+// from it when a policy looks.
+import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MetadataPort } from '../../ports/metadata/port.ts';
-import type { ObjectKey, VersionId } from '../../types/names.ts';
-import { requireDone } from '../../types/require-done.ts';
-import type { Tag } from '../../types/tags.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { ResolvedBucket } from './context.ts';
-import { bucketArn, type OperationRequest } from './operation.ts';
+import type { Caller } from './caller.ts';
+import type { OperationRequest } from './operation.ts';
+import { parseTaggingHeader } from './request/tagging.ts';
 import type { Target } from './request/target.ts';
 
-export function createRequestFacts(
-  deps: { clock: ClockPort },
-  parts: { exchange: Exchange; headers: OperationRequest['headers']; target: Target },
-): RequestFacts {
-  const { exchange, headers, target } = parts;
-  const query = target.query.parameters;
-  let nowMs: number | undefined;
-  return {
-    get remoteAddress() {
-      return exchange.client.remoteAddress;
-    },
-    get isTls() {
-      return exchange.client.scheme === 'https';
-    },
-    get nowMs() {
-      nowMs ??= deps.clock.wallMs();
-      return nowMs;
-    },
-    header: (name) => headers[name],
-    parameter: (name) => query.get(name),
+const DAY_MS = 86_400_000;
+const TAG_PREFIX = 's3:requestobjecttag/';
+const RETAIN_UNTIL = 'x-amz-object-lock-retain-until-date';
+
+/** Condition keys whose values are headers of other names. */
+const HEADERS: Readonly<Record<string, string>> = {
+  'aws:useragent': 'user-agent',
+  'aws:referer': 'referer',
+  's3:if-match': 'if-match',
+  's3:if-none-match': 'if-none-match',
+  's3:object-lock-mode': 'x-amz-object-lock-mode',
+  's3:object-lock-legal-hold': 'x-amz-object-lock-legal-hold',
+  's3:object-lock-retain-until-date': RETAIN_UNTIL,
+};
+
+const PARAMETERS: Readonly<Record<string, string>> = {
+  's3:prefix': 'prefix',
+  's3:delimiter': 'delimiter',
+  's3:max-keys': 'max-keys',
+  's3:versionid': 'versionId',
+};
+
+const SIGNATURE_VERSIONS = { SigV2: 'AWS', SigV4: 'AWS4-HMAC-SHA256' } as const;
+const AUTH_TYPES = { AuthHeader: 'REST-HEADER', QueryString: 'REST-QUERY-STRING', Form: 'POST' } as const;
+
+interface RequestParts {
+  exchange: Exchange;
+  headers: OperationRequest['headers'];
+  target: Target;
+  caller: Caller;
+  /** By its signature; undefined: it has none. */
+  signedAtMs: number | undefined;
+}
+
+/** What the caller and the request say to condition keys. */
+export function createContextOf(deps: { clock: ClockPort }, parts: RequestParts): ContextOf {
+  let contextOf: ContextOf | undefined;
+  // The root of an account without bucket policies is never asked about.
+  return (key) => {
+    contextOf ??= makeContextOf(deps, parts);
+    return contextOf(key);
   };
 }
 
-/** The stored tags of an object; empty where the resource names none, or none is there. `versionId`: of that version. */
-export async function readTags(
-  metadata: MetadataPort,
-  {
-    bucket,
-    resource,
-    versionId,
-  }: { bucket: ResolvedBucket; resource: string; versionId?: VersionId | undefined },
-): Promise<readonly Tag[]> {
-  const prefix = `${bucketArn(bucket.record.name)}/`;
-  if (!resource.startsWith(prefix)) return [];
-  const key = resource.slice(prefix.length) as ObjectKey;
-  const { bucketId } = bucket.believed;
-  const query = { bucketId, key, includeBody: false, ...(versionId && { versionId }) };
-  const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
-  return found.kind === 'found' ? (found.version.tags ?? []) : [];
+function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): ContextOf {
+  const { exchange, headers, target, caller, signedAtMs } = parts;
+  const { parameters } = target.query;
+  let atMs: number | undefined;
+  const nowMs = () => {
+    atMs ??= deps.clock.wallMs();
+    return atMs;
+  };
+  const rows: Readonly<Record<string, () => ContextValue | undefined>> = {
+    'aws:currenttime': () => new Date(nowMs()).toISOString(),
+    'aws:epochtime': () => String(Math.floor(nowMs() / 1000)),
+    'aws:sourceip': () => exchange.client.remoteAddress,
+    'aws:securetransport': () => String(exchange.client.scheme === 'https'),
+    's3:authtype': () => (caller.kind === 'account' ? AUTH_TYPES[caller.authType] : undefined),
+    's3:signatureversion': () =>
+      caller.kind === 'account' ? SIGNATURE_VERSIONS[caller.signatureVersion] : undefined,
+    's3:signatureage': () =>
+      signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs)),
+    's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
+    's3:object-lock-remaining-retention-days': () => remainingDays(headers[RETAIN_UNTIL], nowMs()),
+    's3:requestobjecttagkeys': () => givenTags().map(({ key }) => key),
+  };
+  const ofCaller =
+    caller.kind === 'account' ? caller.principal.valuesAt(nowMs()) : (key: string) => ANONYMOUS[key];
+
+  function givenTags() {
+    try {
+      return parseTaggingHeader(headers) ?? [];
+    } catch {
+      // Malformed ones are refused by the operation.
+      return [];
+    }
+  }
+
+  return (key) => {
+    const row = rows[key];
+    if (row !== undefined) return row();
+    if (key.startsWith(TAG_PREFIX)) {
+      const name = key.slice(TAG_PREFIX.length);
+      return givenTags().find((tag) => tag.key === name)?.value;
+    }
+    const header = HEADERS[key];
+    if (header !== undefined) return headers[header];
+    const parameter = PARAMETERS[key];
+    if (parameter !== undefined) return parameters.get(parameter);
+    if (key.startsWith('s3:x-amz-')) return headers[key.slice('s3:'.length)];
+    return ofCaller(key);
+  };
+}
+
+const ANONYMOUS: Readonly<Record<string, string>> = {
+  'aws:principaltype': 'Anonymous',
+  'aws:userid': 'anonymous',
+};
+
+/** Whole days from now to the date, rounded up as AWS does. */
+function remainingDays(date: string | undefined, nowMs: number): string | undefined {
+  const untilMs = date === undefined ? Number.NaN : Date.parse(date);
+  return Number.isNaN(untilMs) ? undefined : String(Math.ceil((untilMs - nowMs) / DAY_MS));
 }

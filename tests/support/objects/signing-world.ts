@@ -13,7 +13,7 @@ import { AppError } from '../../../src/types/errors.ts';
 import type { AccountId } from '../../../src/types/names.ts';
 import { requireDone } from '../../../src/types/require-done.ts';
 import { type MetadataShards, openMetadata } from '../metadata/metadata-shards.ts';
-import { createManualClock, type ManualClock } from '../run/simulated.ts';
+import { createManualClock, createSeededRandom, type ManualClock } from '../run/simulated.ts';
 import { type Credentials, presign, type SigningOptions, signHeaders } from '../servers/s3-client.ts';
 
 /** "Authenticating requests: using the authorization header". */
@@ -53,7 +53,7 @@ export async function openSigningWorld(nowMs = DAY_MS): Promise<SigningWorld> {
   const shards = await openMetadata();
   const keyring = createKeyring();
   const { metadata: port, feed } = createLocalIdentityFeed(shards.shards);
-  const identities = createIdentities({ metadata: port, keyring, feed });
+  const identities = createIdentities({ metadata: port, keyring, random: createSeededRandom(1), feed });
   const metadata: MetadataShards = {
     ...shards,
     // As in the embedded form: all that changes identities passes by the feed.

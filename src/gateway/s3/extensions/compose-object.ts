@@ -63,11 +63,11 @@ export const composeObject = defineOperation({
     ...taggingAccess(resource, tags),
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
-  // Of components the rule asks for no right (service 4.2, compose rule 1): who is denied to read one is refused.
+  // The rule asks for s3:PutObject (service 4.2, compose rule 1): of a component, too, where it may not be read.
   documentAccess: ({ bucket }, components) =>
     components.map(({ key, versionId }): AccessPair => {
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-      return [action, objectArn({ bucket, key }), 'unless-denied'];
+      return [action, objectArn({ bucket, key }), 'component'];
     }),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
     // Neither the order of headers nor that of tags means anything.

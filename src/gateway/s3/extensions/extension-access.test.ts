@@ -59,9 +59,9 @@ test('MOVE rule 1: s3:PutObject on both ends; a denied s3:DeleteObject on the so
     ['s3:DeleteObject', `${ARN}/other`, 'unless-denied'],
   ]);
   expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual([
-    ['s3:PutObject', `${ARN}/key*`],
-    ['s3:PutObject', `${ARN}/other*`],
-    ['s3:DeleteObject', `${ARN}/key*`, 'unless-denied'],
+    ['s3:PutObject', `${ARN}/key`, undefined, { isPrefix: true }],
+    ['s3:PutObject', `${ARN}/other`, undefined, { isPrefix: true }],
+    ['s3:DeleteObject', `${ARN}/key`, 'unless-denied', { isPrefix: true }],
   ]);
 });
 
@@ -83,16 +83,16 @@ test.each(['ComposeObject', 'AppendObject'])(
   },
 );
 
-test('composition, compose rule 1: components need no read permission, but a denied one refuses it', () => {
+test('composition, compose rule 1: a component must be readable or writable, and a denied one refuses it', () => {
   const body = [
     '<Component><Key>one</Key></Component>',
     '<Component><Key>a/two</Key><VersionId>null</VersionId></Component>',
     '<Component><Key>one</Key></Component>',
   ];
   expect(documentAccessOf('ComposeObject', `<ComposeRequest>${body.join('')}</ComposeRequest>`)).toEqual([
-    ['s3:GetObject', `${ARN}/one`, 'unless-denied'],
-    ['s3:GetObjectVersion', `${ARN}/a/two`, 'unless-denied'],
-    ['s3:GetObject', `${ARN}/one`, 'unless-denied'],
+    ['s3:GetObject', `${ARN}/one`, 'component'],
+    ['s3:GetObjectVersion', `${ARN}/a/two`, 'component'],
+    ['s3:GetObject', `${ARN}/one`, 'component'],
   ]);
 });
 

@@ -43,14 +43,15 @@ export const moveObject = defineOperation({
     'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
   parse,
   access: ({ bucket, from, to, isPrefix, overwrites }) => {
-    const arn = (key: string) => objectArn({ bucket, key: `${key}${isPrefix ? '*' : ''}` as ObjectKey });
+    const arn = (key: string) => objectArn({ bucket, key: key as ObjectKey });
     const pairs: AccessPair[] = [
       ['s3:PutObject', arn(from)],
       ['s3:PutObject', arn(to)],
       ['s3:DeleteObject', arn(from), 'unless-denied'],
     ];
     if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied']);
-    return pairs;
+    if (!isPrefix) return pairs;
+    return pairs.map(([action, resource, rule]): AccessPair => [action, resource, rule, { isPrefix }]);
   },
   run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
 });

@@ -1,0 +1,146 @@
+// Who has signed a request, as policies judge it: the account's root, a user, or a session of a role, with the policies that
+// allow and limit it, and the values of the condition keys that are about the caller (AWS "AWS global condition context keys").
+
+import { findReadyMadePolicy } from '../../policy/documents/ready-made-policies.ts';
+import { type CallerPolicies, NO_POLICIES } from '../../policy/evaluate.ts';
+import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
+import type { Caller as PolicyCaller } from '../../policy/principals.ts';
+import type { RoleRecord, StoredPrincipal, UserRecord } from '../../types/records/identity-records.ts';
+import type { AccountRecord } from '../../types/records/rows.ts';
+import type { Tag } from '../../types/tags.ts';
+import type { PolicyCache } from './policy-cache.ts';
+import type { Session } from './sessions.ts';
+
+export interface Principal {
+  readonly caller: Exclude<PolicyCaller, { kind: 'anonymous' }>;
+  readonly policies: CallerPolicies;
+  /** Of the condition keys about the caller, whenever they are asked for: `nowMs` is the request's time. */
+  valuesAt(nowMs: number): ContextOf;
+  /** The user's or role's id, or `root`. */
+  readonly id: string;
+  /** Of a user. */
+  readonly userName?: string;
+  /** Of temporary credentials. */
+  readonly session?: Session;
+}
+
+export function userArn(accountId: string, { path, name }: Pick<UserRecord, 'path' | 'name'>): string {
+  return `arn:aws:iam::${accountId}:user${path}${name}`;
+}
+
+export function roleArn(accountId: string, { path, name }: Pick<RoleRecord, 'path' | 'name'>): string {
+  return `arn:aws:iam::${accountId}:role${path}${name}`;
+}
+
+/** As `aws:userid` and GetCallerIdentity name it. */
+export function userIdOf({ id, session }: Principal, accountId: string): string {
+  if (session?.kind === 'role') return `${id}:${session.name}`;
+  return id === 'root' ? accountId : id;
+}
+
+export function rootPrincipal(account: AccountRecord, session?: Session): Principal {
+  const { accountId, canonicalId } = account;
+  const arn = `arn:aws:iam::${accountId}:root`;
+  return withValues({
+    caller: { kind: 'root', accountId, canonicalId, arn },
+    policies: NO_POLICIES,
+    id: 'root',
+    ...(session && { session }),
+    facts: { principalArn: arn, type: 'Account', tags: [] },
+  });
+}
+
+/** `session`: of a user, GetSessionToken's; of a role, always there. */
+export function storedPrincipal(
+  { account, principal }: { account: AccountRecord; principal: StoredPrincipal },
+  { policies, session }: { policies: PolicyCache; session?: Session },
+): Principal {
+  const { accountId, canonicalId } = account;
+  const { entity } = principal;
+  const common = {
+    policies: policiesOf(principal, policies, session),
+    id: entity.id,
+    ...(session && { session }),
+  };
+  if (entity.kind === 'user') {
+    const arn = userArn(accountId, entity);
+    return withValues({
+      ...common,
+      caller: { kind: 'user', accountId, canonicalId, arn },
+      userName: entity.name,
+      facts: { principalArn: arn, type: 'User', tags: entity.tags },
+    });
+  }
+  const principalArn = roleArn(accountId, entity);
+  const arn = `arn:aws:sts::${accountId}:assumed-role/${entity.name}/${session?.name ?? ''}`;
+  return withValues({
+    ...common,
+    caller: { kind: 'role-session', accountId, canonicalId, arn, roleArn: principalArn },
+    facts: { principalArn, type: 'AssumedRole', tags: sessionTags(entity.tags, session?.tags ?? []) },
+  });
+}
+
+/** Tags of a session come before those of its role that have the same key. */
+function sessionTags(ofRole: readonly Tag[], ofSession: readonly Tag[]): readonly Tag[] {
+  const given = new Set(ofSession.map(({ key }) => key.toLowerCase()));
+  return [...ofSession, ...ofRole.filter(({ key }) => !given.has(key.toLowerCase()))];
+}
+
+function policiesOf(
+  { entity, groups, policies: texts }: StoredPrincipal,
+  cache: PolicyCache,
+  session: Session | undefined,
+): CallerPolicies {
+  const own = new Map(texts.map(({ arn, text }) => [arn, text]));
+  const managed = (arn: string, type: 'identity' | 'boundary') => {
+    const text = own.get(arn) ?? findReadyMadePolicy(arn)?.text;
+    return text === undefined ? undefined : cache.named({ name: arn, text, type });
+  };
+  const identity = [entity, ...groups].flatMap((holder) => [
+    ...holder.inlinePolicies.map(({ name, text }) => cache.named({ name, text, type: 'identity' })),
+    ...holder.attachedPolicies.flatMap((arn) => managed(arn, 'identity') ?? []),
+  ]);
+  // A boundary whose policy is gone allows nothing.
+  const boundary =
+    entity.boundary === undefined
+      ? undefined
+      : (managed(entity.boundary, 'boundary') ??
+        cache.named({ name: entity.boundary, text: '', type: 'boundary' }));
+  const limits = session?.policies?.map(({ name, text }) => cache.named({ name, text, type: 'session' }));
+  return { identity, boundary, ...(limits && { session: limits }) };
+}
+
+interface Facts {
+  principalArn: string;
+  type: 'Account' | 'User' | 'AssumedRole';
+  tags: readonly Tag[];
+}
+
+function withValues({ facts, ...principal }: Omit<Principal, 'valuesAt'> & { facts: Facts }): Principal {
+  const { caller, session, userName } = principal;
+  const { accountId } = caller;
+  const fixed = new Map<string, ContextValue>([
+    ['aws:principalarn', facts.principalArn],
+    ['aws:principalaccount', accountId],
+    ['aws:accountid', accountId],
+    ['aws:principaltype', facts.type],
+    ['aws:userid', userIdOf({ ...principal, valuesAt: () => () => undefined }, accountId)],
+  ]);
+  if (userName !== undefined) fixed.set('aws:username', userName);
+  // Keys of tags are the same in any case.
+  for (const { key, value } of facts.tags) fixed.set(`aws:principaltag/${key.toLowerCase()}`, value);
+  if (session !== undefined) {
+    fixed.set('aws:multifactorauthpresent', String(session.mfaAtMs !== undefined));
+    fixed.set('aws:tokenissuetime', new Date(session.issuedAtMs).toISOString());
+    if (session.sourceIdentity !== undefined) fixed.set('aws:sourceidentity', session.sourceIdentity);
+  }
+  return {
+    ...principal,
+    valuesAt: (nowMs) => (key) => {
+      if (key.startsWith('aws:principaltag/')) return fixed.get(key.toLowerCase());
+      if (key === 'aws:multifactorauthage' && session?.mfaAtMs !== undefined)
+        return String(Math.max(0, Math.floor((nowMs - session.mfaAtMs) / 1000)));
+      return fixed.get(key);
+    },
+  };
+}
