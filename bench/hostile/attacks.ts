@@ -164,6 +164,15 @@ export const ATTACKS: readonly Attack[] = [
       }),
   },
   {
+    name: 'uploads in HTTP chunks of one byte, 16 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.hold(16, {
+        opening: signed(account, 'PUT', `/${BUCKET}/x`, { 'Transfer-Encoding': 'chunked' }),
+        drip: { bytes: Buffer.from('1\r\nx\r\n'.repeat(MiB / 8)), everyMs: 100 },
+      }),
+  },
+  {
     name: 'uploads of 16 MiB at full speed without a signature, 200 at a time',
     by: 'anybody',
     begin: ({ crowd, account }) => crowd.hold(200, floodOf(account, bare)),

@@ -199,19 +199,23 @@ test('aws-chunked framing in chunks of one byte, and with a long extension', asy
   }
 });
 
-test.each([
-  ['some are taken', MiB / 8, 200],
-  ['too many are refused', MiB, 400],
-])('HTTP chunks of one byte: %s', async (_title, sizeBytes, status) => {
+test('HTTP chunks of one byte, on 16 connections', async () => {
   const headers = { 'transfer-encoding': 'chunked' };
-  const request = { method: 'PUT', path: pathOf(bucket, 'bytes'), headers };
-  const socket = await openSocket(api.server);
-  socket.write(headOf(api.server, request));
-  socket.write(`${'1\r\na\r\n'.repeat(sizeBytes)}0\r\n\r\n`);
-  expect((await socket.answer())?.status).toBe(status);
-  socket.destroy();
-  const stored = await api.send({ method: 'GET', path: request.path });
-  expect(stored.body.length).toBe(MiB / 8);
+  const sizeBytes = MiB / 16;
+  const text = Buffer.from(`${'1\r\na\r\n'.repeat(sizeBytes)}0\r\n\r\n`);
+  const upload = async (index: number) => {
+    const request = { method: 'PUT', path: pathOf(bucket, `bytes-${index}`), headers };
+    const socket = await openSocket(api.server);
+    socket.write(headOf(api.server, request));
+    socket.write(text);
+    expect((await socket.answer())?.status).toBe(200);
+    socket.destroy();
+    const stored = await api.send({ method: 'GET', path: request.path });
+    expect(stored.body.length).toBe(sizeBytes);
+  };
+  await expectFreeLoop('chunks of a byte', () =>
+    Promise.all(Array.from({ length: 16 }, (_, index) => upload(index))),
+  );
 });
 
 test('during many listings of one account another account is served between their pages', async () => {

@@ -4,12 +4,3 @@
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
-
-/** The end of the queue of those who want a turn of their own. */
-let lastTurn: Promise<void> = Promise.resolve();
-
-/** Resolves in a turn that nobody else gets who waits here. */
-export function turnOfItsOwn(): Promise<void> {
-  lastTurn = lastTurn.then(nextTurn);
-  return lastTurn;
-}

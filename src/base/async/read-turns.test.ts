@@ -16,7 +16,7 @@ function open() {
     then?.();
     return gone.splice(0);
   };
-  return { read, turn, hasTurn: () => next !== undefined };
+  return { read, wait: (tenant: string) => turns.wait([tenant]), turn, hasTurn: () => next !== undefined };
 }
 
 test('one turn reads so much, and what is left goes on in the next', () => {
@@ -39,4 +39,22 @@ test('a crowd of one tenant goes on so many at a time, and another one does not 
 test('small pieces are not free', () => {
   const { read } = open();
   expect([0, 0, 0, 0].map((sizeBytes) => read('a', sizeBytes))).toEqual([true, true, true, false]);
+});
+
+test('who has read more than a turn has is alone in its next one, and tenants take turns', () => {
+  const { read, turn } = open();
+  for (let at = 0; at < 3; at++) read('a', 4);
+  for (let at = 0; at < 3; at++) read('b', 4);
+  const turns = Array.from({ length: 6 }, turn);
+  expect(turns).toEqual([['a'], ['b'], ['a'], ['b'], ['a'], ['b']]);
+});
+
+test('who waits for a turn has as much of it as all who read', async () => {
+  const { read, wait, turn } = open();
+  const done = Promise.withResolvers<void>();
+  wait('a').then(done.resolve);
+  for (let at = 0; at < 5; at++) read('b');
+  expect(turn()).toEqual([]);
+  await done.promise;
+  expect(turn()).toEqual(['b', 'b']);
 });

@@ -8,6 +8,7 @@ import {
   type Signed,
   signHeaders,
 } from '../../../tests/support/servers/s3-client.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { AppError } from '../../types/errors.ts';
 import { createChunkSignatures } from './chunk-signatures.ts';
 import { openChunkedBody } from './sigv4-chunked-body.ts';
@@ -45,6 +46,7 @@ async function decode(options: Decoding): Promise<{ body: Buffer; trailer: strin
   let count = 0;
   const { signingKey, signature, timestamp, scope } = seed;
   const decoded = openChunkedBody({
+    turn: nextTurn,
     async read() {
       if (at >= wire.length) return undefined;
       const piece = wire.subarray(at, at + (pieceBytes[count++ % pieceBytes.length] ?? wire.length));

@@ -3,7 +3,6 @@
 // keep anything of a stream that ends in an error.
 
 import { BufferQueue } from '../../base/async/buffer-queue.ts';
-import { turnOfItsOwn } from '../../base/async/next-turn.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ChunkSignatures } from './chunk-signatures.ts';
@@ -11,6 +10,8 @@ import type { ChunkSignatures } from './chunk-signatures.ts';
 export interface ChunkedBodyOptions {
   /** The next piece as it arrived; undefined at the end. */
   read(): Promise<Buffer | undefined>;
+  /** Resolves when it is its turn to have the thread for some ms. */
+  turn(): Promise<void>;
   /** x-amz-decoded-content-length. */
   readonly sizeBytes: number;
   /** Absent: chunks carry no signatures. */
@@ -27,8 +28,7 @@ export interface ChunkedBody {
 
 const CHUNK_HEADER = /^([0-9a-fA-F]{1,9})(?:;chunk-signature=([0-9a-f]{64}))?$/;
 /**
- * A small chunk costs as much as any (5 to 20 µs). After so many of them a body waits for a turn of its own: of all bodies
- * with small chunks one is decoded in a turn of the loop, and this far.
+ * A small chunk costs as much as any (5 to 20 µs). After so many of them a body waits for its turn.
  */
 const SMALL_CHUNKS_PER_TURN = 250;
 const SMALL_CHUNK_BYTES = 4096;
@@ -58,7 +58,7 @@ export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
       if (header.sizeBytes < LIMITS.tinyChunkBytes && ++tinyChunks > LIMITS.tinyChunksMax)
         throw tooManyChunks();
       if (header.sizeBytes < SMALL_CHUNK_BYTES && ++smallChunks % SMALL_CHUNKS_PER_TURN === 0) {
-        await turnOfItsOwn();
+        await options.turn();
       }
       signatures?.startChunk();
       for (let chunkLeft = header.sizeBytes; chunkLeft > 0; ) {

@@ -18,15 +18,6 @@ export type IntakeQueues = FairShare;
 
 /** One read of a socket gives so much at most. */
 export const READ_BYTES = 64 * 1024;
-/**
- * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
- * once. No program sends its data so, and each such read takes Node about 20 ms.
- */
-const FRAMING_READS_MAX = 16;
-/** Such a read has so many bytes at least, and so many for each byte of the body. */
-const FRAMING_READ_BYTES = 8 * 1024;
-const FRAMING_FACTOR = 3;
-
 export interface BodyIntakeOptions {
   request: IncomingMessage;
   response: ServerResponse;
@@ -65,9 +56,6 @@ export class BodyIntake {
   /** Of the queue, as the tenant's share knows it. */
   #countedBytes = 0;
   #readBytes = 0;
-  /** Of the socket, at the last piece of a body that is gathered. */
-  #wireBytes: number | undefined;
-  #framingReads = 0;
   #isListening = false;
   /** It has to wait for a later turn of the loop before it takes more. */
   #waitsForTurn = false;
@@ -126,12 +114,17 @@ export class BodyIntake {
         const buffer = await this.read();
         if (buffer === undefined) return true;
         leftBytes -= buffer.length;
-        if (this.#isGathered) return false;
+        if (this.#isInSmallChunks) return false;
       }
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
     }
     return false;
+  }
+
+  /** Resolves when it is the tenant's turn to have the thread for some ms, for what the body's bytes have in them. */
+  turn(): Promise<void> {
+    return this.#reads.wait(this.#path);
   }
 
   /** Ends the body for its readers, now and later. */
@@ -173,7 +166,6 @@ export class BodyIntake {
   readonly #onBuffer = (buffer: Buffer): void => {
     if (this.#response.closed) return;
     this.#take(buffer);
-    if (this.#isGathered) this.#judgeFraming(buffer.length);
     this.#takeTurn(buffer.length);
     if (this.#waitsForTurn || this.#isFull()) this.#request.pause();
   };
@@ -194,24 +186,14 @@ export class BodyIntake {
     });
   }
 
-  get #isGathered(): boolean {
-    return this.#request instanceof ParsedRequest && this.#request.isGathered;
+  get #isInSmallChunks(): boolean {
+    return this.#request instanceof ParsedRequest && this.#request.isInSmallChunks;
   }
 
   /** Takes more, if there is room. */
   #goOn(): void {
     if (this.#response.closed || this.#waitsForTurn || this.#isFull()) return;
     if (this.#request.isPaused()) this.#request.resume();
-  }
-
-  #judgeFraming(bodyBytes: number): void {
-    const { bytesRead } = this.#request.socket;
-    const wireBytes = bytesRead - (this.#wireBytes ?? bytesRead);
-    this.#wireBytes = bytesRead;
-    if (wireBytes < FRAMING_READ_BYTES || wireBytes < FRAMING_FACTOR * bodyBytes) return;
-    if (++this.#framingReads <= FRAMING_READS_MAX) return;
-    const message = 'The chunks of the body are too small.';
-    this.fail(new AppError('InvalidRequest', { message }));
   }
 
   /** Counts what waits beyond one read in the tenant's share. */

@@ -62,6 +62,12 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
+  /** Whom what comes on it counts against. */
+  pathOf(socket: Socket): SharePath {
+    const connection = this.#bySocket.get(socket);
+    return connection === undefined ? [] : sharePathOf(connection.tenant);
+  }
+
   all(): IterableIterator<Connection> {
     return this.#bySocket.values();
   }

@@ -35,6 +35,7 @@ test.each([
       onClientError: (_error, socket) => socket.destroy(),
       onTunnel: () => seen.resolve(),
       onLongHead: () => seen.resolve(),
+      mayParseOn: () => true,
     },
   );
   server.listen(0, '127.0.0.1');

@@ -12,6 +12,7 @@ import {
 } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
+import { createSlicedParsing, type MayParseOn } from './parse-in-slices.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
 
 /** PEM texts. */
@@ -39,6 +40,8 @@ export interface ListenerEvents {
   onTunnel(socket: Socket): void;
   /** A head has more lines than LIMITS.headerLinesMax. The same. */
   onLongHead(socket: Socket): void;
+  /** Asked behind a slice of what was read that had many chunks in it. */
+  readonly mayParseOn: MayParseOn;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -75,14 +78,25 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not served at all.
   const takenMax = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   let takenCount = 0;
+  const parsing = createSlicedParsing(events.mayParseOn);
   server.on('connection', (socket: Socket) => {
     takenCount++;
     socket.once('close', () => takenCount--);
-    if (takenCount > takenMax) socket.destroy();
-    else events.onConnection(socket);
+    if (takenCount > takenMax) {
+      socket.destroy();
+      return;
+    }
+    if (settings.tls === undefined) parsing.begin(socket);
+    events.onConnection(socket);
   });
-  if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
-  server.on('clientError', events.onClientError);
+  server.on('secureConnection', (socket: Socket) => {
+    parsing.begin(socket);
+    events.onSecured(socket);
+  });
+  server.on('clientError', (error: Error, socket: Socket) => {
+    parsing.end(socket);
+    events.onClientError(error, socket);
+  });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     leaveParser(socket);
     events.onTunnel(socket);

@@ -7,7 +7,7 @@ import { assert, must } from '../../base/assert.ts';
 import { cacheReading } from '../../base/async/cache-reading.ts';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
-import { createReadTurns } from '../../base/async/read-turns.ts';
+import { createReadTurns, type ReadTurns } from '../../base/async/read-turns.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
@@ -52,6 +52,8 @@ import { createShedding, type Shedding } from './shedding.ts';
 
 /** Of all bodies, in one turn of the loop: some ms. */
 const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
+/** Of a read, what takes as long as to parse one chunk of a body. */
+const CHUNK_COST_BYTES = 1024;
 /** What strangers hold beside S3. */
 const BY_ADDRESS = [SHARE_WEIGHTS[1]];
 
@@ -190,7 +192,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   }
 
   const admit = createAdmission({ live, viewer, clock });
-  const app = carrier({ settings, live, refuse, admit, serve });
+  const app = carrier({ settings, live, refuse, admit, serve, reads });
   /** No connection is taken any more. */
   const closing = new AbortController();
   const stopped = new AbortController();
@@ -254,8 +256,9 @@ function carrier(options: {
   /** Calls `begin` when it is the request's turn, and never on a connection that has ended. */
   admit(request: IncomingMessage, response: ServerResponse, begin: RequestListener): void;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  reads: ReadTurns;
 }): FastifyInstance {
-  const { settings, live, refuse, admit, serve } = options;
+  const { settings, live, refuse, admit, serve, reads } = options;
   const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
     reply.hijack();
     void serve(request, reply.raw);
@@ -283,6 +286,8 @@ function carrier(options: {
         },
         onTunnel: (socket) => breakOff(socket, new AppError('MethodNotAllowed')),
         onLongHead: (socket) => breakOff(socket, new AppError('RequestHeaderSectionTooLarge')),
+        mayParseOn: (socket, pieceCount, goOn) =>
+          reads.mayGoOn(live.connections.pathOf(socket), pieceCount * CHUNK_COST_BYTES, goOn),
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.

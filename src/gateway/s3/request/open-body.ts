@@ -59,6 +59,7 @@ export function openBody(
   }
   const chunked = openChunkedBody({
     read: () => intake.read(),
+    turn: () => intake.turn(),
     sizeBytes,
     ...(form.isSigned && seed !== undefined && { signatures: createChunkSignatures(seed) }),
     ...(digests.trailerAlgorithm && { trailerName: checksumHeader(digests.trailerAlgorithm) }),
