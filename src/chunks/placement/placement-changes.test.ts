@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { finishInTurns } from '../../base/async/steps.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -20,6 +21,7 @@ import { decodePlacement, encodePlacement } from './placement-record.ts';
 import { bestSpread } from './placement-shares.ts';
 
 const PARTITIONS = LIMITS.partitionCount;
+const runs = { numRuns: amountOf({ short: 4, long: 100 }) };
 
 type Leave = PlacedDisk['leave'];
 const leave = (map: PlacementMap, ids: readonly DiskId[], why: Leave) =>
@@ -118,7 +120,7 @@ test('after any sequence of changes no partition has lost an owner, and previous
         map = next;
       }
     }),
-    { numRuns: 12 },
+    runs,
   );
 });
 
@@ -132,7 +134,7 @@ test('evening out twice equals evening out once, when nothing is pending', () =>
       expect(movedCount(even, again)).toBe(0);
       expect(again.auditFrom).toBe(even.auditFrom);
     }),
-    { numRuns: 12 },
+    runs,
   );
 });
 
