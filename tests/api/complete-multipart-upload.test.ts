@@ -11,6 +11,7 @@ import {
   type UploadAddress,
   uploadPath,
 } from '../support/servers/multipart.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
 import { pathOf } from '../support/servers/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
 
@@ -375,7 +376,7 @@ test('only the owner may complete', async () => {
   expectStatus(await get('mine'), 404);
 });
 
-test('more than 5 TiB is refused', { timeout: 120_000 }, async () => {
+ownServerTest('more than 5 TiB is refused', { timeout: 120_000 }, async () => {
   // Links: 64 MiB, 80 times, are 5 GiB; 1024 of these are 5 TiB.
   await api.put(bucket, 'level0', Buffer.alloc(64 * MiB));
   const counts = [80, 1025];

@@ -1,5 +1,6 @@
 // What goes along when a key is renamed (service 4.2; extensions 2.1, 2.4): versions and delete markers in every state
-// of versioning, headers, tags, checksums, customers' keys and the count of appends; and uploads under way, which do not.
+// of versioning, headers, tags, checksums and customers' keys; and uploads under way, which do not. That the count of appends
+// goes along is in append-object.test.ts.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -223,23 +224,6 @@ test('extensions 2.1: metadata, tags, ETag, checksum and Last-Modified stay', as
     ['size', ''],
   ]);
 });
-
-test('extensions 2.4: the count of appends goes along', async () => {
-  await put('a');
-  // Without bytes they count as all others do, and take less time.
-  const append = (key: string) =>
-    api.send({ method: 'PUT', path: `${pathOf(bucket, key)}?append`, body: Buffer.alloc(0) });
-  for (let round = 0; round < 33; round++) {
-    const answers = await Promise.all(Array.from({ length: 31 }, () => append('a')));
-    for (const answer of answers) expectStatus(answer, 200);
-  }
-  expectStatus(await move('a', 'b'), 200);
-  expectError(await append('b'), {
-    status: 400,
-    code: 'InvalidRequest',
-    Message: 'The object has been appended to 1023 times, which is as often as an object may be.',
-  });
-}, 120_000);
 
 test('an object under a customer’s key moves without it, and is read with it', async () => {
   const key = randomBytes(32);

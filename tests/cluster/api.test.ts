@@ -1,5 +1,5 @@
 // The tests of the single node, unchanged, against the gateways of a cluster of real processes, in turn: of the operations
-// those that say most about a cluster, and of the programs of other makers one. All of them by hand (README, Tests):
+// those that say most about a cluster. All of them, and the programs of other makers, by hand:
 //   HOLDFAST_TEST_CLUSTER=all npm test -- tests/cluster/api.test.ts
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
