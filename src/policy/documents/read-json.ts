@@ -5,7 +5,13 @@
 const DEPTH_MAX = 16;
 
 export type JsonValue =
-  | { readonly kind: 'object'; readonly at: number; readonly members: ReadonlyMap<string, JsonValue> }
+  | {
+      readonly kind: 'object';
+      readonly at: number;
+      /** Behind its brace. */
+      readonly end: number;
+      readonly members: ReadonlyMap<string, JsonValue>;
+    }
   | { readonly kind: 'array'; readonly at: number; readonly items: readonly JsonValue[] }
   | { readonly kind: 'string'; readonly at: number; readonly text: string }
   /** As it is written. */
@@ -24,11 +30,20 @@ export class JsonFault extends Error {
   }
 }
 
-/** Line and column of an index, both from 1. */
+/** Both from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export function positionOf(text: string, at: number): Position {
+  const lines = text.slice(0, at).split('\n');
+  return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
+}
+
 export function placeOf(text: string, at: number): string {
-  const before = text.slice(0, at);
-  const lines = before.split('\n');
-  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
+  const { line, column } = positionOf(text, at);
+  return `line ${line}, column ${column}`;
 }
 
 /** `blanksCount`: characters of white space between its tokens. */
@@ -92,7 +107,7 @@ class JsonReader {
   #object(depth: number): JsonValue {
     const at = this.#at++;
     const members = new Map<string, JsonValue>();
-    if (this.#skip('}')) return { kind: 'object', at, members };
+    if (this.#skip('}')) return { kind: 'object', at, end: this.#at, members };
     do {
       this.#blanks();
       const nameAt = this.#at;
@@ -102,7 +117,7 @@ class JsonReader {
       members.set(name, this.value(depth + 1));
     } while (this.#skip(','));
     this.#expect('}');
-    return { kind: 'object', at, members };
+    return { kind: 'object', at, end: this.#at, members };
   }
 
   #array(depth: number): JsonValue {

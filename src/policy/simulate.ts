@@ -1,0 +1,68 @@
+// What policies would decide about a request that nobody sends (AWS "SimulatePrincipalPolicy"): the decision, the statements that
+// made it, and the condition keys that it would have needed. Pure, as evaluate.ts is, by which it decides.
+import { displayKey } from './condition-keys.ts';
+import { type AccessQuestion, type DecidedBy, evaluate, matchingStatements } from './evaluate.ts';
+import type { ContextValue } from './patterns.ts';
+
+export type SimulatedDecision = 'allowed' | 'explicitDeny' | 'implicitDeny';
+
+export interface SimulatedResult {
+  readonly decision: SimulatedDecision;
+  /** Those that allow what is allowed, or deny what is denied; none where nothing allows. */
+  readonly statements: readonly DecidedBy[];
+  /** Names of condition keys that statements about the action look at, and that have no value. */
+  readonly missingKeys: readonly string[];
+  /** Whether the boundary, by itself, allows it; undefined: there is none. */
+  readonly isAllowedByBoundary: boolean | undefined;
+  /** What each side says by itself, where the resource is of another account than the caller. */
+  readonly sides: { readonly identity: SimulatedDecision; readonly resource: SimulatedDecision } | undefined;
+}
+
+/** `context`: by normalized key (condition-keys.ts). */
+export type Simulation = Omit<AccessQuestion, 'contextOf' | 'aclGrant' | 'objectAccount'> & {
+  readonly context: ReadonlyMap<string, ContextValue>;
+};
+
+export function simulate({ context, ...asked }: Simulation): SimulatedResult {
+  const question: AccessQuestion = { ...asked, contextOf: (key) => context.get(key) };
+  const decided = evaluate(question);
+  const decision = decided.isAllowed
+    ? 'allowed'
+    : decided.reason === 'explicit-deny'
+      ? 'explicitDeny'
+      : 'implicitDeny';
+  const matching = matchingStatements(question);
+  const isAcross = question.caller.kind !== 'anonymous' && question.caller.accountId !== question.resourceAccount;
+  return {
+    decision,
+    statements: matching.filter(({ kind, effect }) =>
+      decision === 'explicitDeny'
+        ? effect === 'Deny'
+        : decision === 'allowed' && effect === 'Allow' && (kind === 'identity' || kind === 'resource'),
+    ),
+    missingKeys: missingKeysOf(question),
+    isAllowedByBoundary:
+      question.policies.boundary && decisionOf(matching.filter(({ kind }) => kind === 'boundary')) === 'allowed',
+    sides: isAcross
+      ? {
+          identity: decisionOf(matching.filter(({ kind }) => kind === 'identity')),
+          resource: decisionOf(matching.filter(({ kind }) => kind === 'resource')),
+        }
+      : undefined,
+  };
+}
+
+function decisionOf(matching: readonly { readonly effect: 'Allow' | 'Deny' }[]): SimulatedDecision {
+  if (matching.some(({ effect }) => effect === 'Deny')) return 'explicitDeny';
+  return matching.length > 0 ? 'allowed' : 'implicitDeny';
+}
+
+function missingKeysOf({ policies, resourcePolicy, action, contextOf }: AccessQuestion): string[] {
+  const { identity, boundary, session = [] } = policies;
+  const all = [...identity, ...session, ...(boundary ? [boundary] : []), ...(resourcePolicy ? [resourcePolicy] : [])];
+  const keys = all.flatMap(({ policy }) => {
+    const { allows, denies } = policy.about(action);
+    return [...denies, ...allows].flatMap((statement) => [...statement.keys]);
+  });
+  return [...new Set(keys)].filter((key) => contextOf(key) === undefined).map(displayKey).sort();
+}
