@@ -66,7 +66,12 @@ test('keys without a value are named as AWS writes them, those of other actions 
       Resource: 'arn:aws:s3:::b/${aws:username}/*',
       Condition: { IpAddress: { 'AWS:sourceip': '10.0.0.0/8' } },
     },
-    { Effect: 'Allow', Action: 's3:PutObject', Resource: '*', Condition: { Null: { 'aws:Referer': 'true' } } },
+    {
+      Effect: 'Allow',
+      Action: 's3:PutObject',
+      Resource: '*',
+      Condition: { Null: { 'aws:Referer': 'true' } },
+    },
   ]);
   const asked = { policies: { identity: [conditions] }, resource: 'arn:aws:s3:::b/ann/k' };
   expect(ask(asked)).toMatchObject({

@@ -32,7 +32,8 @@ export function simulate({ context, ...asked }: Simulation): SimulatedResult {
       ? 'explicitDeny'
       : 'implicitDeny';
   const matching = matchingStatements(question);
-  const isAcross = question.caller.kind !== 'anonymous' && question.caller.accountId !== question.resourceAccount;
+  const isAcross =
+    question.caller.kind !== 'anonymous' && question.caller.accountId !== question.resourceAccount;
   return {
     decision,
     statements: matching.filter(({ kind, effect }) =>
@@ -42,7 +43,8 @@ export function simulate({ context, ...asked }: Simulation): SimulatedResult {
     ),
     missingKeys: missingKeysOf(question),
     isAllowedByBoundary:
-      question.policies.boundary && decisionOf(matching.filter(({ kind }) => kind === 'boundary')) === 'allowed',
+      question.policies.boundary &&
+      decisionOf(matching.filter(({ kind }) => kind === 'boundary')) === 'allowed',
     sides: isAcross
       ? {
           identity: decisionOf(matching.filter(({ kind }) => kind === 'identity')),
@@ -59,10 +61,18 @@ function decisionOf(matching: readonly { readonly effect: 'Allow' | 'Deny' }[]):
 
 function missingKeysOf({ policies, resourcePolicy, action, contextOf }: AccessQuestion): string[] {
   const { identity, boundary, session = [] } = policies;
-  const all = [...identity, ...session, ...(boundary ? [boundary] : []), ...(resourcePolicy ? [resourcePolicy] : [])];
+  const all = [
+    ...identity,
+    ...session,
+    ...(boundary ? [boundary] : []),
+    ...(resourcePolicy ? [resourcePolicy] : []),
+  ];
   const keys = all.flatMap(({ policy }) => {
     const { allows, denies } = policy.about(action);
     return [...denies, ...allows].flatMap((statement) => [...statement.keys]);
   });
-  return [...new Set(keys)].filter((key) => contextOf(key) === undefined).map(displayKey).sort();
+  return [...new Set(keys)]
+    .filter((key) => contextOf(key) === undefined)
+    .map(displayKey)
+    .sort();
 }

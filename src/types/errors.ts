@@ -80,6 +80,7 @@ export const ERRORS = {
   },
   InvalidAction: { status: 400, message: 'The action or operation requested is invalid.' },
   InvalidArgument: { status: 400, message: 'Invalid Argument' },
+  InvalidAuthenticationCode: { status: 403, message: 'Authentication code for device is not valid.' },
   InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
   InvalidChunkSizeError: {
     status: 403,
@@ -131,6 +132,7 @@ export const ERRORS = {
     message:
       'The request contained trailing data that was not well-formed or did not conform to our published schema.',
   },
+  MalformedPolicyDocument: { status: 400, message: 'The policy document is malformed.' },
   MalformedXML: {
     status: 400,
     message:

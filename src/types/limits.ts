@@ -23,6 +23,13 @@ export const LIMITS = {
   managedPoliciesMax: 1500,
   groupsPerUserMax: 10,
   accessKeysPerUserMax: 2,
+  mfaDevicesMax: 5000,
+  mfaDevicesPerOwnerMax: 8,
+  /** Of a user, group or role. */
+  attachedPoliciesMax: 10,
+  policyVersionsMax: 5,
+  /** Inline policies of one user, group or role with their white space, which AWS does not count. */
+  inlineDocumentsCharactersMax: 64 * KiB,
   /** Of a user, role or policy. */
   identityTagsMax: 50,
   keyBytesMax: 1024,

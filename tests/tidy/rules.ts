@@ -155,6 +155,8 @@ export const TEST_ONLY: readonly string[] = [
   // The policy engine.
   'src/policy/public-statements.ts',
   'src/gateway/identity-api/one-time-codes.ts',
+  'src/policy/documents/statement-positions.ts',
+  'src/policy/simulate.ts',
 ];
 
 /** Words that say nothing. */

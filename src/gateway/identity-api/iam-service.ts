@@ -1,9 +1,21 @@
 // IAM as a service of the gateway, and the table of its actions.
+import { ATTACHMENT_ACTIONS } from './attachments.ts';
+import { BOUNDARY_ACTIONS } from './boundaries.ts';
+import { INLINE_POLICY_ACTIONS } from './inline-policies.ts';
+import { POLICY_ACTIONS } from './policies.ts';
 import { IAM } from './query-protocol.ts';
 import { createQueryService, type QueryAction } from './query-service.ts';
+import { ROLE_ACTIONS } from './roles.ts';
 import { USER_ACTIONS } from './users.ts';
 
 /** Each is an action that policies may name (src/policy/actions.ts). */
-export const IAM_ACTIONS: readonly QueryAction[] = [...USER_ACTIONS];
+export const IAM_ACTIONS: readonly QueryAction[] = [
+  ...USER_ACTIONS,
+  ...ROLE_ACTIONS,
+  ...POLICY_ACTIONS,
+  ...INLINE_POLICY_ACTIONS,
+  ...ATTACHMENT_ACTIONS,
+  ...BOUNDARY_ACTIONS,
+];
 
 export const iamService = createQueryService(IAM, IAM_ACTIONS);

@@ -171,6 +171,13 @@ export function required<T>(rule: Rule<T>): Rule<NonNullable<T>> {
   };
 }
 
+/** The value of a parameter of another name than the rule has: for rows that are one for users, groups and roles. */
+export function named<T>(parameter: string, rule: Rule<T>): Rule<T> {
+  return {
+    read: ({ sent }, problems) => rule.read({ sent, name: parameter, at: toAt(parameter) }, problems),
+  };
+}
+
 /** What stands for a value that is not sent. */
 export function orElse<T>(rule: Rule<T | undefined>, value: T): Rule<T> {
   return { read: (place, problems) => rule.read(place, problems) ?? value };

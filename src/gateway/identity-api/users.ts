@@ -124,7 +124,7 @@ const createUser = defineIamAction({
     };
     store.putUnseen(identityKeys.user(name), user);
     store.putUnseen(identityKeys.id(user.id), { kind: 'index', to: identityKeys.user(name) });
-    noteBoundary(store, { kind: 'user', name }, { after: boundary });
+    await noteBoundary(store, { kind: 'user', name }, { after: boundary });
     return xmlElement('User', userXml(store, user, { isWhole: true }));
   },
 });

@@ -41,6 +41,7 @@ export function positionOf(text: string, at: number): Position {
   return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
 }
 
+/** The same in words. */
 export function placeOf(text: string, at: number): string {
   const { line, column } = positionOf(text, at);
   return `line ${line}, column ${column}`;

@@ -80,6 +80,13 @@ export interface PolicyVersionRecord {
   text: string;
 }
 
+/** How often a managed policy is used, ready-made ones as well; absent: not at all. */
+export interface PolicyUsageRecord {
+  kind: 'policy-usage';
+  attachedCount: number;
+  boundedCount: number;
+}
+
 export interface MfaDeviceRecord {
   kind: 'mfa-device';
   name: string;
@@ -132,6 +139,7 @@ export type IdentityRecord =
   | RoleRecord
   | ManagedPolicyRecord
   | PolicyVersionRecord
+  | PolicyUsageRecord
   | MfaDeviceRecord
   | IdentitySettingsRecord
   | IdentityIndexRecord;
@@ -149,6 +157,7 @@ export const identityKeys = {
   role: (name: string) => `role/${name.toLowerCase()}`,
   policy: (name: string) => `policy/${name.toLowerCase()}`,
   policyVersion: (policy: string, number: number) => `version/${policy.toLowerCase()}/${number}`,
+  policyUsage: (arn: string) => `usage/${arn}`,
   mfaDevice: (name: string) => `mfa/${name.toLowerCase()}`,
   settings: 'settings',
   /** Index: the row of a user or role by its id. */
