@@ -311,6 +311,7 @@ beforehand.
 | bodies that have arrived and are not read, beyond one read of each | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | |
 | answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | theirs are not counted |
 | bodies of the operator API and IAM, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
+| fields of forms, of unproved senders | unverifiedFormsBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
 | connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first |
 
@@ -360,6 +361,7 @@ a MOVE onto what it may not replace, is refused before more is read.
 | connections (connectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
 | requests in flight (requestsInFlightMax) | SlowDown before anything is read; health, metrics and operator API are served |
 | bodies of the operator API from whoever has named an operator's access key and proved nothing, those of IAM from whoever has named any (unverifiedBodiesBytesMax) | SlowDown before the body is read |
+| fields of forms whose senders have proved nothing yet (unverifiedFormsBytesMax) | SlowDown before the body is read |
 | answers of /metrics under way (metricsAnswersMax) | SlowDown |
 | unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |

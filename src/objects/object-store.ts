@@ -95,6 +95,8 @@ export interface PutObject {
   customerKey?: CustomerKey | undefined;
   body: BodySource;
   conditions?: WriteConditions;
+  /** What the bucket's events call it. Default: a PUT. */
+  event?: 's3:ObjectCreated:Post';
   signal: AbortSignal;
 }
 

@@ -17,7 +17,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 
 /** Writes a body as the next version of a key. */
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
-  const { calls, bucket, key, owner, headers, tags, acl, body, conditions } = input;
+  const { calls, bucket, key, owner, headers, tags, acl, body, conditions, event } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
   const algorithm = declaredAlgorithm(body);
@@ -50,6 +50,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
       version,
       data: { births: written.births, links: [] },
       ...(conditions && { conditions }),
+      ...(event && { event }),
     }),
   );
   if (reply.value.kind !== 'committed') {

@@ -112,6 +112,10 @@ export const ERRORS = {
     message:
       'The list of parts was not in ascending order. The parts list must be specified in order by part number.',
   },
+  InvalidPolicyDocument: {
+    status: 400,
+    message: 'The content of the form does not meet the conditions specified in the policy document.',
+  },
   InvalidRange: { status: 416, message: 'The requested range is not satisfiable.' },
   InvalidRequest: { status: 400, message: 'Invalid Request' },
   InvalidStorageClass: { status: 400, message: 'The storage class that you specified is not valid.' },
@@ -127,6 +131,10 @@ export const ERRORS = {
     status: 409,
     message: 'The request was rejected because it attempted to create resources beyond the current limits.',
   },
+  MalformedPOSTRequest: {
+    status: 400,
+    message: 'The body of your POST request is not well-formed multipart/form-data.',
+  },
   MalformedTrailerError: {
     status: 400,
     message:
@@ -137,6 +145,10 @@ export const ERRORS = {
     status: 400,
     message:
       'The XML that you provided was not well formed or did not validate against our published schema.',
+  },
+  MaxPostPreDataLengthExceeded: {
+    status: 400,
+    message: 'Your POST request fields preceeding the upload file was too large.',
   },
   MaxMessageLengthExceeded: { status: 400, message: 'Your request was too large.' },
   MetadataTooLarge: {

@@ -4,7 +4,7 @@ import type { AccountId } from './names.ts';
 
 export const EVENT_TYPES = [
   's3:ObjectCreated:Put',
-  /** An upload by a form of a browser. Nobody gives it so far: PostObject is refused (src/gateway/s3/unsupported.ts). */
+  /** An upload by a form of a browser. */
   's3:ObjectCreated:Post',
   's3:ObjectCreated:Copy',
   's3:ObjectCreated:CompleteMultipartUpload',

@@ -88,6 +88,13 @@ export const LIMITS = {
   /** Of a form of IAM or STS: the longest policy, encoded, fits. */
   identityBodyBytesMax: 256 * KiB,
   identityBodyMaxMs: 5 * SECOND,
+  /** Of a form: all that stands before its file (AWS), and what may stand behind it. */
+  formFieldsBytesMax: 20 * KiB,
+  formRestBytesMax: 1 * MiB,
+  /** From the head of a form to its file. */
+  formFieldsMaxMs: 30 * SECOND,
+  /** Fields of forms whose senders are not known yet, together: the next ones are refused. */
+  unverifiedFormsBytesMax: 16 * MiB,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   /** Of aws-chunked bodies: chunks of less than so many bytes, and how many of them a body may have. */

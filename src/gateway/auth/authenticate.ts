@@ -44,7 +44,7 @@ const SECURITY_TOKEN = 'x-amz-security-token';
 
 type HeadOfRequest = Omit<AuthenticationRequest, 'payloadHash'>;
 
-interface AuthenticationDependencies {
+export interface AuthenticationDependencies {
   identities: Identities;
   clock: ClockPort;
   rules: SigningRules;

@@ -69,6 +69,11 @@ function redactField(fields: ErrorFields, name: string, value: string): string {
   return redactElement(value);
 }
 
+/** Whether what a header or field of this name says is never repeated. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
 function withoutSecrets(text: string): string {
   const masked = mask(text);
   // A name may be written with escapes; then the decoded text stands for it.

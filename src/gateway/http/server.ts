@@ -138,6 +138,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    shedding,
+    unverifiedForms: createFairShare({ limit: LIMITS.unverifiedFormsBytesMax, weights: BY_ADDRESS }),
     turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
     ...overloadChecks(live, shedding),

@@ -10,6 +10,7 @@ import type { BucketName, ObjectKey } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import type { OperationContext } from './context.ts';
+import type { SuccessAction } from './forms/success-action.ts';
 import type { RequestBody } from './request/request-body.ts';
 
 /** Which level of the address space the request names. */
@@ -40,8 +41,10 @@ export interface OperationRequest {
   query: QueryParameters;
   /** Lower-case names; values of repeated headers joined by ", ". */
   headers: Readonly<Record<string, string>>;
-  /** The unread body of a `stream` operation. */
+  /** The unread body of a `stream` operation; of a `form` operation the file. */
   body: RequestBody;
+  /** Of a `form` operation. */
+  successAction?: SuccessAction;
   /** Customers' keys may be in it: nobody else can read it, or the operator allows it. */
   mayCarrySecrets: boolean;
 }
@@ -74,8 +77,11 @@ export interface OperationRow<Input, Document = undefined> {
   readonly match: OperationMatch;
   /** The operation field of the server access log: REST.PUT.OBJECT (service 6, s3-behaviour 43). */
   readonly logName: string;
-  /** `none`: a body is refused or drained; `xml`: read whole once the caller may; `stream`: handed to run. */
-  readonly body: 'none' | 'xml' | 'stream';
+  /**
+   * `none`: a body is refused or drained; `xml`: read whole once the caller may; `stream`: handed to run; `form`: its fields are
+   * read to learn who asks, and stand for key and headers, its file is handed to run.
+   */
+  readonly body: 'none' | 'xml' | 'stream' | 'form';
   /** What x-amz-checksum-* headers are of. Default the request's body; `object`: what the request makes (Complete). */
   readonly checksumOf?: 'body' | 'object';
   /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */

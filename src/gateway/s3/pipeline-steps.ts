@@ -1,5 +1,6 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
+import type { FairShare } from '../../base/async/fair-share.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
@@ -14,8 +15,10 @@ import type { Exchange } from '../http/exchange.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
 import type { RequestIds } from '../http/request-ids.ts';
+import type { Shedding } from '../http/shedding.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
 import type { ResolvedBucket } from './context.ts';
+import { type OpenForm, openForm, requireForm } from './forms/open-form.ts';
 import type { Matcher } from './matcher.ts';
 import type { Operation, OperationRequest, OperationResult } from './operation.ts';
 import { BucketReplaced } from './reauthorise.ts';
@@ -45,6 +48,9 @@ export interface S3Dependencies extends ContextDependencies {
   telemetry: TelemetryPort;
   /** Customers' keys are taken over connections that others may read, too. */
   takesSecretsOverHttp: boolean;
+  shedding: Shedding;
+  /** Of fields of forms that are read of senders who are not known yet: bytes, by address. */
+  unverifiedForms: FairShare;
   /** Throws SlowDown when the server has too much to do to take any request on. */
   requireRoom(exchange: Exchange): void;
   /** The same when the caller has used up its share. Call it once, when the caller is known. */
@@ -131,7 +137,7 @@ export async function identify(
     bucketLabel: string | undefined;
   },
 ): Promise<Identity> {
-  const { exchange, target, row, record } = parts;
+  const { exchange, target, row } = parts;
   if (row.auth === 'none') return { caller: { kind: 'anonymous' }, form: { kind: 'plain' } };
   const payload = readPayload(parts.headers, target.query.parameters);
   const authentication = await authenticate(
@@ -144,14 +150,50 @@ export async function identify(
       hosts: deps.hostsOf(exchange, parts.bucketLabel),
     },
   );
-  const { caller } = authentication;
-  if (caller.kind === 'account') {
-    exchange.proveAccount(caller.account.accountId);
-    record.accountId = caller.account.accountId;
-    record.authType = caller.authType;
-    record.signatureVersion = caller.signatureVersion;
-  }
+  noteCaller(authentication, parts);
   return { ...authentication, form: payload.form };
+}
+
+function noteCaller(
+  { caller }: Authentication,
+  { exchange, record }: { exchange: Exchange; record: AccessRecord },
+): void {
+  if (caller.kind !== 'account') return;
+  exchange.proveAccount(caller.account.accountId);
+  record.accountId = caller.account.accountId;
+  record.authType = caller.authType;
+  record.signatureVersion = caller.signatureVersion;
+}
+
+/** A form that is open, and who has sent it. */
+export interface IdentifiedForm extends Pick<OpenForm, 'headers' | 'body' | 'successAction'> {
+  identity: Identity;
+  names: { bucket: BucketName; key: ObjectKey };
+}
+
+/**
+ * The same of a form: its fields are read for it, if there is a bucket for it. NoSuchBucket, and errors of requireForm and
+ * openForm.
+ */
+export async function identifyForm(
+  deps: S3Dependencies,
+  parts: {
+    exchange: Exchange;
+    target: Target;
+    names: { bucket: BucketName };
+    row: Operation;
+    record: AccessRecord;
+  },
+): Promise<IdentifiedForm> {
+  const { exchange, target, names, row, record } = parts;
+  const boundary = requireForm(exchange, target);
+  await resolveBucket(deps, row, target);
+  const { bucket } = names;
+  const rules = deps.signing;
+  const { authentication, key, ...form } = await openForm({ ...deps, rules }, { exchange, boundary, bucket });
+  noteCaller(authentication, parts);
+  record.key = key;
+  return { ...form, identity: { ...authentication, form: { kind: 'plain' } }, names: { bucket, key } };
 }
 
 // ---- 5 ----
@@ -184,15 +226,22 @@ export function openRequest(
     names: { bucket: BucketName; key: ObjectKey };
     headers: Headers;
     identity: Identity;
+    /** Where the request is one. */
+    form?: IdentifiedForm | undefined;
   },
 ): OperationRequest {
   const { row, target, names, headers, identity } = parts;
+  const method = exchange.request.method ?? '';
+  const mayCarrySecrets = exchange.client.isPrivate || deps.takesSecretsOverHttp;
+  const common = { method, ...names, query: target.query.parameters, headers, mayCarrySecrets };
+  if (parts.form !== undefined) {
+    const { body, successAction } = parts.form;
+    return { ...common, body, successAction };
+  }
   const { form, seed } = identity;
   const body =
     row.body === 'stream' ? openBody(exchange, { headers, form, seed, mayBeAbsent: false }) : NO_BODY;
-  const method = exchange.request.method ?? '';
-  const mayCarrySecrets = exchange.client.isPrivate || deps.takesSecretsOverHttp;
-  return { method, ...names, query: target.query.parameters, headers, body, mayCarrySecrets };
+  return { ...common, body };
 }
 
 // ---- 7 ----
@@ -336,7 +385,8 @@ export async function runOperation(
     try {
       return await row.run(context, input, document);
     } catch (error) {
-      const mayRepeat = row.body !== 'stream' && attempt < ATTEMPTS_MAX;
+      const isStream = row.body === 'stream' || row.body === 'form';
+      const mayRepeat = !isStream && attempt < ATTEMPTS_MAX;
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;
       // Of a copy's source it is for the client to try again.
       if (error.present.record.name !== granted.bucket?.record.name) throw error;

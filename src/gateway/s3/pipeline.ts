@@ -7,6 +7,7 @@ import {
   beginRecord,
   endRecord,
   identify,
+  identifyForm,
   matchOperation,
   openRequest,
   readTarget,
@@ -32,16 +33,18 @@ export async function serveS3(
     // 2 Target.
     const target = readTarget(exchange, bucketLabel);
     // 3 Match. A server with too much to do goes no further.
-    const { row, headers } = matchOperation(deps, { exchange, target, record });
+    const sent = { ...matchOperation(deps, { exchange, target, record }), names: checkNames(target) };
+    const { row } = sent;
     deps.requireRoom(exchange);
-    const names = checkNames(target);
-    // 4 Authenticate. A tenant with too much under way goes no further.
-    const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
+    // 4 Authenticate: a form by its fields, which stand for key and headers. A tenant with too much under way goes no further.
+    const parts = { exchange, target, record, bucketLabel, ...sent };
+    const form = row.body === 'form' ? await identifyForm(deps, parts) : undefined;
+    const { identity, headers, names } = form ?? { ...sent, identity: await identify(deps, parts) };
     deps.requireShare(exchange);
     // 5 Resolve the bucket: a missing one is reported before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
     // 6 Parse what the head says.
-    const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
+    const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity, form }));
     // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
     const { caller, signedAtMs } = identity;
     const contextOf = createContextOf(deps, { exchange, headers, target, caller, signedAtMs });

@@ -32,6 +32,7 @@ import { getObject } from './objects/get-object.ts';
 import { getObjectAcl } from './objects/get-object-acl.ts';
 import { getObjectTagging } from './objects/get-object-tagging.ts';
 import { headObject } from './objects/head-object.ts';
+import { postObject } from './objects/post-object.ts';
 import { putObject } from './objects/put-object.ts';
 import { putObjectTagging } from './objects/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './objects/unset-locks.ts';
@@ -60,6 +61,7 @@ export const OPERATIONS = [
   getObjectRetention,
   getObjectLegalHold,
   putObject,
+  postObject,
   deleteObject,
   deleteObjects,
   copyObject,

@@ -109,7 +109,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
-  { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),
   ...subResource('object', 'acl', { PUT: 'PutObjectAcl' }),
   ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),

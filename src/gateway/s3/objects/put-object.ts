@@ -1,5 +1,6 @@
 // PUT of an object in one piece. The story goes on in objects/write-object.ts.
 
+import type { PutObject } from '../../../objects/object-store.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
@@ -90,8 +91,11 @@ export function uploadAccess({ resource, tags }: Pick<Upload, 'resource' | 'tags
 }
 
 /** Writes it; the headers of the answer. */
-export async function upload(context: OperationContext, input: Upload): Promise<AnswerHeaders> {
-  const { key, headers, tags, customerKey, body, conditions } = input;
+export async function upload(
+  context: OperationContext,
+  input: Upload & Pick<PutObject, 'event'>,
+): Promise<AnswerHeaders> {
+  const { key, headers, tags, customerKey, body, conditions, event } = input;
   const written = await context.objects.putObject({
     calls: context.metadata,
     bucket: context.bucket(),
@@ -102,6 +106,7 @@ export async function upload(context: OperationContext, input: Upload): Promise<
     customerKey: customerKey?.secret,
     body,
     ...(conditions && { conditions }),
+    ...(event && { event }),
     signal: context.signal(),
   });
   context.record.objectSizeBytes = written.sizeBytes;

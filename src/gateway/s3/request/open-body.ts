@@ -94,7 +94,7 @@ function decodedSize(headers: Headers): number {
 }
 
 /** One checksum at most, in the headers or announced for the trailer. */
-function readDigests(headers: Headers, checksumOf: 'body' | 'object'): Digests {
+export function readDigests(headers: Headers, checksumOf: 'body' | 'object'): Digests {
   const digests: { -readonly [Name in keyof Digests]: Digests[Name] } = {};
   const md5 = headers['content-md5'];
   if (md5 !== undefined) digests.contentMd5 = readMd5(md5);

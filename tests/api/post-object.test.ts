@@ -1,0 +1,759 @@
+// POST of an object by a form: what its fields do, who may send it, what its policy allows, and every refusal, which leaves the
+// key as it was.
+import { createHash, randomBytes } from 'node:crypto';
+import { request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { keyAnswer, keyHeaders } from '../support/servers/customer-keys.ts';
+import {
+  BOUNDARY,
+  END,
+  type Fields,
+  FORM_TYPE,
+  type Form,
+  formBody,
+  partOf,
+  policyOf,
+  postBody,
+  postForm,
+  signerFields,
+  signForm,
+  signPolicyV2,
+  signPolicyV4,
+} from '../support/servers/forms.ts';
+import { ownServerTest } from '../support/servers/own-server-test.ts';
+import { answerOf, pathOf, type RawAnswer, send, sendBare } from '../support/servers/raw-s3.ts';
+import { openSocket } from '../support/servers/raw-socket.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
+import { tagsOf } from '../support/servers/tagging.ts';
+
+const MiB = 1024 * 1024;
+const api = useApi({ settings: { domain: 's3.test', 'memory.bodyBuffer': '64MiB' } });
+let bucket: string;
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+});
+
+const md5 = (text: Buffer | string) => createHash('md5').update(text).digest('hex');
+const get = (key: string) => api.send({ method: 'GET', path: pathOf(bucket, key) });
+
+/** Signs by version 4, each field with a condition that it is as it is. */
+const post = (fields: Fields, form: Omit<Form, 'fields'> = {}, conditions?: readonly unknown[]) =>
+  postForm(api.server, bucket, { fields: signForm(api.server, bucket, fields, conditions), ...form });
+
+describe('what is stored, and the answer', () => {
+  test.each([0, 1, 65_535, 65_537, MiB + 1])('a file of %i bytes', async (sizeBytes) => {
+    const file = randomBytes(sizeBytes);
+    const answer = await post([['key', `sizes/${sizeBytes}`]], { file });
+    expectStatus(answer, 204);
+    expect(answer.body).toHaveLength(0);
+    expect(answer.headers).not.toHaveProperty('content-type');
+    expect(answer.headers.etag).toBe(`"${md5(file)}"`);
+    expect(answer.headers.location).toBe(`${api.server.endpoint}/${bucket}/sizes%2F${sizeBytes}`);
+    expect((await get(`sizes/${sizeBytes}`)).body.equals(file)).toBe(true);
+  });
+
+  test('the fields that an object keeps, in any case; other fields, and the type of the part, change nothing', async () => {
+    const kept: Fields = [
+      ['Cache-Control', 'no-cache'],
+      ['content-type', 'text/plain'],
+      ['Content-Disposition', 'attachment; filename="ä"'],
+      ['CONTENT-ENCODING', 'gzip, aws-chunked'],
+      ['Expires', 'Thu, 01 Dec 2030 16:00:00 GMT'],
+      ['X-Amz-Meta-Text', 'ä€'],
+      ['x-amz-meta-none', ''],
+      ['x-amz-storage-class', 'STANDARD_IA'],
+      ['x-amz-server-side-encryption', 'AES256'],
+      ['acl', 'private'],
+    ];
+    expectStatus(await post([['kEy', 'kept'], ...kept, ['submit', 'Upload'], ['x-ignore-me', 'x']]), 204);
+    const bytes = (text: string) => Buffer.from(text).toString('latin1');
+    expect((await get('kept')).headers).toMatchObject({
+      'cache-control': 'no-cache',
+      'content-type': 'text/plain',
+      'content-disposition': bytes('attachment; filename="ä"'),
+      'content-encoding': 'gzip',
+      expires: 'Thu, 01 Dec 2030 16:00:00 GMT',
+      'x-amz-meta-text': bytes('ä€'),
+      'x-amz-meta-none': '',
+    });
+    await post([['key', 'untyped']]);
+    expect((await get('untyped')).headers['content-type']).toBe('binary/octet-stream');
+  });
+
+  test.each<[string, string | null, string]>([
+    ['in/${filename}', 'a file é.txt', 'in/a file é.txt'],
+    ['${filename}', 'C:\\dir\\photo.jpg', 'photo.jpg'],
+    ['a-${filename}-${filename}', 'x', 'a-x-x'],
+    ['in/${filename}', '', 'in/'],
+    ['in/${filename}', null, 'in/${filename}'],
+    ['\\$foo.txt', 'x', '\\$foo.txt'],
+  ])('the key %s of a file called %j is %s', async (key, fileName, stored) => {
+    const answer = await post([['key', key]], { fileName, file: stored }, [['starts-with', '$key', '']]);
+    expectStatus(answer, 204);
+    expect((await get(stored)).body.toString()).toBe(stored);
+  });
+
+  test('a policy is held against the key with the name of the file in it', async () => {
+    const named: Fields = [['key', 'user/${filename}']];
+    expectStatus(await post(named, { fileName: 'x' }, [{ key: 'user/x' }]), 204);
+    expectError(await post(named, { fileName: 'x' }, [{ key: 'user/${filename}' }]), {
+      status: 403,
+      code: 'AccessDenied',
+    });
+  });
+
+  test('s3-behaviour 17: tagging applies as the header would', async () => {
+    const xml = (value: string) =>
+      `<Tagging><TagSet><Tag><Key>a b</Key><Value>${value}</Value></Tag></TagSet></Tagging>`;
+    expectStatus(
+      await post([
+        ['key', 'tagged'],
+        ['tagging', xml('é=')],
+      ]),
+      204,
+    );
+    expect(await tagsOf(api, { bucket, key: 'tagged' })).toEqual([['a b', 'é=']]);
+    const refused = { status: 400, code: 'InvalidTag' } as const;
+    expectError(
+      await post([
+        ['key', 'tagged'],
+        ['tagging', xml('x'.repeat(257))],
+      ]),
+      refused,
+    );
+    const noXml = { status: 400, code: 'MalformedXML' } as const;
+    expectError(
+      await post([
+        ['key', 'tagged'],
+        ['tagging', 'a=b'],
+      ]),
+      noXml,
+    );
+  });
+
+  test('s3-behaviour 17: digests apply as headers would, and need no condition', async () => {
+    const crc = ['x-amz-checksum-crc32', 'poTHxg=='] as const;
+    const file = '0123456789';
+    const fields = signForm(api.server, bucket, [
+      ['key', 'digests'],
+      ['Content-MD5', Buffer.from(md5(file), 'hex').toString('base64')],
+    ]);
+    const answer = await postForm(api.server, bucket, { fields: [...fields, crc], file });
+    expectStatus(answer, 204);
+    expect(answer.headers).toMatchObject({
+      'x-amz-checksum-crc32': crc[1],
+      'x-amz-checksum-type': 'FULL_OBJECT',
+    });
+    const bad = { status: 400, code: 'BadDigest' } as const;
+    expectError(await postForm(api.server, bucket, { fields: [...fields, [crc[0], 'AAAAAA==']], file }), bad);
+    expectError(
+      await postForm(api.server, bucket, { fields: [...fields, [crc[0], 'sailorjerry']], file }),
+      bad,
+    );
+    expectError(await postForm(api.server, bucket, { fields, file: 'other' }), bad);
+    const two = [...fields, crc, ['x-amz-checksum-sha1', 'AAAAAAAAAAAAAAAAAAAAAAAAAAA='] as const];
+    expectError(await postForm(api.server, bucket, { fields: two, file }), {
+      status: 400,
+      code: 'InvalidRequest',
+    });
+    expect((await get('digests')).body.toString()).toBe(file);
+  });
+
+  test('an object that is encrypted with a customer’s key', async () => {
+    const key = randomBytes(32);
+    const answer = await post([['key', 'sealed'], ...Object.entries(keyHeaders(key))], { file: 'secret' });
+    expectStatus(answer, 204);
+    expect(answer.headers).toMatchObject(keyAnswer(key));
+    expectError(await get('sealed'), { status: 400, code: 'InvalidRequest' });
+    const opened = await api.send({
+      method: 'GET',
+      path: pathOf(bucket, 'sealed'),
+      headers: keyHeaders(key),
+    });
+    expect(opened.body.toString()).toBe('secret');
+    const wrong = Object.entries({
+      ...keyHeaders(key),
+      'x-amz-server-side-encryption-customer-algorithm': 'AES',
+    });
+    expectError(await post([['key', 'sealed'], ...wrong]), {
+      status: 400,
+      code: 'InvalidEncryptionAlgorithmError',
+    });
+  });
+
+  test('conditions of writes', async () => {
+    await post([['key', 'once']], { file: 'first' });
+    const failed = { status: 412, code: 'PreconditionFailed' } as const;
+    expectError(
+      await post(
+        [
+          ['key', 'once'],
+          ['if-none-match', '*'],
+        ],
+        { file: 'second' },
+      ),
+      failed,
+    );
+    expect((await get('once')).body.toString()).toBe('first');
+    const missing = { status: 404, code: 'NoSuchKey' } as const;
+    expectError(
+      await post([
+        ['key', 'not there'],
+        ['If-Match', '"x"'],
+      ]),
+      missing,
+    );
+  });
+
+  test.each(['s3.test', 's3.test:8080'])('a bucket in the host BUCKET.%s', async (domain) => {
+    const fields = signForm(api.server, bucket, [
+      ['key', 'by/host'],
+      ['success_action_status', '201'],
+    ]);
+    const body = formBody({ fields });
+    const host = `${bucket}.${domain}`;
+    const headers = { host, 'content-type': FORM_TYPE, 'content-length': String(body.length) };
+    const answer = await sendBare(api.server, { method: 'POST', path: '/', headers, body });
+    expectStatus(answer, 201);
+    expect(fieldsOf(answer).Location).toBe(`http://${host}/by%2Fhost`);
+  });
+
+  ownServerTest('the log names the operation and who has signed', async () => {
+    const answer = await post([['key', 'logged']]);
+    const line = api.server.logs().find(({ requestId }) => requestId === answer.headers['x-amz-request-id']);
+    expect(line).toMatchObject({
+      logName: 'REST.POST.OBJECT',
+      signatureVersion: 'SigV4',
+      key: 'logged',
+      bucket,
+    });
+    expect(line?.account).toBeDefined();
+  });
+});
+
+describe('s3-behaviour 18: how a form is answered', () => {
+  test('success_action_status of 200 and 204: nothing in the body', async () => {
+    for (const status of [200, 204]) {
+      const answer = await post([
+        ['key', 'status'],
+        ['success_action_status', String(status)],
+      ]);
+      expectStatus(answer, status);
+      expect(answer.body).toHaveLength(0);
+    }
+  });
+
+  test('201: a document with Location, Bucket, Key, ETag', async () => {
+    const answer = await post(
+      [
+        ['key', 'a/é&.txt'],
+        ['success_action_status', '201'],
+      ],
+      { file: 'x' },
+    );
+    expectStatus(answer, 201);
+    expect(answer.headers['content-type']).toBe('application/xml');
+    expect(xmlOf(answer).name).toBe('PostResponse');
+    const Location = `${api.server.endpoint}/${bucket}/a%2F%C3%A9%26.txt`;
+    expect(fieldsOf(answer)).toEqual({ Location, Bucket: bucket, Key: 'a/é&.txt', ETag: `"${md5('x')}"` });
+    expect(answer.headers.location).toBe(Location);
+  });
+
+  test.each(['404', '', '2xx'])('any other value means 204: "%s"', async (status) => {
+    const answer = await post([
+      ['key', 'status'],
+      ['success_action_status', status],
+    ]);
+    expectStatus(answer, 204);
+    expect(answer.body).toHaveLength(0);
+  });
+
+  test.each(['success_action_redirect', 'redirect'])(
+    '%s: 303 with bucket, key and etag appended',
+    async (name) => {
+      const answer = await post(
+        [
+          ['key', 'a/b c'],
+          [name, 'http://example.test/done?x=1'],
+          ['success_action_status', '201'],
+        ],
+        { file: 'x' },
+      );
+      expectStatus(answer, 303);
+      expect(answer.body).toHaveLength(0);
+      expect(answer.headers.location).toBe(
+        `http://example.test/done?x=1&bucket=${bucket}&key=a%2Fb+c&etag=%22${md5('x')}%22`,
+      );
+    },
+  );
+
+  test('what is no URL is passed over', async () => {
+    expectStatus(
+      await post([
+        ['key', 'x'],
+        ['success_action_redirect', '/relative'],
+      ]),
+      204,
+    );
+  });
+});
+
+describe('who has signed', () => {
+  const policy = () => policyOf([{ bucket }, ['starts-with', '$key', '']]);
+
+  test('version 2', async () => {
+    const fields: Fields = [['key', 'v2'], ...signPolicyV2(api.server, policy())];
+    expectStatus(await postForm(api.server, bucket, { fields }), 204);
+    expectStatus(await get('v2'), 200);
+  });
+
+  test('names of fields in any case', async () => {
+    for (const fields of [
+      signPolicyV2(api.server, policy()),
+      signForm(api.server, bucket, [], [['starts-with', '$key', '']]),
+    ]) {
+      const shouted = fields.map(([name, value]) => [name.toUpperCase(), value] as const);
+      expectStatus(await postForm(api.server, bucket, { fields: [['Key', 'x'], ...shouted] }), 204);
+    }
+  });
+
+  test('s3-behaviour 19: a wrong signature, and another policy than was signed', async () => {
+    const wrong = { status: 403, code: 'SignatureDoesNotMatch' } as const;
+    const signer = signerFields(api.server);
+    for (const fields of [signPolicyV2(api.server, policy()), signPolicyV4(api.server, policy(), signer)]) {
+      const swapped = fields.map(
+        ([name, value]) =>
+          [name, name.endsWith('signature') ? [...value].reverse().join('') : value] as const,
+      );
+      const answer = await postForm(api.server, bucket, { fields: [['key', 'wrong'], ...swapped] });
+      expectError(answer, { ...wrong, StringToSign: fields.find(([name]) => name === 'policy')?.[1] ?? '' });
+      const other = fields.map(
+        ([name, value]) => [name, name === 'policy' ? value.slice(0, -2) : value] as const,
+      );
+      expectError(await postForm(api.server, bucket, { fields: [['key', 'wrong'], ...other] }), wrong);
+    }
+    expectStatus(await get('wrong'), 404);
+  });
+
+  test('a policy that tells a token is not repeated', async () => {
+    const told = policyOf([{ bucket }, { 'x-amz-security-token': 'a-secret' }]);
+    const fields: Fields = [['key', 'x'], ...signPolicyV2({ ...api.server, secretKey: 'other' }, told)];
+    const answer = await postForm(api.server, bucket, { fields });
+    expectError(answer, { status: 403, code: 'SignatureDoesNotMatch', StringToSign: '***' });
+  });
+
+  test('an unknown access key', async () => {
+    const fields: Fields = [['key', 'x'], ...signPolicyV2({ ...api.server, accessKey: 'foo' }, policy())];
+    const expected = { status: 403, code: 'InvalidAccessKeyId', AWSAccessKeyId: 'foo' } as const;
+    expectError(await postForm(api.server, bucket, { fields }), expected);
+  });
+
+  test('another account without any right', async () => {
+    const other = await api.makeAccount();
+    const fields: Fields = [['key', 'x'], ...signPolicyV2(other, policy())];
+    expectError(await postForm(other, bucket, { fields }), { status: 403, code: 'AccessDenied' });
+  });
+
+  test('an account that is suspended, or expects another owner of the bucket', async () => {
+    const fields = signForm(api.server, bucket, [['key', 'x']]);
+    const owner = { 'x-amz-expected-bucket-owner': '000000000000' };
+    const answer = await postBody(api.server, bucket, formBody({ fields }), owner);
+    expectError(answer, { status: 403, code: 'AccessDenied' });
+  });
+
+  test('fields of a signature that are missing are named as AWS names them', async () => {
+    const missing = (name: string) => ({
+      status: 400,
+      code: 'InvalidArgument' as const,
+      Message: `Bucket POST must contain a field named '${name}'.  If it is specified, please check the order of the fields.`,
+      ArgumentName: name,
+    });
+    const names = ['X-Amz-Algorithm', 'X-Amz-Credential', 'X-Amz-Date', 'X-Amz-Signature', 'policy', 'key'];
+    const all = signForm(api.server, bucket, [['key', 'x']]);
+    for (const name of names) {
+      const fields = all.filter(([given]) => given !== name.toLowerCase());
+      expectError(await postForm(api.server, bucket, { fields }), missing(name));
+    }
+    const v2: Fields = [['key', 'x'], ...signPolicyV2(api.server, policy())];
+    for (const name of ['AWSAccessKeyId', 'Signature']) {
+      const fields = v2.filter(([given]) => given.toLowerCase() !== name.toLowerCase());
+      expectError(await postForm(api.server, bucket, { fields }), missing(name));
+    }
+  });
+
+  test.each<[string, Record<string, string>, Record<string, string>]>([
+    ['another algorithm', { 'x-amz-algorithm': 'x' }, { ArgumentName: 'X-Amz-Algorithm' }],
+    [
+      'a date that is none',
+      { 'x-amz-date': '2030' },
+      { Message: 'X-Amz-Date must be formated via ISO8601 Long format' },
+    ],
+    ['a credential that is none', { 'x-amz-credential': 'x' }, { ArgumentName: 'X-Amz-Credential' }],
+    [
+      'a credential of another service',
+      { 'x-amz-credential': 'k/20300101/us-east-1/iam/aws4_request' },
+      { ArgumentName: 'X-Amz-Credential' },
+    ],
+    ['both versions', { signature: 'x', AWSAccessKeyId: 'x' }, { ArgumentName: 'AWSAccessKeyId' }],
+  ])('%s is InvalidArgument', async (_what, changed, told) => {
+    const fields = new Map([...signForm(api.server, bucket, [['key', 'x']]), ...Object.entries(changed)]);
+    const answer = await postForm(api.server, bucket, { fields: [...fields] });
+    expectError(answer, { status: 400, code: 'InvalidArgument', ...told });
+  });
+
+  test('a token that is none of ours', async () => {
+    const answer = await post([
+      ['key', 'x'],
+      ['x-amz-security-token', 'x'],
+    ]);
+    expectError(answer, { status: 400, code: 'InvalidToken' });
+  });
+
+  test('a form that is signed as other requests are is refused before it is read', async () => {
+    const body = formBody({ fields: [['key', 'x']] });
+    const headers = { 'content-type': FORM_TYPE };
+    const refused = { status: 400, code: 'InvalidArgument', ArgumentName: 'Authorization' } as const;
+    expectError(await send(api.server, { method: 'POST', path: `/${bucket}`, headers, body }), refused);
+    const presigned = `${bucket}?AWSAccessKeyId=x&Signature=x&Expires=1`;
+    expectError(await postBody(api.server, presigned, body), refused);
+  });
+
+  test('s3-behaviour 17: nobody may write where the bucket is not publicly writable, whatever an unsigned policy says', async () => {
+    const denied = { status: 403, code: 'AccessDenied' } as const;
+    expectError(await postForm(api.server, bucket, { fields: [['key', 'anonymous']] }), denied);
+    const fields: Fields = [
+      ['key', 'anonymous'],
+      ['policy', policy()],
+    ];
+    expectError(await postForm(api.server, bucket, { fields }), denied);
+    expectStatus(await get('anonymous'), 404);
+  });
+});
+
+describe('s3-behaviour 19: the policy', () => {
+  const signed = (policy: string): Fields => [['key', 'foo'], ...signPolicyV2(api.server, policy)];
+  const all = () => [{ bucket }, { key: 'foo' }];
+
+  test.each<[string, Record<string, unknown>]>([
+    ['missing expiration', { expiration: undefined }],
+    ['unparsable expiration', { expiration: '2030-01-01 00:00:00' }],
+    ['EXPIRATION', { expiration: undefined, EXPIRATION: '2030-01-01T00:00:00Z' }],
+    ['missing conditions', { conditions: undefined }],
+    ['empty conditions', { conditions: [] }],
+    ['a condition that is empty', { conditions: [{}] }],
+    ['a malformed content-length-range', { conditions: [['content-length-range', 0]] }],
+  ])('%s is 400 InvalidPolicyDocument', async (_what, others) => {
+    const answer = await postForm(api.server, bucket, { fields: signed(policyOf(all(), others)) });
+    expectError(answer, { status: 400, code: 'InvalidPolicyDocument' });
+  });
+
+  test('a value that does not match, a field that is not covered, an expired policy are 403', async () => {
+    const denied = (problem: string) => ({
+      status: 403,
+      code: 'AccessDenied' as const,
+      Message: `Invalid according to Policy: ${problem}`,
+    });
+    const send403 = (conditions: unknown[], fields: Fields = [], others = {}) =>
+      postForm(api.server, bucket, { fields: [...fields, ...signed(policyOf(conditions, others))] });
+    expectError(
+      await send403([{ bucket }, ['starts-with', '$key', 'user/']]),
+      denied('Policy Condition failed: ["starts-with", "$key", "user/"]'),
+    );
+    expectError(await send403(all(), [['x-amz-meta-a', 'x']]), denied('Extra input fields: x-amz-meta-a'));
+    expectError(await send403([{ key: 'foo' }]), denied('Extra input fields: bucket'));
+    const expiration = new Date(Date.now() - 1000).toISOString();
+    expectError(await send403(all(), [], { expiration }), denied('Policy expired.'));
+    expectStatus(await get('foo'), 404);
+  });
+
+  test('a policy for another bucket', async () => {
+    const other = await api.makeBucket();
+    const fields: Fields = [['bucket', bucket], ...signed(policyOf(all()))];
+    expectError(await postForm(api.server, other, { fields }), { status: 403, code: 'AccessDenied' });
+  });
+
+  test('a body outside of content-length-range is 400', async () => {
+    const sized = (file: string) =>
+      postForm(api.server, bucket, {
+        fields: signed(policyOf([...all(), ['content-length-range', 5, 10]])),
+        file,
+      });
+    expectError(await sized('123456789012'), { status: 400, code: 'EntityTooLarge', MaxSizeAllowed: 10 });
+    expectError(await sized('1'), {
+      status: 400,
+      code: 'EntityTooSmall',
+      ProposedSize: 1,
+      MinSizeAllowed: 5,
+    });
+    expectStatus(await get('foo'), 404);
+    expectStatus(await sized('12345'), 204);
+    expectStatus(await sized('1234567890'), 204);
+  });
+});
+
+describe('the form itself', () => {
+  const fields = () => signForm(api.server, bucket, [['key', 'odd']]);
+  const leading = () => Buffer.concat(fields().map(([name, value]) => partOf(name, value)));
+  const unchanged = async () => expectStatus(await get('odd'), 404);
+
+  test.each([undefined, 'text/html', 'application/x-www-form-urlencoded'])(
+    'a body of type %s: 412',
+    async (type) => {
+      const body = formBody({ fields: fields() });
+      const headers = {
+        'content-length': String(body.length),
+        ...(type !== undefined && { 'content-type': type }),
+      };
+      const answer = await sendBare(api.server, { method: 'POST', path: `/${bucket}`, headers, body });
+      const Condition = 'Bucket POST must be of the enclosure-type multipart/form-data';
+      expectError(answer, { status: 412, code: 'PreconditionFailed', Condition });
+    },
+  );
+
+  test.each<[string, () => Buffer]>([
+    ['without its last boundary', () => Buffer.concat([leading(), partOf('file', 'x')])],
+    ['that ends in the head of a part', () => Buffer.concat([leading(), partOf('file', 'x').subarray(0, 40)])],
+    ['that is empty', () => Buffer.alloc(0)],
+    [
+      'with a part without a name',
+      () => Buffer.concat([leading(), Buffer.from(`--${BOUNDARY}\r\n\r\nx\r\n${END}`)]),
+    ],
+    [
+      'with a megabyte and more behind the file',
+      () =>
+        Buffer.concat([
+          leading(),
+          partOf('file', 'x'),
+          partOf('more', randomBytes(MiB + 1)),
+          Buffer.from(END),
+        ]),
+    ],
+  ])('a form %s is MalformedPOSTRequest', async (_what, body) => {
+    expectError(await postBody(api.server, bucket, body()), { status: 400, code: 'MalformedPOSTRequest' });
+    await unchanged();
+  });
+
+  test('another boundary than the head says, and none', async () => {
+    const malformed = { status: 400, code: 'MalformedPOSTRequest' } as const;
+    for (const type of ['multipart/form-data; boundary=other', 'multipart/form-data']) {
+      const body = formBody({ fields: fields() });
+      expectError(await postBody(api.server, bucket, body, { 'content-type': type }), malformed);
+    }
+  });
+
+  test('no file, and two files', async () => {
+    const Message = 'POST requires exactly one file upload per request.';
+    const none = Buffer.concat([leading(), partOf('files', 'x', 'x.txt'), Buffer.from(END)]);
+    const error = { status: 400, code: 'InvalidArgument', Message, ArgumentName: 'file' } as const;
+    expectError(await postBody(api.server, bucket, none), { ...error, ArgumentValue: 0 });
+    const two = Buffer.concat([leading(), partOf('file', 'x'), partOf('file', 'y'), Buffer.from(END)]);
+    expectError(await postBody(api.server, bucket, two), error);
+    await unchanged();
+  });
+
+  test('fields behind the file are ignored', async () => {
+    const behind: Fields = [
+      ['x-amz-meta-late', 'x'],
+      ['key', 'late'],
+      ['submit', 'x'],
+    ];
+    expectStatus(await post([['key', 'early']], { behind }), 204);
+    expect((await get('early')).headers).not.toHaveProperty('x-amz-meta-late');
+    expectStatus(await get('late'), 404);
+    expectError(await postForm(api.server, bucket, { fields: [], behind: fields() }), {
+      status: 400,
+      code: 'InvalidArgument',
+      ArgumentName: 'key',
+    });
+  });
+
+  test('more than 20 KiB of fields', async () => {
+    const large: Fields = [['x-ignore-a', 'x'.repeat(20_480)], ...fields()];
+    const expected = {
+      status: 400,
+      code: 'MaxPostPreDataLengthExceeded',
+      MaxPostPreDataLengthBytes: 20_480,
+    } as const;
+    expectError(await postForm(api.server, bucket, { fields: large }), expected);
+    const most: Fields = [['x-ignore-a', 'x'.repeat(18_000)], ...fields()];
+    expectStatus(await postForm(api.server, bucket, { fields: most }), 204);
+    await api.send({ method: 'DELETE', path: pathOf(bucket, 'odd') });
+  });
+
+  test.each<[string, Fields, Record<string, string | number>]>([
+    ['a key of nothing', [['key', '']], { code: 'InvalidArgument' }],
+    ['a key of more than 1024 bytes', [['key', 'x'.repeat(1025)]], { code: 'KeyTooLongError' }],
+    [
+      'a field twice',
+      [
+        ['key', 'odd'],
+        ['KEY', 'other'],
+      ],
+      { code: 'InvalidArgument', ArgumentName: 'KEY' },
+    ],
+    [
+      'two fields for one header',
+      [
+        ['key', 'odd'],
+        ['acl', 'private'],
+        ['x-amz-acl', 'private'],
+      ],
+      { code: 'InvalidArgument' },
+    ],
+    [
+      'a line break in a value',
+      [
+        ['key', 'odd'],
+        ['x-amz-meta-a', 'a\r\nb: c'],
+      ],
+      { code: 'InvalidArgument' },
+    ],
+    [
+      'a name that no header has',
+      [
+        ['key', 'odd'],
+        ['x-amz-meta-a b', 'c'],
+      ],
+      { code: 'InvalidArgument' },
+    ],
+    [
+      'an MD5 that is none',
+      [
+        ['key', 'odd'],
+        ['content-md5', 'x'],
+      ],
+      { code: 'InvalidDigest' },
+    ],
+    [
+      'another storage class',
+      [
+        ['key', 'odd'],
+        ['x-amz-storage-class', 'FakeClass'],
+      ],
+      { code: 'InvalidStorageClass' },
+    ],
+    [
+      'metadata of more than 2 KB',
+      [
+        ['key', 'odd'],
+        ['x-amz-meta-a', 'v'.repeat(2048)],
+      ],
+      { code: 'MetadataTooLarge' },
+    ],
+    [
+      'a lock',
+      [
+        ['key', 'odd'],
+        ['x-amz-object-lock-mode', 'GOVERNANCE'],
+      ],
+      { status: 501, code: 'NotImplemented' },
+    ],
+    [
+      'an extension',
+      [
+        ['key', 'odd'],
+        ['x-svc-prefix', 'true'],
+      ],
+      { status: 501, code: 'NotImplemented' },
+    ],
+    [
+      'an offset',
+      [
+        ['key', 'odd'],
+        ['x-amz-write-offset-bytes', '0'],
+      ],
+      { status: 501, code: 'NotImplemented' },
+    ],
+  ])('%s', async (_what, given, expected) => {
+    const conditions = given.map(([name]) => ['starts-with', `$${name}`, '']);
+    const answer = await post(given, {}, conditions);
+    expectError(answer, { status: 400, ...expected } as Parameters<typeof expectError>[1]);
+    await unchanged();
+  });
+
+  test('a key that is no UTF-8', async () => {
+    const key = Buffer.concat([partOf('key', Buffer.from([0xff])), partOf('file', 'x'), Buffer.from(END)]);
+    const answer = await postBody(api.server, bucket, key);
+    expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName: 'key' });
+  });
+
+  test('a missing bucket, before anything is read', async () => {
+    const socket = await openSocket(api.server);
+    const { host } = new URL(api.server.endpoint);
+    socket.write(
+      `POST /not-there-at-all HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${FORM_TYPE}\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.body]).toEqual([404, expect.stringContaining('NoSuchBucket')]);
+    socket.destroy();
+  });
+
+  test('s3-behaviour 16: what is left of a refused form is never taken for a request', async () => {
+    const socket = await openSocket(api.server);
+    const { host } = new URL(api.server.endpoint);
+    const smuggled = `DELETE /${bucket}/odd HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+    const body = Buffer.concat([partOf('key', 'x'), partOf('file', smuggled.repeat(3000)), Buffer.from(END)]);
+    socket.write(
+      `POST /${bucket} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${FORM_TYPE}\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body);
+    socket.end();
+    expect((await socket.answer())?.status).toBe(403);
+    expect(await socket.answer()).toBeUndefined();
+    await socket.closed;
+  });
+
+  test('a form is the same in pieces, and in chunks of unknown length', async () => {
+    const sent = (headers: Record<string, string>) => {
+      const { hostname, port } = new URL(api.server.endpoint);
+      return request({
+        host: hostname,
+        port,
+        method: 'POST',
+        path: `/${bucket}`,
+        headers: { 'content-type': FORM_TYPE, ...headers },
+      });
+    };
+    const file = randomBytes(200_000);
+    const body = formBody({ fields: signForm(api.server, bucket, [['key', 'chunked']]), file });
+    for (const headers of [{}, { 'content-length': String(body.length) }]) {
+      const form = sent(headers);
+      const answered = answerOf(form);
+      for (let at = 0; at < body.length; at += 777) form.write(body.subarray(at, at + 777));
+      form.end();
+      const answer = await answered;
+      await buffer(answer);
+      expect(answer.statusCode).toBe(204);
+      expect((await get('chunked')).body.equals(file)).toBe(true);
+    }
+  });
+
+  test('a client that leaves in the middle of the file leaves nothing behind', async () => {
+    const body = formBody({ fields: fields(), file: randomBytes(MiB) });
+    const { hostname, port } = new URL(api.server.endpoint);
+    const headers = { 'content-type': FORM_TYPE, 'content-length': String(body.length) };
+    const form = request({ host: hostname, port, method: 'POST', path: `/${bucket}`, headers });
+    const failed = new Promise((resolve) => form.once('error', resolve));
+    await new Promise((resolve) => form.write(body.subarray(0, MiB / 2), resolve));
+    form.destroy(new Error('left'));
+    await failed;
+    await unchanged();
+  });
+});
+
+describe('many at once', () => {
+  ownServerTest(
+    'files of 20 MiB, more together than the memory of bodies',
+    { timeout: 120_000 },
+    async () => {
+      const file = randomBytes(20 * MiB);
+      const names = Array.from({ length: 5 }, (_, at) => `large/${at}`);
+      const answers = await Promise.all(names.map((name) => post([['key', name]], { file })));
+      for (const answer of answers) expectStatus(answer, 204);
+      const read: RawAnswer[] = [];
+      for (const name of names) read.push(await get(name));
+      expect(read.map(({ body }) => body.equals(file))).toEqual(names.map(() => true));
+    },
+  );
+});
