@@ -365,6 +365,45 @@ def check_presigned_urls():
         equal(fetch(client.generate_presigned_url("delete_object", Params=place), "DELETE")[0], 204)
 
 
+def post_form(form, content, name="a file.txt"):
+    """Sends a presigned form as a browser does; status and the bytes of the answer."""
+    boundary = "boundary-of-the-form"
+    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in form["fields"].items()]
+    parts.append(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n')
+    body = "".join(parts).encode() + content + f"\r\n--{boundary}--\r\n".encode()
+    try:
+        return fetch(form["url"], "POST", body, {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def check_presigned_forms():
+    bucket = new_bucket("boto-forms")
+    v4 = boto3.client("s3", endpoint_url=ENDPOINT, config=Config(signature_version="s3v4"))
+    v2 = boto3.client("s3", endpoint_url=ENDPOINT, config=Config(signature_version="s3"))
+    sized = [["content-length-range", 1, 2 * MIB]]
+    for client in [v4, v2, s3]:
+        equal(post_form(client.generate_presigned_post(bucket, "a key/é", Conditions=sized), b"form"), (204, b""))
+        equal(s3.get_object(Bucket=bucket, Key="a key/é")["Body"].read(), b"form")
+        named = client.generate_presigned_post(bucket, "in/${filename}", Conditions=sized)
+        equal(post_form(named, bytes_of("form", MIB))[0], 204)
+        equal(s3.get_object(Bucket=bucket, Key="in/a file.txt")["Body"].read(), bytes_of("form", MIB))
+        fields = {"Content-Type": "text/x", "x-amz-meta-a": "b", "success_action_status": "201"}
+        typed = client.generate_presigned_post(bucket, "typed", fields, [{name: value} for name, value in fields.items()])
+        status, body = post_form(typed, b"typed")
+        equal((status, b"<Key>typed</Key>" in body), (201, True))
+        head = s3.head_object(Bucket=bucket, Key="typed")
+        equal((head["ContentType"], head["Metadata"]), ("text/x", {"a": "b"}))
+        status, body = post_form(client.generate_presigned_post(bucket, "large", Conditions=sized), bytes(2 * MIB + 1))
+        equal((status, b"<Code>EntityTooLarge</Code>" in body), (400, True))
+        typed["fields"]["key"] = "other"
+        status, body = post_form(typed, b"other")
+        equal((status, b"<Code>AccessDenied</Code>" in body), (403, True))
+        status, body = post_form(client.generate_presigned_post(bucket, "late", ExpiresIn=-1), b"late")
+        equal((status, b"Invalid according to Policy: Policy expired." in body), (403, True))
+        equal([each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]], ["a key/é", "in/a file.txt", "typed"])
+
+
 def check_signature_version_2():
     """Whole uploads and downloads, in path style and with headers that are signed one by one."""
     config = Config(signature_version="s3", s3={"addressing_style": "path"})

@@ -138,8 +138,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
-    shedding,
-    unverifiedForms: createFairShare({ limit: LIMITS.unverifiedFormsBytesMax, weights: BY_ADDRESS }),
+    ...formIntake(shedding),
     turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
     ...overloadChecks(live, shedding),
@@ -234,6 +233,12 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       return draining;
     },
   };
+}
+
+/** What bounds forms before it is known who has sent them. */
+function formIntake(shedding: Shedding): Pick<S3Dependencies, 'shedding' | 'unverifiedForms'> {
+  const limit = LIMITS.unverifiedFormsBytesMax;
+  return { shedding, unverifiedForms: createFairShare({ limit, weights: BY_ADDRESS }) };
 }
 
 /** Throw SlowDown for a request that the server, or its tenant's share, has no room for. */

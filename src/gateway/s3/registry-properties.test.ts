@@ -68,7 +68,9 @@ function requestOf(head: { parameters: [string, string][]; headers: [string, str
   for (const [name, sent] of head.headers) headers[name] = sent;
   const body = { sizeBytes: 5, contentMd5: 'd41d8cd98f00b204e9800998ecf8427e' } as unknown as RequestBody;
   const names = { bucket: 'bucket' as BucketName, key: 'key' as ObjectKey };
-  return { method: 'PUT', ...names, query: new Map(head.parameters), headers, body, mayCarrySecrets: true };
+  const successAction = { status: 204 } as const;
+  const query = new Map(head.parameters);
+  return { method: 'PUT', ...names, query, headers, body, mayCarrySecrets: true, successAction };
 }
 
 describe.each(OPERATIONS.map((row) => [row.name, row] as const))('%s', (_name, row) => {
