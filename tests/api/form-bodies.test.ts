@@ -27,7 +27,6 @@ beforeAll(async () => {
   bucket = await api.makeBucket();
 });
 
-const _md5 = (text: Buffer | string) => createHash('md5').update(text).digest('hex');
 const get = (key: string) => api.send({ method: 'GET', path: pathOf(bucket, key) });
 
 /** Signs by version 4, each field with a condition that it is as it is. */

@@ -99,15 +99,22 @@ export async function findSigner(
   else requireSigV4Time(signedFields, nowMs);
   requireSignedHeaders(request, signedFields);
   const { accessKey } = signedFields;
-  const token = securityToken(request);
+  const identity = await identityOf(deps, { accessKey, token: securityToken(request), nowMs });
+  return { signedFields, identity };
+}
+
+/** Whose the access key is. Throws InvalidAccessKeyId, and for a token InvalidToken and ExpiredToken. */
+export async function identityOf(
+  { identities }: Pick<AuthenticationDependencies, 'identities'>,
+  claim: { accessKey: string; token: string | undefined; nowMs: number },
+): Promise<Identity> {
+  const { accessKey, token, nowMs } = claim;
   const identity =
     token === undefined
-      ? await deps.identities.find(accessKey)
-      : await deps.identities.findSession(accessKey, token, nowMs);
-  if (identity === undefined) {
-    throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
-  }
-  return { signedFields, identity };
+      ? await identities.find(accessKey)
+      : await identities.findSession(accessKey, token, nowMs);
+  if (identity !== undefined) return identity;
+  throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
 }
 
 /** The one form in which the request is signed; undefined: in none. */

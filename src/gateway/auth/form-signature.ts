@@ -2,9 +2,10 @@
 // using POST"). What the policy says is s3/forms/post-policy.ts; until when it is good, too.
 import { createHmac } from 'node:crypto';
 import { AppError } from '../../types/errors.ts';
+import type { Caller } from '../s3/caller.ts';
 import { type FormFields, missingField } from '../s3/forms/form-fields.ts';
 import { invalidArgument } from '../s3/request/arguments.ts';
-import type { Authentication, AuthenticationDependencies } from './authenticate.ts';
+import { type Authentication, type AuthenticationDependencies, identityOf } from './authenticate.ts';
 import type { Identity } from './identities.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
 import { parseTimestamp } from './signing-dates.ts';
@@ -15,6 +16,8 @@ interface SignedForm {
   readonly version: 'SigV2' | 'SigV4';
   readonly accessKey: string;
   readonly signature: string;
+  /** By the form's word; SigV2 has none. */
+  readonly signedAtMs?: number;
   /** The policy's signature by who has this secret. */
   expected(identity: Identity): string;
 }
@@ -33,7 +36,7 @@ export function isSignedForm(fields: FormFields): boolean {
 
 /**
  * Nobody, where the form has no field of a signature. InvalidArgument where one is missing or malformed, InvalidAccessKeyId,
- * SignatureDoesNotMatch, AccountProblem, InvalidToken; InvalidRequest where SigV2 is switched off.
+ * SignatureDoesNotMatch, AccountProblem, InvalidToken, ExpiredToken; InvalidRequest where SigV2 is switched off.
  */
 export async function authenticateForm(
   deps: AuthenticationDependencies,
@@ -41,16 +44,21 @@ export async function authenticateForm(
 ): Promise<Authentication> {
   const signed = readSignature(deps, fields);
   if (signed === undefined) return { caller: { kind: 'anonymous' } };
-  if (fields.has('x-amz-security-token')) throw new AppError('InvalidToken');
-  const { accessKey, signature, version } = signed;
-  const identity = await deps.identities.find(accessKey);
-  if (identity === undefined) {
-    throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
-  }
+  const { accessKey, signature, version, signedAtMs } = signed;
+  const token = fields.get('x-amz-security-token')?.value;
+  const identity = await identityOf(deps, { accessKey, token, nowMs: deps.clock.wallMs() });
   if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
-  const { account } = identity;
+  const { account, principal } = identity;
   if (account.state === 'suspended') throw new AppError('AccountProblem');
-  return { caller: { kind: 'account', account, accessKey, signatureVersion: version, authType: 'POST' } };
+  const caller: Caller = {
+    kind: 'account',
+    account,
+    principal,
+    accessKey,
+    signatureVersion: version,
+    authType: 'Form',
+  };
+  return signedAtMs === undefined ? { caller } : { caller, signedAtMs };
 }
 
 function readSignature({ rules }: AuthenticationDependencies, fields: FormFields): SignedForm | undefined {
@@ -79,7 +87,8 @@ function readV4(fields: FormFields, service: string): SignedForm {
     invalidArgument({ name: 'X-Amz-Credential', value: credential, message });
   const { accessKey, scope } = parseCredential(credential, service, refuse);
   const timestamp = textOf(fields, 'x-amz-date');
-  if (parseTimestamp(timestamp) === undefined) {
+  const signedAtMs = parseTimestamp(timestamp);
+  if (signedAtMs === undefined) {
     const message = 'X-Amz-Date must be formated via ISO8601 Long format';
     throw invalidArgument({ name: 'X-Amz-Date', value: timestamp, message });
   }
@@ -87,6 +96,7 @@ function readV4(fields: FormFields, service: string): SignedForm {
   const policy = textOf(fields, 'policy');
   return {
     version: 'SigV4',
+    signedAtMs,
     accessKey,
     signature: textOf(fields, 'x-amz-signature'),
     expected: (identity) =>

@@ -37,7 +37,7 @@ export interface AccessRecord {
   logName?: string;
   /** Of a signature that was good. */
   signatureVersion?: 'SigV2' | 'SigV4';
-  authType?: 'AuthHeader' | 'QueryString' | 'POST';
+  authType?: 'AuthHeader' | 'QueryString' | 'Form';
   accountId?: string;
   bucket?: string;
   bucketOwner?: string;

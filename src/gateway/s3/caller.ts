@@ -11,6 +11,6 @@ export type Caller =
       principal: Principal;
       accessKey: string;
       signatureVersion: 'SigV2' | 'SigV4';
-      authType: 'AuthHeader' | 'QueryString' | 'POST';
+      authType: 'AuthHeader' | 'QueryString' | 'Form';
     }
   | { kind: 'anonymous' };
