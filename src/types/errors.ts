@@ -102,6 +102,10 @@ export const ERRORS = {
     status: 400,
     message: 'An invalid or out-of-range value was supplied for an input parameter.',
   },
+  InvalidParameterValue: {
+    status: 400,
+    message: 'An invalid or out-of-range value was supplied for the input parameter.',
+  },
   InvalidPart: {
     status: 400,
     message:

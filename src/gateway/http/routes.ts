@@ -6,6 +6,7 @@
 //
 // routes.test.ts has such rows as examples.
 import { iamService } from '../identity-api/iam-service.ts';
+import { stsService } from '../identity-api/sts-service.ts';
 import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
 import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
 import { serveS3 } from '../s3/pipeline.ts';
@@ -29,6 +30,8 @@ export const ROUTES: readonly ServiceRoute[] = [
   serviceRow('operator-versions', { ...HOSTS, path: { within: '/holdfast-admin' } }, unknownOperatorVersion),
   serviceRow('iam', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['iam'] }, iamService),
   serviceRow('iam-query', { ...AT_ROOT, method: 'GET', signedFor: ['iam'] }, iamService),
+  serviceRow('sts', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['sts'] }, stsService),
+  serviceRow('sts-query', { ...AT_ROOT, method: 'GET', signedFor: ['sts'] }, stsService),
   {
     name: 's3',
     hosts: 'any',

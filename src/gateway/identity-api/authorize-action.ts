@@ -64,6 +64,10 @@ export function callerOf(
 export async function authorizeAction(caller: IdentityCaller, question: ActionQuestion): Promise<void> {
   const { action, resource, resourceAccount, contextOf, trustPolicy } = question;
   const { principal, identity } = caller;
+  const { session } = identity;
+  // AWS "GetSessionToken": such credentials call IAM only where MFA stood behind them.
+  const isPlainSession = session !== undefined && session.kind !== 'role' && session.mfaAtMs === undefined;
+  if (isPlainSession && action.startsWith('iam:')) throw new AppError('InvalidClientTokenId');
   const decision = evaluate({
     caller: principal,
     policies: identity.policies,

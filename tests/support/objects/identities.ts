@@ -109,14 +109,38 @@ export async function addUser(
 }
 
 /** A role of the account; its id. */
-export async function addRole(world: GatewayWorld, accountId: AccountId, holder: Holder): Promise<string> {
+export async function addRole(
+  world: GatewayWorld,
+  accountId: AccountId,
+  { trustPolicy = '{}', ...holder }: Holder & { trustPolicy?: string },
+): Promise<string> {
   const id = `AROA${next()}`;
   const { record, rows } = holderOf(accountId, holder);
-  const role: RoleRecord = { ...record, kind: 'role', id, trustPolicy: '{}', maxSessionSeconds: 3600 };
+  const role: RoleRecord = { ...record, kind: 'role', id, trustPolicy, maxSessionSeconds: 3600 };
   const key = identityKeys.role(holder.name);
   const index = { key: identityKeys.id(id), record: { kind: 'index', to: key } };
   await change(world, accountId, [{ key, record: role }, index, ...rows], []);
   return id;
+}
+
+/** An enabled MFA device with its seed. `owner`: a user's id, or `root`. */
+export async function addMfaDevice(
+  world: GatewayWorld,
+  accountId: AccountId,
+  { name, owner }: { name: string; owner: string },
+): Promise<{ serial: string; seed: Uint8Array }> {
+  const chance = systemRandom.bytes(32);
+  const record = {
+    kind: 'mfa-device',
+    name,
+    path: '/',
+    createdAtMs: 0,
+    sealedSeed: world.keyring.wrap(chance),
+    tags: [],
+    enabled: { owner, atMs: 0 },
+  };
+  await change(world, accountId, [{ key: identityKeys.mfaDevice(name), record }], []);
+  return { serial: `arn:aws:iam::${accountId}:mfa/${name}`, seed: chance.subarray(0, 20) };
 }
 
 /** Temporary credentials. `issuer`: the access key that they hang on. */

@@ -17,6 +17,8 @@ export interface IamAnswer {
 export interface IamCall {
   readonly credentials?: { accessKey: string; secretKey: string };
   readonly service?: 'iam' | 'sts';
+  /** Of temporary credentials. */
+  readonly token?: string;
   /** Default POST with a form. */
   readonly method?: 'GET' | 'POST';
 }
@@ -27,7 +29,7 @@ type Server = { readonly endpoint: string; readonly accessKey: string; readonly 
 export async function callIam(
   server: Server,
   parameters: Readonly<Record<string, string | number | boolean>> | string,
-  { credentials = server, service = 'iam', method = 'POST' }: IamCall = {},
+  { credentials = server, service = 'iam', method = 'POST', token }: IamCall = {},
 ): Promise<IamAnswer> {
   const form = typeof parameters === 'string' ? parameters : encodeForm(parameters);
   const isPost = method === 'POST';
@@ -41,7 +43,10 @@ export async function callIam(
     body,
     service,
     credentials,
-    headers: isPost ? { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' } : {},
+    headers: {
+      ...(isPost && { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' }),
+      ...(token !== undefined && { 'x-amz-security-token': token }),
+    },
     nowMs: Date.now(),
   });
   const { host: _, ...headers } = signed;

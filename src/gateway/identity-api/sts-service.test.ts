@@ -1,0 +1,199 @@
+// STS over HTTP: who a caller is, session tokens, roles within an account and across accounts.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { addMfaDevice, addRole, addUser, policyText } from '../../../tests/support/objects/identities.ts';
+import { callIam, type IamAnswer } from '../../../tests/support/servers/iam-api.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
+import { codeAt, stepAt } from './one-time-codes.ts';
+
+let world: GatewayWorld;
+let account: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
+let partner: typeof account;
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  [account, partner] = [await world.makeAccount('account'), await world.makeAccount('partner')];
+});
+afterAll(() => world.close());
+
+interface Keys {
+  accessKey: string;
+  secretKey: string;
+  token?: string;
+}
+
+const call = (keys: Keys, Action: string, parameters: Record<string, string | number> = {}) =>
+  callIam({ ...keys, endpoint: world.endpoint }, { Action, ...parameters }, { service: 'sts', ...keys });
+
+function keysOf(answer: IamAnswer): Required<Keys> {
+  const [accessKey = '', secretKey = '', token = ''] = [
+    answer.text('AccessKeyId'),
+    answer.text('SecretAccessKey'),
+    answer.text('SessionToken'),
+  ];
+  return { accessKey, secretKey, token };
+}
+
+async function s3(keys: Keys, method: string, path: string): Promise<number> {
+  const headers: Record<string, string> =
+    keys.token === undefined ? {} : { 'x-amz-security-token': keys.token };
+  return (await send({ ...keys, endpoint: world.endpoint }, { method, path, headers })).status;
+}
+
+const allow = (Action: string | string[], Resource: string) => ({ Effect: 'Allow', Action, Resource });
+const trust = (AWS: string, extra: object = {}) =>
+  policyText([
+    { Effect: 'Allow', Principal: { AWS }, Action: ['sts:AssumeRole', 'sts:TagSession'], ...extra },
+  ]);
+
+test('every caller may learn who it is, whatever its policies deny', async () => {
+  const statements = [{ Effect: 'Deny', Action: '*', Resource: '*' }];
+  const user = await addUser(world, account.accountId, { name: 'who', statements });
+  expect(await call(account, 'GetCallerIdentity')).toMatchObject({ status: 200 });
+  const shown = await call(user, 'GetCallerIdentity');
+  expect([shown.text('Arn'), shown.text('UserId'), shown.text('Account')]).toEqual([
+    `arn:aws:iam::${account.accountId}:user/who`,
+    user.id,
+    account.accountId,
+  ]);
+  expect(await call(user, 'GetFederationToken')).toMatchObject({ status: 400, code: 'InvalidAction' });
+});
+
+describe('GetSessionToken', () => {
+  test('gives credentials with the rights of the user, and may not be called with them', async () => {
+    const user = await addUser(world, account.accountId, {
+      name: 'with-token',
+      statements: [allow('s3:ListAllMyBuckets', '*')],
+    });
+    const keys = keysOf(await call(user, 'GetSessionToken', { DurationSeconds: 900 }));
+    expect(keys.accessKey).toMatch(/^ASIA[A-Z2-7]{17}$/);
+    expect([await s3(keys, 'GET', '/'), await s3(keys, 'PUT', '/new-bucket')]).toEqual([200, 403]);
+    expect(await call(keys, 'GetSessionToken')).toMatchObject({ status: 403, code: 'AccessDenied' });
+    expect((await call(keys, 'GetCallerIdentity')).text('Arn')).toMatch(/:user\/with-token$/);
+    const { expiration } = {
+      expiration: Date.parse((await call(account, 'GetSessionToken')).text('Expiration') ?? ''),
+    };
+    expect(expiration - Date.now()).toBeLessThanOrEqual(3_600_000);
+  });
+
+  test.each([
+    ['too short', { DurationSeconds: 899 }, /greater than or equal to 900/],
+    ['too long', { DurationSeconds: 129_601 }, /less than or equal to 129600/],
+    ['a code without a device', { TokenCode: '123456' }, /both/],
+  ])('refuses what is %s', async (_, parameters, message) => {
+    expect(await call(account, 'GetSessionToken', parameters)).toMatchObject({
+      status: 400,
+      code: 'ValidationError',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  test('takes a code of a device once, and says in the session that it was there', async () => {
+    const user = await addUser(world, account.accountId, {
+      name: 'factor',
+      statements: [
+        {
+          ...allow('s3:ListAllMyBuckets', '*'),
+          Condition: { Bool: { 'aws:MultiFactorAuthPresent': 'true' } },
+        },
+      ],
+    });
+    const { serial, seed } = await addMfaDevice(world, account.accountId, { name: 'phone', owner: user.id });
+    const TokenCode = codeAt(seed, stepAt(Date.now()));
+    expect(await s3(user, 'GET', '/')).toBe(403);
+    const wrong = TokenCode === '000000' ? '000001' : '000000';
+    const refused = { status: 403, code: 'AccessDenied' };
+    expect(await call(user, 'GetSessionToken', { SerialNumber: serial, TokenCode: wrong })).toMatchObject(
+      refused,
+    );
+    expect(await call(account, 'GetSessionToken', { SerialNumber: serial, TokenCode })).toMatchObject(
+      refused,
+    );
+    const given = await Promise.all(
+      [1, 2].map(() => call(user, 'GetSessionToken', { SerialNumber: serial, TokenCode })),
+    );
+    expect(given.map(({ status }) => status).sort()).toEqual([200, 403]);
+    const keys = keysOf(given.find(({ status }) => status === 200) as IamAnswer);
+    expect(await s3(keys, 'GET', '/')).toBe(200);
+  });
+});
+
+describe('AssumeRole', () => {
+  const mayAssume = [allow(['sts:AssumeRole', 'sts:TagSession'], '*')];
+  const arnOf = (name: string, accountId = account.accountId) => `arn:aws:iam::${accountId}:role/${name}`;
+  const assume = (keys: Keys, RoleArn: string, parameters: Record<string, string | number> = {}) =>
+    call(keys, 'AssumeRole', { RoleArn, RoleSessionName: 'job', ...parameters });
+
+  test('needs the trust of the role and the right of the caller, and is never for roots', async () => {
+    const statements = [allow('s3:*', '*')];
+    await addRole(world, account.accountId, {
+      name: 'backup',
+      statements,
+      trustPolicy: trust(`arn:aws:iam::${account.accountId}:root`),
+    });
+    await addRole(world, account.accountId, {
+      name: 'closed',
+      statements,
+      trustPolicy: trust(partner.accountId),
+    });
+    const able = await addUser(world, account.accountId, { name: 'able', statements: mayAssume });
+    const unable = await addUser(world, account.accountId, { name: 'unable', statements });
+    const answer = await assume(able, arnOf('backup'));
+    expect(answer.text('Arn')).toBe(`arn:aws:sts::${account.accountId}:assumed-role/backup/job`);
+    expect(await s3(keysOf(answer), 'GET', '/')).toBe(200);
+    expect((await call(keysOf(answer), 'GetCallerIdentity')).text('UserId')).toMatch(/^AROA\w+:job$/);
+    for (const [keys, arn] of [
+      [unable, arnOf('backup')],
+      [able, arnOf('closed')],
+      [able, arnOf('missing')],
+      [account, arnOf('backup')],
+    ] as const) {
+      expect(await assume(keys, arn)).toMatchObject({ status: 403, code: 'AccessDenied' });
+    }
+    const [closed, missing] = [await assume(able, arnOf('closed')), await assume(able, arnOf('missing'))];
+    expect(closed.message?.replace('closed', 'missing')).toBe(missing.message);
+  });
+
+  test('across accounts asks for the external id that the role wants', async () => {
+    const Condition = { StringEquals: { 'sts:ExternalId': 'agreed' } };
+    await addRole(world, partner.accountId, {
+      name: 'shared',
+      statements: [allow('s3:*', '*')],
+      trustPolicy: trust(account.accountId, { Condition }),
+    });
+    const arn = arnOf('shared', partner.accountId);
+    const user = await addUser(world, account.accountId, { name: 'visitor', statements: mayAssume });
+    expect((await assume(user, arn)).status).toBe(403);
+    const keys = keysOf(await assume(user, arn, { ExternalId: 'agreed' }));
+    expect(await s3(keys, 'PUT', '/of-partner')).toBe(200);
+    expect([await s3(partner, 'HEAD', '/of-partner'), await s3(account, 'HEAD', '/of-partner')]).toEqual([
+      200, 403,
+    ]);
+  });
+
+  test('limits the session by its policies, tags it, and bounds its time', async () => {
+    await addRole(world, account.accountId, {
+      name: 'limited',
+      statements: [
+        {
+          ...allow('s3:ListAllMyBuckets', '*'),
+          Condition: { StringEquals: { 'aws:PrincipalTag/team': 'a' } },
+        },
+      ],
+      trustPolicy: trust(account.accountId),
+    });
+    const user = await addUser(world, account.accountId, { name: 'tagger', statements: mayAssume });
+    const arn = arnOf('limited');
+    const tag = { 'Tags.member.1.Key': 'team', 'Tags.member.1.Value': 'a' };
+    expect(await s3(keysOf(await assume(user, arn)), 'GET', '/')).toBe(403);
+    expect(await s3(keysOf(await assume(user, arn, tag)), 'GET', '/')).toBe(200);
+    const Policy = policyText([allow('s3:GetObject', '*')]);
+    expect(await s3(keysOf(await assume(user, arn, { ...tag, Policy })), 'GET', '/')).toBe(403);
+    const readOnly = { 'PolicyArns.member.1.arn': 'arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess' };
+    expect(await s3(keysOf(await assume(user, arn, { ...tag, ...readOnly })), 'GET', '/')).toBe(200);
+    expect(await assume(user, arn, { Policy: '{' })).toMatchObject({ code: 'MalformedPolicyDocument' });
+    expect(await assume(user, arn, { DurationSeconds: 3601 })).toMatchObject({
+      code: 'ValidationError',
+      message: expect.stringContaining('MaxSessionDuration'),
+    });
+  });
+});

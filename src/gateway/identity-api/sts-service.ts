@@ -1,0 +1,352 @@
+// STS (AWS Security Token Service): who a caller is, and temporary credentials. They are sealed in their token (auth/sessions.ts):
+// nothing of a session is stored.
+import { mintIdentityId, mintKeyPair } from '../../accounts/mint-keys.ts';
+import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
+import { tagValue } from '../../policy/condition-keys.ts';
+import { compilePolicy, countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
+import { findReadyMadePolicy } from '../../policy/documents/ready-made-policies.ts';
+import type { ContextOf } from '../../policy/patterns.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { AccountId } from '../../types/names.ts';
+import { identityKeys, type RoleRecord } from '../../types/records/identity-records.ts';
+import type { Tag } from '../../types/tags.ts';
+import { roleArn, userIdOf } from '../auth/principal.ts';
+import type { Session } from '../auth/sessions.ts';
+import type { ServiceDependencies } from '../http/service-route.ts';
+import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
+import { checkTags, policyArn, tags } from './identity-parameters.ts';
+import { withIdentities } from './identity-store.ts';
+import {
+  integer,
+  list,
+  orElse,
+  readValues,
+  required,
+  structures,
+  text,
+  type ValuesOf,
+  validationError,
+} from './parameter-rules.ts';
+import { type QueryApi, xmlTime } from './query-protocol.ts';
+import { createQueryService, type QueryAction } from './query-service.ts';
+import { verifyMfaCode } from './verify-mfa-code.ts';
+
+export const STS: QueryApi = { service: 'sts', version: '2011-06-15' };
+
+const HOUR_SECONDS = 3600;
+const SESSION_SECONDS_MIN = 900;
+/** extensions 3.2 */
+const TOKEN_SECONDS = { max: 129_600, standard: 43_200 } as const;
+const ROLE_SECONDS_MAX = 43_200;
+/** Managed policies of one session. */
+const SESSION_POLICIES_MAX = 10;
+
+const mfaParameters = {
+  SerialNumber: text({ charactersMin: 9, charactersMax: 256, pattern: /^[\w+=/:,.@-]*$/ }),
+  TokenCode: text({ charactersMin: 6, charactersMax: 6, pattern: /^[\d]*$/, isSecret: true }),
+} as const;
+
+const sessionName = text({ charactersMin: 2, charactersMax: 64, pattern: /^[\w+=,.@-]*$/ });
+
+const getCallerIdentity: QueryAction = {
+  name: 'GetCallerIdentity',
+  // Whoever signs may know who signs.
+  async perform({ caller: { account, principal, identity } }) {
+    return [
+      xmlText('Arn', principal.arn),
+      xmlText('UserId', userIdOf(identity, account.accountId)),
+      xmlText('Account', account.accountId),
+    ].join('');
+  },
+};
+
+const sessionTokenParameters = {
+  DurationSeconds: orElse(
+    integer({ min: SESSION_SECONDS_MIN, max: TOKEN_SECONDS.max }),
+    TOKEN_SECONDS.standard,
+  ),
+  ...mfaParameters,
+} as const;
+
+const getSessionToken: QueryAction = {
+  name: 'GetSessionToken',
+  // It needs no right, because it gives none (AWS "Requesting temporary security credentials").
+  async perform({ deps, caller, sent }) {
+    const values = readValues(sessionTokenParameters, sent);
+    const { identity, account, accessKey } = caller;
+    if (identity.session !== undefined)
+      throw new AppError('AccessDenied', { message: 'Cannot call GetSessionToken with session credentials' });
+    const mfaAtMs = await checkMfa(deps, caller, values);
+    const isRoot = identity.id === 'root';
+    const seconds = isRoot ? Math.min(values.DurationSeconds, HOUR_SECONDS) : values.DurationSeconds;
+    const session: Session = {
+      ...mintSession(deps, seconds),
+      kind: isRoot ? 'root' : 'user',
+      accountId: account.accountId,
+      id: identity.id,
+      issuer: accessKey,
+      ...(mfaAtMs !== undefined && { mfaAtMs }),
+    };
+    return credentialsXml(session, deps.identities.sessions.seal(session));
+  },
+};
+
+const assumeRoleParameters = {
+  RoleArn: required(policyArn),
+  RoleSessionName: required(sessionName),
+  DurationSeconds: orElse(integer({ min: SESSION_SECONDS_MIN, max: ROLE_SECONDS_MAX }), HOUR_SECONDS),
+  ExternalId: text({ charactersMin: 2, charactersMax: 1224, pattern: /^[\w+=,.@:/-]*$/ }),
+  Policy: text({ charactersMax: POLICY_SIZES.documentCharactersMax }),
+  PolicyArns: structures({ arn: required(policyArn) }, { countMax: SESSION_POLICIES_MAX }),
+  SourceIdentity: sessionName,
+  Tags: tags,
+  TransitiveTagKeys: list(text({ charactersMax: LIMITS.tagKeyUnitsMax }), {
+    countMax: LIMITS.identityTagsMax,
+  }),
+  ...mfaParameters,
+} as const;
+
+type AssumeRole = ValuesOf<typeof assumeRoleParameters>;
+
+const assumeRole: QueryAction = {
+  name: 'AssumeRole',
+  async perform({ deps, caller, sent }) {
+    const values = readValues(assumeRoleParameters, sent);
+    const { RoleArn, DurationSeconds, RoleSessionName } = values;
+    if (caller.principal.kind === 'root')
+      throw new AppError('AccessDenied', { message: 'Roles may not be assumed by root accounts.' });
+    const { session: before } = caller.identity;
+    const isChained = before?.kind === 'role';
+    if (isChained && DurationSeconds > HOUR_SECONDS) {
+      throw validationError(
+        'The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining',
+      );
+    }
+    const inherited = inheritedTags(before);
+    const sessionTags = mergeSessionTags(inherited, values.Tags ?? []);
+    const sourceIdentity = values.SourceIdentity ?? before?.sourceIdentity;
+    const role = await findRole(deps, RoleArn);
+    const mfaAtMs = await checkMfa(deps, caller, values);
+    await authorizeAll(deps, caller, { values, role, sourceIdentity, mfaAtMs });
+    if (role === undefined) throw validationError(`${RoleArn} is invalid`);
+    if (DurationSeconds > role.record.maxSessionSeconds) {
+      throw validationError(
+        'The requested DurationSeconds exceeds the MaxSessionDuration set for this role.',
+      );
+    }
+    const policies = await sessionPolicies(deps, role.accountId, values);
+    const transitive = [...inherited.map(({ key }) => key), ...(values.TransitiveTagKeys ?? [])];
+    const session: Session = {
+      ...mintSession(deps, DurationSeconds),
+      kind: 'role',
+      accountId: role.accountId,
+      id: role.record.id,
+      issuer: before?.issuer ?? caller.accessKey,
+      name: RoleSessionName,
+      ...(mfaAtMs !== undefined && { mfaAtMs }),
+      ...(policies && { policies }),
+      ...(sessionTags.length > 0 && { tags: sessionTags }),
+      ...(transitive.length > 0 && { transitiveTagKeys: transitive }),
+      ...(sourceIdentity !== undefined && { sourceIdentity }),
+    };
+    const arn = `arn:aws:sts::${role.accountId}:assumed-role/${role.record.name}/${RoleSessionName}`;
+    return [
+      credentialsXml(session, deps.identities.sessions.seal(session)),
+      xmlElement(
+        'AssumedRoleUser',
+        xmlText('AssumedRoleId', `${role.record.id}:${RoleSessionName}`),
+        xmlText('Arn', arn),
+      ),
+      xmlText('SourceIdentity', sourceIdentity),
+    ].join('');
+  },
+};
+
+interface Role {
+  readonly accountId: AccountId;
+  readonly record: RoleRecord;
+}
+
+const ROLE_ARN = /^arn:aws:iam::([0-9]{12}):role\/(?:[\x21-\x7e]*\/)?([\w+=,.@-]{1,64})$/;
+
+async function findRole(deps: ServiceDependencies, arn: string): Promise<Role | undefined> {
+  const [, accountId, name] = ROLE_ARN.exec(arn) ?? [];
+  if (accountId === undefined || name === undefined) {
+    throw validationError(`${arn} is invalid`);
+  }
+  const record = await withIdentities(deps, accountId as AccountId, (store) =>
+    store.find('role', identityKeys.role(name)),
+  );
+  if (record === undefined || roleArn(accountId, record) !== arn) return undefined;
+  return { accountId: accountId as AccountId, record };
+}
+
+/** Who may not assume a role learns nothing of whether it exists. */
+async function authorizeAll(
+  deps: ServiceDependencies,
+  caller: IdentityCaller,
+  asked: {
+    values: AssumeRole;
+    role: Role | undefined;
+    sourceIdentity: string | undefined;
+    mfaAtMs: number | undefined;
+  },
+): Promise<void> {
+  const { values, role, sourceIdentity } = asked;
+  const { RoleArn: resource, Tags = [] } = values;
+  const text = role?.record.trustPolicy ?? NOBODY;
+  const trustPolicy = deps.identities.policies.named({ name: resource, text, type: 'trust' });
+  const resourceAccount = role?.accountId ?? ROLE_ARN.exec(resource)?.[1] ?? '';
+  const contextOf = assumeContext(asked);
+  const question = { resource, resourceAccount, trustPolicy, contextOf };
+  await authorizeAction(caller, { ...question, action: 'sts:AssumeRole' });
+  if (Tags.length > 0 || (values.TransitiveTagKeys ?? []).length > 0)
+    await authorizeAction(caller, { ...question, action: 'sts:TagSession' });
+  if (sourceIdentity !== undefined)
+    await authorizeAction(caller, { ...question, action: 'sts:SetSourceIdentity' });
+}
+
+/** The trust policy of a role that is not there. */
+const NOBODY = JSON.stringify({
+  Version: '2012-10-17',
+  Statement: [{ Effect: 'Allow', Principal: { AWS: '000000000000' }, Action: 'sts:AssumeRole' }],
+});
+
+function assumeContext({
+  values,
+  role,
+  sourceIdentity,
+  mfaAtMs,
+}: {
+  values: AssumeRole;
+  role: Role | undefined;
+  sourceIdentity: string | undefined;
+  mfaAtMs: number | undefined;
+}): ContextOf {
+  const { ExternalId, RoleSessionName, Tags = [], TransitiveTagKeys = [] } = values;
+  const fixed: Readonly<Record<string, string | readonly string[] | undefined>> = {
+    'sts:externalid': ExternalId,
+    'sts:rolesessionname': RoleSessionName,
+    'sts:sourceidentity': sourceIdentity,
+    'sts:transitivetagkeys': TransitiveTagKeys,
+    'aws:tagkeys': Tags.map(({ key }) => key),
+    // The code of this very request.
+    ...(mfaAtMs !== undefined && { 'aws:multifactorauthpresent': 'true', 'aws:multifactorauthage': '0' }),
+  };
+  return (key) => {
+    const slash = key.indexOf('/');
+    const family = slash === -1 ? key : key.slice(0, slash);
+    const tag = key.slice(slash + 1);
+    if (family === 'aws:requesttag') return tagValue(Tags, tag);
+    if (family === 'aws:resourcetag' || family === 'iam:resourcetag')
+      return tagValue(role?.record.tags ?? [], tag);
+    return fixed[key];
+  };
+}
+
+/** Tags of a session that are handed on (AWS "Chaining roles with session tags"). */
+function inheritedTags(session: Session | undefined): readonly Tag[] {
+  const handedOn = new Set((session?.transitiveTagKeys ?? []).map((key) => key.toLowerCase()));
+  return (session?.tags ?? []).filter(({ key }) => handedOn.has(key.toLowerCase()));
+}
+
+/** Throws InvalidParameterValue for a tag that the session before has handed on. */
+function mergeSessionTags(inherited: readonly Tag[], given: readonly Tag[]): readonly Tag[] {
+  checkTags(given);
+  const handedOn = new Set(inherited.map(({ key }) => key.toLowerCase()));
+  if (given.some(({ key }) => handedOn.has(key.toLowerCase()))) {
+    const message =
+      "One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.";
+    throw new AppError('InvalidParameterValue', { message });
+  }
+  return [...inherited, ...given];
+}
+
+/** Throws MalformedPolicyDocument, PackedPolicyTooLarge, and ValidationError for a policy that is not there. */
+async function sessionPolicies(
+  deps: ServiceDependencies,
+  accountId: AccountId,
+  { Policy, PolicyArns = [] }: AssumeRole,
+): Promise<Session['policies']> {
+  if (Policy === undefined && PolicyArns.length === 0) return undefined;
+  const policies: { name: string; text: string }[] = [];
+  if (Policy !== undefined) {
+    const outcome = compilePolicy(Policy, { type: 'session' });
+    if (outcome.kind !== 'compiled')
+      throw new AppError('MalformedPolicyDocument', { message: outcome.message });
+    if (countCharacters(Policy) > POLICY_SIZES.sessionCharactersMax) {
+      const message = `Member must have length less than or equal to ${POLICY_SIZES.sessionCharactersMax}`;
+      throw validationError(
+        `1 validation error detected: Value at 'policy' failed to satisfy constraint: ${message}`,
+      );
+    }
+    policies.push({ name: 'session policy', text: Policy });
+  }
+  for (const { arn } of PolicyArns)
+    policies.push({ name: arn, text: await managedText(deps, accountId, arn) });
+  return policies;
+}
+
+async function managedText(deps: ServiceDependencies, accountId: AccountId, arn: string): Promise<string> {
+  const readyMade = findReadyMadePolicy(arn)?.text;
+  if (readyMade !== undefined) return readyMade;
+  const name = arn.startsWith(`arn:aws:iam::${accountId}:policy/`) ? arn.slice(arn.lastIndexOf('/') + 1) : '';
+  const found = await withIdentities(deps, accountId, async (store) => {
+    const policy = await store.find('policy', identityKeys.policy(name));
+    if (policy === undefined) return undefined;
+    return store.find('policy-version', identityKeys.policyVersion(name, policy.defaultVersion));
+  });
+  if (found === undefined) throw validationError(`PolicyArn ${arn} does not exist or is not attachable.`);
+  return found.text;
+}
+
+/**
+ * When the second factor was given; undefined: the request has none. Throws ValidationError for one of the two without the
+ * other, AccessDenied for a code that is wrong or was used.
+ */
+async function checkMfa(
+  deps: ServiceDependencies,
+  { account, identity }: IdentityCaller,
+  { SerialNumber, TokenCode }: { SerialNumber: string | undefined; TokenCode: string | undefined },
+): Promise<number | undefined> {
+  if (SerialNumber === undefined && TokenCode === undefined) return undefined;
+  if (SerialNumber === undefined || TokenCode === undefined)
+    throw validationError('Must specify both the MFA device serial number and the token code, or neither.');
+  const { accountId } = account;
+  const given = { accountId, serial: SerialNumber, code: TokenCode, owner: identity.id };
+  if (!(await verifyMfaCode(deps, given))) {
+    const message = 'MultiFactorAuthentication failed with invalid MFA one time pass code.';
+    throw new AppError('AccessDenied', { message });
+  }
+  return deps.clock.wallMs();
+}
+
+function mintSession(
+  { clock, random }: ServiceDependencies,
+  seconds: number,
+): Pick<Session, 'accessKey' | 'secretKey' | 'issuedAtMs' | 'expiresAtMs'> {
+  // Whole seconds, as they are told.
+  const issuedAtMs = Math.floor(clock.wallMs() / 1000) * 1000;
+  return {
+    accessKey: mintIdentityId(random, 'ASIA'),
+    secretKey: mintKeyPair(random).secretKey,
+    issuedAtMs,
+    expiresAtMs: issuedAtMs + seconds * 1000,
+  };
+}
+
+function credentialsXml({ accessKey, secretKey, expiresAtMs }: Session, token: string): string {
+  return xmlElement(
+    'Credentials',
+    xmlText('AccessKeyId', accessKey),
+    xmlText('SecretAccessKey', secretKey),
+    xmlText('SessionToken', token),
+    xmlTime('Expiration', expiresAtMs),
+  );
+}
+
+/** extensions 3.2: these and no others. Each is an action that policies may name (src/policy/actions.ts). */
+export const STS_ACTIONS: readonly QueryAction[] = [getCallerIdentity, getSessionToken, assumeRole];
+
+export const stsService = createQueryService(STS, STS_ACTIONS);
