@@ -239,7 +239,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 | Memtables | chunks 2 x 64 MiB, small bodies 2 x 64 MiB, rows 6 x 8 MiB, index 6 x 1 MiB | 70 to 140 MiB while bodies of one kind are written |
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
-| Bodies in flight, documents of requests among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
+| Bodies in flight, documents of requests and pages of listings among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
 | Chunk buffers kept for use | chunkBuffersPooledBytesMax | 32 MiB |
 | Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 90 MiB |
 | Answers that clients have not taken, but for objects that are streamed | unsentBytesMax | 64 MiB |
@@ -290,6 +290,12 @@ The time for it is linear in its length, whatever it holds.
   byte take 1.4 ms); of what has many chunks about 1,000 are parsed in a turn of the loop, in turns of tenants, and the rest
   waits. A body in small chunks that is refused is not read on.
 - From its last byte until it is understood a document counts documentMemoryFactor times in the memory of bodies.
+
+## How listings share memory
+
+While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
+of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are made at a time for one address; the others
+wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 
 ## How tenants share
 

@@ -18,7 +18,7 @@ export interface BodyLease {
    * Await it before taking more; undefined when there is room. `takesBytes`: what will be taken, which is then reserved;
    * absent: a buffer of unknown size will come from the client. Rejects with AppError SlowDown after
    * LIMITS.bodyBufferWaitMaxMs, at once when the tenant's share of LIMITS.bodiesWaitingMax is waiting and this body has not
-   * begun, and when the lease is closed.
+   * begun and needs a place, and when the lease is closed.
    */
   admit(takesBytes?: number): Promise<void> | undefined;
   /** Whether more than the least may be taken now (reading ahead). */
@@ -46,6 +46,8 @@ export interface BodyNeeds {
   tenant: Tenant;
   /** What it must hold to make progress: each step releases some of it. */
   needBytes: number;
+  /** While it waits it holds nothing, so that it needs no waiting place. */
+  needsNoPlace?: boolean;
   /** Its client has read nothing for LIMITS.bodyIdleMs while others wait: release what can be fetched again. */
   onShrink?(): void;
   /** The body stood still while others wait: it ends with this error, and must close the lease. */
@@ -214,7 +216,7 @@ class BodyLedger {
       this.#begin(share, takesBytes);
       return undefined;
     }
-    if (!share.hasBegun && !this.#places.mayTake(share.path, 1)) {
+    if (!share.hasBegun && share.needsNoPlace !== true && !this.#places.mayTake(share.path, 1)) {
       const labels = { reason: 'bodies', share: this.#places.usedUp(1) };
       this.#options.telemetry.count('holdfast_requests_shed_total', labels);
       return Promise.reject(new AppError('SlowDown'));
@@ -274,7 +276,7 @@ class BodyLedger {
   #wait(share: Share, takesBytes: number): Promise<void> {
     // Its reservation from before must not keep itself or others waiting.
     this.#reserve(share, 0);
-    const hasPlace = !share.hasBegun;
+    const hasPlace = !share.hasBegun && share.needsNoPlace !== true;
     if (hasPlace) this.#places.take(share.path, 1);
     const waiting = new Promise<void>((resolve, reject) => {
       const waiter = { share, takesBytes, sinceMs: this.#nowMs(), hasPlace, resolve, reject };

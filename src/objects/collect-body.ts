@@ -1,5 +1,5 @@
 // Reads a body that must be complete before it is used: a document. Its memory is counted with that of all bodies, and it
-// can be evicted like them; nothing of it is stored.
+// can be evicted like them; nothing of it is stored. What else takes much memory for a short while is counted there, too.
 import { BufferQueue } from '../base/async/buffer-queue.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { Tenant } from '../types/tenant.ts';
@@ -40,6 +40,23 @@ export async function collectBody<T>(
     }
   } finally {
     source.close();
+    lease.close();
+  }
+}
+
+/** The result of `work`, during which so much memory is counted. Rejects as it does, or with SlowDown. */
+export async function withMemory<T>(
+  { budget }: Pick<DataPath, 'budget'>,
+  { sizeBytes, tenant }: { sizeBytes: number; tenant: Tenant },
+  work: () => Promise<T>,
+): Promise<T> {
+  // It never waits for its client, so it is never evicted.
+  const lease = budget.open({ tenant, needBytes: sizeBytes, needsNoPlace: true, onEvicted: () => {} });
+  try {
+    await lease.admit(sizeBytes);
+    lease.hold(sizeBytes);
+    return await work();
+  } finally {
     lease.close();
   }
 }

@@ -7,7 +7,7 @@ import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import { appendObject, createRecentAppends } from './append-object.ts';
 import { createBodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
-import { collectBody } from './collect-body.ts';
+import { collectBody, withMemory } from './collect-body.ts';
 import { createPieceCompactor } from './compact-pieces.ts';
 import { composeObject } from './compose-object.ts';
 import { copyObject, copyPart } from './copy-object.ts';
@@ -39,6 +39,9 @@ export interface ObjectStoreDeps {
   fenceOf(shard: number): Fence;
 }
 
+/** Of the memory for bodies, what a piece of work may count: beyond it a crowd would leave nothing for the next tenant. */
+const PASSING_SHARE_MAX = 1 / 8;
+
 export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const { clock, telemetry, bodyBufferBytes } = deps;
   const path: DataPath = {
@@ -50,6 +53,8 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const recent = createRecentAppends();
   return {
     collectBody: (body, tenant, use) => collectBody(path, { body, tenant }, use),
+    withMemory: ({ sizeBytes, tenant }, work) =>
+      withMemory(path, { sizeBytes: Math.min(sizeBytes, bodyBufferBytes * PASSING_SHARE_MAX), tenant }, work),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),

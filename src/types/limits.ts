@@ -81,6 +81,11 @@ export const LIMITS = {
   shortDocumentBytesMax: 64 * KiB,
   /** Memory that a document has while it is understood, of its size: its bytes, its text and its elements. */
   documentMemoryFactor: 4,
+  /**
+   * Memory of one entry of a listing, at most: a key of 1 KiB as it is read, percent-encoded, in the document, and what of
+   * them the collector has not seen yet.
+   */
+  listedKeyMemoryBytes: 16 * KiB,
   /** Bodies of the operator API, IAM and STS whose signature needs all of them, together: the next ones are refused. */
   unverifiedBodiesBytesMax: 1 * MiB,
   /** From the head of a request of the operator API to the last byte of its body. */

@@ -19,6 +19,9 @@ export interface Answer {
   body?: AnswerBody | undefined;
 }
 
+/** A longer text is sent as a buffer: Node would make it anew, with the head before it, and leave both to the collector. */
+const LONG_TEXT_CHARACTERS = 64 * 1024;
+
 /** What is done with a body that was not read to its end. */
 type Rest = 'none' | 'linger';
 
@@ -106,9 +109,15 @@ async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void
     return;
   }
   if (body?.kind === 'bytes') exchange.sentBytes += Buffer.byteLength(body.bytes);
-  if (options.mayEnd) response.end(body?.bytes);
+  const long = longTextOf(body?.bytes);
+  if (options.mayEnd) response.end(long ?? body?.bytes, long && (() => freeMemory(long)));
   else if (body === undefined) response.flushHeaders();
   else response.write(body.bytes);
+}
+
+function longTextOf(bytes: Buffer | string | undefined): Buffer | undefined {
+  if (typeof bytes !== 'string' || bytes.length < LONG_TEXT_CHARACTERS) return undefined;
+  return Buffer.from(bytes);
 }
 
 /** Resolves when the client has taken enough for more to be written, or is gone. */

@@ -111,6 +111,11 @@ export interface OperationRow<Input, Document = undefined> {
   /** The pairs that the caller needs. They are judged before any of the body is read, so a refused caller costs no reading. */
   access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
   /**
+   * Memory that it takes at most while it runs, where that is much (listings). It is counted with that of bodies, by tenant,
+   * and `run` begins when there is room.
+   */
+  memoryBytes?(input: Input): number;
+  /**
    * Refuses by the head alone, before a long document is read. It may look at what is stored, which costs less than to read and
    * parse the document.
    */
@@ -126,7 +131,7 @@ export interface OperationRow<Input, Document = undefined> {
 export type Operation = OperationRow<never, never> & { readonly __input?: unknown };
 
 /**
- * Keep the order parse, access, precheck, parseDocument, documentAccess, run in the literal, else TypeScript infers the input
+ * Keep the order parse, access, memoryBytes, precheck, parseDocument, documentAccess, run in the literal, else TypeScript infers the input
  * as unknown.
  */
 export function defineOperation<const Name extends string, Input, Document = undefined>(

@@ -382,8 +382,11 @@ export async function runOperation(
     const { caller } = identity;
     const surrounding = { contextOf, versionId, record, exchange, isVirtualHost };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
+    const run = () => row.run(context, input, document);
     try {
-      return await row.run(context, input, document);
+      if (row.memoryBytes === undefined) return await run();
+      const needs = { sizeBytes: row.memoryBytes(input), tenant: exchange.tenant };
+      return await deps.objects.withMemory(needs, run);
     } catch (error) {
       const isStream = row.body === 'stream' || row.body === 'form';
       const mayRepeat = !isStream && attempt < ATTEMPTS_MAX;

@@ -30,6 +30,7 @@ export const listMultipartUploads = defineOperation({
     };
   },
   access: ({ resource }) => [['s3:ListBucketMultipartUploads', resource]],
+  memoryBytes: ({ max }) => max * LIMITS.listedKeyMemoryBytes,
   async run(context, input) {
     const { homeShard, believed } = context.bucket();
     const { prefix, delimiter, keyMarker, uploadIdMarker, max, writeName } = input;

@@ -1,7 +1,9 @@
 // ListObjectVersions: all versions and delete markers in one order, by key and newest first. The shard walks them; here
 // are only parameters and XML.
+
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import type { ListedVersion } from '../../../ports/metadata/versions.ts';
+import { LIMITS } from '../../../types/limits.ts';
 import type { AccountId, VersionId } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type QueryParameters } from '../operation.ts';
@@ -18,6 +20,7 @@ export const listObjectVersions = defineOperation({
   errors: ['InvalidArgument'],
   parse: (request) => ({ ...parseList(request), ...parseMarkers(request.query) }),
   access: ({ resource }) => [['s3:ListBucketVersions', resource]],
+  memoryBytes: ({ maxKeys }) => maxKeys * LIMITS.listedKeyMemoryBytes,
   async run(context, input) {
     const { homeShard, believed } = context.bucket();
     const { prefix, delimiter, keyMarker, versionIdMarker, maxKeys, writeName } = input;

@@ -1,5 +1,6 @@
 // ListObjectsV2: pages by opaque token, owners on request.
 import { escapeXml } from '../../../base/xml/write-xml.ts';
+import { LIMITS } from '../../../types/limits.ts';
 import { defineOperation, type QueryParameters } from '../operation.ts';
 import { invalidArgument } from '../request/arguments.ts';
 import { s3Document } from '../request/vendor.ts';
@@ -25,6 +26,7 @@ export const listObjectsV2 = defineOperation({
     };
   },
   access: ({ resource }) => [['s3:ListBucket', resource]],
+  memoryBytes: ({ maxKeys }) => maxKeys * LIMITS.listedKeyMemoryBytes,
   async run(context, input) {
     const { writeName, token, startAfter } = input;
     const page = await queryPage(context, input, input.after ?? startAfter);

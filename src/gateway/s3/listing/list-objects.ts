@@ -1,5 +1,6 @@
 // ListObjects, version 1: pages by marker, owners always shown.
 
+import { LIMITS } from '../../../types/limits.ts';
 import { defineOperation } from '../operation.ts';
 import { invalidArgument } from '../request/arguments.ts';
 import { s3Document } from '../request/vendor.ts';
@@ -22,6 +23,7 @@ export const listObjects = defineOperation({
     return { ...parseList(request), marker: request.query.get('marker') ?? '' };
   },
   access: ({ resource }) => [['s3:ListBucket', resource]],
+  memoryBytes: ({ maxKeys }) => maxKeys * LIMITS.listedKeyMemoryBytes,
   async run(context, input) {
     const { writeName, marker } = input;
     const page = await queryPage(context, input, marker);

@@ -1,0 +1,66 @@
+// What listings take of the memory for bodies: so many are at work at a time, by tenant, and none waits behind another
+// tenant's crowd. The operation of the test is asked by strangers, who are tenants by their addresses.
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { afterEach, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { defineOperation } from './operation.ts';
+import { OPERATIONS } from './registry.ts';
+
+const MiB = 1024 * 1024;
+/** Of one address, where each listing takes an eighth of the memory: with so many it has more than its share. */
+const AT_ONCE = 7;
+const CROWD = 300;
+
+let world: GatewayWorld | undefined;
+afterEach(() => world?.close());
+
+test('a crowd of listings has its share of memory, another tenant is served meanwhile, and none is refused', async () => {
+  let begun = 0;
+  const full = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const listing = defineOperation({
+    name: 'Listing',
+    match: { method: 'GET', on: 'service' },
+    logName: 'REST.GET.LISTING',
+    body: 'none',
+    auth: 'none',
+    errors: [],
+    parse: () => undefined,
+    access: () => [],
+    memoryBytes: () => 8 * MiB,
+    async run(context) {
+      if (context.record.remoteAddress === '127.0.0.2') {
+        if (++begun === AT_ONCE) full.resolve();
+        await end.promise;
+      }
+      return { status: 200, body: { kind: 'xml', text: '<A/>' } };
+    },
+  });
+  world = await openGatewayWorld({ bodyBufferBytes: 16 * MiB, deps: { operations: [listing] } });
+  const { endpoint } = world;
+  const ask = async (localAddress: string) => {
+    const [answer] = (await once(get(endpoint, { localAddress, agent: false }), 'response')) as [
+      IncomingMessage,
+    ];
+    answer.resume();
+    return answer.statusCode;
+  };
+  const crowd = Array.from({ length: CROWD }, () => ask('127.0.0.2'));
+  await full.promise;
+  expect(await ask('127.0.0.3')).toBe(200);
+  expect(begun).toBe(AT_ONCE);
+  end.resolve();
+  expect(new Set(await Promise.all(crowd))).toEqual(new Set([200]));
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('all listings of names that may be long count what they take', () => {
+  const counted = OPERATIONS.filter(({ memoryBytes }) => memoryBytes !== undefined).map(({ name }) => name);
+  expect(counted.sort()).toEqual([
+    'ListMultipartUploads',
+    'ListObjectVersions',
+    'ListObjects',
+    'ListObjectsV2',
+  ]);
+});
