@@ -31,7 +31,10 @@ export function mintKeyPair(random: RandomPort): { accessKey: string; secretKey:
 }
 
 /** Of users (AIDA), groups (AGPA), roles (AROA), policies (ANPA), access keys of sessions (ASIA), as AWS writes them: 85 random bits. */
-export function mintIdentityId(random: RandomPort, prefix: 'AIDA' | 'AGPA' | 'AROA' | 'ANPA' | 'ASIA'): string {
+export function mintIdentityId(
+  random: RandomPort,
+  prefix: 'AIDA' | 'AGPA' | 'AROA' | 'ANPA' | 'ASIA',
+): string {
   return prefix + pick(random, { chars: BASE32, length: 17 });
 }
 
