@@ -122,7 +122,7 @@ What is there, and where an operation differs from AWS's documentation. An opera
 NotImplemented; so does a header of a feature that is not there yet. Besides the errors listed, every operation may
 answer those of authentication, addressing and overload ([errors.md](errors.md) has all).
 
-Requests are signed by SigV4 or SigV2, in the header or in the query, or not at all ([security.md](security.md) says what
+Requests are signed by SigV4 or SigV2, in the header, the query or a form, or not at all ([security.md](security.md) says what
 each is worth); any well-formed region will do. The bucket is in the path, or in the host under one of the domains that
 are set. A bucket that is not there is told first, then who may not, and only then what is wrong with a body.
 

@@ -8,6 +8,7 @@ import type { MatchRow } from '../../../src/gateway/s3/matcher.ts';
 import { OPERATIONS } from '../../../src/gateway/s3/registry.ts';
 import { UNSUPPORTED } from '../../../src/gateway/s3/unsupported.ts';
 import { keyHeaders } from '../servers/customer-keys.ts';
+import { BOUNDARY, FORM_TYPE, type Form, formBody } from '../servers/forms.ts';
 import type { Access } from '../servers/raw-s3.ts';
 import { type Draft, type Making, signDraft } from './fuzz-signing.ts';
 import {
@@ -39,6 +40,21 @@ export interface FuzzRequest {
 type Row = MatchRow & { conditions?: readonly string[] };
 const ROWS: readonly Row[] = OPERATIONS;
 const OPERATOR_ROUTES = await createOperatorApi({} as OperatorContext).routes();
+const FORM_PIECES = [
+  '\r\n',
+  '\r',
+  '--',
+  `\r\n--${BOUNDARY}`,
+  `--${BOUNDARY}--`,
+  ';',
+  '"',
+  '=',
+  ':',
+  '\0',
+  '\xff',
+  'file',
+  'key',
+];
 const METHODS = [
   'GET',
   'PUT',
@@ -240,7 +256,15 @@ function draftOperator(making: Making): Draft {
 function addBody({ dice, wildness, world }: Making, draft: Draft): void {
   const { headers, uri } = draft;
   const takesBody = ['PUT', 'POST', 'PATCH', 'FOO'].includes(draft.method);
-  if (draft.service === 's3' && (takesBody || dice.chance(0.05))) {
+  const isForm = draft.method === 'POST' && /^\/[^/?]*\/?$/.test(uri) && dice.chance(0.9);
+  if (draft.service === 's3' && isForm) {
+    headers['content-type'] = FORM_TYPE;
+    const text = formBody(draftForm(dice, world)).toString('latin1');
+    draft.body = Buffer.from(
+      dice.chance(0.3 + wildness / 2) ? bend(dice, text, FORM_PIECES) : text,
+      'latin1',
+    );
+  } else if (draft.service === 's3' && (takesBody || dice.chance(0.05))) {
     const root = ROOTS.find(([mark]) => uri.includes(mark))?.[1];
     const isDocument = dice.chance(root === undefined ? 0.1 : 0.95);
     draft.body = isDocument
@@ -250,6 +274,29 @@ function addBody({ dice, wildness, world }: Making, draft: Draft): void {
   }
   if (draft.service === 's3' && dice.chance(takesBody ? wildness * 0.3 : 0.02)) return;
   if (takesBody || draft.body.length > 0) headers['content-length'] = String(draft.body.length);
+}
+
+/** Unsigned, because its signer would have to know what is going to be bent; the parser does not care. */
+function draftForm(dice: Dice, world: FuzzWorld): Form {
+  const names = [
+    'acl',
+    'tagging',
+    'policy',
+    'signature',
+    'AWSAccessKeyId',
+    'x-amz-meta-a',
+    'x-amz-signature',
+    'success_action_status',
+  ];
+  const fields = names
+    .filter(() => dice.chance(0.3))
+    .map((name) => [name, headerValue(dice, world)] as const);
+  const key = decodeURIComponent(dice.pick(world.keys));
+  const file = Buffer.alloc(
+    dice.pick([0, 1, 1000, 70_000]),
+    dice.pick(['\r', '\r\n--', `\r\n--${BOUNDARY}`, 'fuzz']),
+  );
+  return { fields: [['key', dice.chance(0.2) ? '${filename}' : key], ...fields], file };
 }
 
 function addDigests(dice: Dice, { headers, body }: Draft, share: number): void {
