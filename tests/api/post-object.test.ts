@@ -190,6 +190,8 @@ describe('what is stored, and the answer', () => {
       failed,
     );
     expect((await get('once')).body.toString()).toBe('first');
+    const body = formBody({ fields: signForm(api.server, bucket, [['key', 'once']]) });
+    expectError(await postBody(api.server, bucket, body, { 'if-none-match': '*' }), failed);
     const missing = { status: 404, code: 'NoSuchKey' } as const;
     expectError(
       await post([

@@ -190,7 +190,10 @@ export async function identifyForm(
   await resolveBucket(deps, row, target);
   const { bucket } = names;
   const rules = deps.signing;
-  const { authentication, key, ...form } = await openForm({ ...deps, rules }, { exchange, boundary, bucket });
+  const { authentication, key, ...form } = await openForm(
+    { ...deps, rules },
+    { exchange, boundary, bucket, row },
+  );
   noteCaller(authentication, parts);
   record.key = key;
   return { ...form, identity: { ...authentication, form: { kind: 'plain' } }, names: { bucket, key } };

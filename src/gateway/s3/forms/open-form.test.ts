@@ -36,7 +36,7 @@ function clientOf(
 }
 
 const open = ({ exchange }: ReturnType<typeof clientOf>) =>
-  openForm(deps, { exchange, boundary: BOUNDARY, bucket: 'bucket' });
+  openForm(deps, { exchange, boundary: BOUNDARY, bucket: 'bucket', row: {} });
 
 test('fields that do not come in time are RequestTimeout, and count against their address until then', async () => {
   const first = open(clientOf([Buffer.from('--')]));

@@ -10,7 +10,7 @@ import type { Authentication, AuthenticationDependencies } from '../../auth/auth
 import { authenticateForm, isSignedForm } from '../../auth/form-signature.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { type Shedding, takePlaces } from '../../http/shedding.ts';
-import type { OperationRequest } from '../operation.ts';
+import type { OperationRequest, OperationRow } from '../operation.ts';
 import { invalidArgument } from '../request/arguments.ts';
 import { readDigests } from '../request/open-body.ts';
 import type { RequestBody } from '../request/request-body.ts';
@@ -50,13 +50,13 @@ export interface OpenForm {
   readonly successAction: SuccessAction;
 }
 
-/** The row of PUT, as far as headers are judged by it. */
-const AS_PUT = {
-  match: { method: 'PUT', on: 'object' },
-  conditions: WRITE_CONDITION_HEADERS,
-} as const;
-/** Headers of the request itself that hold for a form, too; all others of the service are fields. */
-const KEPT_HEADERS: ReadonlySet<string> = new Set(['x-amz-expected-bucket-owner']);
+/** What fields are screened as: those that PUT cannot honour are refused likewise. */
+const AS_PUT = { method: 'PUT', on: 'object' } as const;
+/** Headers of the request itself that hold for a form, too, because they only refuse; all others of the service are fields. */
+const KEPT_HEADERS: ReadonlySet<string> = new Set([
+  'x-amz-expected-bucket-owner',
+  ...WRITE_CONDITION_HEADERS,
+]);
 
 /** Refuses by the head what is no form, or is not signed as forms are. The boundary. */
 export function requireForm({ headers }: Pick<Exchange, 'headers'>, { query }: Target): string {
@@ -78,15 +78,21 @@ export function requireForm({ headers }: Pick<Exchange, 'headers'>, { query }: T
  */
 export async function openForm(
   deps: FormDependencies,
-  parts: { exchange: Exchange; boundary: string; bucket: string },
+  parts: {
+    exchange: Exchange;
+    boundary: string;
+    bucket: string;
+    /** What the operation understands. */
+    row: Pick<OperationRow<never>, 'conditions' | 'options'>;
+  },
 ): Promise<OpenForm> {
-  const { exchange, boundary, bucket } = parts;
+  const { exchange, boundary, bucket, row } = parts;
   const reader = new MultipartReader(() => exchange.body.read(), boundary, BEFORE_FILE);
   const { fields, fileName, authentication } = await takeFields(deps, exchange, reader);
   const keyBytes = keyOf(fields, fileName);
   const sizes = requirePolicy(fields, { bucket, key: keyBytes, nowMs: deps.clock.wallMs() });
   const formHeaders = headersOf(fields);
-  screenHeaders(AS_PUT, formHeaders);
+  screenHeaders({ ...row, match: AS_PUT }, formHeaders);
   return {
     authentication,
     key: objectKeyOf(keyBytes),

@@ -4,13 +4,17 @@ import { percentEncode, textToBytes } from '../../../base/text/uri.ts';
 import { XML_DECLARATION, xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
 import { redirectTo } from '../forms/success-action.ts';
 import { defineOperation } from '../operation.ts';
-import { parseUpload, upload, uploadAccess } from './put-object.ts';
+import { TOKEN_HEADER } from '../request/idempotency-token.ts';
+import { WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import { parseUpload, putObject, upload, uploadAccess } from './put-object.ts';
 
 export const postObject = defineOperation({
   name: 'PostObject',
   match: { method: 'POST', on: 'bucket' },
   logName: 'REST.POST.OBJECT',
   body: 'form',
+  conditions: WRITE_CONDITION_HEADERS,
+  options: (putObject.options ?? []).filter((name) => name !== TOKEN_HEADER),
   errors: [
     'BadDigest',
     'EntityTooLarge',
