@@ -125,7 +125,7 @@ export class ClusterWorker {
       ledger.leaveOpen(wanted.path, digest);
       // Another may do better.
       this.#gateway++;
-    } else if (answer.status > 299)
+    } else if (answer.status > 299 || answer.body.includes('<Error>'))
       problems.push(`${wanted.method} ${wanted.path}: ${answer.status} ${answer.body}`);
     else {
       ledger.acknowledge(wanted.path, digest);

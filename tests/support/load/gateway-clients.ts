@@ -36,8 +36,9 @@ export class GatewayClients {
     });
     try {
       const answer = await Promise.race([send(access, { ...wanted, agent }), late]);
-      if (answer !== undefined && answer.status < 500) return answer;
-      this.#count(String(answer?.status ?? 'late'));
+      const isUnavailable = answer !== undefined && isUnavailableUnder200(wanted, answer);
+      if (answer !== undefined && answer.status < 500 && !isUnavailable) return answer;
+      this.#count(isUnavailable ? '503 under 200' : String(answer?.status ?? 'late'));
     } catch (error) {
       this.#count((error as NodeJS.ErrnoException).code ?? 'cut');
     } finally {
@@ -59,4 +60,9 @@ export class GatewayClients {
   #count(kind: string): void {
     this.unanswered.set(kind, (this.unanswered.get(kind) ?? 0) + 1);
   }
+}
+
+/** A copy that takes long has its head sent before its outcome is known: what ends it then is in the body. */
+function isUnavailableUnder200({ method }: Wanted, { status, body }: RawAnswer): boolean {
+  return method === 'PUT' && status === 200 && body.includes('<Code>ServiceUnavailable</Code>');
 }
