@@ -19,7 +19,7 @@ import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const SHARDS = 4;
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3', 'metadata-4'];
-const WITHIN = { timeout: 90_000, interval: 400 };
+const WITHIN = { timeout: 90_000, interval: 800 };
 const ROWS_MAX = 1_000_000;
 /** Its bytes lie in chunks. */
 const LARGE_BYTES = 300_000;

@@ -19,7 +19,7 @@ const RESERVE_BYTES = DISK_BYTES * LIMITS.diskReserveShareMax;
 const LEFT_BYTES = 40 * MiB;
 const FILLING_COUNT = 240;
 const WRITERS = 6;
-const WITHIN = { timeout: 90_000, interval: 400 };
+const WITHIN = { timeout: 90_000, interval: 800 };
 /** Until a node has measured its disk again. */
 const MEASURED_MS = 1100;
 const SMALL = seededBytes('small', 5000);

@@ -12,7 +12,7 @@ import { commandsOf } from '../support/run/runbook.ts';
 import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
 import { send } from '../support/servers/raw-s3.ts';
 
-const WITHIN = { timeout: 60_000, interval: 300 };
+const WITHIN = { timeout: 60_000, interval: 800 };
 /** In the metadata, and in chunks. */
 const BODIES = [seededBytes('small', 1000), seededBytes('large', 300_000)];
 

@@ -8,13 +8,16 @@ import type { ShardStatus } from '../../../src/admin/status/cluster-status.ts';
 import { must } from '../../../src/base/assert.ts';
 import { runFsck } from '../../../src/cli/fsck-command.ts';
 import { SYSTEM_SHARD } from '../../../src/ports/metadata/port.ts';
-import { ClusterLoad, shardThatGrows } from '../load/cluster-load.ts';
+import { ClusterLoad, createShardFinder } from '../load/cluster-load.ts';
 import { createPrintedTool } from '../run/printed-tool.ts';
 import { send } from '../servers/raw-s3.ts';
 import { type ClusterOptions, startCluster, type TestCluster } from './start-cluster.ts';
 
-/** A primary is back after a lease and a few round trips; a machine that does other things as well takes its time. */
-const BACK_WITHIN_MS = 30_000;
+/**
+ * A primary is back after a lease and a few round trips. A busy machine takes longer, and a client gives a request up only
+ * after 40 s.
+ */
+const BACK_WITHIN_MS = 90_000;
 
 /** A disk that has not answered may rest for a minute, and what waits for it comes in turn again after half of one. */
 const REPAIRED_WITHIN_MS = 120_000;
@@ -190,15 +193,13 @@ export async function bucketsByShard(cluster: TestCluster, prefix: string): Prom
     Array.from({ length }, (_, shard) => buckets[shard]).some(
       (bucket, shard) => shard !== SYSTEM_SHARD && bucket === undefined,
     );
+  const findShard = createShardFinder(() => appliedSeqs(cluster));
   for (let index = 0; isLacking(); index++) {
     const bucket = `${prefix}-${index}`;
-    await put(`/${bucket}`);
-    const shard = await shardThatGrows(
-      () => appliedSeqs(cluster),
-      async () => {
-        for (let count = 0; count < 20; count++) await put(`/${bucket}/some`);
-      },
-    );
+    const shard = await findShard(async () => {
+      await put(`/${bucket}`);
+      for (let count = 0; count < 20; count++) await put(`/${bucket}/some`);
+    });
     buckets[shard] ??= bucket;
   }
   return buckets;

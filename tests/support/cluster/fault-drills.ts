@@ -6,7 +6,7 @@ import { isLongForm } from '../run/long-form.ts';
 import { type Endurance, type EnduranceOptions, openEndurance } from './endure.ts';
 
 const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
-const FORM = ASKED ?? (isLongForm ? '30min' : '45s');
+const FORM = ASKED ?? (isLongForm ? '30min' : '30s');
 
 /** With more load, and everything compared behind each fault. */
 export const isLong = FORM === 'long';
@@ -29,7 +29,7 @@ export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'
     workersPerShard: isLong ? 4 : 2,
     betweenMs: isLong ? 5000 : 500,
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
-    ...(ASKED === undefined && { restMs: 200 }),
+    ...(ASKED === undefined && { restMs: 400 }),
     compare: isLong ? 'all' : 'touched',
     renamesPrefixes: true,
     ...options,

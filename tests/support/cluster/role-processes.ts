@@ -19,7 +19,7 @@ const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3'];
-const LOOK_AGAIN_MS = 250;
+const LOOK_AGAIN_MS = 700;
 const PATIENCE_MS = 60_000;
 
 export interface RoleProcesses {

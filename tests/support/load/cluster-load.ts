@@ -40,15 +40,22 @@ export interface ClusterLoadOptions {
   appliedSeqs(): Promise<readonly number[]>;
 }
 
-/** The shard that is written to most while `write` does. */
-export async function shardThatGrows(
+/**
+ * Tells in which shard the bucket lives that `write` makes and writes to. Nothing else may write from the first call to the
+ * last: each compares with what the call before it has seen, because a look at all shards costs more than the writes.
+ */
+export function createShardFinder(
   appliedSeqs: ClusterLoadOptions['appliedSeqs'],
-  write: () => Promise<void>,
-): Promise<number> {
-  const before = await appliedSeqs();
-  await write();
-  const grown = (await appliedSeqs()).map((seq, shard) => seq - (before[shard] ?? 0));
-  return grown.indexOf(Math.max(...grown));
+): (write: () => Promise<void>) => Promise<number> {
+  let before: readonly number[] | undefined;
+  return async (write) => {
+    const seqs = before ?? (await appliedSeqs());
+    await write();
+    before = await appliedSeqs();
+    // No bucket lives in the system's shard, which names of buckets are written to.
+    const grown = before.map((seq, shard) => (shard === SYSTEM_SHARD ? 0 : seq - (seqs[shard] ?? 0)));
+    return grown.indexOf(Math.max(...grown));
+  };
 }
 
 export class ClusterLoad {
@@ -86,17 +93,19 @@ export class ClusterLoad {
     const counts = (await appliedSeqs()).map(() => 0);
     const wantedCount = workersPerShard + (renamesPrefixes ? 1 : 0);
     const isLacking = () => counts.some((count, shard) => shard !== SYSTEM_SHARD && count < wantedCount);
+    const findShard = createShardFinder(appliedSeqs);
+    const renamed: string[] = [];
     for (let index = 0; isLacking(); index++) {
       if (index === BUCKETS_MAX) throw new Error(`shards of ${BUCKETS_MAX} buckets: ${counts.join(' ')}`);
       const bucket = `load-${index}`;
-      await this.#mustPut(`/${bucket}`);
-      const shard = await this.#shardOf(bucket);
+      const shard = await findShard(() => this.#makeBucket(bucket));
       counts[shard] = (counts[shard] ?? 0) + 1;
-      if (counts[shard] === workersPerShard + 1 && renamesPrefixes) await this.#makePrefix(bucket);
+      if (counts[shard] === workersPerShard + 1 && renamesPrefixes) renamed.push(bucket);
       if ((counts[shard] ?? 0) > workersPerShard) continue;
       const random = seededNumbers(`cluster:${seed}:${this.#workers.length}`);
       this.#workers.push(new ClusterWorker(this.#work, { bucket, random, gateway: this.#workers.length }));
     }
+    for (const bucket of renamed) await this.#makePrefix(bucket);
   }
 
   start(): void {
@@ -233,15 +242,14 @@ export class ClusterLoad {
     throw new WrongAnswer(`${wanted.method} ${wanted.path}: no answer within ${RENAMED_WITHIN_MS} ms`);
   };
 
-  /** By what its objects add to. */
-  async #shardOf(bucket: string): Promise<number> {
-    const written = 5;
-    return shardThatGrows(this.#options.appliedSeqs, async () => {
-      for (let index = 0; index < written; index++) {
-        await this.#mustPut(`/${bucket}/probe`);
-        this.ledger.acknowledge(`/${bucket}/probe`, digestOf(new Uint8Array()));
-      }
-    });
+  /** With an object that is written several times, so that its shard shows. */
+  async #makeBucket(bucket: string): Promise<void> {
+    const written = 8;
+    await this.#mustPut(`/${bucket}`);
+    for (let index = 0; index < written; index++) {
+      await this.#mustPut(`/${bucket}/probe`);
+      this.ledger.acknowledge(`/${bucket}/probe`, digestOf(new Uint8Array()));
+    }
   }
 
   async #drive(worker: ClusterWorker): Promise<void> {
