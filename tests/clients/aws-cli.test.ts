@@ -36,7 +36,7 @@ const PROGRAM = {
   'of today': {
     command: PROGRAMS.pypiAws,
     /** Of `s3 cp --checksum-algorithm`; Debian's has the flag only in s3api. */
-    cpAlgorithms: [...ALGORITHMS, 'CRC64NVME'],
+    cpAlgorithms: casesOf({ short: ['SHA256', 'CRC64NVME'], longOnly: ['CRC32', 'CRC32C', 'SHA1'] }),
     /** After an error of the service. */
     errorCode: 255,
     /** In this region, unless told otherwise. */

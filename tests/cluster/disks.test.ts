@@ -11,14 +11,14 @@ import { type Endurance, eventCount, openEndurance } from '../support/cluster/en
 import type { TestCluster } from '../support/cluster/start-cluster.ts';
 import { flipBits } from '../support/disks/flip-bits.ts';
 import { digestOf } from '../support/load/ledger.ts';
-import { isLongForm } from '../support/run/long-form.ts';
+import { amountOf, isLongForm } from '../support/run/long-form.ts';
 import { send } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const AWAY_AFTER_MS = 10_000;
-const BULK_COUNT = 100;
-const WITHIN = { timeout: 120_000, interval: 500 };
+const BULK_COUNT = amountOf({ short: 50, long: 100 });
+const WITHIN = { timeout: 120_000, interval: 1000 };
 
 let endurance: Endurance;
 let cluster: TestCluster;
