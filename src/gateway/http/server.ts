@@ -19,6 +19,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS } from '../../types/tenant.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
+import { createMfaCodes } from '../identity-api/mfa-codes.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
 import type { Operation } from '../s3/operation.ts';
@@ -147,6 +148,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const services: RouteDependencies['services'] = {
     ...deps,
     identities,
+    mfaCodes: createMfaCodes(deps),
     ids,
     hostsOf,
     shedding,

@@ -10,6 +10,7 @@ import type { AccountRecord } from '../../types/records/rows.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Principal } from '../auth/principal.ts';
+import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
 import type { RequestIds } from './request-ids.ts';
@@ -52,6 +53,7 @@ export interface ServiceDependencies {
   readonly keyring: KeyringPort;
   readonly clock: ClockPort;
   readonly random: RandomPort;
+  readonly mfaCodes: MfaCodes;
   readonly ids: RequestIds;
   readonly log: Logger;
   /** True while requests can be served; false makes load balancers look elsewhere. */

@@ -2,6 +2,7 @@
 import { ATTACHMENT_ACTIONS } from './attachments.ts';
 import { BOUNDARY_ACTIONS } from './boundaries.ts';
 import { INLINE_POLICY_ACTIONS } from './inline-policies.ts';
+import { MFA_DEVICE_ACTIONS } from './mfa-devices.ts';
 import { POLICY_ACTIONS } from './policies.ts';
 import { IAM } from './query-protocol.ts';
 import { createQueryService, type QueryAction } from './query-service.ts';
@@ -16,6 +17,7 @@ export const IAM_ACTIONS: readonly QueryAction[] = [
   ...INLINE_POLICY_ACTIONS,
   ...ATTACHMENT_ACTIONS,
   ...BOUNDARY_ACTIONS,
+  ...MFA_DEVICE_ACTIONS,
 ];
 
 export const iamService = createQueryService(IAM, IAM_ACTIONS);

@@ -1,0 +1,138 @@
+// Whether a code of an MFA device is right: for STS, for x-amz-mfa of S3, and for who enables a device. A code that was right is
+// used up with the answer, in the device's row: of two who send it at once, one is told that it is right.
+import { BoundedMap } from '../../base/bounded-map.ts';
+import type { KeyringPort } from '../../ports/keyring.ts';
+import type { AccountId } from '../../types/names.ts';
+import { identityKeys, type MfaDeviceRecord } from '../../types/records/identity-records.ts';
+import { identityArn } from './identity-parameters.ts';
+import { type IdentityStore, type IdentityStoreDependencies, withIdentities } from './identity-store.ts';
+import { findStep, SEED_BYTES, stepAt } from './one-time-codes.ts';
+
+export interface MfaQuestion {
+  readonly accountId: AccountId;
+  /** As the caller names the device: its ARN. */
+  readonly serial: string;
+  readonly code: string;
+  /** Whose device it must be: the user's id, or `root`. */
+  readonly owner: string;
+}
+
+export interface MfaCodes {
+  /**
+   * False: there is no such device, it is not enabled for the owner, the code is wrong or was used before, or there were too
+   * many wrong ones. Throws ServiceUnavailable, ConcurrentModification.
+   */
+  verify(question: MfaQuestion): Promise<boolean>;
+}
+
+/** The root's device under the name that consoles give it, also where it was made under another. */
+const ROOT_DEVICE = 'root-account-mfa-device';
+/** RFC 6238 5.2: one step of delay either way. */
+const REACH_STEPS = 1;
+/** Of clocks that are synchronised anew: half an hour. */
+const RESYNC_REACH_STEPS = 60;
+
+/** RFC 4226 7.3: so many wrong codes are free, then each one makes the owner wait twice as long as the one before. */
+const FREE_FAILURES = 5;
+const FIRST_WAIT_MS = 30_000;
+const WAIT_MAX_MS = 3_600_000;
+const OWNERS_MAX = 10_000;
+
+interface Failures {
+  readonly count: number;
+  readonly untilMs: number;
+}
+
+export function createMfaCodes(
+  deps: IdentityStoreDependencies & { readonly keyring: KeyringPort },
+): MfaCodes {
+  const { clock, keyring } = deps;
+  const failures = new BoundedMap<string, Failures>(OWNERS_MAX);
+
+  return {
+    async verify({ accountId, serial, code, owner }) {
+      const who = `${accountId}/${owner}`;
+      const nowMs = clock.monotonicMs();
+      const before = failures.get(who);
+      if (before !== undefined && nowMs < before.untilMs) return false;
+      // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
+      const count = (before?.count ?? 0) + 1;
+      failures.set(who, { count, untilMs: nowMs + waitOf(count) });
+      const isRight = await withIdentities(deps, accountId, (store) =>
+        useCode(store, { serial, code, owner, keyring, nowMs: clock.wallMs() }),
+      );
+      if (isRight) failures.delete(who);
+      return isRight;
+    },
+  };
+}
+
+/** ms that a further code has to wait behind so many wrong ones. */
+function waitOf(failureCount: number): number {
+  const over = failureCount - FREE_FAILURES;
+  return over < 0 ? 0 : Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** over);
+}
+
+/** Whether a device has this code; if so, it is used up with what the store writes. */
+async function useCode(
+  store: IdentityStore,
+  asked: Omit<MfaQuestion, 'accountId'> & { keyring: KeyringPort; nowMs: number },
+): Promise<boolean> {
+  for (const device of await devicesNamed(store, asked)) {
+    if (device.enabled?.owner !== asked.owner) continue;
+    const usedStep = matchCodes(asked.keyring, device, { codes: [asked.code], nowMs: asked.nowMs });
+    if (usedStep === undefined) continue;
+    // Read anew for each code: no gateway has it in memory.
+    store.putUnseen(identityKeys.mfaDevice(device.name), { ...device, usedStep });
+    return true;
+  }
+  return false;
+}
+
+/** The device of a serial number, which is its ARN. */
+export async function findMfaDevice(
+  store: IdentityStore,
+  serial: string,
+): Promise<MfaDeviceRecord | undefined> {
+  const name = serial.slice(serial.lastIndexOf('/') + 1);
+  const device = await store.find('mfa-device', identityKeys.mfaDevice(name));
+  return device !== undefined && serialOf(store, device) === serial ? device : undefined;
+}
+
+export function serialOf({ accountId }: IdentityStore, device: { path: string; name: string }): string {
+  return identityArn(accountId, 'mfa', device);
+}
+
+async function devicesNamed(
+  store: IdentityStore,
+  { serial, owner }: Pick<MfaQuestion, 'serial' | 'owner'>,
+): Promise<MfaDeviceRecord[]> {
+  const device = await findMfaDevice(store, serial);
+  if (device !== undefined) return [device];
+  if (owner !== 'root' || serial !== serialOf(store, { path: '/', name: ROOT_DEVICE })) return [];
+  const { rootMfaDevices } = await store.settings();
+  const devices = await store.findAll('mfa-device', rootMfaDevices.map(identityKeys.mfaDevice));
+  return devices.filter((each) => each !== undefined);
+}
+
+/**
+ * The step of the last of these codes, which follow one another; undefined: they are not the device's, or were used before.
+ * Two of them are looked for in a wider range, and by the device's own clock: it is what they tell.
+ */
+export function matchCodes(
+  keyring: KeyringPort,
+  { sealedSeed, usedStep = -1, driftSteps = 0 }: MfaDeviceRecord,
+  { codes, nowMs }: { codes: readonly string[]; nowMs: number },
+): number | undefined {
+  const seed = keyring.unwrap(sealedSeed);
+  const isSingle = codes.length === 1;
+  try {
+    return findStep(seed.subarray(0, SEED_BYTES), codes, {
+      step: stepAt(nowMs) + (isSingle ? driftSteps : 0),
+      reach: isSingle ? REACH_STEPS : RESYNC_REACH_STEPS,
+      after: usedStep,
+    });
+  } finally {
+    seed.fill(0);
+  }
+}
