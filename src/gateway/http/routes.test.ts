@@ -35,6 +35,8 @@ describe('the table', () => {
       ['operator-versions', 'none'],
       ['iam', 'SigV4 for iam'],
       ['iam-query', 'SigV4 for iam'],
+      ['sts', 'SigV4 for sts'],
+      ['sts-query', 'SigV4 for sts'],
       ['s3', 'SigV4 or SigV2 for s3, or none: step 4 of its pipeline'],
     ]);
     expect(ROUTES.at(-1)).toMatchObject({ hosts: 'any', path: 'any' });

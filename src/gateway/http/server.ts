@@ -130,11 +130,9 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
   const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
+  const shared = { ...deps, identities, mfaCodes: createMfaCodes(deps), ids, hostsOf };
   const s3: S3Dependencies = {
-    ...deps,
-    identities,
-    ids,
-    hostsOf,
+    ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
@@ -146,11 +144,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   };
   const hasRoom = () => live.overload() === undefined;
   const services: RouteDependencies['services'] = {
-    ...deps,
-    identities,
-    mfaCodes: createMfaCodes(deps),
-    ids,
-    hostsOf,
+    ...shared,
     shedding,
     isReady: () => deps.isReady() && hasRoom(),
     readMetrics: cacheReading(deps.readMetrics, {

@@ -1,5 +1,5 @@
 // The codes of virtual MFA devices (RFC 6238 with SHA-1, steps of 30 seconds, 6 digits), and how a seed is shown to an app. Which
-// codes have been used is in the device's row, and is verify-mfa-code.ts's to ask.
+// codes have been used is in the device's row, and is mfa-codes.ts's to ask.
 import { timingSafeEqual } from 'node:crypto';
 import { generate } from 'lean-qr';
 import { toPngBuffer } from 'lean-qr/extras/node_export';

@@ -30,7 +30,6 @@ import {
 } from './parameter-rules.ts';
 import { type QueryApi, xmlTime } from './query-protocol.ts';
 import { createQueryService, type QueryAction } from './query-service.ts';
-import { verifyMfaCode } from './verify-mfa-code.ts';
 
 export const STS: QueryApi = { service: 'sts', version: '2011-06-15' };
 
@@ -315,7 +314,7 @@ async function checkMfa(
     throw validationError('Must specify both the MFA device serial number and the token code, or neither.');
   const { accountId } = account;
   const given = { accountId, serial: SerialNumber, code: TokenCode, owner: identity.id };
-  if (!(await verifyMfaCode(deps, given))) {
+  if (!(await deps.mfaCodes.verify(given))) {
     const message = 'MultiFactorAuthentication failed with invalid MFA one time pass code.';
     throw new AppError('AccessDenied', { message });
   }
