@@ -10,6 +10,7 @@ import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow
 import { LIMITS } from '../../types/limits.ts';
 import type { HangWatch } from '../disk/hang-watch.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { EmptyRanges } from './empty-ranges.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
 import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
 import { toReadError } from './rocksdb-corruption.ts';
@@ -130,6 +131,7 @@ class RocksdbKv implements KvPort {
   readonly #cursors = new Set<RocksCursor>();
   /** Reads on the library's threads: the database may not close beneath them. */
   readonly #asyncReads = new Set<Promise<unknown>>();
+  readonly #emptyRanges = new EmptyRanges();
   #isClosed = false;
   #hasFailed = false;
 
@@ -167,9 +169,14 @@ class RocksdbKv implements KvPort {
 
   async range(range: KvRange): Promise<KvRow[]> {
     if (range.limit <= 0) return [];
+    // What has failed is not answered from memory.
+    const look = this.#isClosed || this.#hasFailed ? undefined : this.#emptyRanges.look(range);
+    if (look?.isEmpty) return [];
     const cursor = this.#openCursor(range);
     try {
-      return await cursor.next(range.limit);
+      const rows = await cursor.next(range.limit);
+      if (rows.length === 0) look?.wasEmpty();
+      return rows;
     } finally {
       cursor.close();
     }
@@ -181,12 +188,12 @@ class RocksdbKv implements KvPort {
 
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void> {
     this.#space.note(rows);
-    return this.#queue.commit(rows, options);
+    return this.#emptyRanges.during(this.#queue.commit(rows, options));
   }
 
   clear(range: KvBounds): Promise<void> {
     this.#space.noteCleared(range);
-    return this.#queue.clear(range);
+    return this.#emptyRanges.during(this.#queue.clear(range));
   }
 
   usage(): { liveBytes: number; pendingReclaimBytes: number } {
