@@ -18,13 +18,13 @@ export interface SimulatedResult {
   readonly sides: { readonly identity: SimulatedDecision; readonly resource: SimulatedDecision } | undefined;
 }
 
-/** `context`: by normalized key (condition-keys.ts). */
+/** `context`: by key, all of it in lower case. */
 export type Simulation = Omit<AccessQuestion, 'contextOf' | 'aclGrant' | 'objectAccount'> & {
   readonly context: ReadonlyMap<string, ContextValue>;
 };
 
 export function simulate({ context, ...asked }: Simulation): SimulatedResult {
-  const question: AccessQuestion = { ...asked, contextOf: (key) => context.get(key) };
+  const question: AccessQuestion = { ...asked, contextOf: (key) => context.get(key.toLowerCase()) };
   const decided = evaluate(question);
   const decision = decided.isAllowed
     ? 'allowed'

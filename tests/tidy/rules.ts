@@ -154,8 +154,6 @@ export const TEST_ONLY: readonly string[] = [
   'src/chunks/copies/own-disk.ts',
   // The policy engine.
   'src/policy/public-statements.ts',
-  'src/policy/documents/statement-positions.ts',
-  'src/policy/simulate.ts',
 ];
 
 /** Words that say nothing. */

@@ -1,5 +1,6 @@
 // IAM as a service of the gateway, and the table of its actions.
 import { ATTACHMENT_ACTIONS } from './attachments.ts';
+import { AUTHORIZATION_DETAIL_ACTIONS } from './authorization-details.ts';
 import { BOUNDARY_ACTIONS } from './boundaries.ts';
 import { INLINE_POLICY_ACTIONS } from './inline-policies.ts';
 import { MFA_DEVICE_ACTIONS } from './mfa-devices.ts';
@@ -7,6 +8,7 @@ import { POLICY_ACTIONS } from './policies.ts';
 import { IAM } from './query-protocol.ts';
 import { createQueryService, type QueryAction } from './query-service.ts';
 import { ROLE_ACTIONS } from './roles.ts';
+import { SIMULATION_ACTIONS } from './simulate.ts';
 import { USER_ACTIONS } from './users.ts';
 
 /** Each is an action that policies may name (src/policy/actions.ts). */
@@ -18,6 +20,8 @@ export const IAM_ACTIONS: readonly QueryAction[] = [
   ...ATTACHMENT_ACTIONS,
   ...BOUNDARY_ACTIONS,
   ...MFA_DEVICE_ACTIONS,
+  ...AUTHORIZATION_DETAIL_ACTIONS,
+  ...SIMULATION_ACTIONS,
 ];
 
 export const iamService = createQueryService(IAM, IAM_ACTIONS);

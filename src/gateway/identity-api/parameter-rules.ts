@@ -216,6 +216,21 @@ export function structures<R extends Rules>(
   };
 }
 
+/** One structure, as `InlinePolicyIdentifier.PolicyName`; undefined: none of its members is sent. */
+export function nested<R extends Rules>(rules: R): Rule<ValuesOf<R> | undefined> {
+  return {
+    read({ sent, name, at }, problems) {
+      if (![...sent.keys()].some((sentName) => sentName.startsWith(`${name}.`))) return undefined;
+      return readMembers(rules, {
+        sent,
+        problems,
+        name: (member) => `${name}.${member}`,
+        at: (member) => `${at}.${member}`,
+      });
+    },
+  };
+}
+
 function readItems<T>(
   { sent, name, at }: Place,
   { countMax, problems, read }: { countMax: number; problems: Problems; read(place: Place): T },

@@ -1,0 +1,157 @@
+// The policies that a simulation goes by: documents that the request gives, and those of a user, group or role. Each has the name
+// under which the answer shows its statements.
+import {
+  type CompiledPolicy,
+  compilePolicy,
+  compileStoredPolicy,
+} from '../../policy/documents/compile-policy.ts';
+import { isReadyMadeArn } from '../../policy/documents/ready-made-policies.ts';
+import type { NamedPolicy } from '../../policy/evaluate.ts';
+import { AppError } from '../../types/errors.ts';
+import { type GroupRecord, type HolderKind, identityKeys } from '../../types/records/identity-records.ts';
+import type { IdentityStore } from './identity-store.ts';
+import { findManagedPolicy, findVersionText, parsePolicyArn } from './managed-policies.ts';
+import { HOLDER_KINDS, type PolicyHolder, requireHolder } from './policy-holders.ts';
+
+/** As the answer says where it is from. */
+export type SourceType = 'IAM Policy' | 'Resource Policy' | 'IAM Permissions Boundary Policy';
+
+export interface SourcePolicy extends NamedPolicy {
+  readonly text: string;
+  readonly sourceType: SourceType;
+}
+
+export interface PrincipalPolicies {
+  readonly holder: PolicyHolder;
+  readonly identity: readonly SourcePolicy[];
+  readonly boundary: SourcePolicy | undefined;
+}
+
+/** What a request leaves out of a principal's policies. */
+export interface Exclusion {
+  readonly PolicyType: 'inline' | 'aws-managed' | 'user-managed' | 'permission-boundary';
+  readonly PolicyArn?: string | undefined;
+  readonly InlinePolicyIdentifier?:
+    | { readonly PolicyName: string; readonly AttachmentType: HolderKind; readonly AttachmentName: string }
+    | undefined;
+}
+
+const HOLDER_ARN = /^arn:aws:iam::(\d{12}):(user|group|role)(\/(?:[\x21-\x7e]+\/)?)([\w+=,.@-]{1,128})$/;
+
+/** Documents of a request: `PolicyInputList.1` and so on. Throws InvalidInput with the place. */
+export function givenPolicies(
+  parameter: string,
+  documents: readonly string[],
+  type: 'identity' | 'boundary',
+): SourcePolicy[] {
+  const sourceType = type === 'identity' ? 'IAM Policy' : 'IAM Permissions Boundary Policy';
+  return documents.map((text, at) => {
+    const name = `${parameter}.${at + 1}`;
+    return { name, text, sourceType, policy: requireCompiled(name, compilePolicy(text, { type })) };
+  });
+}
+
+/** Throws InvalidInput. */
+export function givenResourcePolicy(text: string): SourcePolicy {
+  // No bucket is asked for: the policy may be of any.
+  const policy = requireCompiled('ResourcePolicy', compileStoredPolicy(text, 'resource'));
+  return { name: 'ResourcePolicy', text, sourceType: 'Resource Policy', policy };
+}
+
+function requireCompiled(name: string, outcome: ReturnType<typeof compilePolicy>): CompiledPolicy {
+  if (outcome.kind === 'compiled') return outcome.policy;
+  throw new AppError('InvalidInput', { message: `${name}: ${outcome.message} (${outcome.place})` });
+}
+
+/** Throws InvalidInput, NoSuchEntity. */
+export async function policiesOfPrincipal(
+  store: IdentityStore,
+  arn: string,
+  exclusions: readonly Exclusion[] = [],
+): Promise<PrincipalPolicies> {
+  const holder = await requireHolderOfArn(store, arn);
+  const groups = holder.kind === 'user' ? await groupsOf(store, holder.groups) : [];
+  const identity: SourcePolicy[] = [];
+  for (const each of [holder, ...groups]) identity.push(...(await policiesOf(store, each, exclusions)));
+  const limit = holder.kind === 'group' ? undefined : holder.boundary;
+  const isLimited =
+    limit !== undefined && !exclusions.some(({ PolicyType }) => PolicyType === 'permission-boundary');
+  return {
+    holder,
+    identity,
+    boundary: isLimited ? await managedPolicy(store, limit, 'boundary') : undefined,
+  };
+}
+
+async function requireHolderOfArn(store: IdentityStore, arn: string): Promise<PolicyHolder> {
+  const [whole, accountId, type, path, name = ''] = HOLDER_ARN.exec(arn) ?? [];
+  const kind = HOLDER_KINDS.find((each) => each === type);
+  if (whole === undefined || kind === undefined || accountId !== store.accountId) {
+    throw new AppError('InvalidInput', {
+      message: `Invalid Entity Arn: ${arn} does not clearly define entity type and name.`,
+    });
+  }
+  const holder = await requireHolder(store, { kind, name });
+  if (holder.path === path && holder.name === name) return holder;
+  throw new AppError('NoSuchEntity', { message: `The ${kind} with name ${name} cannot be found.` });
+}
+
+async function groupsOf(store: IdentityStore, names: readonly string[]): Promise<GroupRecord[]> {
+  const groups = await store.findAll('group', names.map(identityKeys.group));
+  return groups.filter((group) => group !== undefined);
+}
+
+async function policiesOf(
+  store: IdentityStore,
+  holder: PolicyHolder,
+  exclusions: readonly Exclusion[],
+): Promise<SourcePolicy[]> {
+  const found = holder.inlinePolicies
+    .filter(({ name }) => !exclusions.some((exclusion) => excludesInline(exclusion, holder, name)))
+    .map(({ name, text }) => stored(`${holder.kind}_${holder.name}_${name}`, text, 'identity'));
+  for (const arn of holder.attachedPolicies) {
+    const type = isReadyMadeArn(arn) ? 'aws-managed' : 'user-managed';
+    if (exclusions.some(({ PolicyType, PolicyArn }) => PolicyType === type && PolicyArn === arn)) continue;
+    found.push(await managedPolicy(store, arn, 'identity'));
+  }
+  return found;
+}
+
+function excludesInline(
+  { PolicyType, InlinePolicyIdentifier: inline }: Exclusion,
+  holder: PolicyHolder,
+  name: string,
+): boolean {
+  return (
+    PolicyType === 'inline' &&
+    inline?.PolicyName === name &&
+    inline.AttachmentType === holder.kind &&
+    inline.AttachmentName.toLowerCase() === holder.name.toLowerCase()
+  );
+}
+
+/** One that is gone allows nothing. */
+async function managedPolicy(
+  store: IdentityStore,
+  arn: string,
+  type: 'identity' | 'boundary',
+): Promise<SourcePolicy> {
+  const policy = await findManagedPolicy(store, arn);
+  const text = policy && (await findVersionText(store, policy, policy.defaultVersion));
+  return stored(parsePolicyArn(arn).name, text ?? NOTHING, type);
+}
+
+const NOTHING = '{"Version":"2012-10-17","Statement":{"Effect":"Deny","Action":"*","Resource":"*"}}';
+
+/** What cannot be read any more denies everything, as where requests are judged. */
+function stored(name: string, text: string, type: 'identity' | 'boundary'): SourcePolicy {
+  const sourceType = type === 'identity' ? 'IAM Policy' : 'IAM Permissions Boundary Policy';
+  const outcome = compileStoredPolicy(text, type);
+  if (outcome.kind === 'compiled') return { name, text, sourceType, policy: outcome.policy };
+  return {
+    name,
+    text: NOTHING,
+    sourceType,
+    policy: requireCompiled(name, compileStoredPolicy(NOTHING, type)),
+  };
+}
