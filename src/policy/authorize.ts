@@ -35,6 +35,8 @@ export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-buc
 export interface PairOptions {
   /** The resource stands for all keys that begin as it does. */
   readonly isPrefix?: boolean;
+  /** A version goes for good: where the bucket asks for a second factor, the request must have one (extensions 3.1). */
+  readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
   readonly isOfNewObject?: boolean;
   /** Values of condition keys for this pair alone, by names in lower case. */

@@ -7,8 +7,8 @@ import type { EventConsumer } from './events.ts';
 export interface BucketConfigs {
   versioning: {
     status?: 'enabled' | 'suspended';
-    /** Enabling it takes a second factor, which no account can have yet. */
-    mfaDelete?: 'disabled';
+    /** Enabled: versions go for good only with a second factor (gateway/s3/second-factor.ts). */
+    mfaDelete?: 'enabled' | 'disabled';
   };
   /** For whom it is recorded what happens to its objects; never empty. */
   events: { consumers: EventConsumer[] };

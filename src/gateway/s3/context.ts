@@ -44,6 +44,8 @@ export interface OperationContext {
    * in the request's record.
    */
   mayAlso(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
+  /** Whether the request has a second factor (second-factor.ts); the same answer each time. */
+  hasSecondFactor(): Promise<boolean>;
   /** Whether the bucket's owner is the one that a request expects, by account id or canonical id. */
   isOwner(expected: string, bucket: ResolvedBucket): Promise<boolean>;
   /** Owner elements: canonical id and display name. */

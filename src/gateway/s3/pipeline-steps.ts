@@ -3,7 +3,6 @@
 import type { FairShare } from '../../base/async/fair-share.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
-import type { ContextOf } from '../../policy/patterns.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -35,6 +34,7 @@ import {
   mayDo,
   mayDoSome,
 } from './request-context.ts';
+import type { RequestFacts } from './request-facts.ts';
 import { type Reply, resolveError, sendError } from './respond.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
 import { readDocument } from './xml/read-document.ts';
@@ -268,8 +268,7 @@ interface Judged {
   headers: Headers;
   identity: Identity;
   found: FoundBucket;
-  contextOf: ContextOf;
-  versionId: string | undefined;
+  facts: RequestFacts;
   record: AccessRecord;
   /** Once it is read: what it names is judged, too. */
   document?: never;
@@ -301,21 +300,20 @@ async function isGranted(
     row: Operation;
     headers: Headers;
     identity: Identity;
-    contextOf: ContextOf;
-    versionId: string | undefined;
+    facts: RequestFacts;
     record: AccessRecord;
     pairs: readonly AccessPair[];
     bucket: ResolvedBucket | undefined;
   },
 ): Promise<boolean> {
-  const { row, headers, identity, contextOf, versionId, record, pairs, bucket } = parts;
+  const { row, headers, identity, facts, record, pairs, bucket } = parts;
   const expected = headers['x-amz-expected-bucket-owner'];
   if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
     return false;
   const { caller } = identity;
   if (row.keyActions !== undefined && !mayDoSome(deps, { caller, actions: row.keyActions, bucket }))
     return false;
-  return mayDo(deps, { caller, pairs, bucket, contextOf, versionId, record });
+  return mayDo(deps, { caller, pairs, bucket, facts, record });
 }
 
 // ---- 8 ----
@@ -378,12 +376,12 @@ export async function runOperation(
   deps: S3Dependencies,
   parts: Judged & Surrounding & { document: never; granted: Granted },
 ): Promise<OperationResult> {
-  const { row, input, document, identity, contextOf, versionId, record, exchange, isVirtualHost } = parts;
+  const { row, input, document, identity, facts, record, exchange, isVirtualHost } = parts;
   let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
-    const surrounding = { contextOf, versionId, record, exchange, isVirtualHost };
+    const surrounding = { facts, record, exchange, isVirtualHost };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
     const run = () => row.run(context, input, document);
     try {

@@ -17,7 +17,7 @@ import {
   takeDocument,
 } from './pipeline-steps.ts';
 import { checkNames } from './request/target.ts';
-import { createContextOf } from './request-facts.ts';
+import { createRequestFacts } from './request-facts.ts';
 import { sendResult } from './respond.ts';
 
 /** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
@@ -47,9 +47,8 @@ export async function serveS3(
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity, form }));
     // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
     const { caller, signedAtMs } = identity;
-    const contextOf = createContextOf(deps, { exchange, headers, target, caller, signedAtMs });
-    const versionId = target.query.parameters.get('versionId');
-    const asked = { row, input, headers, identity, found, contextOf, versionId, record };
+    const facts = createRequestFacts(deps, { exchange, headers, target, caller, signedAtMs });
+    const asked = { row, input, headers, identity, found, facts, record };
     const granted = await authorise(deps, asked);
     // 8 Run, with the document of an operation that takes one.
     const judged = { ...asked, granted, exchange, isVirtualHost: bucketLabel !== undefined };

@@ -14,7 +14,6 @@ import {
   type StoredObject,
 } from '../../policy/authorize.ts';
 import { NO_POLICIES } from '../../policy/evaluate.ts';
-import type { ContextOf } from '../../policy/patterns.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -25,6 +24,7 @@ import type { PolicyAction } from '../../types/policy/actions.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
@@ -32,9 +32,12 @@ import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
 import { parseVersionId } from './request/arguments.ts';
+import type { RequestFacts } from './request-facts.ts';
+import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
+  mfaCodes: MfaCodes;
   buckets: BucketCache;
   identities: Identities;
   objects: ObjectStore;
@@ -49,10 +52,7 @@ export interface ContextDependencies {
 export interface ContextParts {
   caller: Caller;
   bucket: ResolvedBucket | undefined;
-  /** Values of condition keys. */
-  contextOf: ContextOf;
-  /** Of the request's own object. */
-  versionId: string | undefined;
+  facts: RequestFacts;
   record: AccessRecord;
   exchange: Exchange;
   /** The host names the bucket. */
@@ -65,14 +65,12 @@ export interface ContextParts {
 export interface Asked {
   caller: Caller;
   bucket: ResolvedBucket | undefined;
-  contextOf: ContextOf;
+  facts: RequestFacts;
   record: AccessRecord;
-  /** Of the request's own object; undefined: the current one. */
-  versionId: string | undefined;
 }
 
 /** Whether every pair is allowed. What refuses the first one stands in the request's record. */
-export function mayDo(
+export async function mayDo(
   deps: Pick<ContextDependencies, 'metadata' | 'identities'>,
   asked: Asked & {
     pairs: readonly AccessPair[];
@@ -80,13 +78,13 @@ export function mayDo(
     isProbe?: boolean;
   },
 ): Promise<boolean> {
-  const { caller, pairs, bucket, contextOf, record, isProbe = false } = asked;
+  const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
   const asker = askerOf(caller);
-  return isAllowed({
+  const isJudged = await isAllowed({
     asker,
     pairs,
     bucket: bucket && judgedBucket(deps, bucket),
-    contextOf,
+    contextOf: facts.contextOf,
     storedObject: (resource) => readStoredObject(deps, asked, resource),
     onRefused([action, resource], decision) {
       if (isProbe) return;
@@ -101,6 +99,13 @@ export function mayDo(
       };
     },
   });
+  const final = pairs.find(([, , , options]) => options?.removesVersion);
+  if (!isJudged || final === undefined || bucket === undefined || !needsSecondFactor(bucket)) return isJudged;
+  if (await facts.hasSecondFactor()) return true;
+  const [action, resource] = final;
+  if (!isProbe)
+    record.refusedAccess = { action, resource, rule: 'MFA delete', message: SECOND_FACTOR_MISSING };
+  return false;
 }
 
 /** The error for a request that `mayDo` refuses: it tells the callers of the bucket's account why. */
@@ -140,7 +145,7 @@ function judgedBucket(
 /** The object that a resource names, as decisions see it; undefined where it names none, or none is there. */
 async function readStoredObject(
   { metadata }: Pick<ContextDependencies, 'metadata'>,
-  { bucket, record, versionId }: Asked,
+  { bucket, record, facts }: Asked,
   resource: string,
 ): Promise<StoredObject | undefined> {
   if (bucket === undefined) return undefined;
@@ -148,7 +153,7 @@ async function readStoredObject(
   if (!resource.startsWith(prefix)) return undefined;
   const key = resource.slice(prefix.length) as ObjectKey;
   const isOwn = record.bucket === bucket.record.name && record.key === key;
-  const version = isOwn ? parseVersionId(versionId) : undefined;
+  const version = isOwn ? parseVersionId(facts.versionId) : undefined;
   const { bucketId } = bucket.believed;
   const query = { bucketId, key, includeBody: false, ...(version && { versionId: version }) };
   const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
@@ -169,8 +174,8 @@ export async function isOwner(
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { caller, contextOf, versionId, record, exchange } = parts;
-  const asked = { caller, contextOf, versionId, record };
+  const { caller, facts, record, exchange } = parts;
+  const asked = { caller, facts, record };
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   const judgeAnew = async (bucket: ResolvedBucket) => {
@@ -209,6 +214,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket }),
     mayAlso: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket, isProbe: true }),
+    hasSecondFactor: () => facts.hasSecondFactor(),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);

@@ -3,10 +3,12 @@
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { Caller } from './caller.ts';
 import type { OperationRequest } from './operation.ts';
 import { parseTaggingHeader } from './request/tagging.ts';
 import type { Target } from './request/target.ts';
+import { checkSecondFactor, MFA_HEADER } from './second-factor.ts';
 
 const DAY_MS = 86_400_000;
 const TAG_PREFIX = 's3:requestobjecttag/';
@@ -42,13 +44,34 @@ interface RequestParts {
   signedAtMs: number | undefined;
 }
 
-/** What the caller and the request say to condition keys. */
-export function createContextOf(deps: { clock: ClockPort }, parts: RequestParts): ContextOf {
+/** What decisions look at of a request. Each fact is worked out when it is asked for first. */
+export interface RequestFacts {
+  /** Values of condition keys about the caller and the request. */
+  readonly contextOf: ContextOf;
+  /** As the query has it: of the request's own object. */
+  readonly versionId: string | undefined;
+  /** Whether it has a second factor (second-factor.ts); the same answer each time. */
+  hasSecondFactor(): Promise<boolean>;
+}
+
+export function createRequestFacts(
+  deps: { clock: ClockPort; mfaCodes: MfaCodes },
+  parts: RequestParts,
+): RequestFacts {
+  const { caller, headers, target } = parts;
   let contextOf: ContextOf | undefined;
-  // The root of an account without bucket policies is never asked about.
-  return (key) => {
-    contextOf ??= makeContextOf(deps, parts);
-    return contextOf(key);
+  let secondFactor: Promise<boolean> | undefined;
+  return {
+    // The root of an account without bucket policies is never asked about.
+    contextOf(key) {
+      contextOf ??= makeContextOf(deps, parts);
+      return contextOf(key);
+    },
+    versionId: target.query.parameters.get('versionId'),
+    hasSecondFactor() {
+      secondFactor ??= checkSecondFactor(deps.mfaCodes, caller, headers[MFA_HEADER]);
+      return secondFactor;
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { bucketArn, defineOperation } from '../operation.ts';
 import { s3Document } from '../request/vendor.ts';
 import { presentConfigs } from './present-bucket.ts';
 
+const MFA_DELETE = { enabled: 'Enabled', disabled: 'Disabled' } as const;
 const STATUS = { enabled: 'Enabled', suspended: 'Suspended' } as const;
 
 export const getBucketVersioning = defineOperation({
@@ -19,7 +20,7 @@ export const getBucketVersioning = defineOperation({
     const text = s3Document(
       'VersioningConfiguration',
       xmlText('Status', status && STATUS[status]),
-      xmlText('MfaDelete', mfaDelete && 'Disabled'),
+      xmlText('MfaDelete', mfaDelete && MFA_DELETE[mfaDelete]),
     );
     return { status: 200, body: { kind: 'xml', text } };
   },

@@ -1,10 +1,12 @@
-// PutBucketVersioning: enabled or suspended, never off again. MfaDelete is read in both spellings (extensions 5);
-// it can be set to Disabled only, because no account has a second factor that could enable it.
+// PutBucketVersioning: enabled or suspended, never off again. MfaDelete is read in both spellings (extensions 5). Only the
+// account's root with a second factor sets it, and while it is on, changes the state (service 3, extensions 3.1).
 import { textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
 import { AppError } from '../../../types/errors.ts';
+import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
+import { secondFactorMissing } from '../second-factor.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
-import { presentBucket } from './present-bucket.ts';
+import { presentBucket, presentConfigs } from './present-bucket.ts';
 
 interface VersioningBody {
   versioning: 'enabled' | 'suspended' | undefined;
@@ -17,8 +19,7 @@ export const putBucketVersioning = defineOperation({
   logName: 'REST.PUT.VERSIONING',
   body: 'xml',
   errors: ['IllegalVersioningConfigurationException', 'MalformedXML', 'MissingRequestBodyError'],
-  differences:
-    'MfaDelete may be spelt MFADelete. Enabling it is AccessDenied: accounts have no second factor.',
+  differences: 'MfaDelete may be spelt MFADelete.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:PutBucketVersioning', resource]],
   parseDocument(xmlBody) {
@@ -31,10 +32,7 @@ export const putBucketVersioning = defineOperation({
         message: 'The Versioning element must be specified',
       });
     }
-    if (mfaDelete === 'enabled') {
-      const isEnabled = (versioning ?? (await presentBucket(context)).versioning) === 'enabled';
-      throw new AppError(isEnabled ? 'AccessDenied' : 'IllegalVersioningConfigurationException');
-    }
+    await checkMfaDelete(context, { versioning, mfaDelete });
     const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.execute(
       { shard: homeShard, bucket: believed },
@@ -51,6 +49,24 @@ export const putBucketVersioning = defineOperation({
     return { status: 200 };
   },
 });
+
+/** Throws AccessDenied, IllegalVersioningConfigurationException. */
+async function checkMfaDelete(context: OperationContext, { versioning, mfaDelete }: VersioningBody) {
+  const isOn = (await presentConfigs(context)).versioning?.mfaDelete === 'enabled';
+  if (mfaDelete === 'enabled' || isOn) {
+    const { caller } = context;
+    const isRoot = caller.kind === 'account' && caller.principal.caller.kind === 'root';
+    if (!isRoot) {
+      const message = 'Only the root of the account changes the versioning of a bucket with MFA delete.';
+      throw new AppError('AccessDenied', { message });
+    }
+  }
+  if (mfaDelete === 'enabled') {
+    const state = versioning ?? (await presentBucket(context)).versioning;
+    if (state !== 'enabled') throw new AppError('IllegalVersioningConfigurationException');
+  }
+  if ((mfaDelete === 'enabled' || isOn) && !(await context.hasSecondFactor())) throw secondFactorMissing();
+}
 
 function parseBody(root: XmlElement): VersioningBody {
   const mfaDelete = textOf(root, 'MfaDelete');

@@ -106,7 +106,7 @@ test('composition with tags needs the tagging permission', () => {
 test('forced deletion (extensions 2.5) needs s3:DeleteBucket, and deletion of every object and version', () => {
   expect(accessOf('ForceDeleteBucket')).toEqual([
     ['s3:DeleteBucket', ARN],
-    ['s3:DeleteObject', `${ARN}/*`],
-    ['s3:DeleteObjectVersion', `${ARN}/*`],
+    ['s3:DeleteObject', `${ARN}/`, undefined, { isPrefix: true }],
+    ['s3:DeleteObjectVersion', `${ARN}/`, undefined, { isPrefix: true, removesVersion: true }],
   ]);
 });

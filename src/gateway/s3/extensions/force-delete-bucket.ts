@@ -23,8 +23,8 @@ export const forceDeleteBucket = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [
     ['s3:DeleteBucket', resource],
-    ['s3:DeleteObject', `${resource}/*`],
-    ['s3:DeleteObjectVersion', `${resource}/*`],
+    ['s3:DeleteObject', `${resource}/`, undefined, { isPrefix: true }],
+    ['s3:DeleteObjectVersion', `${resource}/`, undefined, { isPrefix: true, removesVersion: true }],
   ],
   async run(context) {
     const job = await closeBucket(context);

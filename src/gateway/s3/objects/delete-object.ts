@@ -1,11 +1,18 @@
 // DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
 // shard (metadata/versions/delete-versions.ts).
 import { must } from '../../../base/assert.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
 import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';
 import { requireDeleted } from './delete-outcome.ts';
+
+/** What a deletion needs. A delete marker takes nothing away. */
+export function deleteAccess(resource: string, { versionId }: Pick<DeleteItem, 'versionId'>): AccessPair {
+  if (versionId === undefined) return ['s3:DeleteObject', resource];
+  return ['s3:DeleteObjectVersion', resource, undefined, { removesVersion: true }];
+}
 
 export const deleteObject = defineOperation({
   name: 'DeleteObject',
@@ -25,9 +32,7 @@ export const deleteObject = defineOperation({
     };
     return { item, resource: objectArn({ bucket, key }) };
   },
-  access: ({ item, resource }) => [
-    [item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion', resource],
-  ],
+  access: ({ item, resource }) => [deleteAccess(resource, item)],
   async run(context, { item }) {
     const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.execute(

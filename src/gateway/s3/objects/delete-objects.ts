@@ -11,6 +11,7 @@ import { defineOperation, objectArn } from '../operation.ts';
 import { hasBodyDigest } from '../request/checksum-headers.ts';
 import { s3Document } from '../request/vendor.ts';
 import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
+import { deleteAccess } from './delete-object.ts';
 import { type Deleted, requireDeleted } from './delete-outcome.ts';
 
 type EntryResult = { kind: 'deleted'; deleted: Deleted } | { kind: 'refused'; code: ErrorCode };
@@ -59,11 +60,8 @@ async function deleteEntries(
   const judge = async (entry: DeleteEntry): Promise<EntryResult | undefined> => {
     if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
     const { kind: _kind, ...item } = entry;
-    const action = item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-    const isAllowed = await context.mayAlso(
-      [[action, objectArn({ bucket, key: item.key })]],
-      context.bucket(),
-    );
+    const pair = deleteAccess(objectArn({ bucket, key: item.key }), item);
+    const isAllowed = await context.mayAlso([pair], context.bucket());
     if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
     items.push(item);
     return undefined;

@@ -2,6 +2,7 @@
 // a copy, too. Not here: opening its headers or its bytes.
 import { assert, must } from '../../../base/assert.ts';
 import { httpDate } from '../../../base/text/http-dates.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { ResultOf } from '../../../ports/metadata/port.ts';
 import type { FoundVersion, VersionAbsence } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
@@ -58,6 +59,11 @@ export async function findVersion(
   throw await absentVersion(context, query, result);
 }
 
+/** Who may list the key, taken as the prefix, may learn that it is missing (s3-behaviour 23). */
+function listingAccess({ record }: ResolvedBucket, key: ObjectKey): AccessPair {
+  return ['s3:ListBucket', bucketArn(record.name), undefined, { values: { 's3:prefix': key } }];
+}
+
 /** The error for a version that is missing, or has no data. */
 export async function absentVersion(
   context: OperationContext,
@@ -65,7 +71,7 @@ export async function absentVersion(
   absence: VersionAbsence,
 ): Promise<AppError> {
   const bucket = context.bucket();
-  if (!(await context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket))) {
+  if (!(await context.authorize([listingAccess(bucket, address.key)], bucket))) {
     return new AppError('AccessDenied');
   }
   const fields = { Key: address.key };
@@ -142,7 +148,7 @@ async function requireSource(
       message: `${called} may not specifically refer to a delete marker by version id.`,
     });
   }
-  if (!(await context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket))) {
+  if (!(await context.authorize([listingAccess(bucket, address.key)], bucket))) {
     throw new AppError('AccessDenied');
   }
   if (result.kind === 'no-such-version') {

@@ -1,7 +1,7 @@
 // Gives the current version of an object, or the one that is named, these tags instead of those it has.
 
 import { defineOperation } from '../operation.ts';
-import { parseTaggingBody } from '../request/tagging.ts';
+import { givenTagValues, parseTaggingBody } from '../request/tagging.ts';
 import { parseVersionAddress } from './find-version.ts';
 import { setTags } from './set-tags.ts';
 
@@ -23,9 +23,17 @@ export const putObjectTagging = defineOperation({
   ],
   differences: 'More than 10 tags are InvalidTag, not BadRequest. No digest of the body is demanded.',
   parse: parseVersionAddress,
-  access: ({ resource, versionId }) => [
-    [versionId === undefined ? 's3:PutObjectTagging' : 's3:PutObjectVersionTagging', resource],
-  ],
+  // What the tags are may decide: the caller is judged once they are read, if it can be allowed anything at all.
+  keyActions: ['s3:PutObjectTagging', 's3:PutObjectVersionTagging'],
+  access: () => [],
   parseDocument: parseTaggingBody,
+  documentAccess: ({ resource, versionId }, tags) => [
+    [
+      versionId === undefined ? 's3:PutObjectTagging' : 's3:PutObjectVersionTagging',
+      resource,
+      undefined,
+      { values: givenTagValues(tags) },
+    ],
+  ],
   run: async (context, input, tags) => ({ status: 200, headers: await setTags(context, { ...input, tags }) }),
 });

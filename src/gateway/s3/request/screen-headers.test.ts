@@ -34,7 +34,6 @@ test.each([
   [PUT, 'x-amz-object-lock-mode', 'GOVERNANCE'],
   [CREATE, 'x-amz-bucket-object-lock-enabled', 'true'],
   [DELETE, 'x-amz-bypass-governance-retention', 'true'],
-  [DELETE, 'x-amz-mfa', 's 1'],
   [PUT, 'x-amz-acl', 'public-read'],
   [CREATE, 'x-amz-acl', 'nonsense'],
   [CREATE, 'x-amz-grant-read', 'id=1'],

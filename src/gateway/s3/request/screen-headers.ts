@@ -55,11 +55,10 @@ const SCREENS: readonly Screen[] = [
   { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
   { header: 'x-amz-server-side-encryption-*', scope: 'all', except: CUSTOMER_KEY_HEADERS },
   { header: 'x-amz-copy-source-server-side-encryption-*', scope: 'all', except: CUSTOMER_KEY_HEADERS },
-  // Locks, second factors.
+  // Locks.
   { header: 'x-amz-object-lock-*', scope: 'all' },
   { header: 'x-amz-bucket-object-lock-enabled', scope: 'all', harmless: ['false', 'False'] },
   { header: 'x-amz-bypass-governance-retention', scope: 'all', harmless: ['false', 'False'] },
-  { header: 'x-amz-mfa', scope: 'all' },
   // Access control lists, ownership.
   { header: 'x-amz-acl', scope: 'all', harmless: ['private'] },
   { header: 'x-amz-grant-*', scope: 'all' },

@@ -55,6 +55,14 @@ function refuseHeader(header: string): never {
 
 // ---- the document ----
 
+/** Values of the condition keys about tags that a request gives in its body. */
+export function givenTagValues(tags: readonly Tag[]): Record<string, string | string[]> {
+  return {
+    's3:requestobjecttagkeys': tags.map(({ key }) => key),
+    ...Object.fromEntries(tags.map(({ key, value }) => [`s3:requestobjecttag/${key}`, value])),
+  };
+}
+
 /** The body of PutObjectTagging: a set that may be empty. MissingRequestBodyError, MalformedXML, InvalidTag. */
 export function* parseTaggingBody(body: Uint8Array): Steps<Tag[]> {
   if (body.length === 0) throw new AppError('MissingRequestBodyError');

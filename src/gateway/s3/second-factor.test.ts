@@ -1,0 +1,101 @@
+// MFA delete (service 3 and 5, extensions 3.1): who switches it, and what it asks for where versions go for good.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { addMfaDevice, addUser, beginSession } from '../../../tests/support/objects/identities.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
+import { codeAt, stepAt } from '../identity-api/one-time-codes.ts';
+
+let world: GatewayWorld;
+let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
+let device: { serial: string; seed: Uint8Array };
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  owner = await world.makeAccount('owner');
+  device = await addMfaDevice(world, owner.accountId, { name: 'root-account-mfa-device', owner: 'root' });
+});
+afterAll(() => world.close());
+
+interface Keys {
+  accessKey: string;
+  secretKey: string;
+  token?: string;
+}
+
+interface Sent {
+  keys?: Keys;
+  mfa?: string;
+  body?: string;
+}
+
+async function ask(method: string, path: string, { keys = owner, mfa, body }: Sent = {}) {
+  const bytes = Buffer.from(body ?? '');
+  const headers: Record<string, string> = {
+    ...(mfa !== undefined && { 'x-amz-mfa': mfa }),
+    ...(keys.token !== undefined && { 'x-amz-security-token': keys.token }),
+    ...(body !== undefined && { 'content-md5': createHash('md5').update(bytes).digest('base64') }),
+  };
+  const answer = await send({ ...keys, endpoint: world.endpoint }, { method, path, headers, body: bytes });
+  const text = String(answer.body);
+  return { status: answer.status, text, versionId: String(answer.headers['x-amz-version-id']) };
+}
+
+const nowStep = () => stepAt(Date.now());
+let usedStep = 0;
+
+/** A code that nobody has used: the clock allows one step before and behind the present one. */
+function nextMfa(): string {
+  usedStep = Math.max(usedStep + 1, nowStep() - 1);
+  if (usedStep > nowStep() + 1) throw new Error('no code is left');
+  return `${device.serial} ${codeAt(device.seed, usedStep)}`;
+}
+
+const versioning = (inner: string) => `<VersioningConfiguration>${inner}</VersioningConfiguration>`;
+const ON = versioning('<Status>Enabled</Status><MfaDelete>Enabled</MfaDelete>');
+
+test('MFA delete is switched by the root with a code, and versions go for good only with a factor', async () => {
+  await ask('PUT', '/guarded');
+  const statements = [{ Effect: 'Allow', Action: 's3:*', Resource: '*' }];
+  const user = await addUser(world, owner.accountId, { name: 'admin', statements });
+  const put = (body: string, sent: Sent = {}) => ask('PUT', '/guarded?versioning', { body, ...sent });
+  expect((await put(ON)).status).toBe(403);
+  expect((await put(ON, { keys: user })).status).toBe(403);
+  expect(
+    await put(versioning('<MfaDelete>Enabled</MfaDelete>'), { mfa: `${device.serial} 000000` }),
+  ).toMatchObject({
+    status: 400,
+    text: expect.stringContaining('IllegalVersioningConfigurationException'),
+  });
+  const mfa = nextMfa();
+  expect((await put(ON, { mfa })).status).toBe(200);
+  expect((await put(versioning('<Status>Suspended</Status>'), { mfa })).status).toBe(403);
+  expect((await ask('GET', '/guarded?versioning')).text).toContain('<MfaDelete>Enabled</MfaDelete>');
+
+  const { versionId } = await ask('PUT', '/guarded/key');
+  const path = `/guarded/key?versionId=${versionId}`;
+  const [plain, marker] = [await ask('DELETE', path), await ask('DELETE', '/guarded/key')];
+  expect([plain.status, marker.status]).toEqual([403, 204]);
+  expect(plain.text).toContain('Mfa Authentication');
+  const list = `<Delete><Object><Key>key</Key><VersionId>${versionId}</VersionId></Object><Object><Key>other</Key></Object></Delete>`;
+  const multi = (await ask('POST', '/guarded?delete', { body: list })).text;
+  expect(multi.match(/<Error>.*<Key>key<.*AccessDenied.*<\/Error>/)).not.toBeNull();
+  expect(multi).toContain('<Deleted><Key>other</Key>');
+  expect((await ask('DELETE', '/guarded?force_delete=true')).status).toBe(403);
+  expect((await ask('DELETE', path, { mfa: nextMfa() })).status).toBe(204);
+});
+
+test('a session that was given with MFA needs no code', async () => {
+  await ask('PUT', '/by-session');
+  expect(
+    (await ask('PUT', '/by-session?versioning', { body: ON, keys: sessionWith(Date.now()) })).status,
+  ).toBe(200);
+  const { versionId } = await ask('PUT', '/by-session/key');
+  const path = `/by-session/key?versionId=${versionId}`;
+  expect((await ask('DELETE', path, { keys: sessionWith(undefined) })).status).toBe(403);
+  expect((await ask('DELETE', path, { keys: sessionWith(Date.now()) })).status).toBe(204);
+});
+
+function sessionWith(mfaAtMs: number | undefined): Keys {
+  const { accountId, accessKey: issuer } = owner;
+  return beginSession(world, { kind: 'root', accountId, id: 'root', issuer, ...(mfaAtMs && { mfaAtMs }) });
+}
