@@ -12,6 +12,7 @@ const ROWS: MatchRow[] = [
   { name: 'DeleteBucket', match: { method: 'DELETE', on: 'bucket' }, parameters: ['force_delete'] },
   { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
   { name: 'MoveBucket', match: { method: 'MOVE', on: 'bucket' } },
+  { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
   { name: 'ListObjects', match: { method: 'GET', on: 'bucket' } },
   { name: 'ListObjectsV2', match: { method: 'GET', on: 'bucket', query: ['list-type=2'] } },
   { name: 'ListMultipartUploads', match: { method: 'GET', on: 'bucket', query: ['uploads'] } },
