@@ -164,12 +164,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     try {
       const label = bucketLabelOf(exchange.client.host, domains);
       const { uri, headers } = exchange;
-      const asked = {
-        method: request.method ?? '',
-        uri,
-        headers: headers.values,
-        hasBucketHost: label !== undefined,
-      };
+      const [method, hasBucketHost] = [request.method ?? '', label !== undefined];
+      const asked = { method, uri, headers: headers.values, hasBucketHost };
       const route = must(findRoute(deps.routes ?? ROUTES, asked), 'the last route takes every request');
       await route.serve({ s3, services }, exchange, label);
     } catch (error) {
