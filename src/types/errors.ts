@@ -130,6 +130,7 @@ export const ERRORS = {
     status: 400,
     message: 'The write offset value that you specified does not match the current object size.',
   },
+  InvalidUserType: { status: 400, message: 'The type of user that asks does not fit the operation.' },
   KeyTooLongError: { status: 400, message: 'Your key is too long.' },
   LimitExceeded: {
     status: 409,
@@ -200,6 +201,10 @@ export const ERRORS = {
   PackedPolicyTooLarge: {
     status: 400,
     message: 'The packed size of the session policies and tags is too large.',
+  },
+  PasswordPolicyViolation: {
+    status: 400,
+    message: 'The password does not meet the requirements of the account password policy.',
   },
   PreconditionFailed: {
     status: 412,

@@ -100,6 +100,8 @@ export const LIMITS = {
   formFieldsMaxMs: 30 * SECOND,
   /** Fields of forms whose senders are not known yet, together: the next ones are refused. */
   unverifiedFormsBytesMax: 16 * MiB,
+  /** Passwords that wait to be hashed or compared, one of them at a time. */
+  passwordHashesWaitingMax: 64,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   /** Of aws-chunked bodies: chunks of less than so many bytes, and how many of them a body may have. */

@@ -1,5 +1,7 @@
 // Whether a caller may take an action of IAM or STS: the one place that decides it, by the same engine as S3 (evaluate.ts).
-import { evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
+import { assert } from '../../base/assert.ts';
+import { compileStoredPolicy } from '../../policy/documents/compile-policy.ts';
+import { type CallerPolicies, evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
 import type { Caller } from '../../policy/principals.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
@@ -34,6 +36,8 @@ export interface ActionQuestion {
   readonly contextOf: ContextOf;
   /** Of a role that is assumed: it must allow the caller. */
   readonly trustPolicy?: NamedPolicy;
+  /** The account's rule for passwords grants it to all of its users, as if each had a policy that does. */
+  readonly isGranted?: boolean;
 }
 
 export function callerOf(
@@ -60,9 +64,24 @@ export function callerOf(
   };
 }
 
+/** What the account's rule for passwords may grant (AWS "AllowUsersToChangePassword"). */
+const PASSWORD_GRANT = compileGrant(['iam:ChangePassword', 'iam:GetAccountPasswordPolicy']);
+
+function compileGrant(actions: readonly string[]): NamedPolicy {
+  const statement = { Effect: 'Allow', Action: actions, Resource: '*' };
+  const text = JSON.stringify({ Version: '2012-10-17', Statement: statement });
+  const compiled = compileStoredPolicy(text, 'identity');
+  assert(compiled.kind === 'compiled', 'it is well formed');
+  return { name: 'account password policy', policy: compiled.policy };
+}
+
+function withGrant(policies: CallerPolicies): CallerPolicies {
+  return { ...policies, identity: [...policies.identity, PASSWORD_GRANT] };
+}
+
 /** Throws AccessDenied, which names caller, action and resource. */
 export async function authorizeAction(caller: IdentityCaller, question: ActionQuestion): Promise<void> {
-  const { action, resource, resourceAccount, contextOf, trustPolicy } = question;
+  const { action, resource, resourceAccount, contextOf, trustPolicy, isGranted } = question;
   const { principal, identity } = caller;
   const { session } = identity;
   // AWS "GetSessionToken": such credentials call IAM only where MFA stood behind them.
@@ -70,7 +89,7 @@ export async function authorizeAction(caller: IdentityCaller, question: ActionQu
   if (isPlainSession && action.startsWith('iam:')) throw new AppError('InvalidClientTokenId');
   const decision = evaluate({
     caller: principal,
-    policies: identity.policies,
+    policies: isGranted && principal.kind === 'user' ? withGrant(identity.policies) : identity.policies,
     action,
     resource,
     resourceAccount,

@@ -17,6 +17,8 @@ export interface ActionContext {
   readonly store: IdentityStore;
   /** Wall clock, ms since epoch; one moment for all of a request. */
   readonly nowMs: number;
+  /** Does the work in the first run that asks for it by this name; later runs get what came of it. */
+  once<T>(name: string, work: () => Promise<T>): Promise<T>;
 }
 
 /** A resource that the caller must be allowed the action on, with what conditions may ask about. */
@@ -31,6 +33,8 @@ export interface AccessTarget {
   readonly tagKeys?: readonly string[] | undefined;
   /** Other keys of the action, by name in lower case. */
   readonly values?: Readonly<Record<string, ContextValue | undefined>>;
+  /** The account grants it to all of its users: it is refused only where a policy denies it. */
+  readonly isGranted?: boolean;
 }
 
 export const ANY_RESOURCE: AccessTarget = { resource: '*' };
@@ -54,8 +58,9 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
     async perform({ deps, caller, sent }) {
       const values = readValues(row.parameters, sent);
       const nowMs = deps.clock.wallMs();
+      const once = createOnce();
       return withIdentities(deps, caller.account.accountId, async (store) => {
-        const context: ActionContext = { deps, caller, store, nowMs };
+        const context: ActionContext = { deps, caller, store, nowMs, once };
         const targets = await row.access(values, context);
         must(targets[0], 'every action is judged');
         for (const target of targets) {
@@ -64,11 +69,21 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
             resource: target.resource,
             resourceAccount: store.accountId,
             contextOf: contextOf(target),
+            isGranted: target.isGranted ?? false,
           });
         }
         return row.run(values, context);
       });
     },
+  };
+}
+
+function createOnce(): ActionContext['once'] {
+  const done = new Map<string, Promise<unknown>>();
+  return <T>(name: string, work: () => Promise<T>) => {
+    const before = done.get(name) ?? work();
+    done.set(name, before);
+    return before as Promise<T>;
   };
 }
 

@@ -115,6 +115,16 @@ function invalidMarker(marker: string | undefined): AppError {
   return validationError(`Invalid Marker: ${marker}`);
 }
 
+/** Those of some rows that are within a path. */
+export function shownBelow<R extends { readonly path: string }>(
+  pathPrefix: string,
+  rows: readonly { readonly key: string; readonly record: R }[],
+): ShownRow<R>[] {
+  return rows.flatMap(({ key, record }) =>
+    record.path.startsWith(pathPrefix) ? [{ key, item: record }] : [],
+  );
+}
+
 /** The end of every list. */
 export function pageXml(name: string, members: readonly string[], next: string | undefined): string {
   return xmlMembers(name, members) + pageEndXml(next);

@@ -7,17 +7,25 @@ import { LIMITS } from '../../types/limits.ts';
 import { identityKeys, type UserRecord } from '../../types/records/identity-records.ts';
 import type { Tag } from '../../types/tags.ts';
 import { noteBoundary, requireBoundary } from './boundaries.ts';
-import { type AccessTarget, type ActionContext, defineIamAction } from './iam-action.ts';
+import { type AccessTarget, type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import {
   checkTags,
   identityArn,
+  mergeTags,
+  newPath,
   newUserName,
+  paging,
   pathOrRoot,
+  pathPrefix,
   policyArn,
+  removeTags,
+  tagKeys,
   tags,
   userName,
 } from './identity-parameters.ts';
 import type { IdentityStore } from './identity-store.ts';
+import { pageEndXml, pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
+import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { xmlMembers, xmlTime } from './query-protocol.ts';
 
@@ -50,6 +58,10 @@ export function userNameOf({ caller }: ActionContext, given: string | undefined)
   throw new AppError('ValidationError', {
     message: 'Must specify userName when calling with non-User credentials',
   });
+}
+
+function userExists(name: string): AppError {
+  return new AppError('EntityAlreadyExists', { message: `User with name ${name} already exists.` });
 }
 
 export function tagsXml(list: readonly Tag[]): string {
@@ -104,7 +116,7 @@ const createUser = defineIamAction({
     const { store, nowMs, deps } = context;
     checkTags(Tags);
     if ((await store.find('user', identityKeys.user(name))) !== undefined) {
-      throw new AppError('EntityAlreadyExists', { message: `User with name ${name} already exists.` });
+      throw userExists(name);
     }
     if (boundary !== undefined) await requireBoundary(store, boundary);
     await store.count('user', { add: 1, max: LIMITS.usersMax });
@@ -124,7 +136,7 @@ const createUser = defineIamAction({
     };
     store.putUnseen(identityKeys.user(name), user);
     store.putUnseen(identityKeys.id(user.id), { kind: 'index', to: identityKeys.user(name) });
-    await noteBoundary(store, { kind: 'user', name }, { after: boundary });
+    await noteBoundary(store, user, { after: boundary });
     return xmlElement('User', userXml(store, user, { isWhole: true }));
   },
 });
@@ -156,4 +168,136 @@ function rootXml({ caller }: ActionContext): string {
   ].join('');
 }
 
-export const USER_ACTIONS = [createUser, getUser];
+const listUsers = defineIamAction({
+  name: 'ListUsers',
+  parameters: { PathPrefix: pathPrefix, ...paging },
+  access: () => [ANY_RESOURCE],
+  async run({ PathPrefix, ...paged }, { store }) {
+    const { items, next } = await pageOfRows(
+      store,
+      {
+        kind: 'user',
+        prefix: identityKeys.user(''),
+        show: (rows) => shownBelow(PathPrefix, rows),
+      },
+      paged,
+    );
+    const users = items.map((user) => userXml(store, user, { isWhole: false }));
+    return pageXml('Users', users, next);
+  },
+});
+
+const updateUser = defineIamAction({
+  name: 'UpdateUser',
+  parameters: { UserName: required(userName), NewUserName: newUserName, NewPath: newPath },
+  async access({ UserName, NewUserName, NewPath }, context) {
+    const before = await userTarget(context, UserName);
+    const { store } = context;
+    const user = await store.find('user', identityKeys.user(UserName));
+    if (user === undefined) return [before];
+    const after = { name: NewUserName ?? user.name, path: NewPath ?? user.path };
+    return [before, { ...before, resource: identityArn(store.accountId, 'user', after) }];
+  },
+  async run({ UserName, NewUserName, NewPath }, { store }) {
+    const before = await requireUser(store, UserName);
+    const user = { ...before, name: NewUserName ?? before.name, path: NewPath ?? before.path };
+    if (user.name === before.name && user.path === before.path) return undefined;
+    const [keyBefore, key] = [identityKeys.user(before.name), identityKeys.user(user.name)];
+    if (key !== keyBefore) {
+      if ((await store.find('user', key)) !== undefined) throw userExists(user.name);
+      store.remove(keyBefore);
+      moveIndices(store, before, user);
+    }
+    store.put(key, user);
+    return undefined;
+  },
+});
+
+/** Indices that lead to a user by its name do so by the new one. */
+function moveIndices(store: IdentityStore, before: UserRecord, after: UserRecord): void {
+  const index = { kind: 'index', to: identityKeys.user(after.name) } as const;
+  store.putUnseen(identityKeys.id(after.id), index);
+  for (const groupId of after.groups) {
+    store.removeUnseen(identityKeys.member(groupId, before.name));
+    store.putUnseen(identityKeys.member(groupId, after.name), index);
+  }
+  renameUses(store, after, { before: before.name, after: after.name });
+}
+
+const deleteUser = defineIamAction({
+  name: 'DeleteUser',
+  parameters: { UserName: required(userName) },
+  access: async ({ UserName }, context) => [await userTarget(context, UserName)],
+  async run({ UserName }, { store }) {
+    const user = await requireUser(store, UserName);
+    const left = whatIsLeft(user);
+    if (left !== undefined) throw deleteConflict(left);
+    await store.count('user', { add: -1 });
+    store.remove(identityKeys.user(user.name));
+    store.removeUnseen(identityKeys.id(user.id));
+    await noteBoundary(store, user, { before: user.boundary });
+    return undefined;
+  },
+});
+
+/** What AWS says must be done first. */
+function whatIsLeft(user: UserRecord): string | undefined {
+  if (user.groups.length > 0) return 'remove users from group';
+  if (user.inlinePolicies.length > 0) return 'delete policies';
+  if (user.attachedPolicies.length > 0) return 'detach all policies';
+  if (user.accessKeys.length > 0) return 'delete access keys';
+  if (user.loginProfile !== undefined) return 'delete login profile';
+  return user.mfaDevices.length > 0 ? 'delete MFA device' : undefined;
+}
+
+export function deleteConflict(whatFirst: string): AppError {
+  return new AppError('DeleteConflict', { message: `Cannot delete entity, must ${whatFirst} first.` });
+}
+
+const tagUser = defineIamAction({
+  name: 'TagUser',
+  parameters: { UserName: required(userName), Tags: required(tags) },
+  access: async ({ UserName, Tags }, context) => [
+    { ...(await userTarget(context, UserName)), requestTags: Tags },
+  ],
+  async run({ UserName, Tags }, { store }) {
+    const user = await requireUser(store, UserName);
+    store.put(identityKeys.user(user.name), { ...user, tags: mergeTags(user.tags, Tags) });
+    return undefined;
+  },
+});
+
+const untagUser = defineIamAction({
+  name: 'UntagUser',
+  parameters: { UserName: required(userName), TagKeys: required(tagKeys) },
+  access: async ({ UserName, TagKeys }, context) => [
+    { ...(await userTarget(context, UserName)), tagKeys: TagKeys },
+  ],
+  async run({ UserName, TagKeys }, { store }) {
+    const user = await requireUser(store, UserName);
+    store.put(identityKeys.user(user.name), { ...user, tags: removeTags(user.tags, TagKeys) });
+    return undefined;
+  },
+});
+
+const listUserTags = defineIamAction({
+  name: 'ListUserTags',
+  parameters: { UserName: required(userName), ...paging },
+  access: async ({ UserName }, context) => [await userTarget(context, UserName)],
+  async run({ UserName, ...paged }, { store }) {
+    const user = await requireUser(store, UserName);
+    const { items, next } = pageOf(user.tags, ({ key }) => key, paged);
+    return tagsXml(items) + pageEndXml(next);
+  },
+});
+
+export const USER_ACTIONS = [
+  createUser,
+  getUser,
+  listUsers,
+  updateUser,
+  deleteUser,
+  tagUser,
+  untagUser,
+  listUserTags,
+];

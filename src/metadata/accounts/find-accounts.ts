@@ -23,7 +23,7 @@ export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-ac
     const [row] = await state.rows([accessKeyRow(query.accessKey)]);
     if (row === undefined) return { kind: 'unknown' };
     const accessKey = accessKeyCodec.decode(row);
-    if (accessKey.isDisabled === true) return { kind: 'unknown' };
+    if (accessKey.isDisabled === true && query.mayBeDisabled !== true) return { kind: 'unknown' };
     const account = await readAccount(accessKey.accountId, state);
     if (account === null) return { kind: 'unknown' };
     if (accessKey.userId === undefined) return { kind: 'found', accessKey, account };

@@ -244,7 +244,11 @@ type Read = (keys: readonly string[]) => Promise<(IdentityRecord | undefined)[]>
 
 async function groupsOf(entity: UserRecord | RoleRecord, read: Read): Promise<GroupRecord[]> {
   if (entity.kind === 'role') return [];
-  const groups = await read(entity.groups.map(identityKeys.group));
+  const indices = await read(entity.groups.map(identityKeys.id));
+  const keys = indices.flatMap((index) =>
+    index?.kind === 'index' && index.to !== undefined ? [index.to] : [],
+  );
+  const groups = await read(keys);
   return groups.filter((group) => group?.kind === 'group');
 }
 

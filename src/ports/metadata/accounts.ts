@@ -84,7 +84,8 @@ export interface AccountCommands {
 
 export interface AccountQueries {
   'get-access-key': {
-    query: { accessKey: string };
+    /** `mayBeDisabled`: for those who look at keys; such a key signs nothing. */
+    query: { accessKey: string; mayBeDisabled?: true };
     result: /** `principal`: of a user's key. */
       | {
           kind: 'found';

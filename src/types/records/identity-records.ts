@@ -32,7 +32,7 @@ interface PolicyHolder extends NamedIdentity {
 export interface UserRecord extends PolicyHolder {
   kind: 'user';
   tags: Tag[];
-  /** Names of its groups, as the groups bear them. */
+  /** Ids of its groups: their names may change. */
   groups: string[];
   /** ARN of a managed policy. */
   boundary?: string;
@@ -160,10 +160,10 @@ export const identityKeys = {
   policyUsage: (arn: string) => `usage/${arn}`,
   mfaDevice: (name: string) => `mfa/${name.toLowerCase()}`,
   settings: 'settings',
-  /** Index: the row of a user or role by its id. */
+  /** Index: the row of a user, group or role by its id. */
   id: (id: string) => `id/${id}`,
   /** Index: a user in a group. */
-  member: (group: string, user: string) => `member/${group.toLowerCase()}/${user.toLowerCase()}`,
+  member: (groupId: string, user: string) => `member/${groupId}/${user.toLowerCase()}`,
   /** Index: who has a managed policy attached. ARNs are compared as they are. */
   attached: (arn: string, kind: HolderKind | '', name: string) =>
     `attached/${arn}|${kind}${kind === '' ? '' : `/${name.toLowerCase()}`}`,
