@@ -43,6 +43,8 @@ export type KeyChange = 'disable' | 'enable' | 'delete';
 export interface AccountChanges {
   state?: AccountState;
   bucketsMax?: number;
+  /** Whether it may share with everybody (`mayBePublic` of types/records/rows.ts). */
+  mayBePublic?: boolean;
 }
 
 export interface Accounts {

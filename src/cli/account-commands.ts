@@ -14,6 +14,7 @@ interface Account {
   state: AccountState;
   bucketCount: number;
   bucketsMax: number;
+  mayBePublic: boolean;
   createdAt: string;
   accessKey: string | null;
   /** All of them; in the answer to a creation there is the one. */
@@ -75,17 +76,21 @@ export async function suspendAccount(
 export interface SetOptions extends ConnectOptions {
   maxBuckets?: string;
   state?: string;
+  public?: string;
 }
 
 export async function setAccount(context: CliContext, reference: string, options: SetOptions): Promise<void> {
-  const { maxBuckets, state } = options;
-  if (maxBuckets === undefined && state === undefined)
-    throw new Refusal('give --max-buckets, --state or both');
+  const { maxBuckets, state, public: isPublic } = options;
+  if (maxBuckets === undefined && state === undefined && isPublic === undefined)
+    throw new Refusal('give --max-buckets, --state, --public or several of them');
   if (maxBuckets !== undefined && !/^\d{1,9}$/.test(maxBuckets)) {
     throw new Refusal(`--max-buckets must be a whole number, not "${maxBuckets}"`);
   }
   const bucketsMax = maxBuckets === undefined ? undefined : Number(maxBuckets);
-  await change(context, { reference, changes: { bucketsMax, state }, options });
+  if (isPublic !== undefined && isPublic !== 'yes' && isPublic !== 'no')
+    throw new Refusal(`--public must be yes or no, not "${isPublic}"`);
+  const mayBePublic = isPublic === undefined ? undefined : isPublic === 'yes';
+  await change(context, { reference, changes: { bucketsMax, state, mayBePublic }, options });
 }
 
 export async function deleteAccount(
@@ -119,6 +124,7 @@ function printAccount(context: CliContext, account: Account, options: ConnectOpt
     ['canonical id', account.canonicalId],
     ['state', account.state],
     ['buckets', `${formatCount(account.bucketCount)} of ${formatCount(account.bucketsMax)}`],
+    ['may be public', account.mayBePublic ? 'yes' : 'no'],
     ['created', account.createdAt],
     ['access key', (account.accessKeys?.join(' ') ?? account.accessKey) || '-'],
   ];

@@ -136,10 +136,16 @@ export const ERRORS = {
     status: 409,
     message: 'The request was rejected because it attempted to create resources beyond the current limits.',
   },
+  MalformedACLError: {
+    status: 400,
+    message:
+      'The ACL that you provided was not well formed or did not validate against our published schema.',
+  },
   MalformedPOSTRequest: {
     status: 400,
     message: 'The body of your POST request is not well-formed multipart/form-data.',
   },
+  MalformedPolicy: { status: 400, message: 'Your policy contains a principal that is not valid.' },
   MalformedTrailerError: {
     status: 400,
     message:
@@ -164,6 +170,7 @@ export const ERRORS = {
   MissingAction: { status: 400, message: 'The request is missing an action or a required parameter.' },
   MissingContentLength: { status: 411, message: 'You must provide the Content-Length HTTP header.' },
   MissingRequestBodyError: { status: 400, message: 'Request body is empty.' },
+  MissingSecurityHeader: { status: 400, message: 'Your request is missing a required header.' },
   NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },
   NoSuchBucketPolicy: { status: 404, message: 'The bucket policy does not exist.' },
   NoSuchConfiguration: { status: 404, message: 'The specified configuration does not exist.' },
@@ -235,6 +242,11 @@ export const ERRORS = {
   },
   SlowDown: { status: 503, message: 'Please reduce your request rate.' },
   TooManyBuckets: { status: 400, message: 'You have attempted to create more buckets than are allowed.' },
+  UnexpectedContent: { status: 400, message: 'This request contains unsupported content.' },
+  UnresolvableGrantByEmailAddress: {
+    status: 400,
+    message: 'The email address that you provided does not match any account on record.',
+  },
   ValidationError: { status: 400, message: 'The input does not satisfy the constraints of the service.' },
   XAmzContentSHA256Mismatch: {
     status: 400,

@@ -45,6 +45,7 @@ interface Account {
   canonicalId: string;
   state: string;
   bucketsMax: number;
+  mayBePublic: boolean;
   bucketCount: number;
   accessKey: string;
   secretKey: string;
@@ -53,7 +54,7 @@ interface Account {
 const create = (fields: Partial<CreateOptions> & { name: string; email: string }) =>
   run<Account>((options) => createAccount(context, { ...fields, ...options }));
 const show = (reference: string) => run<Account>((options) => showAccount(context, reference, options));
-const set = (reference: string, changes: { maxBuckets?: string; state?: string }) =>
+const set = (reference: string, changes: { maxBuckets?: string; state?: string; public?: string }) =>
   run<Account>((options) => setAccount(context, reference, { ...changes, ...options }));
 
 /** As an account, on S3. */
@@ -180,8 +181,32 @@ test('the limit of buckets is set per account', async () => {
   expect([refused.status, refused.body.toString()]).toEqual([400, expect.stringContaining('TooManyBuckets')]);
   expect((await set(account.id, { maxBuckets: '2' })).bucketCount).toBe(1);
   expect((await send(asAccount(account), { method: 'PUT', path: `/small-one-2-${mark}` })).status).toBe(200);
-  await expect(set(account.id, {})).rejects.toThrow('give --max-buckets, --state or both');
+  await expect(set(account.id, {})).rejects.toThrow(
+    'give --max-buckets, --state, --public or several of them',
+  );
   await expect(set(account.id, { maxBuckets: 'many' })).rejects.toThrow('must be a whole number');
+});
+
+test('only paid accounts may share with everybody, unless the operator says otherwise', async () => {
+  const account = await create({
+    name: `sharing ${mark}`,
+    email: `sharing-${mark}@example.com`,
+    state: 'trial',
+  });
+  expect(account.mayBePublic).toBe(false);
+  const path = `/sharing-${mark}`;
+  const publish = async () => {
+    const headers = { 'x-amz-acl': 'public-read' };
+    return (await send(asAccount(account), { method: 'PUT', path: `${path}?acl`, headers })).status;
+  };
+  expect((await send(asAccount(account), { method: 'PUT', path })).status).toBe(200);
+  expect(await publish()).toBe(403);
+  expect(await set(account.id, { public: 'yes' })).toMatchObject({ mayBePublic: true, state: 'trial' });
+  await expect.poll(publish).toBe(200);
+  expect((await set(account.id, { state: 'paid' })).mayBePublic).toBe(true);
+  expect((await set(account.id, { public: 'no' })).mayBePublic).toBe(false);
+  await expect.poll(publish).toBe(403);
+  await expect(set(account.id, { public: 'maybe' })).rejects.toThrow('--public must be yes or no');
 });
 
 test('an account can be deleted once it owns no bucket; its keys are then unknown', async () => {

@@ -80,8 +80,25 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   ['an open element', '<CreateBucketConfiguration>', {}, { status: 400, code: 'MalformedXML' }],
   ['another root', '<Bucket/>', {}, { status: 400, code: 'MalformedXML' }],
   ['a lock', '', { 'x-amz-bucket-object-lock-enabled': 'true' }, { status: 501, code: 'NotImplemented' }],
-  ['a public ACL', '', { 'x-amz-acl': 'public-read' }, { status: 501, code: 'NotImplemented' }],
-  ['a grant', '', { 'x-amz-grant-read': 'id="1"' }, { status: 501, code: 'NotImplemented' }],
+  ['an unknown ACL', '', { 'x-amz-acl': 'public' }, { status: 400, code: 'InvalidArgument' }],
+  [
+    'another kind of ownership',
+    '',
+    { 'x-amz-object-ownership': 'BucketOwnerEnforced' },
+    { status: 501, code: 'NotImplemented' },
+  ],
+  [
+    'both kinds of ACL',
+    '',
+    { 'x-amz-acl': 'private', 'x-amz-grant-read': 'id="1"' },
+    { status: 400, code: 'InvalidRequest' },
+  ],
+  [
+    'too many grants',
+    '',
+    { 'x-amz-grant-read': Array(101).fill('id=1').join() },
+    { status: 400, code: 'MalformedACLError' },
+  ],
 ])('%s is refused', async (_name, body, headers, expected) => {
   const name = freshName();
   expectError(await create(name, body, headers), expected);

@@ -115,8 +115,6 @@ const BEYOND: Record<string, Request> = {
 /** Of later issues, which take their lines out of here. */
 const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
-  PutBucketAcl: ['PUT', '?acl'],
-  PutObjectAcl: ['PUT', 'k?acl'],
   GetBucketCompliance: ['GET', '?compliance'],
   PutBucketCompliance: ['PUT', '?compliance'],
   GetObjectCompliance: ['GET', 'k?compliance'],
@@ -128,8 +126,6 @@ const LATER: Record<string, Request> = {
   PutObjectLockConfiguration: ['PUT', '?object-lock'],
   PutObjectRetention: ['PUT', 'k?retention'],
   PutObjectLegalHold: ['PUT', 'k?legal-hold'],
-  PutBucketPolicy: ['PUT', '?policy'],
-  DeleteBucketPolicy: ['DELETE', '?policy'],
 };
 
 const NOT_IMPLEMENTED = { status: 501, code: 'NotImplemented' } as const;

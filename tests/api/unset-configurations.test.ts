@@ -2,7 +2,6 @@
 import {
   GetBucketLoggingCommand,
   GetBucketNotificationConfigurationCommand,
-  GetBucketPolicyCommand,
   ListBucketInventoryConfigurationsCommand,
 } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
@@ -23,7 +22,6 @@ const ERRORS: [query: string, code: ErrorCode][] = [
   ['replication', 'ReplicationConfigurationNotFoundError'],
   ['inventory&id=1', 'NoSuchConfiguration'],
   ['lifecycle', 'NoSuchLifecycleConfiguration'],
-  ['policy', 'NoSuchBucketPolicy'],
   ['object-lock', 'ObjectLockConfigurationNotFoundError'],
 ];
 
@@ -57,9 +55,6 @@ test('the SDK reads them', async () => {
   expect(notification.TopicConfigurations).toBeUndefined();
   const inventory = await api.s3.send(new ListBucketInventoryConfigurationsCommand(place));
   expect(inventory).toMatchObject({ IsTruncated: false });
-  await expect(api.s3.send(new GetBucketPolicyCommand(place))).rejects.toMatchObject({
-    name: 'NoSuchBucketPolicy',
-  });
 });
 
 const rows = UNSET_BUCKET_CONFIGURATIONS.map(({ name, match }) => {

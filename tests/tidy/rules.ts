@@ -152,8 +152,6 @@ export const TEST_ONLY: readonly string[] = [
   'src/platform/memory/memory-peers.ts',
   // For simulations, and for forms in which disks and their users are one process.
   'src/chunks/copies/own-disk.ts',
-  // The policy engine.
-  'src/policy/public-statements.ts',
 ];
 
 /** Words that say nothing. */

@@ -1,12 +1,16 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
 import { createBucket } from './buckets/create-bucket.ts';
 import { deleteBucket } from './buckets/delete-bucket.ts';
+import { deleteBucketPolicy } from './buckets/delete-bucket-policy.ts';
 import { getBucketAcl } from './buckets/get-bucket-acl.ts';
 import { getBucketLocation } from './buckets/get-bucket-location.ts';
+import { getBucketPolicy } from './buckets/get-bucket-policy.ts';
 import { getBucketVersioning } from './buckets/get-bucket-versioning.ts';
 import { headBucket } from './buckets/head-bucket.ts';
 import { listBuckets } from './buckets/list-buckets.ts';
 import { preflightBucket, preflightObject, preflightService } from './buckets/preflight.ts';
+import { putBucketAcl } from './buckets/put-bucket-acl.ts';
+import { putBucketPolicy } from './buckets/put-bucket-policy.ts';
 import { putBucketVersioning } from './buckets/put-bucket-versioning.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from './buckets/unset-configurations.ts';
 import { appendObject } from './extensions/append-object.ts';
@@ -34,6 +38,7 @@ import { getObjectTagging } from './objects/get-object-tagging.ts';
 import { headObject } from './objects/head-object.ts';
 import { postObject } from './objects/post-object.ts';
 import { putObject } from './objects/put-object.ts';
+import { putObjectAcl } from './objects/put-object-acl.ts';
 import { putObjectTagging } from './objects/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './objects/unset-locks.ts';
 
@@ -48,6 +53,10 @@ export const OPERATIONS = [
   getBucketVersioning,
   putBucketVersioning,
   getBucketAcl,
+  putBucketAcl,
+  getBucketPolicy,
+  putBucketPolicy,
+  deleteBucketPolicy,
   ...UNSET_BUCKET_CONFIGURATIONS,
   listObjects,
   listObjectsV2,
@@ -58,6 +67,7 @@ export const OPERATIONS = [
   putObjectTagging,
   deleteObjectTagging,
   getObjectAcl,
+  putObjectAcl,
   getObjectRetention,
   getObjectLegalHold,
   putObject,

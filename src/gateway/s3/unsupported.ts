@@ -109,8 +109,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
-  ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),
-  ...subResource('object', 'acl', { PUT: 'PutObjectAcl' }),
   ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),
   ...subResource('object', 'compliance', { GET: 'GetObjectCompliance', PUT: 'PutObjectCompliance' }),
   ...subResource('bucket', 'lifecycle', {
@@ -122,10 +120,6 @@ const LATER: readonly UnsupportedOperation[] = [
   ...subResource('bucket', 'object-lock', { PUT: 'PutObjectLockConfiguration' }),
   ...subResource('object', 'retention', { PUT: 'PutObjectRetention' }),
   ...subResource('object', 'legal-hold', { PUT: 'PutObjectLegalHold' }),
-  ...subResource('bucket', 'policy', {
-    PUT: 'PutBucketPolicy',
-    DELETE: 'DeleteBucketPolicy',
-  }),
 ];
 
 export const UNSUPPORTED: readonly UnsupportedOperation[] = [...NEVER, ...LATER];

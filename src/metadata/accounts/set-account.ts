@@ -1,4 +1,4 @@
-// Changes an account's state or its limit of buckets. Buckets above a lowered limit stay.
+// Changes an account's state, its limit of buckets, or whether it may share with everybody. Buckets above a lowered limit stay.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { accountCodec } from '../../types/records/rows.ts';

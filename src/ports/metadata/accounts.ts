@@ -26,7 +26,10 @@ export interface AccountCommands {
       | { kind: 'conflict'; field: 'accountId' | 'name' | 'email' | 'canonicalId' | 'accessKey' };
   };
   'set-account': {
-    command: { accountId: AccountId; changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax'>> };
+    command: {
+      accountId: AccountId;
+      changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax' | 'mayBePublic'>>;
+    };
     outcome: ({ kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' }) & Revocation;
   };
   'delete-account': {

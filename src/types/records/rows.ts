@@ -39,9 +39,9 @@ export interface AccountRecord {
   /** Whether it may share with everybody, as the operator has set it; absent: as `mayBePublic` says. */
   mayBePublic?: boolean;
 }
-/** Whether policies and lists of the account may be public: those of a trial account only where the operator allows it. */
+/** Whether policies and lists of the account may be public: without a word of the operator's, only those of paid ones. */
 export function mayBePublic({ mayBePublic: set, state }: AccountRecord): boolean {
-  return set ?? state !== 'trial';
+  return set ?? state === 'paid';
 }
 
 export const accountCodec = defineRecord<AccountRecord>({ name: 'account', version: 1 });

@@ -7,14 +7,22 @@ import { must } from '../../../src/base/assert.ts';
 import { childrenOf, parseXml, textOf, type XmlElement } from '../../../src/base/xml/parse-xml.ts';
 import { signRequest } from '../../../src/cli/sign-request.ts';
 import type { ErrorCode } from '../../../src/types/errors.ts';
+import type { AccountState } from '../../../src/types/records/rows.ts';
 import { type Access, pathOf, type RawAnswer, type RawRequest, send } from './raw-s3.ts';
 import { type StartOptions, startServer, type TestServer } from './start-server.ts';
 
 export interface Account extends Access {
   id: string;
   name: string;
+  email: string;
   canonicalId: string;
   s3: S3Client;
+}
+
+export interface AccountFields {
+  bucketsMax?: number;
+  /** Default paid. */
+  state?: AccountState;
 }
 
 export interface Api {
@@ -29,7 +37,7 @@ export interface Api {
   /** A new bucket. */
   makeBucket(as?: Access): Promise<string>;
   /** A new account. */
-  makeAccount(fields?: { bucketsMax?: number }): Promise<Account>;
+  makeAccount(fields?: AccountFields): Promise<Account>;
   /** PUTs an object as it is; the ETag without quotes. */
   put(bucket: string, key: string, body: Buffer | string, headers?: Record<string, string>): Promise<string>;
   /** The keys that a bucket lists. */
@@ -118,11 +126,14 @@ export const freshWord = () => randomBytes(4).toString('hex');
 /** A new one, by the operator API. */
 export async function createAccount(
   server: TestServer,
-  fields: { bucketsMax?: number } = {},
+  { state, ...fields }: AccountFields = {},
 ): Promise<Omit<Account, 's3'>> {
   const name = `account ${freshWord()}`;
   const email = `${freshWord()}@example.com`;
-  const account = (await callOperator(server, 'POST', '/accounts', { name, email })) as Omit<Account, 's3'>;
+  const account = (await callOperator(server, 'POST', '/accounts', { name, email, state })) as Omit<
+    Account,
+    's3'
+  >;
   if (fields.bucketsMax !== undefined) await callOperator(server, 'PATCH', `/accounts/${account.id}`, fields);
   return { ...account, endpoint: server.endpoint };
 }

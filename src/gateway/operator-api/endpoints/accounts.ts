@@ -1,7 +1,7 @@
 // Accounts as the operator manages them. The rules are those of src/accounts; here is their JSON.
 import type { FastifyInstance } from 'fastify';
 import type { AccountChanges, AccountWithKeys, NewAccount } from '../../../accounts/accounts.ts';
-import type { AccountRecord, AccountState } from '../../../types/records/rows.ts';
+import { type AccountRecord, type AccountState, mayBePublic } from '../../../types/records/rows.ts';
 import {
   booleanOf,
   inputOf,
@@ -39,6 +39,7 @@ function accountJson(account: AccountRecord) {
     isRoot: account.isRoot,
     bucketCount: account.bucketCount,
     bucketsMax: account.bucketsMax,
+    mayBePublic: mayBePublic(account),
     createdAt: new Date(account.createdAtMs).toISOString(),
   };
 }
@@ -56,6 +57,7 @@ const ACCOUNT_FIELDS = {
   isRoot: booleanOf('The account of the operator.'),
   bucketCount: numberOf(),
   bucketsMax: numberOf('Buckets that it may have.'),
+  mayBePublic: booleanOf('Whether its policies and access control lists may share with everybody.'),
   createdAt: textOf('ISO 8601.'),
 };
 const ACCESS_KEYS = listOf(textOf());
@@ -91,6 +93,9 @@ const NEW_ACCOUNT = inputOf<NewAccount>({
 const CHANGES = inputOf<AccountChanges>({
   state: optional({ ...oneOf(...STATES), description: 'Requests of a suspended account are refused.' }),
   bucketsMax: optional(numberOf('A whole number.')),
+  mayBePublic: optional(
+    booleanOf('Where it was never set, only accounts in the state paid may share with everybody.'),
+  ),
 });
 
 const TAGS = ['accounts'];
@@ -157,7 +162,7 @@ function addOneAccount(app: FastifyInstance, context: OperatorContext): void {
     {
       schema: {
         operationId: 'ChangeAccount',
-        summary: 'Change the state or the limit of an account',
+        summary: 'Change the state of an account, its limit, or whether it may share with everybody',
         tags: TAGS,
         params: ACCOUNT_PARAMETER,
         body: CHANGES,

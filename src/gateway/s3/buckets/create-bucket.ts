@@ -3,10 +3,13 @@
 import type { Steps } from '../../../base/async/steps.ts';
 import { childrenOf, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
 import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
+import type { Grant } from '../../../types/acl.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccountId, BucketName } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
+import { ACL_HEADERS, isPrivate, parseAclHeaders } from '../request/acl-headers.ts';
+import { resolveAcl } from '../sharing/resolve-acl.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
 
 export const createBucket = defineOperation({
@@ -15,16 +18,34 @@ export const createBucket = defineOperation({
   logName: 'REST.PUT.BUCKET',
   body: 'xml',
   needsBucket: false,
-  errors: ['BucketAlreadyExists', 'MalformedXML', 'OperationAborted', 'TooManyBuckets'],
+  options: ACL_HEADERS,
+  errors: [
+    'BucketAlreadyExists',
+    'InvalidArgument',
+    'InvalidRequest',
+    'MalformedACLError',
+    'MalformedXML',
+    'OperationAborted',
+    'TooManyBuckets',
+    'UnresolvableGrantByEmailAddress',
+  ],
   differences:
-    'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing.',
-  parse: ({ bucket }) => ({ name: bucket, resource: bucketArn(bucket) }),
-  access: ({ resource }) => [['s3:CreateBucket', resource]],
+    'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing. ObjectOwnership may be ObjectWriter only, which is how all buckets are.',
+  parse: ({ bucket, headers }) => ({
+    name: bucket,
+    resource: bucketArn(bucket),
+    acl: parseAclHeaders(headers),
+  }),
+  access: ({ resource, acl }) => [
+    ['s3:CreateBucket', resource],
+    ...(isPrivate(acl) ? [] : [['s3:PutBucketAcl', resource] as const]),
+  ],
   *parseDocument(xmlBody): Steps<void> {
     if (xmlBody.length > 0) yield* readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
   },
-  async run(context, { name }) {
-    await createNamed(context, name);
+  async run(context, { name, acl }) {
+    const owner = context.account().accountId;
+    await createNamed(context, { name, owner, grants: await resolveAcl(context, acl, { owner }) });
     return { status: 200, headers: { Location: `/${name}` } };
   },
 });
@@ -35,8 +56,10 @@ function checkConfiguration(root: XmlElement): void {
   if (childrenOf(root, 'Tags').some((tags) => tags.children.length > 0)) throw new AppError('NotImplemented');
 }
 
-async function createNamed(context: OperationContext, name: BucketName): Promise<void> {
-  const owner = context.account().accountId;
+async function createNamed(
+  context: OperationContext,
+  { name, owner, grants }: { name: BucketName; owner: AccountId; grants: Grant[] | undefined },
+): Promise<void> {
   const system = { shard: SYSTEM_SHARD };
   const outcome = await reserveName(context, { name, owner });
   const fields = { BucketName: name };
@@ -55,6 +78,10 @@ async function createNamed(context: OperationContext, name: BucketName): Promise
   const { bucketId, homeShard } = outcome;
   // The bucket is there before its name is: a name that is open always leads somewhere.
   await context.metadata.execute({ shard: homeShard }, 'create-bucket', { bucketId, name, owner });
+  if (grants !== undefined) {
+    const document = { kind: 'acl' as const, document: { grants } };
+    await context.metadata.execute({ shard: homeShard }, 'set-bucket-config', { bucketId, ...document });
+  }
   const opened = await context.metadata.execute(system, 'activate-name', { name, bucketId });
   // Made and deleted by another request of the owner's meanwhile.
   if (opened.value.kind === 'gone') throw new AppError('OperationAborted', { fields });

@@ -1,8 +1,8 @@
-// GetBucketAcl: every bucket is private, because no list can be set yet (PutBucketAcl is in unsupported.ts).
+// GetBucketAcl: who may do what with the bucket, as PutBucketAcl or CreateBucket have set it.
 
 import { bucketArn, defineOperation } from '../operation.ts';
-import { privateAclXml } from '../xml/acl-xml.ts';
-import { presentBucket } from './present-bucket.ts';
+import { aclXml } from '../xml/acl-xml.ts';
+import { presentAcl } from './present-bucket.ts';
 
 export const getBucketAcl = defineOperation({
   name: 'GetBucketAcl',
@@ -10,11 +10,10 @@ export const getBucketAcl = defineOperation({
   logName: 'REST.GET.ACL',
   body: 'none',
   errors: [],
-  differences: 'Always the list that private means: it cannot be set.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketAcl', resource]],
-  async run(context) {
-    const { owner } = await presentBucket(context);
-    return { status: 200, body: { kind: 'xml', text: await privateAclXml(context, owner) } };
-  },
+  run: async (context) => ({
+    status: 200,
+    body: { kind: 'xml', text: await aclXml(context, await presentAcl(context)) },
+  }),
 });

@@ -1,5 +1,6 @@
 // A bucket and its configuration as its home has them now, for answers that are made of nothing else: what the cache holds
 // may be gone.
+import type { Acl } from '../../../types/acl.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
@@ -13,6 +14,12 @@ export async function presentBucket(context: OperationContext): Promise<BucketRe
 /** NoSuchBucket when it is gone. */
 export async function presentConfigs(context: OperationContext): Promise<ConfigsOfBucket> {
   return (await readPresent(context)).configs;
+}
+
+/** NoSuchBucket when it is gone. */
+export async function presentAcl(context: OperationContext): Promise<Acl> {
+  const { bucket, configs } = await readPresent(context);
+  return { owner: bucket.owner, grants: configs.acl?.grants };
 }
 
 async function readPresent(

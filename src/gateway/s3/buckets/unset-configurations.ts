@@ -84,13 +84,6 @@ export const UNSET_BUCKET_CONFIGURATIONS = [
     nothing: { error: 'NoSuchLifecycleConfiguration' },
   }),
   unset({
-    name: 'GetBucketPolicy',
-    query: ['policy'],
-    logName: 'REST.GET.BUCKETPOLICY',
-    action: 's3:GetBucketPolicy',
-    nothing: { error: 'NoSuchBucketPolicy' },
-  }),
-  unset({
     name: 'GetBucketLogging',
     query: ['logging'],
     logName: 'REST.GET.LOGGING_STATUS',

@@ -18,6 +18,7 @@ import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/ide
 import { parseUserMetadata } from '../request/object-headers.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import { admitWriter } from '../sharing/resolve-acl.ts';
 import { type Component, parseComposeBody } from '../xml/compose-body.ts';
 import { composedAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
 
@@ -84,7 +85,7 @@ export const composeObject = defineOperation({
       components: found,
       bucket: context.bucket(),
       key,
-      owner: context.account().accountId,
+      owner: await admitWriter(context),
       ...(userMetadata && { userMetadata }),
       ...(tags && { tags }),
       ...(conditions && { conditions }),

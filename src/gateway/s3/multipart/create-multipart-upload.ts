@@ -1,23 +1,28 @@
 // Begins a multipart upload: keeps the headers that the object will have, and how it is to be summed.
 import { escapeXml } from '../../../base/xml/write-xml.ts';
 import { defineOperation, objectArn } from '../operation.ts';
+import { ACL_HEADERS, aclAccess, parseAclHeaders } from '../request/acl-headers.ts';
 import { parseUploadChecksum } from '../request/checksum-headers.ts';
 import { customerKeyAnswer, parseCustomerKey } from '../request/customer-key.ts';
 import { parseObjectHeaders } from '../request/object-headers.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
+import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
 
 export const createMultipartUpload = defineOperation({
   name: 'CreateMultipartUpload',
   match: { method: 'POST', on: 'object', query: ['uploads'] },
   logName: 'REST.POST.UPLOADS',
   body: 'none',
+  options: ACL_HEADERS,
   errors: [
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'InvalidTag',
+    'MalformedACLError',
     'MetadataTooLarge',
+    'UnresolvableGrantByEmailAddress',
   ],
   parse: (request) => {
     const { bucket, key, headers } = request;
@@ -27,21 +32,28 @@ export const createMultipartUpload = defineOperation({
       resource: objectArn({ bucket, key }),
       headers: parseObjectHeaders(headers),
       tags: parseTaggingHeader(headers),
+      acl: parseAclHeaders(headers),
       checksum: parseUploadChecksum(headers),
       customerKey: parseCustomerKey(request),
     };
   },
-  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
-  async run(context, { bucket, key, headers, tags, checksum, customerKey }) {
-    const { accountId } = context.account();
+  access: ({ resource, tags, acl }) => [
+    ['s3:PutObject', resource],
+    ...taggingAccess(resource, tags),
+    ...aclAccess(resource, acl),
+  ],
+  async run(context, { bucket, key, headers, tags, checksum, customerKey, ...input }) {
+    const owner = await admitWriter(context);
+    const bucketOwner = context.bucket().record.owner;
     const upload = await context.objects.createUpload({
       calls: context.metadata,
       bucket: context.bucket(),
       key,
-      owner: accountId,
-      initiator: accountId,
+      owner,
+      initiator: owner,
       headers,
       ...(tags && { tags }),
+      acl: await resolveAcl(context, input.acl, { owner, bucketOwner }),
       customerKey: customerKey?.secret,
       ...(checksum && { checksum }),
     });

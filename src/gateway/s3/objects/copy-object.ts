@@ -9,6 +9,7 @@ import type { ObjectHeaders, VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
 import { answerWhenDone } from '../extensions/answer-when-done.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
+import { ACL_HEADERS, aclAccess, parseAclHeaders } from '../request/acl-headers.ts';
 import { invalidArgument } from '../request/arguments.ts';
 import { checksumXml, parseChecksumAlgorithm } from '../request/checksum-headers.ts';
 import {
@@ -27,6 +28,7 @@ import { parseObjectHeaders } from '../request/object-headers.ts';
 import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
 import { shownVersionId } from './find-version.ts';
 import { copiedVersionHeader, type OpenCopySource, openCopySource } from './open-copy-source.ts';
 
@@ -38,21 +40,28 @@ export const copyObject = defineOperation({
   logName: 'REST.COPY.OBJECT',
   body: 'none',
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
+  options: ACL_HEADERS,
   errors: [
     'EncryptionNotAllowed',
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'InvalidTag',
+    'MalformedACLError',
     'MetadataTooLarge',
     'NoSuchKey',
     'NoSuchVersion',
     'PreconditionFailed',
+    'UnresolvableGrantByEmailAddress',
   ],
   differences:
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
+  access: ({ resource, tags, acl }) => [
+    ['s3:PutObject', resource],
+    ...taggingAccess(resource, tags),
+    ...aclAccess(resource, acl),
+  ],
   run: (context, input) =>
     answerWhenDone(context, copy(context, input), customerKeyAnswer(input.customerKey)),
 });
@@ -68,6 +77,7 @@ function parse(request: OperationRequest) {
     sourceConditions: parseCopyConditions(headers),
     replacement: parseReplacement(headers),
     tags: parseReplacementTags(headers),
+    acl: parseAclHeaders(headers),
     checksumAlgorithm: parseChecksumAlgorithm(headers),
     customerKey: parseCustomerKey(request),
     sourceKey: parseSourceKey(request),
@@ -105,6 +115,8 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
   requireChange(context, input, source);
   if (tags === undefined) await requireTaggingAccess(context, input, source);
   const { versionId } = source;
+  const owner = await admitWriter(context);
+  const bucketOwner = context.bucket().record.owner;
   const written = await context.objects.copyObject({
     calls: context.metadata,
     source: {
@@ -117,7 +129,8 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     },
     bucket: context.bucket(),
     key,
-    owner: context.account().accountId,
+    owner,
+    acl: await resolveAcl(context, input.acl, { owner, bucketOwner }),
     customerKey: customerKey?.secret,
     ...(replacement && { headers: replacement }),
     ...(tags && { tags }),

@@ -6,6 +6,7 @@ import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
 import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';
+import { writerOf } from '../sharing/resolve-acl.ts';
 import { requireDeleted } from './delete-outcome.ts';
 
 /** What a deletion needs. A delete marker takes nothing away. */
@@ -40,7 +41,7 @@ export const deleteObject = defineOperation({
       'delete-versions',
       {
         bucketId: believed.bucketId,
-        owner: context.account().accountId,
+        owner: writerOf(context),
         items: [item],
       },
     );

@@ -10,6 +10,7 @@ import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { hasBodyDigest } from '../request/checksum-headers.ts';
 import { s3Document } from '../request/vendor.ts';
+import { writerOf } from '../sharing/resolve-acl.ts';
 import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
 import { deleteAccess } from './delete-object.ts';
 import { type Deleted, requireDeleted } from './delete-outcome.ts';
@@ -100,7 +101,7 @@ async function commitFirst(context: OperationContext, items: DeleteItem[]): Prom
     'delete-versions',
     {
       bucketId: believed.bucketId,
-      owner: context.account().accountId,
+      owner: writerOf(context),
       items,
     },
   );

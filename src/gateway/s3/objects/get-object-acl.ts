@@ -1,7 +1,7 @@
-// GetObjectAcl: every version is private, because no list can be set yet (PutObjectAcl is in unsupported.ts).
+// GetObjectAcl: who may do what with the current version of an object, or with the one that is named.
 
 import { defineOperation } from '../operation.ts';
-import { privateAclXml } from '../xml/acl-xml.ts';
+import { aclXml } from '../xml/acl-xml.ts';
 import { findVersion, parseVersionAddress, shownVersionId } from './find-version.ts';
 
 export const getObjectAcl = defineOperation({
@@ -11,7 +11,6 @@ export const getObjectAcl = defineOperation({
   body: 'none',
   parameters: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
-  differences: 'Always the list that private means: it cannot be set.',
   parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
     [versionId === undefined ? 's3:GetObjectAcl' : 's3:GetObjectVersionAcl', resource],
@@ -22,7 +21,7 @@ export const getObjectAcl = defineOperation({
     return {
       status: 200,
       headers: { 'x-amz-version-id': shownVersionId(versioning, version.versionId) },
-      body: { kind: 'xml', text: await privateAclXml(context, version.owner) },
+      body: { kind: 'xml', text: await aclXml(context, { owner: version.owner, grants: version.acl }) },
     };
   },
 });

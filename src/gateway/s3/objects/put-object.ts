@@ -10,6 +10,7 @@ import type { OperationContext } from '../context.ts';
 import { appendTo } from '../extensions/append-object.ts';
 import { composedAccess, refuseCustomerKeys } from '../extensions/composed-object.ts';
 import { defineOperation, type OperationRequest, objectArn } from '../operation.ts';
+import { ACL_HEADERS, aclAccess, isPrivate, parseAclHeaders } from '../request/acl-headers.ts';
 import { addChecksum } from '../request/checksum-headers.ts';
 import { addCustomerKey, parseCustomerKey } from '../request/customer-key.ts';
 import { parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
@@ -18,6 +19,7 @@ import { boundBody } from '../request/request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../request/write-offset.ts';
+import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
 import { queryVersion, shownVersionId } from './find-version.ts';
 
 export const putObject = defineOperation({
@@ -26,7 +28,7 @@ export const putObject = defineOperation({
   logName: 'REST.PUT.OBJECT',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
-  options: [TOKEN_HEADER],
+  options: [TOKEN_HEADER, ...ACL_HEADERS],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',
@@ -38,9 +40,11 @@ export const putObject = defineOperation({
     'InvalidRequest',
     'InvalidTag',
     'InvalidWriteOffset',
+    'MalformedACLError',
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
+    'UnresolvableGrantByEmailAddress',
     'XAmzContentSHA256Mismatch',
   ],
   differences:
@@ -48,16 +52,21 @@ export const putObject = defineOperation({
   parse: (request) => {
     const offsetBytes = parseWriteOffset(request.headers);
     if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
+    const given = parseUpload(request);
+    // What is appended to keeps its list.
+    if (offsetBytes !== undefined && offsetBytes > 0 && !isPrivate(given.acl))
+      throw new AppError('NotImplemented', { fields: { Header: 'x-amz-acl' } });
     return {
-      ...parseUpload(request),
+      ...given,
       offsetBytes,
       token: parseAppendToken(request.headers, offsetBytes),
     };
   },
   access: (input, bucket) => {
-    const { resource, tags, offsetBytes } = input;
+    const { resource, tags, acl, offsetBytes } = input;
     if (offsetBytes === undefined) return uploadAccess(input);
-    return [...composedAccess(resource, bucket), ...taggingAccess(resource, tags)];
+    const given = [...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
+    return [...composedAccess(resource, bucket), ...given];
   },
   async run(context, input) {
     const { key, offsetBytes } = input;
@@ -81,13 +90,18 @@ export function parseUpload(request: OperationRequest) {
     body: boundBody(LIMITS.putBytesMax, request.body),
     headers: parseObjectHeaders(headers),
     tags: parseTaggingHeader(headers),
+    acl: parseAclHeaders(headers),
     conditions: parseWriteConditions(headers),
     customerKey: parseCustomerKey(request),
   };
 }
 
-export function uploadAccess({ resource, tags }: Pick<Upload, 'resource' | 'tags'>): readonly AccessPair[] {
-  return [putting(resource), ...taggingAccess(resource, tags)];
+export function uploadAccess({
+  resource,
+  tags,
+  acl,
+}: Pick<Upload, 'resource' | 'tags' | 'acl'>): readonly AccessPair[] {
+  return [putting(resource), ...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
 }
 
 /** Writes it; the headers of the answer. */
@@ -96,13 +110,17 @@ export async function upload(
   input: Upload & Pick<PutObject, 'event'>,
 ): Promise<AnswerHeaders> {
   const { key, headers, tags, customerKey, body, conditions, event } = input;
+  const owner = await admitWriter(context);
+  const bucketOwner = context.bucket().record.owner;
+  const acl = await resolveAcl(context, input.acl, { owner, bucketOwner });
   const written = await context.objects.putObject({
     calls: context.metadata,
     bucket: context.bucket(),
     key,
-    owner: context.account().accountId,
+    owner,
     headers,
     ...(tags && { tags }),
+    acl,
     customerKey: customerKey?.secret,
     body,
     ...(conditions && { conditions }),

@@ -59,10 +59,10 @@ const SCREENS: readonly Screen[] = [
   { header: 'x-amz-object-lock-*', scope: 'all' },
   { header: 'x-amz-bucket-object-lock-enabled', scope: 'all', harmless: ['false', 'False'] },
   { header: 'x-amz-bypass-governance-retention', scope: 'all', harmless: ['false', 'False'] },
-  // Access control lists, ownership.
+  // Access control lists where the operation does not take one. Of ownership there is one kind: the writer's.
   { header: 'x-amz-acl', scope: 'all', harmless: ['private'] },
   { header: 'x-amz-grant-*', scope: 'all' },
-  { header: 'x-amz-object-ownership', scope: 'all' },
+  { header: 'x-amz-object-ownership', scope: 'all', harmless: ['ObjectWriter'] },
   { header: 'x-amz-storage-class', scope: 'all', harmless: STORAGE_CLASSES, code: 'InvalidStorageClass' },
   {
     header: 'x-amz-checksum-*',

@@ -1,0 +1,20 @@
+// GetBucketPolicy: the text, byte for byte as it was put (s3-behaviour 20).
+import { AppError } from '../../../types/errors.ts';
+import { bucketArn, defineOperation } from '../operation.ts';
+import { presentConfigs } from './present-bucket.ts';
+
+export const getBucketPolicy = defineOperation({
+  name: 'GetBucketPolicy',
+  match: { method: 'GET', on: 'bucket', query: ['policy'] },
+  logName: 'REST.GET.BUCKETPOLICY',
+  body: 'none',
+  errors: ['NoSuchBucketPolicy'],
+  parse: ({ bucket }) => ({ bucket, resource: bucketArn(bucket) }),
+  access: ({ resource }) => [['s3:GetBucketPolicy', resource]],
+  async run(context, { bucket }) {
+    const { policy } = await presentConfigs(context);
+    if (policy === undefined) throw new AppError('NoSuchBucketPolicy', { fields: { BucketName: bucket } });
+    const bytes = Buffer.from(policy.text);
+    return { status: 200, headers: { 'Content-Type': 'application/json' }, body: { kind: 'bytes', bytes } };
+  },
+});
