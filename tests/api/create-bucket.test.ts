@@ -1,6 +1,7 @@
 // CreateBucket: names, owners, bodies, and every refusal, after which no bucket is there.
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
+import { grantsIn } from '../support/servers/acls.ts';
 import type { Access } from '../support/servers/raw-s3.ts';
 import { expectError, expectStatus, freshWord, useApi } from '../support/servers/s3-api.ts';
 
@@ -80,6 +81,12 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   ['an open element', '<CreateBucketConfiguration>', {}, { status: 400, code: 'MalformedXML' }],
   ['another root', '<Bucket/>', {}, { status: 400, code: 'MalformedXML' }],
   ['a lock', '', { 'x-amz-bucket-object-lock-enabled': 'true' }, { status: 501, code: 'NotImplemented' }],
+  [
+    'a grant to an address of nobody',
+    '',
+    { 'x-amz-grant-read': 'emailAddress=no@where.example' },
+    { status: 400, code: 'UnresolvableGrantByEmailAddress' },
+  ],
   ['an unknown ACL', '', { 'x-amz-acl': 'public' }, { status: 400, code: 'InvalidArgument' }],
   [
     'another kind of ownership',
@@ -137,4 +144,22 @@ test('of many at once for one name, one account wins', async () => {
   const statuses = answers.map(({ status }) => status).sort();
   expect(statuses[0]).toBe(200);
   expect(statuses.slice(1)).toEqual([409, 409, 409, 409, 409]);
+});
+
+test('with an access control list, and with the kind of ownership that all buckets have', async () => {
+  const owner = await api.makeAccount();
+  const name = `acl-${freshWord()}`;
+  const headers = { 'x-amz-acl': 'public-read', 'x-amz-object-ownership': 'ObjectWriter' };
+  const put = (given: Record<string, string>) =>
+    api.send({ method: 'PUT', path: `/${name}`, headers: given }, owner);
+  expectStatus(await put(headers), 200);
+  const get = async () => grantsIn(await api.send({ method: 'GET', path: `/${name}?acl` }, owner));
+  const grants = ['AllUsers READ', `${owner.canonicalId} FULL_CONTROL`];
+  expect(await get()).toEqual(grants);
+  // Made again it stays as it is.
+  expectStatus(await put({ 'x-amz-acl': 'public-read-write' }), 200);
+  expect(await get()).toEqual(grants);
+  const trial = await api.makeAccount({ state: 'trial' });
+  const refused = { method: 'PUT', path: `/acl-${freshWord()}`, headers };
+  expectError(await api.send(refused, trial), { status: 403, code: 'AccessDenied' });
 });

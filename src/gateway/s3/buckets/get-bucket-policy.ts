@@ -2,16 +2,18 @@
 import { AppError } from '../../../types/errors.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { presentConfigs } from './present-bucket.ts';
+import { requireOwnAccount } from './set-bucket-document.ts';
 
 export const getBucketPolicy = defineOperation({
   name: 'GetBucketPolicy',
   match: { method: 'GET', on: 'bucket', query: ['policy'] },
   logName: 'REST.GET.BUCKETPOLICY',
   body: 'none',
-  errors: ['NoSuchBucketPolicy'],
+  errors: ['MethodNotAllowed', 'NoSuchBucketPolicy'],
   parse: ({ bucket }) => ({ bucket, resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketPolicy', resource]],
   async run(context, { bucket }) {
+    requireOwnAccount(context);
     const { policy } = await presentConfigs(context);
     if (policy === undefined) throw new AppError('NoSuchBucketPolicy', { fields: { BucketName: bucket } });
     const bytes = Buffer.from(policy.text);

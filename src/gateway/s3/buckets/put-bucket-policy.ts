@@ -6,14 +6,14 @@ import {
   compilePolicy,
   POLICY_SIZES,
 } from '../../../policy/documents/compile-policy.ts';
-import { evaluate, NO_POLICIES } from '../../../policy/evaluate.ts';
+import { evaluate } from '../../../policy/evaluate.ts';
 import { publicStatements } from '../../../policy/public-statements.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
 import { requireMayBePublic } from '../sharing/resolve-acl.ts';
-import { setBucketDocument } from './set-bucket-document.ts';
+import { requireOwnAccount, setBucketDocument } from './set-bucket-document.ts';
 
 const CONFIRM_HEADER = 'x-amz-confirm-remove-self-bucket-access';
 
@@ -23,7 +23,7 @@ export const putBucketPolicy = defineOperation({
   logName: 'REST.PUT.BUCKETPOLICY',
   body: 'xml',
   bodyBytesMax: POLICY_SIZES.documentCharactersMax,
-  errors: ['AccessDenied', 'InvalidArgument', 'MalformedPolicy', 'MissingRequestBodyError'],
+  errors: ['InvalidArgument', 'MalformedPolicy', 'MethodNotAllowed', 'MissingRequestBodyError'],
   differences:
     'A policy that allows something to everybody is AccessDenied for accounts that may not be public ([access.md](access.md)). A rename of the bucket rewrites its name in the resources.',
   parse: ({ bucket, headers }) => ({
@@ -42,6 +42,7 @@ export const putBucketPolicy = defineOperation({
     throw new AppError('MalformedPolicy', { message, ...(detail && { fields: { Detail: detail } }) });
   },
   async run(context, { resource, mayLockOut }, { text, policy }) {
+    requireOwnAccount(context);
     if (publicStatements(policy).length > 0) await requireMayBePublic(context, context.bucket().record.owner);
     if (!mayLockOut && locksOut(context, policy, resource)) {
       throw new AppError('AccessDenied', {
@@ -62,19 +63,20 @@ function readText(body: Buffer): string {
 }
 
 /** Whether its author could not put another one. An account's root can always repair the policies of its own buckets. */
-function locksOut({ caller, bucket }: OperationContext, policy: CompiledPolicy, resource: string): boolean {
-  const { owner } = bucket().record;
+function locksOut(
+  { caller, bucket, clock }: OperationContext,
+  policy: CompiledPolicy,
+  resource: string,
+): boolean {
   if (caller.kind === 'anonymous') return false;
-  const { accountId, canonicalId } = caller.account;
-  if (accountId === owner) return false;
-  const arn = `arn:aws:iam::${accountId}:root`;
+  const { principal } = caller;
   return !evaluate({
-    caller: { kind: 'root', accountId, canonicalId, arn },
-    policies: NO_POLICIES,
+    caller: principal.caller,
+    policies: principal.policies,
     action: 's3:PutBucketPolicy',
     resource,
-    resourceAccount: owner,
+    resourceAccount: bucket().record.owner,
     resourcePolicy: { policy, name: resource },
-    contextOf: () => undefined,
+    contextOf: principal.valuesAt(clock.wallMs()),
   }).isAllowed;
 }

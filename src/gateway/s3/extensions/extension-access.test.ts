@@ -99,7 +99,7 @@ test('composition, compose rule 1: a component must be readable or writable, and
 test('composition with tags needs the tagging permission', () => {
   expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([
     ['s3:PutObject', `${ARN}/key`],
-    ['s3:PutObjectTagging', `${ARN}/key`],
+    ['s3:PutObjectTagging', `${ARN}/key`, undefined, { isOfNewObject: true }],
   ]);
 });
 

@@ -100,5 +100,5 @@ export function isPrivate(given: GivenAcl | undefined): boolean {
 
 /** What a request that makes an object with a list of its own needs besides (AWS PutObject, "Permissions"). */
 export function aclAccess(resource: string, given: GivenAcl | undefined): readonly AccessPair[] {
-  return isPrivate(given) ? [] : [['s3:PutObjectAcl', resource]];
+  return isPrivate(given) ? [] : [['s3:PutObjectAcl', resource, undefined, { isOfNewObject: true }]];
 }

@@ -128,7 +128,8 @@ function faultOf({ key }: Tag, message: string): AppError {
 
 /** What a request that makes an object with tags of its own needs besides. */
 export function taggingAccess(resource: string, tags: readonly Tag[] | undefined): readonly AccessPair[] {
-  return tags === undefined || tags.length === 0 ? [] : [['s3:PutObjectTagging', resource]];
+  if (tags === undefined || tags.length === 0) return [];
+  return [['s3:PutObjectTagging', resource, undefined, { isOfNewObject: true }]];
 }
 
 /** AccessDenied unless the caller may take the source's tags along, where it has any (AWS CopyObject). */
