@@ -109,3 +109,20 @@ test('a user is in ten groups at most', async () => {
     }
   }
 });
+
+test('the details of the account and simulations know the groups of a user by their names', async () => {
+  const GroupName = 'Readers';
+  await ok('CreateGroup', { GroupName });
+  const made = await ok('CreateUser', { UserName: 'reader' });
+  await ok('AddUserToGroup', { GroupName, UserName: 'reader' });
+  const statement = { Effect: 'Allow', Action: 's3:GetObject', Resource: '*' };
+  const PolicyDocument = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+  await ok('PutGroupPolicy', { GroupName, PolicyName: 'read', PolicyDocument });
+  const details = await ok('GetAccountAuthorizationDetails', { 'Filter.member.1': 'User' });
+  expect(details.xml).toContain('<GroupList><member>Readers</member></GroupList>');
+  const simulated = await ok('SimulatePrincipalPolicy', {
+    PolicySourceArn: made.text('Arn') ?? '',
+    'ActionNames.member.1': 's3:GetObject',
+  });
+  expect(simulated.text('EvalDecision')).toBe('allowed');
+});

@@ -10,6 +10,7 @@ import {
   type UserRecord,
 } from '../../types/records/identity-records.ts';
 import { attachedPolicyXml } from './attachments.ts';
+import { groupsOf } from './groups.ts';
 import { ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { identityArn, paging } from './identity-parameters.ts';
 import type { IdentityStore } from './identity-store.ts';
@@ -54,12 +55,16 @@ function headXml({ accountId }: IdentityStore, holder: UserRecord | GroupRecord 
   ].join('');
 }
 
-function holderXml(store: IdentityStore, holder: UserRecord | GroupRecord | RoleRecord): string {
+async function holderXml(
+  store: IdentityStore,
+  holder: UserRecord | GroupRecord | RoleRecord,
+): Promise<string> {
   const head = headXml(store, holder);
   if (holder.kind === 'group') return head;
   const limits = (holder.boundary === undefined ? '' : boundaryXml(holder.boundary)) + tagsXml(holder.tags);
   if (holder.kind === 'user') {
-    return head + xmlElement('GroupList', ...holder.groups.map((group) => xmlText('member', group))) + limits;
+    const names = (await groupsOf(store, holder)).map(({ name }) => name).sort();
+    return head + xmlElement('GroupList', ...names.map((group) => xmlText('member', group))) + limits;
   }
   return [
     head,
@@ -81,8 +86,12 @@ function holderSection(store: IdentityStore, kind: HolderKind, label: Kind): Sec
         {
           kind,
           prefix,
-          show: (rows) =>
-            rows.map(({ key, record }) => ({ key, item: { kind: label, xml: holderXml(store, record) } })),
+          async show(rows) {
+            const shown = [];
+            for (const { key, record } of rows)
+              shown.push({ key, item: { kind: label, xml: await holderXml(store, record) } });
+            return shown;
+          },
           charactersOf: ({ xml }) => xml.length,
         },
         page,

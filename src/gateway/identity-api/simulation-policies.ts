@@ -8,7 +8,8 @@ import {
 import { isReadyMadeArn } from '../../policy/documents/ready-made-policies.ts';
 import type { NamedPolicy } from '../../policy/evaluate.ts';
 import { AppError } from '../../types/errors.ts';
-import { type GroupRecord, type HolderKind, identityKeys } from '../../types/records/identity-records.ts';
+import type { HolderKind } from '../../types/records/identity-records.ts';
+import { groupsOf } from './groups.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { findManagedPolicy, findVersionText, parsePolicyArn } from './managed-policies.ts';
 import { HOLDER_KINDS, type PolicyHolder, requireHolder } from './policy-holders.ts';
@@ -70,7 +71,7 @@ export async function policiesOfPrincipal(
   exclusions: readonly Exclusion[] = [],
 ): Promise<PrincipalPolicies> {
   const holder = await requireHolderOfArn(store, arn);
-  const groups = holder.kind === 'user' ? await groupsOf(store, holder.groups) : [];
+  const groups = holder.kind === 'user' ? await groupsOf(store, holder) : [];
   const identity: SourcePolicy[] = [];
   for (const each of [holder, ...groups]) identity.push(...(await policiesOf(store, each, exclusions)));
   const limit = holder.kind === 'group' ? undefined : holder.boundary;
@@ -94,11 +95,6 @@ async function requireHolderOfArn(store: IdentityStore, arn: string): Promise<Po
   const holder = await requireHolder(store, { kind, name });
   if (holder.path === path && holder.name === name) return holder;
   throw new AppError('NoSuchEntity', { message: `The ${kind} with name ${name} cannot be found.` });
-}
-
-async function groupsOf(store: IdentityStore, names: readonly string[]): Promise<GroupRecord[]> {
-  const groups = await store.findAll('group', names.map(identityKeys.group));
-  return groups.filter((group) => group !== undefined);
 }
 
 async function policiesOf(
