@@ -19,7 +19,7 @@ import {
 import { ownServerTest } from '../support/servers/own-server-test.ts';
 import { pathOf, send, sendBare } from '../support/servers/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/servers/s3-api.ts';
-import { tagsOf } from '../support/servers/tagging.ts';
+import { taggingXml, tagsOf } from '../support/servers/tagging.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi({ settings: { domain: 's3.test', 'memory.bodyBuffer': '64MiB' } });
@@ -413,6 +413,70 @@ describe('who has signed', () => {
     expectError(await send(api.server, { method: 'POST', path: `/${bucket}`, headers, body }), refused);
     const presigned = `${bucket}?AWSAccessKeyId=x&Signature=x&Expires=1`;
     expectError(await postBody(api.server, presigned, body), refused);
+  });
+
+  test('s3-behaviour 17: anybody may post without a policy where the bucket is publicly writable, and all fields apply', async () => {
+    const owner = await api.makeAccount();
+    const open = await api.makeBucket(owner);
+    const asOwner = (method: string, path: string, headers: Record<string, string> = {}) =>
+      api.send({ method, path, headers }, owner);
+    expectStatus(await asOwner('PUT', `/${open}?acl`, { 'x-amz-acl': 'public-read-write' }), 200);
+    const fields: Fields = [
+      ['key', 'foo.txt'],
+      ['acl', 'public-read'],
+      ['Content-Type', 'text/plain'],
+      ['tagging', taggingXml([['0', '0']]).toString()],
+      ['x-amz-checksum-crc32', 'poTHxg=='],
+      ['x-amz-meta-a', 'b'],
+    ];
+    expectStatus(await postForm(api.server, open, { fields, file: '0123456789' }), 204);
+    const read = await api.sendAnonymous({ method: 'GET', path: `/${open}/foo.txt` });
+    expectStatus(read, 200);
+    expect(read.body.toString()).toBe('0123456789');
+    expect(read.headers).toMatchObject({ 'content-type': 'text/plain', 'x-amz-meta-a': 'b' });
+    const sized: Fields = [
+      ['key', 'bad'],
+      ['x-amz-checksum-crc32', 'AAAAAA=='],
+    ];
+    expectError(await postForm(api.server, open, { fields: sized }), { status: 400, code: 'BadDigest' });
+    const granted = (name: string, value: string) =>
+      postForm(api.server, open, {
+        fields: [
+          ['key', 'bad'],
+          [name, value],
+        ],
+      });
+    expectError(await granted('acl', 'unknown'), { status: 400, code: 'InvalidArgument' });
+    const unresolvable = { status: 400, code: 'UnresolvableGrantByEmailAddress' } as const;
+    expectError(await granted('x-amz-grant-read', 'emailAddress="nobody@example.org"'), unresolvable);
+    const many = Array.from({ length: 101 }, () => `id="${owner.canonicalId}"`).join(',');
+    expectError(await granted('x-amz-grant-read', many), { status: 400, code: 'MalformedACLError' });
+    // Whoever names a key must have its secret: a wrong one is not nobody.
+    const wrong: Fields = [['key', 'bad'], ...signPolicyV2({ ...api.server, accessKey: 'foo' }, policy())];
+    expectError(await postForm(api.server, open, { fields: wrong }), {
+      status: 403,
+      code: 'InvalidAccessKeyId',
+    });
+    expectStatus(await asOwner('GET', `/${open}/bad`), 404);
+  });
+
+  test('a bucket policy sees that a request is a form: s3:authType is POST', async () => {
+    const owner = await api.makeAccount();
+    const guarded = await api.makeBucket(owner);
+    const statement = {
+      Effect: 'Deny',
+      Principal: '*',
+      Action: 's3:PutObject',
+      Resource: `arn:aws:s3:::${guarded}/*`,
+      Condition: { StringEquals: { 's3:authType': 'POST', 's3:signatureversion': 'AWS4-HMAC-SHA256' } },
+    };
+    const body = Buffer.from(JSON.stringify({ Version: '2012-10-17', Statement: [statement] }));
+    expectStatus(await api.send({ method: 'PUT', path: `/${guarded}?policy`, body }, owner), 204);
+    const fields = signForm(owner, guarded, [['key', 'x']]);
+    expectError(await postForm(owner, guarded, { fields }), { status: 403, code: 'AccessDenied' });
+    const v2: Fields = [['key', 'x'], ...signPolicyV2(owner, policyOf([{ bucket: guarded }, { key: 'x' }]))];
+    expectStatus(await postForm(owner, guarded, { fields: v2 }), 204);
+    expectStatus(await api.send({ method: 'PUT', path: `/${guarded}/x`, body }, owner), 200);
   });
 
   test('s3-behaviour 17: nobody may write where the bucket is not publicly writable, whatever an unsigned policy says', async () => {
