@@ -5,7 +5,15 @@ import {
   PutBucketPolicyCommand,
 } from '@aws-sdk/client-s3';
 import { beforeEach, expect, test } from 'vitest';
-import { type Account, createAccount, expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { callIam } from '../support/servers/iam-api.ts';
+import {
+  type Account,
+  createAccount,
+  expectError,
+  expectStatus,
+  freshWord,
+  useApi,
+} from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let owner: Account;
@@ -124,6 +132,38 @@ test('s3-behaviour 24: the account’s root can read, replace and delete a polic
   expectStatus(await put(document(deny), { 'x-amz-confirm-remove-self-bucket-access': 'true' }), 204);
   expect((await get()).body.toString()).toBe(document(deny));
   expectStatus(await api.send({ method: 'DELETE', path: `/${bucket}?policy` }, owner), 204);
+});
+
+test('s3-behaviour 24: a user is locked out only where it says so; the root can still repair it', async () => {
+  const iam = async (parameters: Record<string, string>) => {
+    const answer = await callIam(api.server, parameters, { credentials: owner });
+    expect(answer.status, answer.xml).toBe(200);
+    return answer;
+  };
+  const UserName = `author-${freshWord()}`;
+  await iam({ Action: 'CreateUser', UserName });
+  const all = { Effect: 'Allow', Action: 's3:*', Resource: '*' };
+  await iam({ Action: 'PutUserPolicy', UserName, PolicyName: 'all', PolicyDocument: document(all) });
+  const made = await iam({ Action: 'CreateAccessKey', UserName });
+  const user = {
+    ...owner,
+    accessKey: made.text('AccessKeyId') ?? '',
+    secretKey: made.text('SecretAccessKey') ?? '',
+  };
+  const deny = document(
+    statement({
+      Effect: 'Deny',
+      Principal: '*',
+      Action: 's3:PutBucketPolicy',
+      Resource: `arn:aws:s3:::${bucket}`,
+    }),
+  );
+  expectStatus(await put(document(statement()), {}, user), 204);
+  expectError(await put(deny, {}, user), { status: 403, code: 'AccessDenied' });
+  expect((await get()).body.toString()).toBe(document(statement()));
+  expectStatus(await put(deny, { 'x-amz-confirm-remove-self-bucket-access': 'true' }, user), 204);
+  expectError(await put(document(statement()), {}, user), { status: 403, code: 'AccessDenied' });
+  expectStatus(await put(document(statement())), 204);
 });
 
 test('a policy follows a rename: it is about the same objects', async () => {
