@@ -7,7 +7,6 @@ import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
-import type { Principal } from '../src/gateway/auth/principal.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from '../src/gateway/operator-api/operator-api.ts';
 import type { OperatorContext } from '../src/gateway/operator-api/operator-context.ts';
 import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
@@ -16,7 +15,7 @@ import { METRICS } from '../src/platform/telemetry/prom-telemetry.ts';
 import { ERRORS, type ErrorSpec } from '../src/types/errors.ts';
 import { FINDINGS, PENDING } from '../src/types/findings.ts';
 import { LIMITS } from '../src/types/limits.ts';
-import type { AccountRecord } from '../src/types/records/rows.ts';
+import { operatorCaller } from './support/servers/operator-caller.ts';
 
 const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
 const code = (text: string) => `\`${text}\``;
@@ -543,7 +542,7 @@ interface OpenApiCall {
 
 async function readOpenApi(): Promise<OpenApi> {
   const body = Buffer.alloc(0);
-  const caller = { account: {} as AccountRecord, principal: {} as Principal, accessKey: '', body };
+  const caller = operatorCaller(body);
   const request = { method: 'GET', url: `${OPERATOR_PREFIX}/openapi.json`, body, caller };
   const answer = await createOperatorApi({} as OperatorContext).answer(request);
   return JSON.parse(String(answer.body));

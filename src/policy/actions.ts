@@ -283,26 +283,32 @@ const STS_ACTIONS: Readonly<Record<string, IdentityAction>> = {
   TagSession: [['role'], SESSION_KEYS],
 };
 
-/** What an operator's endpoints ask for, each of no resource. */
-const OPERATOR_ACTIONS = [
+/** What the endpoints of the operator API ask for, each of no resource: the operation ids of its OpenAPI document. */
+export const OPERATOR_ACTIONS: readonly string[] = [
   'AcceptClock',
+  'BeginFsck',
+  'CancelFsck',
+  'ChangeAccessKey',
+  'ChangeAccount',
   'CreateAccessKey',
   'CreateAccount',
   'DeleteAccessKey',
   'DeleteAccount',
-  'ExplainRequest',
   'GetAccount',
-  'GetCheck',
+  'GetBucketEvents',
+  'GetComposed',
+  'GetComposedBehind',
+  'GetFsck',
+  'GetJobs',
+  'GetKeys',
+  'GetOpenApi',
   'GetStatus',
   'ListAccessKeys',
   'ListAccounts',
-  'ListComposedObjects',
-  'ListJobs',
-  'ListMasterKeys',
-  'RotateMasterKey',
-  'StartCheck',
-  'UpdateAccessKey',
-  'UpdateAccount',
+  'ReadEvents',
+  'RotateKeys',
+  'SetBucketEvents',
+  'TakeEvents',
 ];
 
 function s3Rows(names: Readonly<Record<string, Keys>>, type: ResourceType, isInert = false): ActionRow[] {

@@ -7,6 +7,7 @@ import type { Caller } from '../s3/caller.ts';
 import { invalidArgument } from '../s3/request/arguments.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
 import type { Identities, Identity } from './identities.ts';
+import type { KeyUses } from './key-uses.ts';
 import { requireSignedHeaders } from './must-be-signed.ts';
 import { refuseSigV2, type SigV2Fields } from './sigv2-fields.ts';
 import { isSigV2Header, readSigV2Header } from './sigv2-header.ts';
@@ -46,6 +47,8 @@ type HeadOfRequest = Omit<AuthenticationRequest, 'payloadHash'>;
 
 export interface AuthenticationDependencies {
   identities: Identities;
+  /** Absent: uses of keys are not noted. */
+  keyUses?: KeyUses;
   clock: ClockPort;
   rules: SigningRules;
 }
@@ -62,6 +65,7 @@ export async function authenticate(
   if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
   else requireSigV4Signature(request, signedFields, identity);
   const { account, principal } = identity;
+  if (principal.session === undefined) deps.keyUses?.note(accessKey, useOf(signedFields));
   // Only callers with the right secret get this error.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   const caller: Caller = {
@@ -138,6 +142,13 @@ function readSignedFields(
   if (isPresignedV2) return readSigV2Query(parameters);
   if (authorization === undefined) return undefined;
   return isV2 ? readSigV2Header(values) : readHeaderFields(values, rules.service);
+}
+
+/** Version 2 names no region, and signs for S3 alone. */
+function useOf(fields: SigV4Fields | SigV2Fields): { region: string; service: string } {
+  if (fields.version === 'SigV2') return { region: 'us-east', service: 's3' };
+  const { region, service } = fields.scope;
+  return { region, service };
 }
 
 /** The one token of temporary credentials, in a header or in the query. Throws InvalidToken for two different ones. */

@@ -2,11 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
-import { addUser } from '../../../tests/support/objects/identities.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import { openSocket, type RawSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
-import { must } from '../../base/assert.ts';
 import { signRequest } from '../../cli/sign-request.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { OPERATOR_BODY_BYTES_MAX } from '../operator-api/operator-api.ts';
@@ -113,16 +111,6 @@ describe('the operator API with anonymous requests', () => {
     [
       'with the key of another account',
       async () => headOfKey((await world.makeAccount('other')).accessKey, SIZE),
-      'AccessDenied',
-    ],
-    [
-      'with the key of a user of the operator account',
-      async () => {
-        const { account } = await world.metadata.query('find-account', { name: 'root' });
-        const statements = [{ Effect: 'Allow', Action: '*', Resource: '*' }];
-        const { accountId } = must(account, 'the world makes it');
-        return headOfKey((await addUser(world, accountId, { name: 'ops', statements })).accessKey, SIZE);
-      },
       'AccessDenied',
     ],
     ['with an old date', async () => headOfKey(world.root.accessKey, SIZE, 0), 'RequestTimeTooSkewed'],

@@ -19,7 +19,9 @@ import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS } from '../../types/tenant.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
+import { createKeyUses } from '../auth/key-uses.ts';
 import { createMfaCodes } from '../identity-api/mfa-codes.ts';
+import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
 import type { Operation } from '../s3/operation.ts';
@@ -42,13 +44,7 @@ import { LiveExchanges } from './live-exchanges.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
 import { ROUTES } from './routes.ts';
-import {
-  findRoute,
-  type JsonService,
-  type RouteDependencies,
-  type ServiceRoute,
-  type SignedCaller,
-} from './service-route.ts';
+import { findRoute, type JsonService, type RouteDependencies, type ServiceRoute } from './service-route.ts';
 import { createShedding, type Shedding } from './shedding.ts';
 
 /** Of all bodies, in one turn of the loop: some ms. */
@@ -92,7 +88,7 @@ export interface GatewayDependencies {
   /** For /health/ready. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
-  readonly operatorApi: JsonService<SignedCaller>;
+  readonly operatorApi: JsonService<OperatorCaller>;
   /** Of tests; default the registry. */
   operations?: readonly Operation[];
   /** Of tests; default the table. */
@@ -130,7 +126,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
   const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
-  const shared = { ...deps, identities, mfaCodes: createMfaCodes(deps), ids, hostsOf };
+  const keyUses = createKeyUses(deps);
+  const shared = { ...deps, identities, keyUses, mfaCodes: createMfaCodes(deps), ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },

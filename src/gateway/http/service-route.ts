@@ -9,8 +9,10 @@ import type { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { Identities } from '../auth/identities.ts';
+import type { KeyUses } from '../auth/key-uses.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
+import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
 import type { RequestIds } from './request-ids.ts';
@@ -54,6 +56,7 @@ export interface ServiceDependencies {
   readonly clock: ClockPort;
   readonly random: RandomPort;
   readonly mfaCodes: MfaCodes;
+  readonly keyUses: KeyUses;
   readonly ids: RequestIds;
   readonly log: Logger;
   /** True while requests can be served; false makes load balancers look elsewhere. */
@@ -62,7 +65,7 @@ export interface ServiceDependencies {
   /** Of answers of /metrics that are under way, by address. */
   readonly metricsAnswers: FairShare;
   readonly shedding: Shedding;
-  readonly operatorApi: JsonService<SignedCaller>;
+  readonly operatorApi: JsonService<OperatorCaller>;
   hostsOf(exchange: Exchange): SignedHosts;
   /** Of bodies that are read before it is known whether their sender has the secret: bytes, by address. */
   readonly unverifiedBodies: FairShare;

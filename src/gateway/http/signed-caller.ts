@@ -112,8 +112,8 @@ function requireMayAsk(
   if (identity === undefined || !mayAsk(identity)) throw new AppError('AccessDenied');
 }
 
-function checking({ service }: SigningPolicy, { identities, clock }: ServiceDependencies) {
-  return { identities, clock, rules: { service, takesSigV2: false } };
+function checking({ service }: SigningPolicy, { identities, keyUses, clock }: ServiceDependencies) {
+  return { identities, keyUses, clock, rules: { service, takesSigV2: false } };
 }
 
 function headOf(deps: ServiceDependencies, exchange: Exchange) {

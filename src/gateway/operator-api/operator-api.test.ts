@@ -4,9 +4,10 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { byteText, nearly } from '../../../tests/support/run/properties.ts';
+import { operatorCaller } from '../../../tests/support/servers/operator-caller.ts';
+import { OPERATOR_ACTIONS } from '../../policy/actions.ts';
+import { compilePolicy } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
-import type { AccountRecord } from '../../types/records/rows.ts';
-import type { Principal } from '../auth/principal.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
 import type { OperatorContext } from './operator-context.ts';
 
@@ -17,18 +18,12 @@ const nothing = new Proxy(() => {}, {
     throw new AppError('NoSuchEntity');
   },
 }) as unknown as OperatorContext;
-const account = { isRoot: true } as AccountRecord;
 const api = createOperatorApi(nothing);
 const routes = await api.routes();
 
 function ask(method: string, url: string, text = '') {
   const body = Buffer.from(text, 'latin1');
-  return api.answer({
-    method,
-    url: OPERATOR_PREFIX + url,
-    body,
-    caller: { account, principal: {} as Principal, accessKey: 'AK', body },
-  });
+  return api.answer({ method, url: OPERATOR_PREFIX + url, body, caller: operatorCaller(body) });
 }
 
 const bodies = nearly(
@@ -125,7 +120,7 @@ test('the OpenAPI document is valid and has exactly the routes of the server', a
   );
   const names = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
   expect(described.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
-  expect(new Set(described.map(({ operationId }) => operationId)).size).toBe(names.length);
+  expect(described.map(({ operationId }) => operationId).toSorted()).toEqual(OPERATOR_ACTIONS.toSorted());
   for (const { name, summary, tags, parameters = [], responses } of described) {
     expect([name, summary, tags]).toEqual([name, expect.stringMatching(/^[A-Z]/), [expect.any(String)]]);
     const inPath = [...name.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
@@ -143,3 +138,16 @@ interface Described {
   parameters?: { name: string }[];
   responses: Record<string, unknown>;
 }
+
+test('a user of the root account may call what its policies allow', async () => {
+  const Statement = [{ Effect: 'Allow', Action: 'holdfast:GetOpenApi', Resource: '*' }];
+  const outcome = compilePolicy(JSON.stringify({ Version: '2012-10-17', Statement }), { type: 'identity' });
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  const caller = operatorCaller(Buffer.alloc(0), { identity: [{ name: 'p', policy: outcome.policy }] });
+  const request = { method: 'GET', body: Buffer.alloc(0), caller };
+  expect((await api.answer({ ...request, url: `${OPERATOR_PREFIX}/openapi.json` })).status).toBe(200);
+  await expect(api.answer({ ...request, url: `${OPERATOR_PREFIX}/accounts` })).rejects.toMatchObject({
+    code: 'AccessDenied',
+    message: expect.stringContaining('holdfast:ListAccounts'),
+  });
+});

@@ -2,12 +2,13 @@
 // OpenAPI document is made of the schemas by which requests are checked and answers written. Who calls has been checked
 // before (operator-service.ts).
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
+import { must } from '../../base/assert.ts';
 import { ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { mapOf, named, objectOf, textOf } from '../http/json-schemas.ts';
 import { createJsonService } from '../http/json-service.ts';
 import type { JsonError } from '../http/serve-route.ts';
-import type { SignedCaller } from '../http/service-route.ts';
+import { authorizeAction } from '../identity-api/authorize-action.ts';
 import { ACCESS_KEY, accessKeys } from './endpoints/access-keys.ts';
 import { ACCOUNT, accounts } from './endpoints/accounts.ts';
 import { clock } from './endpoints/clock.ts';
@@ -17,7 +18,7 @@ import { fsck } from './endpoints/fsck.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
 import { status } from './endpoints/status.ts';
-import type { OperatorContext } from './operator-context.ts';
+import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
 export const OPERATOR_PREFIX = '/holdfast-admin/v1';
 
@@ -28,15 +29,31 @@ const TOPICS = [accounts, accessKeys, masterKeys, clock, status, jobs, compositi
 
 export function createOperatorApi(
   context: OperatorContext,
-): ReturnType<typeof createJsonService<SignedCaller>> {
+): ReturnType<typeof createJsonService<OperatorCaller>> {
   return createJsonService({
     bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
     async plugin(app) {
       for (const [$id, schema] of Object.entries(NAMED)) app.addSchema({ $id, ...schema });
       await app.register(swagger, DOCUMENT);
+      app.addHook('onRequest', requirePermission);
       for (const topic of TOPICS) await app.register(topic, { prefix: OPERATOR_PREFIX, context });
       await app.register(openApi, { prefix: OPERATOR_PREFIX });
     },
+  });
+}
+
+/** Every endpoint is an action that policies may name: `holdfast:` and its operation id. Throws AccessDenied. */
+async function requirePermission(request: FastifyRequest): Promise<void> {
+  const { schema } = request.routeOptions;
+  // A path without an endpoint is refused by itself.
+  if (schema === undefined) return;
+  const operationId = must(schema.operationId, 'every endpoint has a name');
+  const { asker } = request.getDecorator<OperatorCaller>('caller');
+  await authorizeAction(asker, {
+    action: `holdfast:${operationId}`,
+    resource: '*',
+    resourceAccount: asker.account.accountId,
+    contextOf: () => undefined,
   });
 }
 

@@ -6,6 +6,7 @@ import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { SignedCaller } from '../http/service-route.ts';
+import type { IdentityCaller } from '../identity-api/authorize-action.ts';
 import type { StatusReport } from './status-report.ts';
 
 export interface OperatorContext {
@@ -18,6 +19,9 @@ export interface OperatorContext {
   readonly metadata: MetadataPort;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
+
+/** Who calls, with what its policies say. */
+export type OperatorCaller = SignedCaller & { readonly asker: IdentityCaller };
 
 /** The access key by which the request is signed. */
 export function signedBy(request: FastifyRequest): string {

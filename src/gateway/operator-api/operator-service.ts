@@ -4,21 +4,24 @@ import { LIMITS } from '../../types/limits.ts';
 import { anybody, renderJsonError } from '../http/serve-route.ts';
 import type { Service, SignedCaller } from '../http/service-route.ts';
 import { signedCaller } from '../http/signed-caller.ts';
+import { callerOf } from '../identity-api/authorize-action.ts';
 import { OPERATOR_BODY_BYTES_MAX } from './operator-api.ts';
 
-/** Only the root of the root account may call it. What operators do is logged like every S3 request. */
+/** For callers of the root account: its root, and others by policies that allow `holdfast:` actions (operator-api.ts). What operators do is logged like every S3 request. */
 export const operatorService: Service<SignedCaller> = {
   authentication: signedCaller({
     service: 'holdfast',
     bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
     bodyMaxMs: LIMITS.operatorBodyMaxMs,
-    mayAsk: ({ account, principal }) => account.isRoot && principal.caller.kind === 'root',
+    mayAsk: ({ account }) => account.isRoot,
   }),
   logLevel: 'info',
   renderError: renderJsonError,
   answer({ deps, exchange, caller }) {
     const { request, uri } = exchange;
-    return deps.operatorApi.answer({ method: request.method ?? '', url: uri, body: caller.body, caller });
+    const asker = callerOf(caller, exchange, deps.clock.wallMs());
+    const asked = { method: request.method ?? '', url: uri, body: caller.body };
+    return deps.operatorApi.answer({ ...asked, caller: { ...caller, asker } });
   },
 };
 

@@ -9,6 +9,7 @@ import { LIMITS } from '../../types/limits.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
 import { type Authentication, authenticate, type SigningRules } from '../auth/authenticate.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
+import type { KeyUses } from '../auth/key-uses.ts';
 import { type PayloadForm, readPayload } from '../auth/payload-form.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { redact, redactOptional } from '../http/redact.ts';
@@ -44,6 +45,7 @@ export interface S3Dependencies extends ContextDependencies {
   ids: RequestIds;
   hostsOf(exchange: Exchange, bucketLabel: string | undefined): SignedHosts;
   signing: SigningRules;
+  keyUses: KeyUses;
   log: Logger;
   telemetry: TelemetryPort;
   /** Customers' keys are taken over connections that others may read, too. */
@@ -141,7 +143,7 @@ export async function identify(
   if (row.auth === 'none') return { caller: { kind: 'anonymous' }, form: { kind: 'plain' } };
   const payload = readPayload(parts.headers, target.query.parameters);
   const authentication = await authenticate(
-    { identities: deps.identities, clock: deps.clock, rules: deps.signing },
+    { identities: deps.identities, keyUses: deps.keyUses, clock: deps.clock, rules: deps.signing },
     {
       method: exchange.request.method ?? '',
       target,
