@@ -1,0 +1,67 @@
+// Changes of an account that others overtake: they are decided anew, and not for ever.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { callIam } from '../../../tests/support/servers/iam-api.ts';
+import { must } from '../../base/assert.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
+
+let shards: MetadataPort | undefined;
+/** Runs before the next changes are written, as long as it gives true: then others were faster. */
+let overtake: () => Promise<boolean> = async () => false;
+const port: MetadataPort = {
+  get shardCount() {
+    return shards?.shardCount ?? 1;
+  },
+  async execute(envelope, name, command) {
+    if (name === 'change-identities' && (await overtake())) {
+      return { kind: 'done', value: { kind: 'conflict' } } as never;
+    }
+    return must(shards, 'requests come later').execute(envelope, name, command);
+  },
+  query: async (envelope, name, query) =>
+    shards === undefined ? { kind: 'unknown' } : shards.query(envelope, name, query),
+};
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await openGatewayWorld({ deps: { metadata: port } });
+  shards = world.metadata.shards;
+});
+afterAll(async () => {
+  await world.close();
+  expect(world.faults()).toEqual([]);
+});
+
+const call = (Action: string, parameters: Record<string, string> = {}) =>
+  callIam({ endpoint: world.endpoint, ...world.root }, { Action, ...parameters });
+
+test('what others have made meanwhile is seen in the next run', async () => {
+  let isFirst = true;
+  overtake = async () => {
+    if (!isFirst) return false;
+    isFirst = false;
+    await call('CreateUser', { UserName: 'Same' });
+    return true;
+  };
+  expect(await call('CreateUser', { UserName: 'same' })).toMatchObject({
+    status: 409,
+    code: 'EntityAlreadyExists',
+  });
+  expect((await call('ListUsers')).texts('UserName')).toEqual(['Same']);
+});
+
+test('who is overtaken again and again is told so', async () => {
+  let runCount = 0;
+  overtake = async () => {
+    runCount++;
+    return true;
+  };
+  expect(await call('CreateGroup', { GroupName: 'never' })).toMatchObject({
+    status: 409,
+    code: 'ConcurrentModification',
+  });
+  expect(runCount).toBe(12);
+  overtake = async () => false;
+  expect((await call('ListGroups')).texts('GroupName')).toEqual([]);
+  expect((await call('CreateGroup', { GroupName: 'now' })).status).toBe(200);
+});
