@@ -14,7 +14,7 @@ import { groupsOf } from './groups.ts';
 import { ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { identityArn, paging } from './identity-parameters.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { pageEndXml, pageOfRows, pageOfSections, type Section } from './list-pages.ts';
+import { PAGE_CHARACTERS_MAX, pageEndXml, pageOfRows, pageOfSections, type Section } from './list-pages.ts';
 import { findVersionText, type ManagedPolicy } from './managed-policies.ts';
 import { choice, list } from './parameter-rules.ts';
 import { ownPolicies, policyVersionXml, policyXml, readyMadePolicies } from './policies.ts';
@@ -112,7 +112,7 @@ async function policyDetail(
   return policyXml(policy, usage, { isWhole: true }) + xmlMembers('PolicyVersionList', versions);
 }
 
-/** Texts of policies are read one policy after the other, so a page has few of them. */
+/** Texts of policies are read one policy after the other, so a page has few policies. */
 const POLICIES_IN_PAGE_MAX = 50;
 
 function policySection(
@@ -120,7 +120,7 @@ function policySection(
   label: 'LocalManagedPolicy' | 'AWSManagedPolicy',
 ): Section<Detail> {
   // Of the ready-made ones those that somebody has.
-  const { prefix, read } =
+  const { prefix, read, keyOf } =
     label === 'LocalManagedPolicy'
       ? ownPolicies(store, () => true)
       : readyMadePolicies(store, ({ usage }) => usage.attachedCount + usage.boundedCount > 0);
@@ -129,8 +129,14 @@ function policySection(
     async read({ Marker, MaxItems }) {
       const { items, next } = await read({ Marker, MaxItems: Math.min(MaxItems, POLICIES_IN_PAGE_MAX) });
       const details: Detail[] = [];
-      for (const { policy, usage } of items)
-        details.push({ kind: label, xml: await policyDetail(store, policy, usage) });
+      let charactersCount = 0;
+      for (const [at, { policy, usage }] of items.entries()) {
+        const xml = await policyDetail(store, policy, usage);
+        details.push({ kind: label, xml });
+        charactersCount += xml.length;
+        const isLast = at === items.length - 1;
+        if (charactersCount > PAGE_CHARACTERS_MAX && !isLast) return { items: details, next: keyOf(policy) };
+      }
       return { items: details, next };
     },
   };

@@ -19,11 +19,11 @@ export interface Page<T> {
   readonly next: string | undefined;
 }
 
-/** Rows of one look. */
-const ROWS_AT_ONCE = 50;
+/** Rows of one look. A role may have 192 KiB of texts. */
+const ROWS_AT_ONCE = 20;
 const ROWS_LOOKED_AT_MAX = 1000;
 /** Of texts in a page: one more item may go beyond. */
-const CHARACTERS_MAX = 1024 * 1024;
+export const PAGE_CHARACTERS_MAX = 1024 * 1024;
 
 /** Of a short list, in the order of its keys. */
 export function pageOf<T>(
@@ -76,7 +76,8 @@ export async function pageOfRows<K extends IdentityKind, T>(
     const rows = await store.range({ prefix, after, limit: ROWS_AT_ONCE });
     const ofKind = rows.filter((row): row is KeyedRow<K> => row.record.kind === kind);
     for (const row of await show(ofKind)) {
-      if (shown.length === MaxItems || charactersCount > CHARACTERS_MAX) return pageUpTo(shown.at(-1)?.key);
+      if (shown.length === MaxItems || charactersCount > PAGE_CHARACTERS_MAX)
+        return pageUpTo(shown.at(-1)?.key);
       shown.push(row);
       charactersCount += charactersOf?.(row.item) ?? 0;
     }

@@ -161,11 +161,17 @@ export async function withUsage(store: IdentityStore, policies: readonly Managed
   return policies.map((policy, at) => ({ policy, usage: must(usages[at], 'one for each') }));
 }
 
+interface PolicySection extends Section<Used> {
+  /** Where the list goes on behind a policy. */
+  keyOf(policy: ManagedPolicy): string;
+}
+
 /** The account's own policies. */
-export function ownPolicies(store: IdentityStore, isShown: (used: Used) => boolean): Section<Used> {
+export function ownPolicies(store: IdentityStore, isShown: (used: Used) => boolean): PolicySection {
   const prefix = identityKeys.policy('');
   return {
     prefix,
+    keyOf: ({ name }) => identityKeys.policy(name),
     read: (page) =>
       pageOfRows(
         store,
@@ -183,14 +189,16 @@ export function ownPolicies(store: IdentityStore, isShown: (used: Used) => boole
   };
 }
 
-export function readyMadePolicies(store: IdentityStore, isShown: (used: Used) => boolean): Section<Used> {
+export function readyMadePolicies(store: IdentityStore, isShown: (used: Used) => boolean): PolicySection {
   const prefix = 'ready-made/';
+  const keyOf = ({ name }: ManagedPolicy) => prefix + name;
   return {
     prefix,
+    keyOf,
     async read(page) {
       const policies = READY_MADE_POLICIES.flatMap(({ arn }) => readyMade(arn) ?? []);
       const used = await withUsage(store, policies);
-      return pageOf(used.filter(isShown), ({ policy }) => prefix + policy.name, page);
+      return pageOf(used.filter(isShown), ({ policy }) => keyOf(policy), page);
     },
   };
 }

@@ -54,8 +54,11 @@ const SIMULATION = {
 
 type Simulated = ValuesOf<typeof SIMULATION>;
 
-/** Evaluations of an answer: an action that would go beyond begins the next page. */
+/** Evaluations of an answer, and statements in them: an action that would go beyond begins the next page. */
 const EVALUATIONS_MAX = 2000;
+const STATEMENTS_JUDGED_MAX = 200_000;
+/** Of one result: a document may have thousands that say the same. */
+const STATEMENTS_SHOWN_MAX = 50;
 /** After so many statements others have their turn. */
 const STATEMENTS_AT_ONCE = 2000;
 
@@ -72,11 +75,12 @@ async function runSimulation(values: Simulated, scene: Scene, page: PageRequest)
   const { ActionNames, ResourceArns } = values;
   const resources = ResourceArns === undefined || ResourceArns.length === 0 ? ['*'] : ResourceArns;
   const numbered = ActionNames.map((action, at) => ({ action, key: String(at).padStart(6, '0') }));
-  const MaxItems = Math.max(1, Math.min(page.MaxItems, Math.floor(EVALUATIONS_MAX / resources.length)));
+  const costOfOne = sourcesOf(scene).reduce((sum, { policy }) => sum + policy.statements.length, 1);
+  const evaluationsMax = Math.min(EVALUATIONS_MAX, STATEMENTS_JUDGED_MAX / costOfOne);
+  const MaxItems = Math.max(1, Math.min(page.MaxItems, Math.floor(evaluationsMax / resources.length)));
   const { items, next } = pageOf(numbered, ({ key }) => key, { ...page, MaxItems });
   const positions = createPositions();
   const members: string[] = [];
-  const costOfOne = sourcesOf(scene).reduce((sum, { policy }) => sum + policy.statements.length, 1);
   let cost = 0;
   for (const { action } of items) {
     const results: { resource: string; result: SimulatedResult }[] = [];
@@ -158,7 +162,7 @@ function evaluationXml({ action, results, scene, positions }: Evaluated): string
 function statementsXml(statements: readonly DecidedBy[], scene: Scene, positions: Positions): string {
   return xmlMembers(
     'MatchedStatements',
-    statements.map((statement) => statementXml(statement, scene, positions)),
+    statements.slice(0, STATEMENTS_SHOWN_MAX).map((each) => statementXml(each, scene, positions)),
   );
 }
 

@@ -36,15 +36,10 @@ export interface Position {
   readonly column: number;
 }
 
-export function positionOf(text: string, at: number): Position {
-  const lines = text.slice(0, at).split('\n');
-  return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
-}
-
-/** The same in words. */
+/** The position of an index in words. */
 export function placeOf(text: string, at: number): string {
-  const { line, column } = positionOf(text, at);
-  return `line ${line}, column ${column}`;
+  const lines = text.slice(0, at).split('\n');
+  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
 }
 
 /** `blanksCount`: characters of white space between its tokens. */
