@@ -21,6 +21,7 @@ const documentOf = (Action: string) =>
 
 describe.each([
   ['User', 2048],
+  ['Group', 5120],
   ['Role', 10_240],
 ])('%s', (label, charactersMax) => {
   const kind = label.toLowerCase();
@@ -160,4 +161,46 @@ test.each(['User', 'Role'])('a boundary of a %s is put, replaced and removed', a
   expect(await countOf(two ?? '')).toBe('0');
   expect((await call(`Get${label}`, holder)).text('PermissionsBoundaryArn')).toBeUndefined();
   expect(await call(`Delete${label}PermissionsBoundary`, holder)).toMatchObject({ code: 'NoSuchEntity' });
+});
+
+test('what policies say holds with the answer: attached, default version, inline denial, boundary, detached', async () => {
+  const made = await call('CreateUser', { UserName: 'worker' });
+  const key = await call('CreateAccessKey', { UserName: 'worker' });
+  const credentials = {
+    accessKey: key.text('AccessKeyId') ?? '',
+    secretKey: key.text('SecretAccessKey') ?? '',
+  };
+  const PolicyArn = `arn:aws:iam::${account}:policy/work`;
+  const statusOf = async (Action: string, parameters: Record<string, string>) =>
+    (await callIam(server, { Action, ...parameters }, { credentials })).status;
+  const statuses = async () => [
+    await statusOf('GetRole', { RoleName: 'Holly' }),
+    await statusOf('ListRoles', {}),
+  ];
+  expect(await statuses()).toEqual([403, 403]);
+  await call('CreatePolicy', { PolicyName: 'work', PolicyDocument: documentOf('iam:GetRole') });
+  await call('AttachUserPolicy', { UserName: 'worker', PolicyArn });
+  expect(await statuses()).toEqual([200, 403]);
+  await call('CreatePolicyVersion', {
+    PolicyArn,
+    PolicyDocument: documentOf('iam:List*'),
+    SetAsDefault: true,
+  });
+  expect(await statuses()).toEqual([403, 200]);
+  await call('SetDefaultPolicyVersion', { PolicyArn, VersionId: 'v1' });
+  expect(await statuses()).toEqual([200, 403]);
+  const PermissionsBoundary = 'arn:aws:iam::aws:policy/AmazonS3FullAccess';
+  await call('PutUserPermissionsBoundary', { UserName: 'worker', PermissionsBoundary });
+  expect(await statuses()).toEqual([403, 403]);
+  await call('DeleteUserPermissionsBoundary', { UserName: 'worker' });
+  expect(await statuses()).toEqual([200, 403]);
+  const PolicyDocument = documentOf('iam:*').replace('Allow', 'Deny');
+  await call('PutUserPolicy', { UserName: 'worker', PolicyName: 'no', PolicyDocument });
+  const refused = await callIam(server, { Action: 'GetRole', RoleName: 'Holly' }, { credentials });
+  expect(refused.message).toBe(
+    `User: ${made.text('Arn')} is not authorized to perform: iam:GetRole on resource: arn:aws:iam::${account}:role/Holly with an explicit deny in an identity-based policy`,
+  );
+  await call('DeleteUserPolicy', { UserName: 'worker', PolicyName: 'no' });
+  await call('DetachUserPolicy', { UserName: 'worker', PolicyArn });
+  expect(await statuses()).toEqual([403, 403]);
 });

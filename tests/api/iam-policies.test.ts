@@ -149,27 +149,35 @@ test('who has a policy is told, as a policy and as a boundary', async () => {
   for (const RoleName of ['r1', 'r2']) await call('CreateRole', { RoleName, ...role });
   await call('CreateUser', { UserName: 'Uma' });
   await call('AttachUserPolicy', { UserName: 'uma', PolicyArn });
+  await call('CreateGroup', { GroupName: 'Gang', Path: '/r/' });
+  await call('AttachGroupPolicy', { GroupName: 'gang', PolicyArn });
   await call('AttachRolePolicy', { RoleName: 'R1', PolicyArn });
   const counts = await call('GetPolicy', { PolicyArn });
-  expect([counts.text('AttachmentCount'), counts.text('PermissionsBoundaryUsageCount')]).toEqual(['2', '2']);
+  expect([counts.text('AttachmentCount'), counts.text('PermissionsBoundaryUsageCount')]).toEqual(['3', '2']);
   const names = async (parameters: Record<string, string | number> = {}) => {
     const answer = await call('ListEntitiesForPolicy', { PolicyArn, ...parameters });
-    return [answer.texts('UserName'), answer.texts('RoleName')];
+    return [answer.texts('UserName'), answer.texts('GroupName'), answer.texts('RoleName')];
   };
-  expect(await names()).toEqual([['Uma'], ['r1', 'r2']]);
-  expect(await names({ PolicyUsageFilter: 'PermissionsPolicy' })).toEqual([['Uma'], ['r1']]);
-  expect(await names({ PolicyUsageFilter: 'PermissionsBoundary' })).toEqual([[], ['r1', 'r2']]);
-  expect(await names({ EntityFilter: 'Role', PathPrefix: '/r/' })).toEqual([[], ['r1', 'r2']]);
-  expect(await names({ EntityFilter: 'User', PathPrefix: '/r/' })).toEqual([[], []]);
+  expect(await names()).toEqual([['Uma'], ['Gang'], ['r1', 'r2']]);
+  expect(await names({ PolicyUsageFilter: 'PermissionsPolicy' })).toEqual([['Uma'], ['Gang'], ['r1']]);
+  expect(await names({ PolicyUsageFilter: 'PermissionsBoundary' })).toEqual([[], [], ['r1', 'r2']]);
+  expect(await names({ EntityFilter: 'Role', PathPrefix: '/r/' })).toEqual([[], [], ['r1', 'r2']]);
+  expect(await names({ EntityFilter: 'User', PathPrefix: '/r/' })).toEqual([[], [], []]);
+
+  // Users and groups keep it under another name.
+  await call('UpdateUser', { UserName: 'Uma', NewUserName: 'Ulla', NewPath: '/r/' });
+  await call('UpdateGroup', { GroupName: 'Gang', NewGroupName: 'Band' });
+  expect(await names({ PathPrefix: '/r/' })).toEqual([['Ulla'], ['Band'], ['r1', 'r2']]);
 
   const found = new Set<string>();
   for (let Marker: string | undefined, pages = 0; pages === 0 || Marker !== undefined; pages++) {
     expect(pages).toBeLessThan(10);
     const page = await call('ListEntitiesForPolicy', { PolicyArn, MaxItems: 1, ...(Marker && { Marker }) });
-    for (const name of [...page.texts('UserName'), ...page.texts('RoleName')]) found.add(name);
+    for (const kind of ['UserName', 'GroupName', 'RoleName'])
+      for (const name of page.texts(kind)) found.add(name);
     Marker = page.text('Marker');
   }
-  expect([...found].sort()).toEqual(['Uma', 'r1', 'r2']);
+  expect([...found].sort()).toEqual(['Band', 'Ulla', 'r1', 'r2']);
   expect(await call('DeletePolicy', { PolicyArn })).toMatchObject({
     status: 409,
     message: 'Cannot delete a policy attached to entities.',

@@ -133,6 +133,21 @@ test('a boundary that the user has is simulated, too', async () => {
   expect(asked.texts('EvalDecision')).toEqual(['implicitDeny', 'allowed']);
 });
 
+test('what groups allow, their members may; and a group is simulated by itself', async () => {
+  await call('CreateGroup', { GroupName: 'Admins' });
+  await call('PutGroupPolicy', {
+    GroupName: 'Admins',
+    PolicyName: 'g',
+    PolicyDocument: documentOf(allow('iam:*')),
+  });
+  await call('AddUserToGroup', { GroupName: 'Admins', UserName: 'Sim' });
+  const member = await principal(['iam:GetUser']);
+  expect([member.text('EvalDecision'), member.text('SourcePolicyId')]).toEqual(['allowed', 'group_Admins_g']);
+  const PolicySourceArn = `arn:aws:iam::${account}:group/Admins`;
+  const group = await principal(['iam:GetUser', 's3:GetObject'], [], { PolicySourceArn });
+  expect(group.texts('EvalDecision')).toEqual(['allowed', 'implicitDeny']);
+});
+
 test('a role is simulated as a session of it', async () => {
   const answer = await principal(['s3:DeleteBucket', 'iam:GetUser'], [], { PolicySourceArn: role });
   expect(answer.texts('EvalDecision')).toEqual(['allowed', 'implicitDeny']);
@@ -266,6 +281,8 @@ test('all authorization details come in pages, and by kind', async () => {
   await call('CreatePolicy', { PolicyName: 'own', PolicyDocument: documentOf(allow('s3:*')) });
   const whole = await call('GetAccountAuthorizationDetails');
   expect(whole.texts('UserName')).toEqual(['bounded', 'Sim']);
+  expect(whole.xml).toContain('<GroupList><member>Admins</member></GroupList>');
+  expect(whole.texts('GroupName')).toEqual(['Admins']);
   expect(whole.texts('RoleName')).toEqual(['sim']);
   expect(whole.xml).toMatch(/<UserPolicyList><member><PolicyName>home</);
   const policies = whole.xml.replace(/.*<Policies>/s, '');

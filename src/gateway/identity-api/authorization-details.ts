@@ -55,16 +55,18 @@ function headXml({ accountId }: IdentityStore, holder: UserRecord | GroupRecord 
   ].join('');
 }
 
-async function holderXml(
+/** `groupNames`: by id. */
+function holderXml(
   store: IdentityStore,
   holder: UserRecord | GroupRecord | RoleRecord,
-): Promise<string> {
+  groupNames: ReadonlyMap<string, string>,
+): string {
   const head = headXml(store, holder);
   if (holder.kind === 'group') return head;
   const limits = (holder.boundary === undefined ? '' : boundaryXml(holder.boundary)) + tagsXml(holder.tags);
   if (holder.kind === 'user') {
-    const names = (await groupsOf(store, holder)).map(({ name }) => name).sort();
-    return head + xmlElement('GroupList', ...names.map((group) => xmlText('member', group))) + limits;
+    const names = holder.groups.flatMap((id) => groupNames.get(id) ?? []).sort();
+    return head + xmlElement('GroupList', ...names.map((name) => xmlText('member', name))) + limits;
   }
   return [
     head,
@@ -87,10 +89,13 @@ function holderSection(store: IdentityStore, kind: HolderKind, label: Kind): Sec
           kind,
           prefix,
           async show(rows) {
-            const shown = [];
-            for (const { key, record } of rows)
-              shown.push({ key, item: { kind: label, xml: await holderXml(store, record) } });
-            return shown;
+            const groupIds = rows.flatMap(({ record }) => (record.kind === 'user' ? record.groups : []));
+            const groups = await groupsOf(store, { groups: [...new Set(groupIds)] });
+            const names = new Map(groups.map(({ id, name }) => [id, name]));
+            return rows.map(({ key, record }) => ({
+              key,
+              item: { kind: label, xml: holderXml(store, record, names) },
+            }));
           },
           charactersOf: ({ xml }) => xml.length,
         },

@@ -49,8 +49,11 @@ function groupXml({ accountId }: IdentityStore, group: GroupRecord): string {
 }
 
 /** The groups of a user, in the order of their ids. */
-export async function groupsOf(store: IdentityStore, user: UserRecord): Promise<GroupRecord[]> {
-  const indices = await store.findAll('index', user.groups.map(identityKeys.id));
+export async function groupsOf(
+  store: IdentityStore,
+  { groups: ids }: Pick<UserRecord, 'groups'>,
+): Promise<GroupRecord[]> {
+  const indices = await store.findAll('index', ids.map(identityKeys.id));
   const groups = await store.findAll(
     'group',
     indices.flatMap((index) => index?.to ?? []),

@@ -21,7 +21,7 @@ import {
   tags,
 } from './identity-parameters.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { pageOf, pageOfRows, pageXml } from './list-pages.ts';
+import { pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
 import { integer, required, text } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';
 import { holderTarget } from './policy-holders.ts';
@@ -144,10 +144,7 @@ const listRoles = defineIamAction({
       {
         kind: 'role',
         prefix: identityKeys.role(''),
-        show: (rows) =>
-          rows.flatMap(({ key, record }) =>
-            record.path.startsWith(PathPrefix) ? [{ key, item: record }] : [],
-          ),
+        show: (rows) => shownBelow(PathPrefix, rows),
         charactersOf: ({ trustPolicy }) => trustPolicy.length,
       },
       page,
