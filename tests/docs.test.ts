@@ -1,8 +1,11 @@
 // Pages that list what tables of the code already say: each is written by this test (`vitest -u`) and must be fresh.
 
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { WORKERS, type WorkerRow } from '../cmd/workers.ts';
+import { addAccessCommands } from '../src/cli/access/commands.ts';
 import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
@@ -571,4 +574,42 @@ test('docs/operator-api.md lists the calls as the OpenAPI document has them', as
   });
   const head = '| Call | What it does | Fields of the body | Errors |\n|---|---|---|---|\n';
   await expect(OPERATOR_HEAD + head + rows.join('')).toMatchFileSnapshot(page('operator-api.md'));
+});
+
+/** Commands by group: how each is called, what it does, its options beside those that all have. */
+function commandTables(): string {
+  const groups: { name: string; commands: Command[] }[] = [];
+  addAccessCommands(
+    (name) => {
+      const parent = new Command(name);
+      const commands: Command[] = [];
+      groups.push({ name, commands });
+      return (usage, help) => {
+        const command = parent.command(usage).description(help);
+        commands.push(command);
+        return command;
+      };
+    },
+    { env: {}, print: () => {}, nowMs: () => 0, sleep: async () => {} },
+  );
+  const cell = (text: string) => text.replaceAll('|', '\\|');
+  return groups
+    .map(({ name, commands }) => {
+      const rows = commands.map((command) => {
+        const args = command.usage().replace('[options]', '').trim();
+        const call = `holdfast ${name} ${command.name()} ${args}`.trim();
+        const options = command.options.map((option) => `${code(option.flags)} ${option.description}`);
+        return `| ${code(call)} | ${cell([command.description(), ...options].join('<br>'))} |`;
+      });
+      return [`### holdfast ${name}\n`, '| Command | What it does |', '|---|---|', ...rows].join('\n');
+    })
+    .join('\n\n');
+}
+
+test('docs/access.md lists the commands as the program has them', async () => {
+  const now = readFileSync(page('access.md'), 'utf8');
+  const marked = /(<!-- commands -->\n)[\s\S]*(<!-- \/commands -->)/;
+  expect(now).toMatch(marked);
+  const text = now.replace(marked, (_, begin: string, end: string) => `${begin}${commandTables()}\n${end}`);
+  await expect(text).toMatchFileSnapshot(page('access.md'));
 });

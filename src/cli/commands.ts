@@ -1,10 +1,15 @@
 // The commands that talk to a running server, for cmd/main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
+import { addAccessCommands } from './access/commands.ts';
 import type { CliContext, ConnectOptions, FileCliContext, TokenCliContext } from './connect.ts';
-import { CONNECTION_HELP, S3_CONNECTION_HELP } from './connection-help.ts';
+import { CONNECTION_HELP, IDENTITY_CONNECTION_HELP, S3_CONNECTION_HELP } from './connection-help.ts';
 
 export function addClientCommands(program: Command, context: TokenCliContext & FileCliContext): void {
   addAccountCommands(program, context);
+  addAccessCommands((name, description) => {
+    const group = program.command(name).description(description);
+    return (usage, help) => withConnection(group.command(usage).description(help), IDENTITY_CONNECTION_HELP);
+  }, context);
   addKeysCommands(program, context);
   const clock = program.command('clock').description('the time by which data grows old');
   withConnection(

@@ -1,12 +1,14 @@
 // Finds the server and the operator's credentials for the command line tool: options first, then the environment,
 // then what the server keeps in its data folder for this purpose.
 import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { refuseExposedSecret } from '../base/crypto/secret-exposure.ts';
 import { Refusal } from '../base/refusal.ts';
+import { createQueryClient, type QueryClient } from './access/query-client.ts';
 import {
   DEFAULT_ENDPOINT,
   ENDPOINT_VARIABLE,
+  IDENTITY_ENDPOINT_VARIABLES,
   S3_ENDPOINT_VARIABLES,
   SERVER_FILE,
 } from './connection-help.ts';
@@ -60,6 +62,32 @@ export async function connectS3(context: CliContext, options: ConnectOptions): P
   });
 }
 
+/** IAM, STS and S3 of one server, by the keys of {@link connectS3}. */
+export interface IdentityConnection {
+  readonly query: QueryClient;
+  readonly s3: S3Client;
+  /** Where it is, and what to trust there besides: for lines that people paste. */
+  readonly endpoint: string;
+  readonly certificateFile: string | undefined;
+}
+
+export async function connectIdentity(
+  context: CliContext,
+  options: ConnectOptions,
+): Promise<IdentityConnection> {
+  const server = {
+    ...(await findServer(context, options, IDENTITY_ENDPOINT_VARIABLES)),
+    credentials: await findS3Credentials(context, options),
+  };
+  const certificateFile = resolve(certificateOf(folderOf(context, options)));
+  return {
+    query: createQueryClient(server),
+    s3: createS3Client(server),
+    endpoint: server.endpoint,
+    certificateFile: server.certificate === undefined ? undefined : certificateFile,
+  };
+}
+
 /** The operator API by the keys of {@link connectS3}, to see what these have begun: those of an account it refuses. */
 export async function connectWatcher(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
   return createOperatorClient({
@@ -75,7 +103,8 @@ async function findS3Credentials(context: CliContext, options: ConnectOptions): 
 /** Throws {@link Refusal} where half of them is there: the operator's would do what was not meant to be done by these. */
 function accountKeys(env: CliContext['env']): Credentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey } = env;
-  if (accessKey && secretKey) return { accessKey, secretKey };
+  if (accessKey && secretKey)
+    return { accessKey, secretKey, sessionToken: env.AWS_SESSION_TOKEN || undefined };
   // Set and empty is what a script leaves that had no keys to set.
   if (accessKey === undefined && secretKey === undefined) return undefined;
   const missing = accessKey ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
@@ -84,6 +113,10 @@ function accountKeys(env: CliContext['env']): Credentials | undefined {
 
 function folderOf(context: CliContext, options: ConnectOptions): string {
   return options.dataDir ?? (context.env.HOLDFAST_DATA_DIR || './data');
+}
+
+function certificateOf(folder: string): string {
+  return join(folder, 'tls-cert.pem');
 }
 
 async function findServer(
@@ -97,7 +130,7 @@ async function findServer(
   const endpoint = options.endpoint ?? given ?? (await readJson(join(folder, SERVER_FILE)))?.endpoint;
   return {
     endpoint: endpoint ?? DEFAULT_ENDPOINT,
-    certificate: await readText(join(folder, 'tls-cert.pem')),
+    certificate: await readText(certificateOf(folder)),
     nowMs: context.nowMs,
   };
 }

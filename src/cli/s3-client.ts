@@ -10,6 +10,16 @@ import { signRequest } from './sign-request.ts';
 
 const XML_DEPTH_MAX = 16;
 
+/** What the server has answered instead of what it was asked for. */
+export class S3Refusal extends Refusal {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
 export interface S3Request {
   method: string;
   bucket: string;
@@ -86,8 +96,9 @@ export function readDocument(text: string): XmlElement {
 }
 
 /** What an Error document says, or a status without one. */
-export function refusalOf(text: string, status: number): Refusal {
-  if (text.trim() === '') return new Refusal(`refused (${status})`);
+export function refusalOf(text: string, status: number): S3Refusal {
+  if (text.trim() === '') return new S3Refusal(`refused (${status})`, status);
   const error = readDocument(text);
-  return new Refusal(`${textOf(error, 'Message') ?? 'refused'} (${textOf(error, 'Code') ?? status})`);
+  const message = `${textOf(error, 'Message') ?? 'refused'} (${textOf(error, 'Code') ?? status})`;
+  return new S3Refusal(message, status);
 }

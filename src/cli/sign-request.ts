@@ -1,11 +1,13 @@
 // Signs a request of the command line tool: SigV4 in the Authorization header (AWS "Create a signed AWS API request").
-// Only what the tool needs: no session tokens, no signed chunks.
+// Only what the tool needs: no signed chunks.
 import { createHash, createHmac } from 'node:crypto';
 import { trimBlanks } from '../base/text/trim-blanks.ts';
 
 export interface Credentials {
   accessKey: string;
   secretKey: string;
+  /** Of temporary credentials. */
+  sessionToken?: string | undefined;
 }
 
 export interface RequestToSign {
@@ -32,10 +34,12 @@ const REGION = 'us-east';
 export function signRequest(request: RequestToSign): Record<string, string> {
   const time = new Date(request.nowMs).toISOString().replace(/[-:]|\.\d{3}/g, '');
   const { body, service = 'holdfast', query = '' } = request;
+  const { sessionToken } = request.credentials;
   const scope = `${time.slice(0, 8)}/${REGION}/${service}/aws4_request`;
   const digest = typeof body === 'string' ? sha256(body) : body.sha256;
   const headers: Record<string, string> = {
     ...request.headers,
+    ...(sessionToken !== undefined && { 'x-amz-security-token': sessionToken }),
     host: request.host,
     'x-amz-content-sha256': digest,
     'x-amz-date': time,

@@ -1,12 +1,26 @@
-// A storage machine is drained, removed and replaced by the commands of docs/operations.md, while restic backs up a tree that
+// A key that is made for a bucket backs up by one gateway of a cluster as by any other, and ends everywhere when it is disabled.
+// Then a storage machine is drained, removed and replaced by the commands of docs/operations.md, while restic backs up a tree that
 // changes, and restores it, over and over: every run of restic ends well, and in the end its repository is sound.
 import { type ChildProcess, execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
+import { changeKey } from '../../src/cli/access/key-commands.ts';
+import {
+  type BackupUser,
+  backUpTwice,
+  expectForbidden,
+  makeBackupBucket,
+  makeBackupUser,
+  programsOf,
+  toolOf,
+  writeSmallTree,
+} from '../support/clients/backup-keys.ts';
 import { programPath } from '../support/clients/client-programs.ts';
+import { baseEnvironment, runProgram } from '../support/clients/clients.ts';
 import { changeTree, compareTrees, writeTree } from '../support/clients/tree.ts';
 import { findCopies, isWhole } from '../support/cluster/copies.ts';
 import { fsckFindings } from '../support/cluster/endure.ts';
@@ -14,6 +28,7 @@ import { freePort } from '../support/cluster/free-ports.ts';
 import { startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
 import { commandsOf } from '../support/run/runbook.ts';
 import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
+import type { Access } from '../support/servers/raw-s3.ts';
 
 const TREE_MIB = 24;
 const WITHIN = { timeout: 120_000, interval: 1000 };
@@ -100,6 +115,74 @@ async function type(line: readonly string[] | undefined, names: Record<string, s
 
 const isDone = async (line: readonly string[] | undefined) =>
   (await type(line, {})).includes('No change is pending.');
+
+/** Within which a change of rights is seen everywhere (R45). */
+const REVOKED_WITHIN_MS = 5000;
+const BUCKET = 'vault';
+
+/** A user that the first gateway made and the second one serves, with what its programs need. */
+async function makeVaultUser() {
+  const [owner, other] = cluster.gateways as [Access, Access];
+  const made = await makeBackupUser(owner, { name: 'backup', policy: 'append-only', bucket: BUCKET });
+  const moved = (text: string) => text.replaceAll(owner.endpoint, other.endpoint);
+  const { restic, rclone, aws } = made.lines;
+  const user: BackupUser = {
+    ...made,
+    access: { ...made.access, endpoint: other.endpoint },
+    lines: { restic: moved(restic), rclone: moved(rclone), aws: moved(aws) },
+  };
+  const home = join(cluster.folder, 'home-of-backup');
+  mkdirSync(home);
+  const base = baseEnvironment(home);
+  const programs = programsOf(
+    (program, args, options) => runProgram(program, args, { ...options, env: { ...base, ...options?.env } }),
+    user,
+    home,
+  );
+  return { owner, other, user, programs };
+}
+
+test('a key for one bucket backs up, takes nothing away, and a client that runs ends when it is disabled', {
+  timeout: 180_000,
+}, async () => {
+  await makeBackupBucket(must(cluster.gateways[0], 'a gateway'), BUCKET);
+  const { owner, other, user, programs } = await makeVaultUser();
+  const tree = join(cluster.folder, 'small-tree');
+  writeSmallTree(tree);
+  const remote = `backup:${BUCKET}`;
+  const restored = join(cluster.folder, 'restored-small');
+  await backUpTwice(programs, { tree, restored, remote, keepsLocks: true });
+  await expectForbidden({ owner: { ...owner, endpoint: other.endpoint }, user: user.access }, BUCKET);
+
+  const many = join(cluster.folder, 'many');
+  mkdirSync(many);
+  for (let index = 0; index < 400; index++) writeFileSync(join(many, `${index}`), Buffer.alloc(64 << 10));
+  const served = async () =>
+    (await cluster.logOf('gateway-2')).filter(
+      ({ operation, key }) => operation === 'PutObject' && String(key).startsWith('running/'),
+    );
+  const running = programs.rclone('copy', many, `${remote}/running`, '--transfers', '2', '--bwlimit', '1M');
+  const ended = running.then(
+    () => 'it copied all',
+    (error: Error) => error.message,
+  );
+  await expect
+    .poll(async () => (await served()).length, { timeout: 30_000, interval: 100 })
+    .toBeGreaterThan(4);
+  const { context, options } = toolOf(owner);
+  const disabledAtMs = Date.now();
+  await changeKey(context, { accessKey: user.access.accessKey, change: 'disable' }, options);
+  expect(await ended).toMatch(/InvalidAccessKeyId|Forbidden/);
+  const requests = await served();
+  const late = requests.filter(
+    ({ status, time }) => status === 200 && Date.parse(String(time)) > disabledAtMs + REVOKED_WITHIN_MS,
+  );
+  expect(late).toEqual([]);
+  expect(requests.filter(({ status }) => status === 200).length).toBeLessThan(400);
+  expect(requests.filter(({ status }) => status === 403).length).toBeGreaterThan(0);
+  await changeKey(context, { accessKey: user.access.accessKey, change: 'enable' }, options);
+  await programs.rclone('check', tree, `${remote}/tree`);
+});
 
 test('a storage machine is drained, removed and replaced while restic runs', {
   timeout: 400_000,

@@ -23,7 +23,19 @@ const OPERATORS = [
 const HELP_MAX_MS = 120_000;
 
 /** Commands that have others below them. */
-const GROUPS = ['cluster', 'shard', 'account', 'keys', 'clock'];
+const GROUPS = [
+  'cluster',
+  'shard',
+  'account',
+  'keys',
+  'clock',
+  'user',
+  'group',
+  'role',
+  'policy',
+  'key',
+  'mfa',
+];
 /** A word of the name of a command; names and placeholders of things are none. */
 const COMMAND_WORD = /^[a-z]+(-[a-z]+)*$/;
 

@@ -90,7 +90,7 @@ export async function openWorld(options: {
   const home = join(folder, 'home');
   mkdirSync(home);
   const caFile = isTls ? join(server.dataDir, 'tls-cert.pem') : undefined;
-  const base = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: home, LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8' };
+  const base = baseEnvironment(home);
   return {
     server,
     transport,
@@ -136,8 +136,17 @@ async function removeBuckets(access: Access): Promise<void> {
   }
 }
 
+/** What a program sees at least, and nothing else of this machine. */
+export function baseEnvironment(home: string): Record<string, string> {
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: home, LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8' };
+}
+
 /** Runs a program to its end. Throws when its exit code is not the one that is right (0 unless told). */
-async function runProgram(program: string, args: readonly string[], options: RunOptions): Promise<Ran> {
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  options: RunOptions,
+): Promise<Ran> {
   const child = spawn(program, args, {
     env: options.env,
     cwd: options.cwd,
