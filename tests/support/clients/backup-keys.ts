@@ -90,6 +90,7 @@ export function programsOf(run: Run, { lines }: BackupUser, home: string): Backu
       env: { HOME: home, RESTIC_PASSWORD: 'a password of the repository', AWS_EC2_METADATA_DISABLED: 'true' },
     });
   const config = join(home, 'rclone.conf');
+  let isAwsConfigured = false;
   return {
     backUpWithLock: (folder) => inShell(`${lines.restic}\n${UNTIL_SAVED}`, [PROGRAMS.restic, folder]),
     restic: (...args) => inShell(`${lines.restic}\nexec ${PROGRAMS.restic} "$@"`, args),
@@ -100,7 +101,12 @@ export function programsOf(run: Run, { lines }: BackupUser, home: string): Backu
         args,
       );
     },
-    aws: (...args) => inShell(`aws() { ${PROGRAMS.pypiAws} "$@"; }\n${lines.aws}\naws "$@"`, args),
+    async aws(...args) {
+      const tool = `aws() { ${PROGRAMS.pypiAws} "$@"; }\n`;
+      if (!isAwsConfigured) await inShell(tool + lines.aws, []);
+      isAwsConfigured = true;
+      return inShell(`${tool}aws "$@"`, args);
+    },
   };
 }
 
