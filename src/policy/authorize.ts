@@ -6,7 +6,7 @@
 // and ACL where policies alone do not decide.
 import { assert } from '../base/assert.ts';
 import { type Acl, type AclNeed, aclGrantFor, aclNeedOf } from '../types/acl.ts';
-import type { AccountId } from '../types/names.ts';
+import type { AccountId, VersionId } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
 import {
@@ -39,6 +39,10 @@ export interface PairOptions {
   readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
   readonly isOfNewObject?: boolean;
+  /** The version that the action is about: its tags and ACL are looked at. Absent: the current one. */
+  readonly versionId?: VersionId | undefined;
+  /** The tags that the request gives the object, by a header or a document. */
+  readonly givenTags?: readonly Tag[] | undefined;
   /** Values of condition keys for this pair alone, by names in lower case. */
   readonly values?: Readonly<Record<string, ContextValue>>;
 }
@@ -78,8 +82,8 @@ export interface AccessRequest {
   readonly bucket: JudgedBucket | undefined;
   /** Values of condition keys about the caller and the request. */
   readonly contextOf: ContextOf;
-  /** The object that a resource names; undefined where there is none. Reads metadata. */
-  storedObject(resource: string): Promise<StoredObject | undefined>;
+  /** The object that a resource names, or a version of it; undefined where there is none. Reads metadata. */
+  storedObject(resource: string, versionId: VersionId | undefined): Promise<StoredObject | undefined>;
   /** Called with the first pair that is refused, and the reason. */
   onRefused?(pair: AccessPair, decision: Extract<Decision, { isAllowed: false }>): void;
 }
@@ -152,7 +156,7 @@ async function decidePair(
   bucket: JudgedBucket | undefined,
 ): Promise<Decision> {
   const { asker, contextOf } = request;
-  const { isPrefix = false, isOfNewObject = false, values } = options;
+  const { isPrefix = false, isOfNewObject = false, versionId, givenTags, values } = options;
   const resourceAccount = bucket?.record.owner ?? accountOf(asker.caller) ?? NOBODY;
   const question: AccessQuestion = {
     ...asker,
@@ -161,12 +165,20 @@ async function decidePair(
     isPrefix,
     resourceAccount,
     resourcePolicy: bucket?.policy,
-    contextOf: (key) => values?.[key] ?? (RESOURCE_ACCOUNT.has(key) ? resourceAccount : contextOf(key)),
+    contextOf(key) {
+      if (RESOURCE_ACCOUNT.has(key)) return resourceAccount;
+      // Of the pair alone: what the request says elsewhere would be the caller's to choose.
+      if (key === VERSION_ID) return versionId;
+      if (key === TAG_KEYS) return givenTags?.map((tag) => tag.key);
+      if (key.startsWith(GIVEN_TAG))
+        return givenTags?.find((tag) => tag.key === key.slice(GIVEN_TAG.length))?.value;
+      return values !== undefined && key in values ? values[key] : contextOf(key);
+    },
   };
   if (bucket === undefined) return evaluate(question);
   const need = aclNeedOf(action, { isOfNewObject });
   const seesTags = mentionsKey(question, TAG_FAMILY);
-  const read = seesTags ? await request.storedObject(resource) : undefined;
+  const read = seesTags ? await request.storedObject(resource, versionId) : undefined;
   const first = evaluate({
     ...withTags(question, read),
     ...(need?.of === 'bucket' && { aclGrant: () => grantOf(bucket.acl, need, asker.caller) }),
@@ -175,7 +187,7 @@ async function decidePair(
   const mayHaveForeign = bucket.record.mayHaveForeignObjects === true && !isOfNewObject;
   if (first.isAllowed ? !mayHaveForeign : first.reason === 'explicit-deny' || need === undefined)
     return first;
-  const stored = seesTags ? read : await request.storedObject(resource);
+  const stored = seesTags ? read : await request.storedObject(resource, versionId);
   if (stored === undefined) return decideMissing(request, { first, action, resource, bucket });
   return evaluate({
     ...withTags(question, stored),
@@ -212,6 +224,9 @@ async function decideMissing(
 
 /** No account has this number: account ids do not begin with 0. */
 const NOBODY = '000000000000';
+const VERSION_ID = 's3:versionid';
+const TAG_KEYS = 's3:requestobjecttagkeys';
+const GIVEN_TAG = 's3:requestobjecttag/';
 const RESOURCE_ACCOUNT: ReadonlySet<string> = new Set(['aws:resourceaccount', 's3:resourceaccount']);
 
 function withTags(question: AccessQuestion, stored: StoredObject | undefined): AccessQuestion {

@@ -1,4 +1,5 @@
 // Decisions over HTTP: who may do what, by which policies, and what the refusal says to the caller and to the operator.
+import { hash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import {
@@ -172,4 +173,94 @@ test('conditions see the request and the stored tags', async () => {
   expect((await fetch(`${world.endpoint}/judged/plain`)).status).toBe(200);
   expect((await fetch(`${world.endpoint}/judged/tagged`)).status).toBe(403);
   expect((await fetch(`${world.endpoint}/judged/plain`, { method: 'DELETE' })).status).toBe(403);
+});
+
+test('of a copy the version that it takes is judged, not the current one; of a list its own versions', async () => {
+  await ask(owner, 'PUT', '/several');
+  const body = Buffer.from('<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>');
+  await send(
+    { ...owner, endpoint: world.endpoint },
+    { method: 'PUT', path: '/several?versioning', body, headers: {} },
+  );
+  const put = async (kind: string) => {
+    const { headers } = await send(
+      { ...owner, endpoint: world.endpoint },
+      { method: 'PUT', path: '/several/key', headers: { 'x-amz-tagging': `kind=${kind}` } },
+    );
+    return String(headers['x-amz-version-id']);
+  };
+  const [secret, open] = [await put('secret'), await put('open')];
+  const reader = await addUser(world, owner.accountId, {
+    name: 'reader-of-open',
+    statements: [
+      allow('s3:*', 'arn:aws:s3:::several/mine/*'),
+      allow(['s3:PutObject', 's3:DeleteObject*'], 'arn:aws:s3:::several/key'),
+      {
+        ...allow(['s3:GetObject*', 's3:DeleteObjectVersion'], 'arn:aws:s3:::several/key'),
+        Condition: { StringEquals: { 's3:ExistingObjectTag/kind': 'open' } },
+      },
+      {
+        ...allow('s3:DeleteObjectVersion', 'arn:aws:s3:::several/key'),
+        Effect: 'Deny',
+        Condition: { StringNotEquals: { 's3:VersionId': open } },
+      },
+    ],
+  });
+  const copy = async (path: string, versionId: string) => {
+    const headers = { 'x-amz-copy-source': `/several/key?versionId=${versionId}` };
+    return (await ask(reader, 'PUT', path, headers)).status;
+  };
+  expect(await copy('/several/mine/copy', open)).toBe(200);
+  expect(await copy('/several/mine/copy', secret)).toBe(403);
+  const remove = async (versionId: string) => {
+    const list = `<Delete><Object><Key>key</Key><VersionId>${versionId}</VersionId></Object></Delete>`;
+    const headers = { 'content-md5': hash('md5', list, 'base64') };
+    const request = {
+      method: 'POST',
+      path: '/several?delete',
+      body: Buffer.from(list),
+      headers,
+    };
+    const { body: answer } = await send({ ...reader, endpoint: world.endpoint }, request);
+    return /<(Deleted|Code)>/.exec(String(answer))?.[1];
+  };
+  expect(await remove(secret)).toBe('Code');
+  expect(await remove(open)).toBe('Deleted');
+});
+
+test('tags that a request does not give count as none', async () => {
+  await ask(owner, 'PUT', '/marked');
+  await ask(owner, 'PUT', '/marked/source', { 'x-amz-tagging': 'project=other' });
+  const own = { StringEquals: { 's3:RequestObjectTag/project': 'own' } };
+  const writer = await addUser(world, owner.accountId, {
+    name: 'writer-of-own',
+    statements: [
+      { ...allow(['s3:PutObject', 's3:PutObjectTagging'], 'arn:aws:s3:::marked/*'), Condition: own },
+      allow('s3:GetObject*', 'arn:aws:s3:::marked/*'),
+    ],
+  });
+  const tagged = { 'x-amz-tagging': 'project=own' };
+  const put = async (path: string, headers: Record<string, string>) =>
+    (await ask(writer, 'PUT', path, headers)).status;
+  expect(await put('/marked/key', tagged)).toBe(200);
+  expect(await put('/marked/key', {})).toBe(403);
+  const source = { ...tagged, 'x-amz-copy-source': '/marked/source' };
+  expect(await put('/marked/copy', { ...source, 'x-amz-tagging-directive': 'REPLACE' })).toBe(200);
+  expect(await put('/marked/copy', source)).toBe(403);
+  expect(await put('/marked/source?append', tagged)).toBe(403);
+  const tagging = (value: string) =>
+    `<Tagging><TagSet><Tag><Key>project</Key><Value>${value}</Value></Tag></TagSet></Tagging>`;
+  const setTags = (value: string) =>
+    send(
+      { ...writer, endpoint: world.endpoint },
+      { method: 'PUT', path: '/marked/key?tagging', body: Buffer.from(tagging(value)), headers: tagged },
+    );
+  expect((await setTags('own')).status).toBe(200);
+  expect((await setTags('other')).status).toBe(403);
+  const noTags = tagging('x').replace(/<Tag>.*<\/Tag>/, '');
+  const emptied = await send(
+    { ...writer, endpoint: world.endpoint },
+    { method: 'PUT', path: '/marked/key?tagging', body: Buffer.from(noTags), headers: tagged },
+  );
+  expect(emptied.status).toBe(403);
 });

@@ -19,7 +19,7 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
-import type { ObjectKey } from '../../types/names.ts';
+import type { ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
@@ -31,7 +31,6 @@ import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
-import { parseVersionId } from './request/arguments.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
 
@@ -85,7 +84,7 @@ export async function mayDo(
     pairs,
     bucket: bucket && judgedBucket(deps, bucket),
     contextOf: facts.contextOf,
-    storedObject: (resource) => readStoredObject(deps, asked, resource),
+    storedObject: (resource, versionId) => readStoredObject(deps, asked, { resource, versionId }),
     onRefused([action, resource], decision) {
       if (isProbe) return;
       const resourceAccount = bucket?.record.owner ?? '';
@@ -145,17 +144,15 @@ function judgedBucket(
 /** The object that a resource names, as decisions see it; undefined where it names none, or none is there. */
 async function readStoredObject(
   { metadata }: Pick<ContextDependencies, 'metadata'>,
-  { bucket, record, facts }: Asked,
-  resource: string,
+  { bucket }: Asked,
+  { resource, versionId }: { resource: string; versionId: VersionId | undefined },
 ): Promise<StoredObject | undefined> {
   if (bucket === undefined) return undefined;
   const prefix = `${bucketArn(bucket.record.name)}/`;
   if (!resource.startsWith(prefix)) return undefined;
   const key = resource.slice(prefix.length) as ObjectKey;
-  const isOwn = record.bucket === bucket.record.name && record.key === key;
-  const version = isOwn ? parseVersionId(facts.versionId) : undefined;
   const { bucketId } = bucket.believed;
-  const query = { bucketId, key, includeBody: false, ...(version && { versionId: version }) };
+  const query = { bucketId, key, includeBody: false, ...(versionId && { versionId }) };
   const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
   if (found.kind !== 'found') return undefined;
   const { owner, acl: grants, tags = [] } = found.version;

@@ -6,12 +6,10 @@ import type { Exchange } from '../http/exchange.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { Caller } from './caller.ts';
 import type { OperationRequest } from './operation.ts';
-import { parseTaggingHeader } from './request/tagging.ts';
 import type { Target } from './request/target.ts';
 import { checkSecondFactor, MFA_HEADER } from './second-factor.ts';
 
 const DAY_MS = 86_400_000;
-const TAG_PREFIX = 's3:requestobjecttag/';
 const RETAIN_UNTIL = 'x-amz-object-lock-retain-until-date';
 
 /** Condition keys whose values are headers of other names. */
@@ -29,7 +27,6 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   's3:prefix': 'prefix',
   's3:delimiter': 'delimiter',
   's3:max-keys': 'max-keys',
-  's3:versionid': 'versionId',
 };
 
 const SIGNATURE_VERSIONS = { SigV2: 'AWS', SigV4: 'AWS4-HMAC-SHA256' } as const;
@@ -48,8 +45,6 @@ interface RequestParts {
 export interface RequestFacts {
   /** Values of condition keys about the caller and the request. */
   readonly contextOf: ContextOf;
-  /** As the query has it: of the request's own object. */
-  readonly versionId: string | undefined;
   /** Whether it has a second factor (second-factor.ts); the same answer each time. */
   hasSecondFactor(): Promise<boolean>;
 }
@@ -58,7 +53,7 @@ export function createRequestFacts(
   deps: { clock: ClockPort; mfaCodes: MfaCodes },
   parts: RequestParts,
 ): RequestFacts {
-  const { caller, headers, target } = parts;
+  const { caller, headers } = parts;
   let contextOf: ContextOf | undefined;
   let secondFactor: Promise<boolean> | undefined;
   return {
@@ -67,7 +62,6 @@ export function createRequestFacts(
       contextOf ??= makeContextOf(deps, parts);
       return contextOf(key);
     },
-    versionId: target.query.parameters.get('versionId'),
     hasSecondFactor() {
       secondFactor ??= checkSecondFactor(deps.mfaCodes, caller, headers[MFA_HEADER]);
       return secondFactor;
@@ -95,27 +89,13 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
       signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs)),
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
     's3:object-lock-remaining-retention-days': () => remainingDays(headers[RETAIN_UNTIL], nowMs()),
-    's3:requestobjecttagkeys': () => givenTags().map(({ key }) => key),
   };
   const ofCaller =
     caller.kind === 'account' ? caller.principal.valuesAt(nowMs()) : (key: string) => ANONYMOUS[key];
 
-  function givenTags() {
-    try {
-      return parseTaggingHeader(headers) ?? [];
-    } catch {
-      // Malformed ones are refused by the operation.
-      return [];
-    }
-  }
-
   return (key) => {
     const row = rows[key];
     if (row !== undefined) return row();
-    if (key.startsWith(TAG_PREFIX)) {
-      const name = key.slice(TAG_PREFIX.length);
-      return givenTags().find((tag) => tag.key === name)?.value;
-    }
     const header = HEADERS[key];
     if (header !== undefined) return headers[header];
     const parameter = PARAMETERS[key];

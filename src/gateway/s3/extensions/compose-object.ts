@@ -60,7 +60,7 @@ export const composeObject = defineOperation({
     };
   },
   access: ({ resource, tags }, bucket) => [
-    ...composedAccess(resource, bucket),
+    ...composedAccess(resource, bucket, tags),
     ...taggingAccess(resource, tags),
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
@@ -68,7 +68,7 @@ export const composeObject = defineOperation({
   documentAccess: ({ bucket }, components) =>
     components.map(({ key, versionId }): AccessPair => {
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-      return [action, objectArn({ bucket, key }), 'component'];
+      return [action, objectArn({ bucket, key }), 'component', { versionId }];
     }),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
     // Neither the order of headers nor that of tags means anything.

@@ -4,6 +4,7 @@ import type { Written } from '../../../objects/object-store.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
+import type { Tag } from '../../../types/tags.ts';
 import { writesNullVersion } from '../../../types/versioning.ts';
 import { shownVersionId } from '../objects/find-version.ts';
 import { invalidArgument } from '../request/arguments.ts';
@@ -31,8 +32,14 @@ export function refuseCopySource(headers: Readonly<Record<string, string>>): voi
  * s3:PutObject. Where no version is kept, the object that is there goes: who may not delete it is refused if a rule says
  * so, and needs no right of his own (service 4.2, append rule 3).
  */
-export function composedAccess(resource: string, bucket: BucketRecord | undefined): AccessPair[] {
-  const pairs: AccessPair[] = [['s3:PutObject', resource]];
+export function composedAccess(
+  resource: string,
+  bucket: BucketRecord | undefined,
+  givenTags?: readonly Tag[],
+): AccessPair[] {
+  const pairs: AccessPair[] = [
+    givenTags ? ['s3:PutObject', resource, undefined, { givenTags }] : ['s3:PutObject', resource],
+  ];
   const mayReplace = bucket === undefined || writesNullVersion(bucket.versioning);
   if (mayReplace) pairs.push(['s3:DeleteObject', resource, 'unless-denied']);
   return pairs;

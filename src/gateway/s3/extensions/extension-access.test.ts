@@ -90,16 +90,17 @@ test('composition, compose rule 1: a component must be readable or writable, and
     '<Component><Key>one</Key></Component>',
   ];
   expect(documentAccessOf('ComposeObject', `<ComposeRequest>${body.join('')}</ComposeRequest>`)).toEqual([
-    ['s3:GetObject', `${ARN}/one`, 'component'],
-    ['s3:GetObjectVersion', `${ARN}/a/two`, 'component'],
-    ['s3:GetObject', `${ARN}/one`, 'component'],
+    ['s3:GetObject', `${ARN}/one`, 'component', {}],
+    ['s3:GetObjectVersion', `${ARN}/a/two`, 'component', { versionId: 'null' }],
+    ['s3:GetObject', `${ARN}/one`, 'component', {}],
   ]);
 });
 
 test('composition with tags needs the tagging permission', () => {
+  const givenTags = [{ key: 'a', value: 'b' }];
   expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([
-    ['s3:PutObject', `${ARN}/key`],
-    ['s3:PutObjectTagging', `${ARN}/key`, undefined, { isOfNewObject: true }],
+    ['s3:PutObject', `${ARN}/key`, undefined, { givenTags }],
+    ['s3:PutObjectTagging', `${ARN}/key`, undefined, { isOfNewObject: true, givenTags }],
   ]);
 });
 

@@ -38,7 +38,7 @@ export const createMultipartUpload = defineOperation({
     };
   },
   access: ({ resource, tags, acl }) => [
-    ['s3:PutObject', resource],
+    ['s3:PutObject', resource, undefined, { givenTags: tags }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
   ],

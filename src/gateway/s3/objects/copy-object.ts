@@ -58,7 +58,7 @@ export const copyObject = defineOperation({
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
   access: ({ resource, tags, acl }) => [
-    ['s3:PutObject', resource],
+    ['s3:PutObject', resource, undefined, { givenTags: tags }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
   ],

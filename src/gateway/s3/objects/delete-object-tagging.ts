@@ -13,7 +13,12 @@ export const deleteObjectTagging = defineOperation({
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
-    [versionId === undefined ? 's3:DeleteObjectTagging' : 's3:DeleteObjectVersionTagging', resource],
+    [
+      versionId === undefined ? 's3:DeleteObjectTagging' : 's3:DeleteObjectVersionTagging',
+      resource,
+      undefined,
+      { versionId },
+    ],
   ],
   run: async (context, input) => ({ status: 204, headers: await setTags(context, { ...input, tags: null }) }),
 });

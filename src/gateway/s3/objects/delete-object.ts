@@ -12,7 +12,7 @@ import { requireDeleted } from './delete-outcome.ts';
 /** What a deletion needs. A delete marker takes nothing away. */
 export function deleteAccess(resource: string, { versionId }: Pick<DeleteItem, 'versionId'>): AccessPair {
   if (versionId === undefined) return ['s3:DeleteObject', resource];
-  return ['s3:DeleteObjectVersion', resource, undefined, { removesVersion: true }];
+  return ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true }];
 }
 
 export const deleteObject = defineOperation({

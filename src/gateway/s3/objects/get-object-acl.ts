@@ -13,7 +13,12 @@ export const getObjectAcl = defineOperation({
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
-    [versionId === undefined ? 's3:GetObjectAcl' : 's3:GetObjectVersionAcl', resource],
+    [
+      versionId === undefined ? 's3:GetObjectAcl' : 's3:GetObjectVersionAcl',
+      resource,
+      undefined,
+      { versionId },
+    ],
   ],
   async run(context, { key, versionId }) {
     const { version } = await findVersion(context, { key, versionId, includeBody: false });

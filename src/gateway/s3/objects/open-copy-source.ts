@@ -23,11 +23,12 @@ export async function openCopySource(
   source: CopySource,
   expectedOwner: string | undefined,
 ): Promise<OpenCopySource> {
-  const action = source.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  const { versionId } = source;
+  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
   const mayRead = async (bucket: ResolvedBucket) => {
     if (expectedOwner !== undefined && !(await context.isOwner(expectedOwner, bucket))) return false;
     const resource = objectArn({ bucket: bucket.record.name, key: source.key });
-    return context.authorize([[action, resource]], bucket);
+    return context.authorize([[action, resource, undefined, { versionId }]], bucket);
   };
   const find = async () => {
     const bucket = await context.resolveBucket(source.bucket, mayRead);

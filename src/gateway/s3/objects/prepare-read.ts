@@ -64,8 +64,9 @@ export function parseRead(request: OperationRequest): ReadInput {
   return input;
 }
 
-export function readAccess(input: ReadInput): readonly AccessPair[] {
-  return [[input.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion', input.resource]];
+export function readAccess({ resource, versionId }: ReadInput): readonly AccessPair[] {
+  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  return [[action, resource, undefined, { versionId }]];
 }
 
 /**

@@ -38,7 +38,12 @@ export const putObjectAcl = defineOperation({
   differences: 'As PutBucketAcl.',
   parse: (request) => ({ ...parseVersionAddress(request), header: parseAclHeaders(request.headers) }),
   access: ({ resource, versionId }) => [
-    [versionId === undefined ? 's3:PutObjectAcl' : 's3:PutObjectVersionAcl', resource],
+    [
+      versionId === undefined ? 's3:PutObjectAcl' : 's3:PutObjectVersionAcl',
+      resource,
+      undefined,
+      { versionId },
+    ],
   ],
   parseDocument: (xmlBody, { header }) => takeAcl(xmlBody, header),
   run: async (context, input, given) => ({ status: 200, headers: await setAcl(context, input, given) }),

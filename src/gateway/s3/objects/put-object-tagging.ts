@@ -1,7 +1,7 @@
 // Gives the current version of an object, or the one that is named, these tags instead of those it has.
 
 import { defineOperation } from '../operation.ts';
-import { givenTagValues, parseTaggingBody } from '../request/tagging.ts';
+import { parseTaggingBody } from '../request/tagging.ts';
 import { parseVersionAddress } from './find-version.ts';
 import { setTags } from './set-tags.ts';
 
@@ -32,7 +32,7 @@ export const putObjectTagging = defineOperation({
       versionId === undefined ? 's3:PutObjectTagging' : 's3:PutObjectVersionTagging',
       resource,
       undefined,
-      { values: givenTagValues(tags) },
+      { versionId, givenTags: tags },
     ],
   ],
   run: async (context, input, tags) => ({ status: 200, headers: await setTags(context, { ...input, tags }) }),

@@ -66,7 +66,8 @@ export const putObject = defineOperation({
     const { resource, tags, acl, offsetBytes } = input;
     if (offsetBytes === undefined) return uploadAccess(input);
     const given = [...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
-    return [...composedAccess(resource, bucket), ...given];
+    // An append leaves the tags as they are.
+    return [...composedAccess(resource, bucket, offsetBytes === 0 ? tags : undefined), ...given];
   },
   async run(context, input) {
     const { key, offsetBytes } = input;
@@ -101,7 +102,11 @@ export function uploadAccess({
   tags,
   acl,
 }: Pick<Upload, 'resource' | 'tags' | 'acl'>): readonly AccessPair[] {
-  return [putting(resource), ...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
+  return [
+    ['s3:PutObject', resource, undefined, { givenTags: tags }],
+    ...taggingAccess(resource, tags),
+    ...aclAccess(resource, acl),
+  ];
 }
 
 /** Writes it; the headers of the answer. */
@@ -135,10 +140,6 @@ export async function upload(
   addChecksum(answer, written.checksum);
   addCustomerKey(answer, customerKey);
   return answer;
-}
-
-function putting(resource: string): AccessPair {
-  return ['s3:PutObject', resource];
 }
 
 /**

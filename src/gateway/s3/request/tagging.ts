@@ -55,14 +55,6 @@ function refuseHeader(header: string): never {
 
 // ---- the document ----
 
-/** Values of the condition keys about tags that a request gives in its body. */
-export function givenTagValues(tags: readonly Tag[]): Record<string, string | string[]> {
-  return {
-    's3:requestobjecttagkeys': tags.map(({ key }) => key),
-    ...Object.fromEntries(tags.map(({ key, value }) => [`s3:requestobjecttag/${key}`, value])),
-  };
-}
-
 /** The body of PutObjectTagging: a set that may be empty. MissingRequestBodyError, MalformedXML, InvalidTag. */
 export function* parseTaggingBody(body: Uint8Array): Steps<Tag[]> {
   if (body.length === 0) throw new AppError('MissingRequestBodyError');
@@ -129,7 +121,7 @@ function faultOf({ key }: Tag, message: string): AppError {
 /** What a request that makes an object with tags of its own needs besides. */
 export function taggingAccess(resource: string, tags: readonly Tag[] | undefined): readonly AccessPair[] {
   if (tags === undefined || tags.length === 0) return [];
-  return [['s3:PutObjectTagging', resource, undefined, { isOfNewObject: true }]];
+  return [['s3:PutObjectTagging', resource, undefined, { isOfNewObject: true, givenTags: tags }]];
 }
 
 /** AccessDenied unless the caller may take the source's tags along, where it has any (AWS CopyObject). */
@@ -156,5 +148,6 @@ export function mayReadTags(
 }
 
 export function readTagsAccess(resource: string, versionId: VersionId | undefined): AccessPair {
-  return [versionId === undefined ? 's3:GetObjectTagging' : 's3:GetObjectVersionTagging', resource];
+  const action = versionId === undefined ? 's3:GetObjectTagging' : 's3:GetObjectVersionTagging';
+  return [action, resource, undefined, { versionId }];
 }
