@@ -130,6 +130,16 @@ describe('by policies', () => {
   });
 });
 
+test('what is for owners alone no policy gives to another account', async () => {
+  const pair: AccessPair = ['s3:DeleteBucket', 'arn:aws:s3:::bucket', 'owner-only'];
+  const policy = [forAll('s3:DeleteBucket', 'arn:aws:s3:::bucket')];
+  for (const asker of [root(OTHER), user([allow('s3:*', '*')], OTHER), ANONYMOUS])
+    expect(await answer(asker, pair, { policy })).toBe('no resource policy allows it');
+  expect(await answer(user([]), pair)).toBe('extension');
+  const denied = user([{ ...allow('s3:DeleteBucket', '*'), Effect: 'Deny' }]);
+  expect(await answer(denied, pair, { policy })).toBe('identity policy identity, statement 0');
+});
+
 describe('by ACLs', () => {
   const readable: Grant[] = [{ grantee: 'AllUsers', permission: 'READ' }];
 

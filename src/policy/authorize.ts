@@ -27,7 +27,8 @@ import type { Caller } from './principals.ts';
  * - `unless-denied`: callers of the bucket's account may, unless a policy denies it (extensions 2.1). Others must be allowed.
  * - `component`: as `unless-denied`, where the caller may read the object or write it: who may write it could rename it to where
  *   it may be read, and who may do neither gets nothing of it by composing.
- * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it (extensions 2.2).
+ * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it, and nobody else, whatever a
+ *   policy or an ACL allows (extensions 2.2).
  * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
  */
 export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket';
@@ -142,9 +143,11 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
     `${action} is asked of the bucket that it acts on`,
   );
   const decision = await decidePair(request, pair, bucket);
-  if (decision.isAllowed || decision.reason === 'explicit-deny' || rule === undefined) return decision;
+  if (rule === undefined || (!decision.isAllowed && decision.reason === 'explicit-deny')) return decision;
   const { caller } = request.asker;
   const isOwn = caller.kind !== 'anonymous' && caller.accountId === request.bucket?.record.owner;
+  if (rule === 'owner-only' && !isOwn) return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
+  if (decision.isAllowed) return decision;
   if (!isOwn || rule === 'new-bucket') return decision;
   if (rule === 'component') return decidePair(request, ['s3:PutObject', resource], bucket);
   return { isAllowed: true, by: 'extension' };

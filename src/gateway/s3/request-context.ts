@@ -87,7 +87,9 @@ export async function mayDo(
     storedObject: (resource, versionId) => readStoredObject(deps, asked, { resource, versionId }),
     onRefused([action, resource], decision) {
       if (isProbe) return;
-      const resourceAccount = bucket?.record.owner ?? '';
+      const ofCaller = caller.kind === 'anonymous' ? '' : caller.account.accountId;
+      // What is of no bucket that is there is of the caller's own account: ListBuckets, CreateBucket.
+      const resourceAccount = bucket?.record.owner ?? ofCaller;
       const refused = { caller: asker.caller, action, resource, resourceAccount, decision, isOfS3: true };
       const message = refusalMessage(refused);
       record.refusedAccess = {
