@@ -23,8 +23,8 @@ HOLDFAST_ROOT_SECRET_KEY, else root-credentials.json of the data folder.`;
 /** The same of commands that speak S3. */
 export const S3_CONNECTION_HELP = `The server is at the first of these: --endpoint, HOLDFAST_ENDPOINT, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, what
 server.json of the data folder says, ${DEFAULT_ENDPOINT}. The data folder is --data-dir, HOLDFAST_DATA_DIR or ./data. The keys
-are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY, else
-root-credentials.json of the data folder.`;
+are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_SESSION_TOKEN where they are temporary, else HOLDFAST_ROOT_ACCESS_KEY
+and HOLDFAST_ROOT_SECRET_KEY, else root-credentials.json of the data folder.`;
 
 /** The same of commands that speak IAM and STS. */
 export const IDENTITY_CONNECTION_HELP = `The server is at the first of these: --endpoint, HOLDFAST_ENDPOINT, AWS_ENDPOINT_URL_IAM, AWS_ENDPOINT_URL_STS,

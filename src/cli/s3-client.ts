@@ -9,6 +9,8 @@ import { type Answer, parseEndpoint, sendRequest } from './send-request.ts';
 import { signRequest } from './sign-request.ts';
 
 const XML_DEPTH_MAX = 16;
+/** A policy of the largest size, encoded as in a URL. */
+const XML_TEXT_UNITS_MAX = 1 << 20;
 
 /** What the server has answered instead of what it was asked for. */
 export class S3Refusal extends Refusal {
@@ -88,7 +90,7 @@ function encode(text: string): string {
 /** The document in `text`; a Refusal when it is not one. */
 export function readDocument(text: string): XmlElement {
   try {
-    return parseXml(Buffer.from(text), { depthMax: XML_DEPTH_MAX });
+    return parseXml(Buffer.from(text), { depthMax: XML_DEPTH_MAX, textUnitsMax: XML_TEXT_UNITS_MAX });
   } catch (error) {
     if (error instanceof XmlError) throw new Refusal('the server did not answer as a Holdfast server does');
     throw error;

@@ -174,6 +174,10 @@ test('an inline policy is put, shown and removed', async () => {
   await put({ file: fileOf('own.json', document(READ)) });
   const show = () => run((c, o) => showPolicy(c, 'own', { ...o, user: 'inline' }));
   expect(await show()).toBe(document(READ));
+  // White space does not count, and comes back as it was.
+  const wide = `${' '.repeat(40_000)}${document(READ)}`;
+  await put({ file: fileOf('wide.json', wide) });
+  expect(await show()).toBe(wide);
   await put({ template: 'read-only', bucket: 'vault' });
   expect(await show()).toContain('"NotAction":["s3:Get*","s3:List*"]');
   await run((c, o) => removePolicy(c, 'own', { ...o, user: 'inline' }));
