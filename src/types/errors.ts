@@ -13,6 +13,10 @@ export const ERRORS = {
     status: 403,
     message: 'There is a problem with your account that prevents the operation from completing successfully.',
   },
+  AuthenticationLockout: {
+    status: 403,
+    message: 'Too many requests with a wrong signature were sent with this access key. Try again later.',
+  },
   AuthorizationHeaderMalformed: {
     status: 400,
     message: 'The authorization header that you provided is not valid.',

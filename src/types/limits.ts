@@ -16,6 +16,8 @@ export const LIMITS = {
   bucketsPerAccountDefault: 1000,
   /** As AWS has it of a user: enough to exchange one for another. */
   accessKeysPerAccountMax: 2,
+  /** Wrong signatures of an access key from one address, one after the other, before the two have to wait. */
+  wrongSignaturesFree: 1000,
   /** Of an account, as AWS has it (AWS "IAM and AWS STS quotas"). */
   usersMax: 5000,
   groupsMax: 300,

@@ -9,6 +9,7 @@ import type { AuthenticationRequest } from './authentication-request.ts';
 import type { Identities, Identity } from './identities.ts';
 import type { KeyUses } from './key-uses.ts';
 import { requireSignedHeaders } from './must-be-signed.ts';
+import type { SignatureFailures } from './signature-failures.ts';
 import { refuseSigV2, type SigV2Fields } from './sigv2-fields.ts';
 import { isSigV2Header, readSigV2Header } from './sigv2-header.ts';
 import { hasSigV2Query, readSigV2Query } from './sigv2-query.ts';
@@ -49,6 +50,10 @@ export interface AuthenticationDependencies {
   identities: Identities;
   /** Absent: uses of keys are not noted. */
   keyUses?: KeyUses;
+  /** Absent: nobody who guesses has to wait. */
+  failures?: SignatureFailures;
+  /** The client's. */
+  address?: string;
   clock: ClockPort;
   rules: SigningRules;
 }
@@ -62,8 +67,10 @@ export async function authenticate(
   if (signer === undefined) return ANONYMOUS;
   const { signedFields, identity } = signer;
   const { accessKey, authType, version } = signedFields;
-  if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
-  else requireSigV4Signature(request, signedFields, identity);
+  judgeSignature(deps, accessKey, () => {
+    if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
+    else requireSigV4Signature(request, signedFields, identity);
+  });
   const { account, principal } = identity;
   if (principal.session === undefined) deps.keyUses?.note(accessKey, useOf(signedFields));
   // Only callers with the right secret get this error.
@@ -142,6 +149,16 @@ function readSignedFields(
   if (isPresignedV2) return readSigV2Query(parameters);
   if (authorization === undefined) return undefined;
   return isV2 ? readSigV2Header(values) : readHeaderFields(values, rules.service);
+}
+
+/** Runs `verify`. Throws AuthenticationLockout where too many signatures were wrong, and what `verify` throws. */
+export function judgeSignature(
+  { failures, address }: Pick<AuthenticationDependencies, 'failures' | 'address'>,
+  accessKey: string,
+  verify: () => void,
+): void {
+  if (failures === undefined || address === undefined) verify();
+  else failures.judge({ accessKey, address }, verify);
 }
 
 /** Version 2 names no region, and signs for S3 alone. */

@@ -5,7 +5,12 @@ import { AppError } from '../../types/errors.ts';
 import type { Caller } from '../s3/caller.ts';
 import { type FormFields, missingField } from '../s3/forms/form-fields.ts';
 import { invalidArgument } from '../s3/request/arguments.ts';
-import { type Authentication, type AuthenticationDependencies, identityOf } from './authenticate.ts';
+import {
+  type Authentication,
+  type AuthenticationDependencies,
+  identityOf,
+  judgeSignature,
+} from './authenticate.ts';
 import type { Identity } from './identities.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
 import { parseTimestamp } from './signing-dates.ts';
@@ -47,7 +52,9 @@ export async function authenticateForm(
   const { accessKey, signature, version, signedAtMs } = signed;
   const token = fields.get('x-amz-security-token')?.value;
   const identity = await identityOf(deps, { accessKey, token, nowMs: deps.clock.wallMs() });
-  if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
+  judgeSignature(deps, accessKey, () => {
+    if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
+  });
   const { account, principal } = identity;
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   const caller: Caller = {

@@ -20,6 +20,7 @@ import { SHARE_WEIGHTS } from '../../types/tenant.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
 import { createKeyUses } from '../auth/key-uses.ts';
+import { createSignatureFailures } from '../auth/signature-failures.ts';
 import { createMfaCodes } from '../identity-api/mfa-codes.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
@@ -126,8 +127,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
   const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
-  const keyUses = createKeyUses(deps);
-  const shared = { ...deps, identities, keyUses, mfaCodes: createMfaCodes(deps), ids, hostsOf };
+  const checks = { keyUses: createKeyUses(deps), failures: createSignatureFailures(deps) };
+  const shared = { ...deps, identities, ...checks, mfaCodes: createMfaCodes(deps), ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },

@@ -11,6 +11,7 @@ import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
 import type { Principal } from '../auth/principal.ts';
+import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
@@ -57,6 +58,7 @@ export interface ServiceDependencies {
   readonly random: RandomPort;
   readonly mfaCodes: MfaCodes;
   readonly keyUses: KeyUses;
+  readonly failures: SignatureFailures;
   readonly ids: RequestIds;
   readonly log: Logger;
   /** True while requests can be served; false makes load balancers look elsewhere. */

@@ -85,7 +85,7 @@ async function requireSigner(
   deps: ServiceDependencies,
   exchange: Exchange,
 ): Promise<void> {
-  const signer = await findSigner(checking(policy, deps), headOf(deps, exchange));
+  const signer = await findSigner(checking(policy, deps, exchange), headOf(deps, exchange));
   requireMayAsk(policy, signer?.identity);
 }
 
@@ -94,7 +94,10 @@ async function identify(
   deps: ServiceDependencies,
   { exchange, record, payloadHash }: Asked & { payloadHash: string },
 ): Promise<Omit<SignedCaller, 'body'>> {
-  const { caller } = await authenticate(checking(policy, deps), { ...headOf(deps, exchange), payloadHash });
+  const { caller } = await authenticate(checking(policy, deps, exchange), {
+    ...headOf(deps, exchange),
+    payloadHash,
+  });
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
   const { account, accessKey, principal } = caller;
   exchange.proveAccount(account.accountId);
@@ -112,8 +115,10 @@ function requireMayAsk(
   if (identity === undefined || !mayAsk(identity)) throw new AppError('AccessDenied');
 }
 
-function checking({ service }: SigningPolicy, { identities, keyUses, clock }: ServiceDependencies) {
-  return { identities, keyUses, clock, rules: { service, takesSigV2: false } };
+function checking({ service }: SigningPolicy, deps: ServiceDependencies, { client }: Exchange) {
+  const { identities, keyUses, failures, clock } = deps;
+  const rules = { service, takesSigV2: false };
+  return { identities, keyUses, failures, address: client.remoteAddress, clock, rules };
 }
 
 function headOf(deps: ServiceDependencies, exchange: Exchange) {

@@ -11,6 +11,7 @@ import { type Authentication, authenticate, type SigningRules } from '../auth/au
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
 import { type PayloadForm, readPayload } from '../auth/payload-form.ts';
+import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
@@ -46,6 +47,7 @@ export interface S3Dependencies extends ContextDependencies {
   hostsOf(exchange: Exchange, bucketLabel: string | undefined): SignedHosts;
   signing: SigningRules;
   keyUses: KeyUses;
+  failures: SignatureFailures;
   log: Logger;
   telemetry: TelemetryPort;
   /** Customers' keys are taken over connections that others may read, too. */
@@ -143,7 +145,7 @@ export async function identify(
   if (row.auth === 'none') return { caller: { kind: 'anonymous' }, form: { kind: 'plain' } };
   const payload = readPayload(parts.headers, target.query.parameters);
   const authentication = await authenticate(
-    { identities: deps.identities, keyUses: deps.keyUses, clock: deps.clock, rules: deps.signing },
+    { ...deps, address: exchange.client.remoteAddress, rules: deps.signing },
     {
       method: exchange.request.method ?? '',
       target,

@@ -21,6 +21,7 @@ import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
 import type { ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
+import { mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -79,6 +80,16 @@ export async function mayDo(
 ): Promise<boolean> {
   const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
   const asker = askerOf(caller);
+  // What was shared with everybody is so no longer where its account may not share any more (service 1).
+  if (caller.kind === 'anonymous' && bucket !== undefined && pairs.length > 0) {
+    const owner = await deps.identities.account(bucket.record.owner);
+    if (owner !== null && !mayBePublic(owner)) {
+      const [action, resource] = must(pairs[0], 'there is one');
+      if (!isProbe)
+        record.refusedAccess = { action, resource, rule: 'the account may not share with everybody' };
+      return false;
+    }
+  }
   const isJudged = await isAllowed({
     asker,
     pairs,

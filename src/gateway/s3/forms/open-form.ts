@@ -109,12 +109,13 @@ async function takeFields(
   reader: MultipartReader,
 ): Promise<Awaited<ReturnType<typeof readFields>> & { authentication: Authentication }> {
   const isKnown = Promise.withResolvers<void>();
+  const address = exchange.client.remoteAddress;
   const { declaredBytes = Number.POSITIVE_INFINITY } = exchange.body;
   const units = Math.min(declaredBytes, LIMITS.formFieldsBytesMax);
   takePlaces(deps.shedding, deps.unverifiedForms, { exchange, units, until: isKnown.promise });
   try {
     const form = await inTime(deps.clock, exchange, () => readFields(reader));
-    return { ...form, authentication: await authenticateForm(deps, form.fields) };
+    return { ...form, authentication: await authenticateForm({ ...deps, address }, form.fields) };
   } finally {
     isKnown.resolve();
   }
