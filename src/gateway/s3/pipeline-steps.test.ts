@@ -88,7 +88,7 @@ const metadata: Pick<MetadataPort, 'query'> = {
   },
 };
 const deps = {
-  identities: {},
+  identities: { account: async () => null },
   metadata,
   buckets: { read: async () => present },
 } as unknown as S3Dependencies;
