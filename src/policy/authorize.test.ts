@@ -92,6 +92,22 @@ const forAll = (Action: string, Resource: string, Effect = 'Allow') => ({
 });
 
 describe('by policies', () => {
+  test('of many objects, tags that some may have deny all, and allow none', async () => {
+    const all = 'arn:aws:s3:::bucket/';
+    const pair = ['s3:DeleteObject', all, undefined, { isPrefix: true }] as const;
+    const [kept, others] = [
+      { StringEquals: { 's3:ExistingObjectTag/keep': 'yes' } },
+      { StringNotEquals: { 's3:ExistingObjectTag/keep': 'yes' } },
+    ];
+    const [may, mayNot] = [allow('s3:*', '*'), { ...allow('s3:DeleteObject', '*'), Effect: 'Deny' }];
+    expect(await answer(user([may]), pair)).toBe('identity policy identity, statement 0');
+    expect(await answer(user([may, { ...mayNot, Condition: kept }]), pair)).toBe(
+      'identity policy identity, statement 1',
+    );
+    expect(await answer(user([{ ...may, Condition: others }]), pair)).toBe('no identity policy allows it');
+    expect(readCount).toBe(0);
+  });
+
   test("the root of the bucket's account may do everything, other accounts and strangers nothing", async () => {
     expect(await answer(root(OWNER), ['s3:DeleteObject', KEY])).toBe('root');
     expect(readCount).toBe(0);

@@ -180,7 +180,7 @@ async function decidePair(
   };
   if (bucket === undefined) return evaluate(question);
   const need = aclNeedOf(action, { isOfNewObject });
-  const seesTags = mentionsKey(question, TAG_FAMILY);
+  const seesTags = !isPrefix && mentionsKey(question, TAG_FAMILY);
   const read = seesTags ? await request.storedObject(resource, versionId) : undefined;
   const first = evaluate({
     ...withTags(question, read),

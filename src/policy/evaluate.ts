@@ -298,8 +298,18 @@ function applies(statement: Statement, question: AccessQuestion): boolean {
   const { resources, conditions } = statement;
   if (resources !== undefined && !isOn(statement, resources, question)) return false;
   if (!isAboutCaller(statement, question)) return false;
-  for (const condition of conditions) if (!condition.holds(question.contextOf)) return false;
+  for (const condition of conditions) {
+    if (question.isPrefix && condition.keys.some(isOfObject)) {
+      // Of some of the objects it holds, of others not: that denies, and does not allow.
+      if (statement.effect === 'Allow') return false;
+    } else if (!condition.holds(question.contextOf)) return false;
+  }
   return true;
+}
+
+/** What differs from object to object, where a question is about many. */
+function isOfObject(key: string): boolean {
+  return key === 's3:versionid' || key.startsWith('s3:existingobjecttag/');
 }
 
 /** A variable without a value: its pattern matches nothing, and a NotResource of it allows nothing. */
