@@ -9,6 +9,7 @@ import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Caller } from './caller.ts';
+import type { SeenObjects } from './seen-objects.ts';
 
 /** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
 export interface ResolvedBucket {
@@ -44,6 +45,8 @@ export interface OperationContext {
    * in the request's record.
    */
   mayAlso(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
+  /** What decisions have seen of stored objects: what is read is held against it (find-version.ts). */
+  readonly seen: SeenObjects;
   /** Whether the request has a second factor (second-factor.ts); the same answer each time. */
   hasSecondFactor(): Promise<boolean>;
   /** Whether the bucket's owner is the one that a request expects, by account id or canonical id. */

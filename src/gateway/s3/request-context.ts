@@ -34,6 +34,7 @@ import { bucketArn } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
+import type { SeenAddress } from './seen-objects.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
@@ -95,7 +96,14 @@ export async function mayDo(
     pairs,
     bucket: bucket && judgedBucket(deps, bucket),
     contextOf: facts.contextOf,
-    storedObject: (resource, versionId) => readStoredObject(deps, asked, { resource, versionId }),
+    async storedObject(resource, versionId) {
+      const address = bucket && addressOf(bucket, { resource, versionId });
+      if (address === undefined || bucket === undefined) return undefined;
+      const stored = await readStoredObject(deps, bucket, address);
+      // What a part of the request may do without is not held against the whole.
+      if (!isProbe) facts.seen.note(address, stored);
+      return stored;
+    },
     onRefused([action, resource], decision) {
       if (isProbe) return;
       const ofCaller = caller.kind === 'anonymous' ? '' : caller.account.accountId;
@@ -154,19 +162,25 @@ function judgedBucket(
   };
 }
 
-/** The object that a resource names, as decisions see it; undefined where it names none, or none is there. */
+/** The object that a resource names; undefined where it names none. */
+function addressOf(
+  { record, believed }: ResolvedBucket,
+  { resource, versionId }: { resource: string; versionId: VersionId | undefined },
+): SeenAddress | undefined {
+  const prefix = `${bucketArn(record.name)}/`;
+  if (!resource.startsWith(prefix)) return undefined;
+  const { bucketId } = believed;
+  return { bucketId, key: resource.slice(prefix.length) as ObjectKey, versionId };
+}
+
+/** As decisions see it; undefined where none is there. */
 async function readStoredObject(
   { metadata }: Pick<ContextDependencies, 'metadata'>,
-  { bucket }: Asked,
-  { resource, versionId }: { resource: string; versionId: VersionId | undefined },
+  { homeShard }: ResolvedBucket,
+  { versionId, ...address }: SeenAddress,
 ): Promise<StoredObject | undefined> {
-  if (bucket === undefined) return undefined;
-  const prefix = `${bucketArn(bucket.record.name)}/`;
-  if (!resource.startsWith(prefix)) return undefined;
-  const key = resource.slice(prefix.length) as ObjectKey;
-  const { bucketId } = bucket.believed;
-  const query = { bucketId, key, includeBody: false, ...(versionId && { versionId }) };
-  const found = requireDone(await metadata.query({ shard: bucket.homeShard }, 'get-version', query));
+  const query = { ...address, includeBody: false, ...(versionId && { versionId }) };
+  const found = requireDone(await metadata.query({ shard: homeShard }, 'get-version', query));
   if (found.kind !== 'found') return undefined;
   const { owner, acl: grants, tags = [] } = found.version;
   return { acl: { owner, grants }, tags };
@@ -224,6 +238,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket }),
     mayAlso: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket, isProbe: true }),
+    seen: facts.seen,
     hasSecondFactor: () => facts.hasSecondFactor(),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {

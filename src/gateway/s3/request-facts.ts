@@ -8,6 +8,7 @@ import type { Caller } from './caller.ts';
 import type { OperationRequest } from './operation.ts';
 import type { Target } from './request/target.ts';
 import { checkSecondFactor, MFA_HEADER } from './second-factor.ts';
+import { SeenObjects } from './seen-objects.ts';
 
 const DAY_MS = 86_400_000;
 const RETAIN_UNTIL = 'x-amz-object-lock-retain-until-date';
@@ -45,6 +46,7 @@ interface RequestParts {
 export interface RequestFacts {
   /** Values of condition keys about the caller and the request. */
   readonly contextOf: ContextOf;
+  readonly seen: SeenObjects;
   /** Whether it has a second factor (second-factor.ts); the same answer each time. */
   hasSecondFactor(): Promise<boolean>;
 }
@@ -62,6 +64,7 @@ export function createRequestFacts(
       contextOf ??= makeContextOf(deps, parts);
       return contextOf(key);
     },
+    seen: new SeenObjects(),
     hasSecondFactor() {
       secondFactor ??= checkSecondFactor(deps.mfaCodes, caller, headers[MFA_HEADER]);
       return secondFactor;

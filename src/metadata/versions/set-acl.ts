@@ -1,4 +1,5 @@
 // PutObjectAcl: another access control list for one version, which stays the version that it is in all else.
+import { isDeepStrictEqual } from 'node:util';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
@@ -16,7 +17,7 @@ export const setAcl = defineCommand<Command, OutcomeOf<'set-acl'>>({
   },
 
   decide(command, view, context) {
-    const { bucketId, key, versionId, owner, grants } = command;
+    const { bucketId, key, versionId, owner, before, grants } = command;
     const bucket = openBucket(view, bucketId);
     const { versioning } = bucket;
     const history = loadHistory(view, bucket, scopeOf(command, versioning));
@@ -27,7 +28,8 @@ export const setAcl = defineCommand<Command, OutcomeOf<'set-acl'>>({
       const { versionId: markerId, modifiedAtMs } = version;
       return refuse({ kind: 'delete-marker', versionId: markerId, modifiedAtMs });
     }
-    if (version.owner !== owner) return refuse({ kind: 'other-owner' });
+    const hasOtherList = before !== undefined && !isDeepStrictEqual(version.acl ?? null, before);
+    if (version.owner !== owner || hasOtherList) return refuse({ kind: 'other-owner' });
     const noted = noteEvents(bucket, context, () => [
       { type: 's3:ObjectAcl:Put', key, versionId: version.versionId },
     ]);

@@ -208,11 +208,13 @@ export interface VersionCommands {
       versionId?: VersionId;
       /** Of the version that was read: the list is made for it. */
       owner: AccountId;
+      /** The list that it had; null: that of `private`. Absent: whatever it is. */
+      before?: readonly Grant[] | null;
       grants: Grant[] | null;
     };
     outcome:
       | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
-      /** Another account's version is there now: make the list for that owner. */
+      /** A version of another account or with another list is there now: judge by it, and make the list for that owner. */
       | { kind: 'other-owner' }
       | VersionAbsence;
   };

@@ -12,6 +12,7 @@ import {
 import { createKeyring } from '../../../src/platform/memory/memory-keyring.ts';
 import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts';
 import type { KeyringPort } from '../../../src/ports/keyring.ts';
+import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import type { StateMachine } from '../../../src/ports/state-machine.ts';
 import type { AccountId } from '../../../src/types/names.ts';
 import type { AccountState } from '../../../src/types/records/rows.ts';
@@ -41,6 +42,8 @@ export async function openGatewayWorld(
   options: {
     settings?: Partial<GatewaySettings>;
     deps?: Partial<GatewayDependencies>;
+    /** What the gateway asks goes through it. */
+    intercept?(shards: MetadataPort): MetadataPort;
     machine?: StateMachine;
     bodyBufferBytes?: number;
   } = {},
@@ -51,7 +54,8 @@ export async function openGatewayWorld(
     ...(bodyBufferBytes !== undefined && { bodyBufferBytes }),
   });
   const keyring = createKeyring();
-  const metadata = world.times.learnFrom(world.metadata.shards);
+  const { shards } = world.metadata;
+  const metadata = world.times.learnFrom(options.intercept?.(shards) ?? shards);
   const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];
   const at = (level: string) => (fields: object, event: string) => {
     lines.push({ level, event, fields: { ...fields } });

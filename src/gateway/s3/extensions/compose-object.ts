@@ -12,7 +12,7 @@ import { LIMITS } from '../../../types/limits.ts';
 import { checkWriteConditions } from '../../../types/preconditions.ts';
 import type { VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
-import { findComponents } from '../objects/find-version.ts';
+import { findComponents, requireJudged } from '../objects/find-version.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { parseUserMetadata } from '../request/object-headers.ts';
@@ -125,7 +125,10 @@ async function openAll(context: OperationContext, components: readonly Component
   return versions.map((found, at) => {
     const component = must(components[at], 'a version for each');
     const { key, versionId } = component;
-    const requireFit = (version: VersionRecord) => requireConditions(component, version);
+    const requireFit = (version: VersionRecord) => {
+      requireJudged(context, { bucketId: bucket.record.bucketId, key, versionId }, version);
+      requireConditions(component, version);
+    };
     requireFit(found.version);
     return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
   });

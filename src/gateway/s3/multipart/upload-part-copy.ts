@@ -8,7 +8,8 @@ import { LIMITS } from '../../../types/limits.ts';
 import type { VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
 import { answerWhenDone } from '../extensions/answer-when-done.ts';
-import { copiedVersionHeader, openCopySource } from '../objects/open-copy-source.ts';
+import { requireJudged } from '../objects/find-version.ts';
+import { addressOf, copiedVersionHeader, openCopySource } from '../objects/open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { invalidArgument, parsePartNumber, parseUploadId } from '../request/arguments.ts';
 import { checksumXml } from '../request/checksum-headers.ts';
@@ -89,6 +90,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   requireUploadKey(context, upload, customerKey);
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
+    requireJudged(context, addressOf(source), version);
     requireObjectKey(context, version, sourceKey);
     requireCopyConditions(input.sourceConditions, version, context.clock.wallMs());
     requireBytes(version.sizeBytes, range);

@@ -29,8 +29,8 @@ import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../requ
 import { s3Document } from '../request/vendor.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
 import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
-import { shownVersionId } from './find-version.ts';
-import { copiedVersionHeader, type OpenCopySource, openCopySource } from './open-copy-source.ts';
+import { requireJudged, shownVersionId } from './find-version.ts';
+import { addressOf, copiedVersionHeader, type OpenCopySource, openCopySource } from './open-copy-source.ts';
 
 type CopyInput = ReturnType<typeof parse>;
 
@@ -108,6 +108,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
   const { key, conditions, replacement, tags, checksumAlgorithm, customerKey, sourceKey } = input;
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
+    requireJudged(context, addressOf(source), version);
     requireObjectKey(context, version, sourceKey);
     requireCopyConditions(input.sourceConditions, version, context.clock.wallMs());
   };

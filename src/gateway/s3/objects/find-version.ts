@@ -7,10 +7,12 @@ import type { ResultOf } from '../../../ports/metadata/port.ts';
 import type { FoundVersion, VersionAbsence } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { ObjectKey, VersionId } from '../../../types/names.ts';
+import type { VersionRecord } from '../../../types/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../../types/versioning.ts';
 import type { OperationContext, ResolvedBucket } from '../context.ts';
 import { bucketArn, type OperationRequest, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
+import type { SeenAddress } from '../seen-objects.ts';
 
 export interface VersionAddress {
   key: ObjectKey;
@@ -54,9 +56,35 @@ export async function findVersion(
   query: VersionAddress & { includeBody: boolean },
 ): Promise<FoundVersion> {
   const bucket = context.bucket();
-  const result = await queryVersion(context, bucket, query);
+  const result = asJudged(context, context.bucket(), {
+    address: query,
+    result: await queryVersion(context, bucket, query),
+  });
   if (result.kind === 'found') return result;
   throw await absentVersion(context, query, result);
+}
+
+/** What was found, unless it came after the request was judged as one for a missing version. Throws as requireJudged. */
+function asJudged(
+  context: OperationContext,
+  { believed }: ResolvedBucket,
+  { address, result }: { address: VersionAddress; result: ResultOf<'get-version'> },
+): ResultOf<'get-version'> {
+  if (result.kind !== 'found') return result;
+  const { key, versionId } = address;
+  const { bucketId } = believed;
+  if (context.seen.compare({ bucketId, key, versionId }, result.version) === 'missing')
+    return { kind: versionId === undefined ? 'no-such-key' : 'no-such-version' };
+  requireJudged(context, { bucketId, key, versionId }, result.version);
+  return result;
+}
+
+/**
+ * ServiceUnavailable for a version that is not what the request was judged by: it may be one that the caller may not read. Who
+ * asks again is judged by it.
+ */
+export function requireJudged(context: OperationContext, address: SeenAddress, version: VersionRecord): void {
+  if (context.seen.compare(address, version) !== 'same') throw new AppError('ServiceUnavailable');
 }
 
 /** Who may list the key, taken as the prefix, may learn that it is missing (s3-behaviour 23). */
@@ -140,8 +168,9 @@ async function requireSource(
   context: OperationContext,
   bucket: ResolvedBucket,
   { address, called }: { address: VersionAddress; called: string },
-  result: ResultOf<'get-version'>,
+  found: ResultOf<'get-version'>,
 ): Promise<FoundVersion> {
+  const result = asJudged(context, bucket, { address, result: found });
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {

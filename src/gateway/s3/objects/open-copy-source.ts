@@ -7,6 +7,7 @@ import { objectArn } from '../operation.ts';
 import { BucketReplaced } from '../reauthorise.ts';
 import type { CopySource } from '../request/copy-source.ts';
 import type { AnswerHeaders } from '../request/object-headers.ts';
+import type { SeenAddress } from '../seen-objects.ts';
 import { findCopySource } from './find-version.ts';
 
 export interface OpenCopySource extends CopySource {
@@ -44,6 +45,11 @@ export async function openCopySource(
     if (!isSource || source.bucket === context.bucket().record.name) throw error;
     return find();
   }
+}
+
+/** As decisions name it. */
+export function addressOf({ bucketRow, key, versionId }: OpenCopySource): SeenAddress {
+  return { bucketId: bucketRow.record.bucketId, key, versionId };
 }
 
 /** Names the version that was copied, which may be a later one than was found first (R27); not where there are none. */

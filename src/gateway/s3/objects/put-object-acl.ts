@@ -14,7 +14,7 @@ import {
   type VersionAddress,
 } from './find-version.ts';
 
-/** How often another account's version may take the place of the one that was read. */
+/** How often another list or another account's version may take the place of the one that was read. */
 const ATTEMPTS_MAX = 3;
 
 export const putObjectAcl = defineOperation({
@@ -56,7 +56,8 @@ async function setAcl(
   given: GivenAcl,
 ): Promise<AnswerHeaders> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const { owner } = (await findVersion(context, { key, versionId, includeBody: false })).version;
+    const { version } = await findVersion(context, { key, versionId, includeBody: false });
+    const { owner, acl: before = null } = version;
     const bucketOwner = context.bucket().record.owner;
     const grants = await resolveAcl(context, given, { owner, bucketOwner });
     const { homeShard, believed } = context.bucket();
@@ -65,10 +66,12 @@ async function setAcl(
       key,
       ...(versionId !== undefined && { versionId }),
       owner,
+      before,
       grants: grants ?? null,
     });
     if (value.kind === 'set')
       return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
+    // Another one is there now, with an owner or a list that nobody was judged by.
     if (value.kind !== 'other-owner') throw await absentVersion(context, { key, versionId }, value);
   }
   throw new AppError('OperationAborted');

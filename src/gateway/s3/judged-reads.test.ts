@@ -1,0 +1,73 @@
+// Objects that are replaced between a decision and what it allows: nobody reads or shares what he was not judged by.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
+
+let world: GatewayWorld;
+let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
+let other: typeof owner;
+/** Runs once, behind the next look at a version. */
+let behindLook: (() => Promise<unknown>) | undefined;
+beforeAll(async () => {
+  const intercept = (shards: MetadataPort): MetadataPort => ({
+    shardCount: shards.shardCount,
+    execute: (...asked) => shards.execute(...asked),
+    async query(...asked) {
+      const answer = await shards.query(...asked);
+      if (asked[1] === 'get-version') {
+        const act = behindLook;
+        behindLook = undefined;
+        await act?.();
+      }
+      return answer;
+    },
+  });
+  world = await openGatewayWorld({ intercept });
+  [owner, other] = [await world.makeAccount('owner'), await world.makeAccount('other')];
+  await ask(owner, 'PUT', '/shared');
+  await ask(owner, 'PUT', '/shared?acl', { 'x-amz-grant-read': `id=${other.canonicalId}` });
+  await ask(other, 'PUT', '/theirs');
+});
+afterAll(() => world.close());
+beforeEach(() => ask(owner, 'DELETE', '/shared/key'));
+
+async function ask(keys: typeof owner, method: string, path: string, headers: Record<string, string> = {}) {
+  const { status, body } = await send({ ...keys, endpoint: world.endpoint }, { method, path, headers });
+  return { status, text: String(body) };
+}
+
+const put = (headers?: Record<string, string>) => ask(owner, 'PUT', '/shared/key', headers);
+
+/** The object takes the place of what the request was judged by. */
+async function meanwhile(act: () => Promise<{ status: number; text: string }>) {
+  behindLook = () => put();
+  const { status, text } = await act();
+  expect(behindLook).toBeUndefined();
+  expect((await ask(owner, 'GET', '/shared/key')).status).toBe(200);
+  return { status, code: /<Code>(\w+)</.exec(text)?.[1] };
+}
+
+const read = () => ask(other, 'GET', '/shared/key');
+const copy = () => ask(other, 'PUT', '/theirs/copy', { 'x-amz-copy-source': '/shared/key' });
+
+test('a private object that comes behind the decision about a missing one stays missing', async () => {
+  expect(await meanwhile(read)).toEqual({ status: 404, code: 'NoSuchKey' });
+  await ask(owner, 'DELETE', '/shared/key');
+  expect(await meanwhile(copy)).toEqual({ status: 404, code: 'NoSuchKey' });
+  expect((await read()).status).toBe(403);
+});
+
+test('a private object in the place of one that was granted is neither read nor copied', async () => {
+  const granted = { 'x-amz-grant-full-control': `id=${other.canonicalId}` };
+  await put(granted);
+  expect((await read()).status).toBe(200);
+  expect(await meanwhile(read)).toEqual({ status: 503, code: 'ServiceUnavailable' });
+  await put(granted);
+  expect(await meanwhile(copy)).toEqual({ status: 503, code: 'ServiceUnavailable' });
+  await put(granted);
+  const share = () =>
+    ask(other, 'PUT', '/shared/key?acl', { 'x-amz-grant-full-control': `id=${other.canonicalId}` });
+  expect(await meanwhile(share)).toEqual({ status: 503, code: 'ServiceUnavailable' });
+  expect((await read()).status).toBe(403);
+});
