@@ -19,6 +19,9 @@ const NAMES = [
   'x-amz-security-token',
   'Authorization',
   'password',
+  'NewPassword',
+  'TokenCode',
+  'AuthenticationCode1',
   'secretKey',
 ];
 const encoded = (name: string) => name.replaceAll('-', '%2D').replace('S', '%53');

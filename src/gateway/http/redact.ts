@@ -8,13 +8,25 @@ import { LIMITS } from '../../types/limits.ts';
 const MASK = '***';
 /** A name that has a secret behind it, up to what ends the value: the next parameter or line. */
 const NAMED_SECRET =
-  /(customer-key["']?[ \t]*|(?:^|[?&;,\s"'{])(?:x-amz-signature|signature|(?:x-amz-|x-std-)?security-token|(?:proxy-)?authorization|x-(?:amz|std)-mfa|password|secret-?(?:access-?)?key)["']?[ \t]*)(?:=[^&\n\r]*|:[^\n\r]*)/gi;
+  /(customer-key["']?[ \t]*|(?:^|[?&;,\s"'{])(?:x-amz-signature|signature|(?:x-amz-|x-std-)?security-token|(?:proxy-)?authorization|x-(?:amz|std)-mfa|(?:old|new)?password|(?:token|authentication)code[12]?|secret-?(?:access-?)?key)["']?[ \t]*)(?:=[^&\n\r]*|:[^\n\r]*)/gi;
 /** Credentials of an Authorization header that stand by themselves. */
 const BARE_CREDENTIALS = /\b(basic|bearer|aws [^\s:]{1,128}:)[ \t]*[\w+/=.~-]{4,}/gi;
 /** One of these is in every secret's name: a text without them, which is nearly every one, is not looked at closer. */
-const HINTS = ['key', 'signature', 'token', 'authorization', 'mfa', 'password', 'basic', 'bearer', 'aws '];
+const HINTS = [
+  'key',
+  'signature',
+  'token',
+  'authorization',
+  'mfa',
+  'password',
+  'tokencode',
+  'authenticationcode',
+  'basic',
+  'bearer',
+  'aws ',
+];
 const SECRET_NAME =
-  /customer-key$|signature$|security-token$|authorization$|mfa$|password$|secret-?(?:access-?)?key$/i;
+  /customer-key$|signature$|security-token$|authorization$|mfa$|password$|(?:token|authentication)code[12]?$|secret-?(?:access-?)?key$/i;
 const ESCAPE = /%([0-9a-f]{2})/gi;
 /** Times that a text is decoded to look for a secret: clients encode twice by mistake. */
 const DECODINGS_MAX = 3;
