@@ -2,6 +2,7 @@
 // made of it here.
 
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 
@@ -184,4 +185,10 @@ function itemFields({ items, itemCount, refusedItemCount }: AccessRecord): objec
 /** Microseconds are all that the clock gives. */
 function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;
+}
+
+/** The error for a request that a decision has refused: it tells the callers of the bucket's account why. */
+export function accessDenied({ refusedAccess }: AccessRecord): AppError {
+  const message = refusedAccess?.message;
+  return new AppError('AccessDenied', message === undefined ? {} : { message });
 }

@@ -17,6 +17,7 @@ import {
 } from '../../../tests/support/objects/operation-requests.ts';
 import { postForm, signForm } from '../../../tests/support/servers/forms.ts';
 import { type RawAnswer, send, sendBare } from '../../../tests/support/servers/raw-s3.ts';
+import { POLICY_ACTIONS } from '../../types/policy/actions.ts';
 import { READ_METHODS } from './operation.ts';
 import { OPERATIONS } from './registry.ts';
 
@@ -199,6 +200,11 @@ test('every operation is in the matrix', () => {
 
 const NO_BODY = /^\d+/;
 const ofHead = (outcome: string) => NO_BODY.exec(outcome)?.[0] ?? '';
+
+test('the actions of the matrix are those that operations ask for', () => {
+  const named = new Set(REQUESTS.flatMap(({ needs, othersNeed = [] }) => [...needs, ...othersNeed]));
+  expect([...named].sort()).toEqual([...POLICY_ACTIONS].sort());
+});
 
 describe.each(
   REQUESTS.map((each) => ({ ...each, title: [each.operation, each.form].filter(Boolean).join(' ') })),

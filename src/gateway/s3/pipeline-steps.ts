@@ -17,7 +17,7 @@ import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
 import type { RequestIds } from '../http/request-ids.ts';
 import type { Shedding } from '../http/shedding.ts';
-import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
+import { type AccessRecord, accessDenied, finishRecord, startRecord } from './access-record.ts';
 import type { ResolvedBucket } from './context.ts';
 import { type OpenForm, openForm, requireForm } from './forms/open-form.ts';
 import type { Matcher } from './matcher.ts';
@@ -28,14 +28,7 @@ import { openBody } from './request/open-body.ts';
 import type { RequestBody } from './request/request-body.ts';
 import { screenHeaders } from './request/screen-headers.ts';
 import { parseTarget, type Target } from './request/target.ts';
-import {
-  accessDenied,
-  type ContextDependencies,
-  createContext,
-  isOwner,
-  mayDo,
-  mayDoSome,
-} from './request-context.ts';
+import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { type Reply, resolveError, sendError } from './respond.ts';
 import type { UnsupportedOperation } from './unsupported.ts';

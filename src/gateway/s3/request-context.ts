@@ -26,7 +26,7 @@ import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
-import type { AccessRecord } from './access-record.ts';
+import { type AccessRecord, accessDenied } from './access-record.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
@@ -126,12 +126,6 @@ export async function mayDo(
   if (!isProbe)
     record.refusedAccess = { action, resource, rule: 'MFA delete', message: SECOND_FACTOR_MISSING };
   return false;
-}
-
-/** The error for a request that `mayDo` refuses: it tells the callers of the bucket's account why. */
-export function accessDenied({ refusedAccess }: AccessRecord): AppError {
-  const message = refusedAccess?.message;
-  return new AppError('AccessDenied', message === undefined ? {} : { message });
 }
 
 /** False where no key of the bucket allows the caller any of these actions. */

@@ -121,9 +121,17 @@ function deleteObjects(
 const OWN_ONLY = { guest: '405 MethodNotAllowed', public: '405 MethodNotAllowed' };
 const TAGGING = xml('<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>');
 const VERSIONING = xml('<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>');
+const TAGS = { 'x-amz-tagging': 'a=b' };
+const PUBLIC = { 'x-amz-acl': 'public-read' };
 const PRIVATE = { 'x-amz-acl': 'private' };
 const COMPONENT = xml('<ComposeRequest><Component><Key>beside</Key></Component></ComposeRequest>');
+const COMPONENT_VERSION = ({ key, versionId }: Fixture) =>
+  xml(
+    `<ComposeRequest><Component><Key>${key}</Key><VersionId>${versionId}</VersionId></Component></ComposeRequest>`,
+  );
 const SOURCE = { 'x-amz-copy-source': '/BUCKET/beside' };
+const SOURCE_VERSION = { 'x-amz-copy-source': '/BUCKET/KEY?versionId=VERSION' };
+const SOURCE_WITH_TAGS = { 'x-amz-copy-source': '/BUCKET/KEY' };
 const ANSWERS_ALL = { stranger: '200', anybody: '200' };
 const policyFor = ({ bucket }: Fixture) =>
   xml(
@@ -167,6 +175,12 @@ export const REQUESTS: readonly RequestCase[] = [
     request: ({ bucket }) => ({ method: 'PUT', path: `/${bucket}` }),
     answers: { stranger: '409 BucketAlreadyExists', guest: '409 BucketAlreadyExists', public: REFUSED },
   },
+  row('CreateBucket', ['s3:CreateBucket', 's3:PutBucketAcl'], 'PUT', '-more', {
+    form: 'with an ACL',
+    notOfBucket: ['s3:CreateBucket', 's3:PutBucketAcl'],
+    headers: PUBLIC,
+    answers: { stranger: '200', guest: '200', public: REFUSED },
+  }),
   row('HeadBucket', 's3:ListBucket', 'HEAD', ''),
   row('DeleteBucket', 's3:DeleteBucket', 'DELETE', '', { answer: '409 BucketNotEmpty' }),
   row(
@@ -275,18 +289,33 @@ export const REQUESTS: readonly RequestCase[] = [
   row('PutObject', ['s3:PutObject', 's3:PutObjectTagging'], 'PUT', '/KEY', {
     form: 'with tags',
     body: BODY,
-    headers: { 'x-amz-tagging': 'a=b' },
+    headers: TAGS,
   }),
   row('PutObject', ['s3:PutObject', 's3:PutObjectAcl'], 'PUT', '/KEY', {
     form: 'with an ACL',
     body: BODY,
-    headers: { 'x-amz-acl': 'public-read' },
+    headers: PUBLIC,
   }),
   {
     operation: 'PostObject',
     needs: ['s3:PutObject'],
     answer: '204',
     request: (fixture) => ({ method: 'POST', path: at(fixture), form: [['key', fixture.key]] }),
+  },
+  {
+    operation: 'PostObject',
+    form: 'with tags and an ACL',
+    needs: ['s3:PutObject', 's3:PutObjectTagging', 's3:PutObjectAcl'],
+    answer: '204',
+    request: (fixture) => ({
+      method: 'POST',
+      path: at(fixture),
+      form: [
+        ['key', fixture.key],
+        ['tagging', String(TAGGING)],
+        ['acl', 'public-read'],
+      ],
+    }),
   },
   row('DeleteObject', 's3:DeleteObject', 'DELETE', '/KEY', { answer: '204' }),
   row('DeleteObject', 's3:DeleteObjectVersion', 'DELETE', '/KEY?versionId=VERSION', {
@@ -298,6 +327,28 @@ export const REQUESTS: readonly RequestCase[] = [
     deleteBody(fixture, `<VersionId>${fixture.versionId}</VersionId>`),
   ),
   row('CopyObject', ['s3:PutObject', 's3:GetObject'], 'PUT', '/KEY', { headers: SOURCE }),
+  row('CopyObject', ['s3:PutObject', 's3:GetObjectVersion'], 'PUT', '/new', {
+    form: 'of a version',
+    headers: SOURCE_VERSION,
+  }),
+  row(
+    'CopyObject',
+    ['s3:PutObject', 's3:GetObject', 's3:GetObjectTagging', 's3:PutObjectTagging'],
+    'PUT',
+    '/new',
+    {
+      form: 'of an object with tags',
+      headers: SOURCE_WITH_TAGS,
+    },
+  ),
+  row('CopyObject', ['s3:PutObject', 's3:GetObject', 's3:PutObjectTagging'], 'PUT', '/new', {
+    form: 'with new tags',
+    headers: { ...SOURCE, ...TAGS, 'x-amz-tagging-directive': 'REPLACE' },
+  }),
+  row('CopyObject', ['s3:PutObject', 's3:GetObject', 's3:PutObjectAcl'], 'PUT', '/new', {
+    form: 'with an ACL',
+    headers: { ...SOURCE, ...PUBLIC },
+  }),
   row('MoveObject', 's3:PutObject', 'MOVE', '/KEY', {
     othersNeed: ['s3:DeleteObject'],
     headers: { destination: '/BUCKET/KEY-moved' },
@@ -306,11 +357,34 @@ export const REQUESTS: readonly RequestCase[] = [
     othersNeed: ['s3:GetObject'],
     body: COMPONENT,
   }),
+  row('ComposeObject', 's3:PutObject', 'PUT', '/KEY?compose', {
+    form: 'of a version',
+    othersNeed: ['s3:GetObjectVersion'],
+    body: COMPONENT_VERSION,
+  }),
+  row('ComposeObject', ['s3:PutObject', 's3:PutObjectTagging'], 'PUT', '/KEY?compose', {
+    form: 'with tags',
+    othersNeed: ['s3:GetObject'],
+    headers: TAGS,
+    body: COMPONENT,
+  }),
   row('AppendObject', 's3:PutObject', 'PUT', '/KEY?append', { body: BODY }),
   row('CreateMultipartUpload', 's3:PutObject', 'POST', '/KEY?uploads'),
+  row('CreateMultipartUpload', ['s3:PutObject', 's3:PutObjectTagging'], 'POST', '/KEY?uploads', {
+    form: 'with tags',
+    headers: TAGS,
+  }),
+  row('CreateMultipartUpload', ['s3:PutObject', 's3:PutObjectAcl'], 'POST', '/KEY?uploads', {
+    form: 'with an ACL',
+    headers: PUBLIC,
+  }),
   row('UploadPart', 's3:PutObject', 'PUT', '/KEY?partNumber=2&uploadId=UPLOAD', { body: BODY }),
   row('UploadPartCopy', ['s3:PutObject', 's3:GetObject'], 'PUT', '/KEY?partNumber=2&uploadId=UPLOAD', {
     headers: SOURCE,
+  }),
+  row('UploadPartCopy', ['s3:PutObject', 's3:GetObjectVersion'], 'PUT', '/KEY?partNumber=2&uploadId=UPLOAD', {
+    form: 'of a version',
+    headers: SOURCE_VERSION,
   }),
   row('CompleteMultipartUpload', 's3:PutObject', 'POST', '/KEY?uploadId=UPLOAD', {
     body: ({ etag }) =>

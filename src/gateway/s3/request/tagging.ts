@@ -10,6 +10,7 @@ import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { VersionId } from '../../../types/names.ts';
 import { findTagFault, type Tag, type TagFault } from '../../../types/tags.ts';
+import { accessDenied } from '../access-record.ts';
 import type { OperationContext } from '../context.ts';
 import type { OpenCopySource } from '../objects/open-copy-source.ts';
 import { type OperationRequest, objectArn } from '../operation.ts';
@@ -136,7 +137,7 @@ export async function requireTaggingAccess(
   const to = taggingAccess(target.resource, found.version.tags);
   const mayTake = await context.authorize([from], bucketRow);
   if (mayTake && (await context.authorize(to, context.bucket()))) return;
-  throw new AppError('AccessDenied');
+  throw accessDenied(context.record);
 }
 
 /** The count of tags is for those who may read them (AWS GetObject). */
