@@ -15,12 +15,14 @@ import {
   openServer,
   peakRssMiB,
 } from './measured-server.ts';
+import { asUser } from './measured-user.ts';
 import { type ReportRow, toMarkdown, toPage, toSvg } from './report.ts';
 import { SUITE, type SuiteRow } from './suite.ts';
 
 const MiB = 1024 * 1024;
 
 interface Options extends EndpointOptions {
+  user?: true;
   against?: string;
   againstAccessKey?: string;
   againstSecretKey?: string;
@@ -35,6 +37,10 @@ interface Options extends EndpointOptions {
 
 const program = addEndpointOptions(new Command('bench'))
   .description('measures an S3 endpoint, by default a server of its own with a temporary data folder')
+  .option(
+    '--user',
+    'measure as a user with ten policies of ten statements, which --access-key makes and removes',
+  )
   .option('--against <url>', 'measure this endpoint in turn, and print ratios')
   .option('--against-access-key <key>', 'default: as --access-key')
   .option('--against-secret-key <key>')
@@ -59,7 +65,8 @@ async function main(options: Options): Promise<void> {
   const report: ReportRow[] = [];
   for (const row of rows) {
     // Each row has a server to itself: what one leaves behind (memory, compactions) is not the next one's.
-    const own = await openServer(options);
+    const server = await openServer(options);
+    const own = options.user ? await asUser(server) : server;
     try {
       report.push(await measureRow({ row, own, other, options, bounds }));
     } finally {
