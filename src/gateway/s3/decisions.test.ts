@@ -264,3 +264,18 @@ test('tags that a request does not give count as none', async () => {
   );
   expect(emptied.status).toBe(403);
 });
+
+test('who may do everything under some names takes over no other bucket by renaming it', async () => {
+  await ask(owner, 'PUT', '/payroll');
+  await ask(owner, 'PUT', '/team-one');
+  const team = ['arn:aws:s3:::team-*', 'arn:aws:s3:::team-*/*'];
+  const member = await addUser(world, owner.accountId, {
+    name: 'member',
+    statements: [{ Effect: 'Allow', Action: 's3:*', Resource: team }],
+  });
+  const rename = async (from: string, to: string) =>
+    (await ask(member, 'MOVE', `/${from}`, { destination: to })).status;
+  expect(await rename('payroll', 'team-payroll')).toBe(403);
+  expect(await rename('team-one', 'mine')).toBe(403);
+  expect(await rename('team-one', 'team-two')).toBe(200);
+});

@@ -65,9 +65,10 @@ test('MOVE rule 1: s3:PutObject on both ends; a denied s3:DeleteObject on the so
   ]);
 });
 
-test('MOVE of a bucket, 4.5: s3:CreateBucket for the new name, and only by its owner', () => {
+test('MOVE of a bucket, 4.5: s3:CreateBucket for both names, and only by its owner', () => {
   expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
+    ['s3:CreateBucket', ARN],
     ['s3:DeleteBucket', ARN, 'owner-only'],
   ]);
 });

@@ -54,6 +54,8 @@ export const moveBucket = defineOperation({
   },
   access: ({ from, to }) => [
     ['s3:CreateBucket', bucketArn(to), 'new-bucket'],
+    // Else who may make buckets of some names could take over all others of the account, by such a name.
+    ['s3:CreateBucket', bucketArn(from)],
     ['s3:DeleteBucket', bucketArn(from), 'owner-only'],
   ],
   async run(context, { to }) {
