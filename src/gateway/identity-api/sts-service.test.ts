@@ -197,3 +197,24 @@ describe('AssumeRole', () => {
     });
   });
 });
+
+test('the source identity of a session stays through a chain of roles', async () => {
+  const { accountId } = account;
+  const root = `arn:aws:iam::${accountId}:root`;
+  const trustPolicy = policyText([
+    { Effect: 'Allow', Principal: { AWS: root }, Action: ['sts:AssumeRole', 'sts:SetSourceIdentity'] },
+  ]);
+  const statements = [allow('sts:*', '*')];
+  const user = await addUser(world, accountId, { name: 'chained', statements });
+  for (const name of ['first', 'second']) await addRole(world, accountId, { name, statements, trustPolicy });
+  const assume = (keys: Keys, name: string, SourceIdentity?: string) =>
+    call(keys, 'AssumeRole', {
+      RoleArn: `arn:aws:iam::${accountId}:role/${name}`,
+      RoleSessionName: 'job',
+      ...(SourceIdentity !== undefined && { SourceIdentity }),
+    });
+  const keys = keysOf(await assume(user, 'first', 'alice'));
+  expect(await assume(keys, 'second', 'bob')).toMatchObject({ status: 403, code: 'AccessDenied' });
+  expect((await assume(keys, 'second', 'alice')).status).toBe(200);
+  expect((await assume(keys, 'second')).text('SourceIdentity')).toBe('alice');
+});

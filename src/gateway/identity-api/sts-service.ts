@@ -124,7 +124,7 @@ const assumeRole: QueryAction = {
     }
     const inherited = inheritedTags(before);
     const sessionTags = mergeSessionTags(inherited, values.Tags ?? []);
-    const sourceIdentity = values.SourceIdentity ?? before?.sourceIdentity;
+    const sourceIdentity = sourceIdentityOf(values, before);
     const role = await findRole(deps, RoleArn);
     const mfaAtMs = await checkMfa(deps, caller, values);
     await authorizeAll(deps, caller, { values, role, sourceIdentity, mfaAtMs });
@@ -242,6 +242,13 @@ function assumeContext({
       return tagValue(role?.record.tags ?? [], tag);
     return fixed[key];
   };
+}
+
+/** Who was there first stays so through all roles (AWS "Monitor and control actions taken with assumed roles"). AccessDenied. */
+function sourceIdentityOf({ SourceIdentity: given }: AssumeRole, before: Session | undefined) {
+  const first = before?.sourceIdentity;
+  if (first === undefined || given === undefined || given === first) return given ?? first;
+  throw new AppError('AccessDenied', { message: 'The source identity of a session cannot be changed.' });
 }
 
 /** Tags of a session that are handed on (AWS "Chaining roles with session tags"). */
