@@ -36,6 +36,11 @@ export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-buc
 export interface PairOptions {
   /** The resource stands for all keys that begin as it does. */
   readonly isPrefix?: boolean;
+  /**
+   * What the request's document says may decide, too, and is not read yet: only who can be allowed nothing at all is refused. The
+   * pair must be judged again with the document.
+   */
+  readonly isBeforeDocument?: boolean;
   /** A version goes for good: where the bucket asks for a second factor, the request must have one (extensions 3.1). */
   readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
@@ -178,6 +183,7 @@ async function decidePair(
       return values !== undefined && key in values ? values[key] : contextOf(key);
     },
   };
+  if (options.isBeforeDocument && mayAllowSomewhere(question)) return { isAllowed: true, by: 'extension' };
   if (bucket === undefined) return evaluate(question);
   const need = aclNeedOf(action, { isOfNewObject });
   const seesTags = !isPrefix && mentionsKey(question, TAG_FAMILY);

@@ -117,6 +117,19 @@ test('a session needs its own token, and ends with its time, its key and its use
   expect((await ask(orphan, 'GET', '/kept')).code).toBe('InvalidAccessKeyId');
 });
 
+test('where a bucket may be made is a condition on its document', async () => {
+  const condition = { Condition: { StringEquals: { 's3:LocationConstraint': 'eu-west-1' } } };
+  const statements = [{ ...allow('s3:CreateBucket', '*'), ...condition }];
+  const user = await addUser(world, owner.accountId, { name: 'settler', statements });
+  const make = (place: string) => {
+    const text = `<CreateBucketConfiguration><LocationConstraint>${place}</LocationConstraint></CreateBucketConfiguration>`;
+    const request = { method: 'PUT', path: '/settled', body: Buffer.from(text) };
+    return send({ ...user, endpoint: world.endpoint }, request);
+  };
+  expect([(await make('us-west-2')).status, (await ask(user, 'PUT', '/settled')).status]).toEqual([403, 403]);
+  expect((await make('eu-west-1')).status).toBe(200);
+});
+
 test("a bucket's policy opens it to others and closes it to its own account, but for repair by its root", async () => {
   await ask(owner, 'PUT', '/shared');
   await ask(owner, 'PUT', '/shared/open');

@@ -37,11 +37,16 @@ export const createBucket = defineOperation({
     acl: parseAclHeaders(headers),
   }),
   access: ({ resource, acl }) => [
-    ['s3:CreateBucket', resource],
+    ['s3:CreateBucket', resource, undefined, { isBeforeDocument: true }],
     ...(isPrivate(acl) ? [] : [['s3:PutBucketAcl', resource] as const]),
   ],
-  *parseDocument(xmlBody): Steps<void> {
-    if (xmlBody.length > 0) yield* readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
+  *parseDocument(xmlBody): Steps<{ location: string | undefined }> {
+    if (xmlBody.length === 0) return { location: undefined };
+    return yield* readXmlBody(xmlBody, 'CreateBucketConfiguration', readConfiguration);
+  },
+  documentAccess: ({ resource }, { location }) => {
+    const values = location === undefined ? {} : { 's3:locationconstraint': location };
+    return [['s3:CreateBucket', resource, undefined, { values }]];
   },
   async run(context, { name, acl }) {
     const owner = context.account().accountId;
@@ -50,10 +55,12 @@ export const createBucket = defineOperation({
   },
 });
 
-function checkConfiguration(root: XmlElement): void {
-  textOf(root, 'LocationConstraint');
+/** The location is for conditions of policies alone. */
+function readConfiguration(root: XmlElement): { location: string | undefined } {
+  const location = textOf(root, 'LocationConstraint');
   // Bucket tagging is not there (service 4.6).
   if (childrenOf(root, 'Tags').some((tags) => tags.children.length > 0)) throw new AppError('NotImplemented');
+  return { location };
 }
 
 async function createNamed(
