@@ -71,3 +71,18 @@ test('a private object in the place of one that was granted is neither read nor 
   expect(await meanwhile(share)).toEqual({ status: 503, code: 'ServiceUnavailable' });
   expect((await read()).status).toBe(403);
 });
+
+test('tags are not taken from an object in the place of the one whose tags were judged', async () => {
+  const Condition = { StringEquals: { 's3:ExistingObjectTag/mine': 'yes' } };
+  const Principal = { AWS: `arn:aws:iam::${other.accountId}:root` };
+  const allowed = { Effect: 'Allow', Principal, Action: 's3:DeleteObjectTagging', Condition };
+  const statement = { ...allowed, Resource: 'arn:aws:s3:::shared/*' };
+  const policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+  const request = { method: 'PUT', path: '/shared?policy', body: Buffer.from(policy) };
+  expect((await send({ ...owner, endpoint: world.endpoint }, request)).status).toBe(204);
+  const untag = () => ask(other, 'DELETE', '/shared/key?tagging');
+  await put({ 'x-amz-tagging': 'mine=yes' });
+  expect(await meanwhile(untag)).toEqual({ status: 503, code: 'ServiceUnavailable' });
+  await put({ 'x-amz-tagging': 'mine=yes' });
+  expect((await untag()).status).toBe(204);
+});

@@ -30,6 +30,12 @@ export class SeenObjects {
     this.#seen.set(name, [...(this.#seen.get(name) ?? []), judged]);
   }
 
+  /** The object as a decision has seen it last; undefined: none has looked, or none was there. */
+  last(address: SeenAddress): { readonly owner: AccountId; readonly tags: readonly Tag[] } | undefined {
+    const judged = this.#seen.get(nameOf(address))?.at(-1);
+    return judged && { owner: judged.owner, tags: judged.tags ?? [] };
+  }
+
   /** `same` also where no decision has looked at it. `missing`: none was there when it was judged. */
   compare(address: SeenAddress, found: Judged): 'same' | 'missing' | 'changed' {
     const seen = this.#seen.get(nameOf(address)) ?? [];

@@ -1,5 +1,6 @@
 // PutObjectTagging, DeleteObjectTagging: other tags for one version, which stays the version that it is: its id, its
 // order, its ETag and its time (AWS "Categorizing your storage using tags").
+import { isDeepStrictEqual } from 'node:util';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
@@ -17,7 +18,7 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
   },
 
   decide(command, view, context) {
-    const { bucketId, key, versionId, tags } = command;
+    const { bucketId, key, versionId, tags, before } = command;
     const bucket = openBucket(view, bucketId);
     const { versioning } = bucket;
     const history = loadHistory(view, bucket, scopeOf(command, versioning));
@@ -28,6 +29,10 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
     if (version.isDeleteMarker) {
       const { versionId: markerId, modifiedAtMs } = version;
       return refuse({ kind: 'delete-marker', versionId: markerId, modifiedAtMs });
+    }
+    if (before !== undefined) {
+      const { owner, tags: present = [] } = version;
+      if (!isDeepStrictEqual({ owner, tags: present }, before)) return refuse({ kind: 'other-version' });
     }
     const type = tags === null ? 's3:ObjectTagging:Delete' : 's3:ObjectTagging:Put';
     const noted = noteEvents(bucket, context, () => [{ type, key, versionId: version.versionId }]);

@@ -195,9 +195,18 @@ export interface VersionCommands {
   };
   /** Gives a version these tags instead of those it has; null takes them away. It stays the version that it was in all else. */
   'set-tags': {
-    command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] | null };
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      versionId?: VersionId;
+      tags: Tag[] | null;
+      /** Of the version that the caller was judged by, where that was looked at. */
+      before?: { owner: AccountId; tags: readonly Tag[] };
+    };
     outcome:
       | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      /** Another version than that one is there now: judge by it. */
+      | { kind: 'other-version' }
       | VersionAbsence;
   };
   /** Gives a version this access control list; null: what `private` means. It stays the version that it was in all else. */

@@ -1,4 +1,5 @@
 // What PutObjectTagging and DeleteObjectTagging do: one command to the bucket's shard, and which version it met.
+import { AppError } from '../../../types/errors.ts';
 import type { Tag } from '../../../types/tags.ts';
 import type { OperationContext } from '../context.ts';
 import type { AnswerHeaders } from '../request/object-headers.ts';
@@ -10,12 +11,16 @@ export async function setTags(
   { key, versionId, tags }: VersionAddress & { tags: Tag[] | null },
 ): Promise<AnswerHeaders> {
   const { homeShard, believed } = context.bucket();
+  // Another object may have come between the decision and the command.
+  const before = context.seen.last({ bucketId: believed.bucketId, key, versionId });
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'set-tags', {
     bucketId: believed.bucketId,
     key,
     ...(versionId !== undefined && { versionId }),
     tags,
+    ...(before && { before }),
   });
+  if (value.kind === 'other-version') throw new AppError('ServiceUnavailable');
   if (value.kind !== 'tagged') throw await absentVersion(context, { key, versionId }, value);
   return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
 }
