@@ -15,6 +15,7 @@ import type { ResolvedBucket } from './context.ts';
 import { defineOperation } from './operation.ts';
 import { authorise, type Identity, runOperation, type S3Dependencies } from './pipeline-steps.ts';
 import type { RequestFacts } from './request-facts.ts';
+import { SeenObjects } from './seen-objects.ts';
 
 const OWNER = '000000000001' as AccountId;
 
@@ -98,7 +99,7 @@ async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise
   const identity = { caller, form: { kind: 'plain' } } as Identity;
   const found = { bucket, isCached: true };
   const record = {} as AccessRecord;
-  const asked = { facts: { contextOf: () => undefined } as unknown as RequestFacts };
+  const asked = { facts: { contextOf: () => undefined, seen: new SeenObjects() } as unknown as RequestFacts };
   const parts = { row, input: {} as never, headers: {}, identity, found, record, ...asked };
   try {
     const granted = await authorise(deps, parts);

@@ -4,6 +4,7 @@ import { kek, type MetadataShards, openMetadata } from '../../../tests/support/m
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type UserRecord } from '../../types/records/identity-records.ts';
+import { accessKeyCodec } from '../../types/records/rows.ts';
 
 const ANN = '000000000011' as AccountId;
 const BOB = '000000000012' as AccountId;
@@ -163,4 +164,14 @@ test('what a deleted account leaves of identities is removed in steps', async ()
     { kind: 'forgotten', isAll: true },
   ]);
   expect(await world.query('find-account', { alias: 'acme' })).toEqual({ account: null });
+});
+
+test('a program that knows no users cannot read a key of one', async () => {
+  await addEve();
+  const versionOf = async (accessKey: string) => {
+    const found = await world.query('get-access-key', { accessKey });
+    if (found.kind !== 'found') throw new Error(found.kind);
+    return accessKeyCodec.encode(found.accessKey)[0];
+  };
+  expect([await versionOf('AKann'), await versionOf('AKeve')]).toEqual([1, 2]);
 });

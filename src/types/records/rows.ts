@@ -1,5 +1,5 @@
 // The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/schema/keyspace.ts.
-import { defineRecord } from '../../base/record-codec.ts';
+import { defineRecord, type RecordCodec } from '../../base/record-codec.ts';
 import type { Grant } from '../acl.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { ETag } from '../etag.ts';
@@ -57,7 +57,18 @@ export interface AccessKeyRecord {
   /** Requests that it signs are refused as if it were not there. */
   isDisabled?: true;
 }
-export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
+const ownKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
+const userKeyCodec = defineRecord<AccessKeyRecord>({
+  name: 'access-key',
+  version: 2,
+  migrations: { 1: (old) => old },
+});
+/** Keys of users are of a form of their own: a program that knows no users would take one for a key of the account's root. */
+export const accessKeyCodec: RecordCodec<AccessKeyRecord> = {
+  name: 'access-key',
+  encode: (record) => (record.userId === undefined ? ownKeyCodec : userKeyCodec).encode(record),
+  decode: userKeyCodec.decode,
+};
 
 /** A change of identities, kept for gateways that have cached them (R46). */
 export interface IdentityChangeRecord {

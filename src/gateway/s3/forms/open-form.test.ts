@@ -31,7 +31,8 @@ function clientOf(
     },
     fail: (error: AppError) => failed.reject(error),
   };
-  const exchange = { body, tenant: { account: undefined, address }, headers: { values: {} } };
+  const client = { remoteAddress: address };
+  const exchange = { body, client, tenant: { account: undefined, address }, headers: { values: {} } };
   return { exchange: exchange as unknown as Exchange, readBytes: () => readBytes };
 }
 
