@@ -484,7 +484,8 @@ def check_typed_errors():
     s3.put_object(Bucket=bucket, Key="once", Body=b"x", IfNoneMatch="*")
     equal(error_of(s3.put_object, Bucket=bucket, Key="once", Body=b"x", IfNoneMatch="*"), ("PreconditionFailed", 412))
     s3.delete_object(Bucket=bucket, Key="once")
-    equal(error_of(s3.put_object, Bucket=bucket, Key="k", Body=b"x", ACL="public-read"), ("NotImplemented", 501))
+    kms = {"ServerSideEncryption": "aws:kms"}
+    equal(error_of(s3.put_object, Bucket=bucket, Key="k", Body=b"x", **kms), ("NotImplemented", 501))
     equal(error_of(s3.head_object, Bucket=bucket, Key="k"), ("404", 404))
     stranger = {"Bucket": bucket, "ExpectedBucketOwner": "123456789012"}
     equal(error_of(s3.list_objects_v2, **stranger), ("AccessDenied", 403))
