@@ -70,6 +70,11 @@ const KINDS = [
   'repeat a prefix move',
   'prefix move of versions',
   'repeat a prefix move of versions',
+  'post form',
+  'put object acl',
+  'put bucket acl',
+  'put policy',
+  'delete policy',
   'rename bucket',
   'force delete',
 ];

@@ -14,6 +14,8 @@ const MARKER = 'marker';
 
 export interface Reach {
   s3(wanted: RawRequest): Promise<RawAnswer>;
+  /** An upload by a signed form. Throws WrongAnswer. */
+  form(bucket: string, key: string, file: Buffer): Promise<void>;
   /** The client's clock. */
   nowMs(): number;
   /** Below /holdfast-admin/v1. */

@@ -6,9 +6,11 @@
 import { Agent } from 'node:http';
 import { signRequest } from '../../../src/cli/sign-request.ts';
 import { seededNumbers } from '../clients/tree.ts';
+import { postForm, signForm } from '../servers/forms.ts';
 import { type Access, pathOf, type RawAnswer, send } from '../servers/raw-s3.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
 import { growingKey, movingBucket, renamedPrefix } from './load-extensions.ts';
+import { sharedObject } from './load-sharing.ts';
 import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 
 /** Several, so that they live on several shards, and copies go from shard to shard. */
@@ -131,6 +133,7 @@ function makeThings(random: () => number): Thing[] {
   return [
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
+    ...['load-shared-one', 'load-shared-two'].map(sharedObject),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
     renamedPrefix({ bucket: BUCKETS[2] ?? '', name: 'renamed', keepsVersions: false, random }),
     renamedPrefix({ bucket: VERSIONED_BUCKETS[1] ?? '', name: 'renamed', keepsVersions: true, random }),
@@ -143,6 +146,13 @@ function reachOf(access: Access, agent: Agent): Reach {
   const nowMs = () => access.nowMs?.() ?? Date.now();
   return {
     s3: (wanted) => send(access, { ...wanted, agent }),
+    async form(bucket, key, file) {
+      const { status, body } = await postForm(access, bucket, {
+        fields: signForm(access, bucket, [['key', key]]),
+        file,
+      });
+      if (status !== 204) throw new WrongAnswer(`POST /${bucket}: ${status} ${body}`);
+    },
     nowMs,
     async operator(method, path, json) {
       const url = new URL(`/holdfast-admin/v1${path}`, access.endpoint);
