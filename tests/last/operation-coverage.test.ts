@@ -10,9 +10,11 @@ import { ANYTHING, readCoverage, SUCCESS } from '../support/run/operation-covera
 const PIPELINE_ERRORS: readonly ErrorCode[] = [
   'AccessDenied',
   'AccountProblem',
+  'AuthenticationLockout',
   'AuthorizationHeaderMalformed',
   'AuthorizationQueryParametersError',
   'BadRequest',
+  'ExpiredToken',
   'IncompleteBody',
   'InsufficientStorage',
   'InvalidAccessKeyId',

@@ -1,4 +1,5 @@
 // STS over HTTP: who a caller is, session tokens, roles within an account and across accounts.
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { addMfaDevice, addRole, addUser, policyText } from '../../../tests/support/objects/identities.ts';
@@ -168,6 +169,29 @@ describe('AssumeRole', () => {
     expect([await s3(partner, 'HEAD', '/of-partner'), await s3(account, 'HEAD', '/of-partner')]).toEqual([
       200, 403,
     ]);
+  });
+
+  test('hands transitive tags on, and refuses what does not fit into a token', async () => {
+    const statements = [allow(['sts:AssumeRole', 'sts:TagSession'], '*')];
+    const trustPolicy = trust(account.accountId);
+    for (const name of ['first', 'second'])
+      await addRole(world, account.accountId, { name, statements, trustPolicy });
+    const user = await addUser(world, account.accountId, { name: 'chain', statements });
+    const tag = { 'Tags.member.1.Key': 'team', 'Tags.member.1.Value': 'a' };
+    const first = await assume(user, arnOf('first'), { ...tag, 'TransitiveTagKeys.member.1': 'team' });
+    expect(await assume(keysOf(first), arnOf('second'), tag)).toMatchObject({
+      status: 400,
+      code: 'InvalidParameterValue',
+    });
+    expect((await assume(keysOf(first), arnOf('second'))).status).toBe(200);
+    const many = Array.from({ length: 50 }, (_, at) => [
+      [`Tags.member.${at + 1}.Key`, `key-${at}`],
+      [`Tags.member.${at + 1}.Value`, randomBytes(120).toString('hex')],
+    ]).flat();
+    expect(await assume(user, arnOf('first'), Object.fromEntries(many))).toMatchObject({
+      status: 400,
+      code: 'PackedPolicyTooLarge',
+    });
   });
 
   test('limits the session by its policies, tags it, and bounds its time', async () => {
