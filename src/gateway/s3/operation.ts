@@ -87,6 +87,11 @@ export interface OperationRow<Input, Document = undefined> {
   /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */
   readonly bodyBytesMax?: number;
   /**
+   * `run` decides by the bucket, too, beyond the pairs of `access` and `documentAccess`: where the bucket changes meanwhile, it
+   * is run again. Not of a `stream` or a `form`, which cannot be read twice.
+   */
+  readonly decidesInRun?: true;
+  /**
    * What it does to the keys in its body. A caller who can be allowed none of it for any key of the bucket is refused
    * before the body is read; `run` then decides for each key.
    */

@@ -378,7 +378,8 @@ export async function runOperation(
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
-    const surrounding = { facts, record, exchange, isVirtualHost };
+    const { decidesInRun } = row;
+    const surrounding = { facts, record, exchange, isVirtualHost, decidesInRun };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
     const run = () => row.run(context, input, document);
     try {

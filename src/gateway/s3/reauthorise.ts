@@ -7,8 +7,9 @@ import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { ResolvedBucket } from './context.ts';
 
 /**
- * The bucket was deleted and created again: what the request has resolved so far is of the old one. It begins again where
- * it can (pipeline-steps.ts, runOperation); otherwise clients do, by the error that they get.
+ * The bucket was deleted and created again: what the request has resolved so far is of the old one. Or it has changed, and the
+ * operation has decided by it as it was. It begins again where it can (pipeline-steps.ts, runOperation); otherwise clients do,
+ * by the error that they get.
  */
 export class BucketReplaced extends AppError {
   readonly present: ResolvedBucket;

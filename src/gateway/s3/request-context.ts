@@ -31,7 +31,7 @@ import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
-import { reauthorise } from './reauthorise.ts';
+import { BucketReplaced, reauthorise } from './reauthorise.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
 import type { SeenAddress } from './seen-objects.ts';
@@ -60,6 +60,8 @@ export interface ContextParts {
   isVirtualHost: boolean;
   /** What step 7 has judged: asked for again when the bucket has changed. */
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
+  /** As OperationRow has it. */
+  decidesInRun?: true | undefined;
 }
 
 /** What a decision looks at. */
@@ -199,6 +201,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
+      if (parts.decidesInRun) throw new BucketReplaced(bucket);
       const pairs = parts.pairsOf(bucket);
       if (!(await mayDo(deps, { ...asked, pairs, bucket }))) throw accessDenied(record);
       ownBucket = bucket;

@@ -1,4 +1,5 @@
 // Two gateways over the same shards: what one of them has cached of a bucket may have changed through the other (R45).
+import { hash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
@@ -120,6 +121,32 @@ test('a change of settings applies in the middle of a request', async () => {
   const put = await ask(owner.two, 'PUT /settings/k', 'x');
   expect([put.status, put.headers['x-amz-version-id']]).toEqual([200, expect.any(String)]);
   expect((await ask(owner.two, 'GET /settings?versioning')).body.toString()).toContain('Enabled');
+});
+
+test('each key of a list is judged by the policy as it is now', async () => {
+  const owner = await account('lists');
+  expect(await statusOf(owner.one, 'PUT /lists')).toBe(200);
+  expect(await statusOf(owner.one, 'PUT /lists/k', 'kept')).toBe(200);
+  expect(await statusOf(owner.two, 'HEAD /lists')).toBe(200);
+  const denial = {
+    Effect: 'Deny',
+    Principal: '*',
+    Action: 's3:DeleteObject',
+    Resource: 'arn:aws:s3:::lists/*',
+  };
+  const policy = JSON.stringify({ Version: '2012-10-17', Statement: denial });
+  const remove = async () => {
+    const list = '<Delete><Object><Key>k</Key></Object></Delete>';
+    const answer = await ask(owner.two, 'POST /lists?delete', list, {
+      'content-md5': hash('md5', list, 'base64'),
+    });
+    return [answer.status, /<(Code>\w+|Deleted)/.exec(String(answer.body))?.[1]];
+  };
+  expect(await statusOf(owner.one, 'PUT /lists?policy', policy)).toBe(204);
+  expect(await remove()).toEqual([200, 'Code>AccessDenied']);
+  expect(await statusOf(owner.one, 'GET /lists/k')).toBe(200);
+  expect(await statusOf(owner.one, 'DELETE /lists?policy')).toBe(204);
+  expect(await remove()).toEqual([200, 'Deleted']);
 });
 
 test('access to a copy source depends on its present owner', async () => {

@@ -18,6 +18,7 @@ export const putBucketVersioning = defineOperation({
   match: { method: 'PUT', on: 'bucket', query: ['versioning'] },
   logName: 'REST.PUT.VERSIONING',
   body: 'xml',
+  decidesInRun: true,
   errors: ['IllegalVersioningConfigurationException', 'MalformedXML', 'MissingRequestBodyError'],
   differences: 'MfaDelete may be spelt MFADelete.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),

@@ -6,6 +6,7 @@ import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, VersionId } from '../../../types/names.ts';
+import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { hasBodyDigest } from '../request/checksum-headers.ts';
@@ -24,6 +25,7 @@ export const deleteObjects = defineOperation({
   body: 'xml',
   bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
   keyActions: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
+  decidesInRun: true,
   errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
   differences: 'Who may delete nothing in the bucket is refused as a whole, before the list is read.',
   parse: ({ bucket, headers }) => ({ bucket, hasDigest: hasBodyDigest(headers) }),
@@ -72,6 +74,9 @@ async function deleteEntries(
     results.push(await judge(entry));
     if (at % KEYS_OF_TURN === KEYS_OF_TURN - 1) await context.turn();
   }
+  // A cached row refuses nobody: where the bucket has changed, all of them are judged anew (`decidesInRun`).
+  if (results.some((result) => result?.kind === 'refused' && result.code === 'AccessDenied'))
+    await presentBucket(context);
   const committed = items.length === 0 ? [] : await commit(context, items);
   let next = 0;
   return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));
