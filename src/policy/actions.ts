@@ -1,7 +1,7 @@
 // The actions that policies may name: one row each, with the types of its resources and with its condition keys beside the
 // global ones. S3 actions of AWS without an operation here are rows too (`isInert`): policies written for AWS name them.
 // The actions that S3 operations ask for are the shorter list src/types/policy/actions.ts, which says why there are two.
-import type { ConditionKeyName } from './condition-keys.ts';
+import { type ConditionKeyName, familyOf } from './condition-keys.ts';
 
 /** How ARNs of each type look. `any`: the action is of no resource, and is allowed on `*` alone. */
 export const RESOURCE_FORMS = {
@@ -352,6 +352,15 @@ const BY_NAME = new Map(ACTIONS.map((row) => [row.action.toLowerCase(), row]));
 /** Names of actions are the same in any case. */
 export function findAction(action: string): ActionRow | undefined {
   return BY_NAME.get(action.toLowerCase());
+}
+
+const KEYS_BY_ACTION = new Map(
+  ACTIONS.map(({ action, keys }) => [action, new Set(keys.map((name) => name.toLowerCase()))]),
+);
+
+/** Whether a request for the action has the condition key of S3; both as they are asked for: `s3:PutObject`, `s3:prefix`. */
+export function hasKey(action: string, key: string): boolean {
+  return KEYS_BY_ACTION.get(action)?.has(familyOf(key)) ?? false;
 }
 
 /** Actions that the root of the bucket's account may always take, so that it can repair a policy (s3-behaviour 24). */

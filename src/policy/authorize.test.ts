@@ -138,6 +138,25 @@ describe('by policies', () => {
     expect(readCount).toBe(0);
   });
 
+  test('a key that the action does not have has no value, whatever the request says under its name', async () => {
+    const home = { StringLike: { 's3:prefix': 'home/*' } };
+    const lister = user([{ ...allow('s3:*', '*'), Condition: home }]);
+    const spared = user([
+      allow('s3:*', '*'),
+      { ...allow('s3:*', '*'), Effect: 'Deny', Condition: { StringNotLike: { 's3:prefix': 'home/*' } } },
+    ]);
+    const sent = (key: string) => (key === 's3:prefix' ? 'home/' : undefined);
+    const ask = async (asker: Asker, pair: AccessPair) => {
+      const request = { ...requestOf(asker, bucketOf()), contextOf: sent };
+      return (await decide(request, pair)).isAllowed;
+    };
+    for (const asker of [lister, spared]) {
+      expect(await ask(asker, ['s3:ListBucket', 'arn:aws:s3:::bucket'])).toBe(true);
+      expect(await ask(asker, ['s3:GetObject', KEY])).toBe(false);
+      expect(await ask(asker, ['s3:DeleteObject', KEY])).toBe(false);
+    }
+  });
+
   test('a new bucket is for the caller to make by its own account, whatever bucket the request is about', async () => {
     const pair: AccessPair = ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'];
     expect(await answer(root(OTHER), pair)).toBe('root');
@@ -214,6 +233,18 @@ describe('by rules of extensions', () => {
     expect(await answer(user([allow('s3:PutObject', 'arn:aws:s3:::bucket/mine/*')]), component)).toBe(
       'no identity policy allows it',
     );
+  });
+
+  test('a component of another account must be readable: writable is not enough', async () => {
+    const component: AccessPair = ['s3:GetObject', KEY, 'component'];
+    const sharing = { record: { mayHaveForeignObjects: true as const } };
+    const of = (owner: AccountId, grants?: Grant[]) => ({ acl: { owner, grants }, tags: [] });
+    expect(await answer(root(OWNER), component, sharing, of(OTHER))).toBe('no resource policy allows it');
+    const readable: Grant[] = [{ grantee: OWNER, permission: 'READ' }];
+    expect(await answer(root(OWNER), component, sharing, of(OTHER, readable))).toBe('acl');
+    const writer = user([allow('s3:PutObject', '*')]);
+    expect(await answer(writer, component, sharing, of(OWNER))).toMatch(/^identity/);
+    expect(await answer(writer, component, sharing, of(OTHER))).toBe('no identity policy allows it');
   });
 
   test.each([

@@ -9,6 +9,7 @@ import { type Acl, type AclNeed, aclGrantFor, aclNeedOf } from '../types/acl.ts'
 import type { AccountId, VersionId } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
+import { hasKey } from './actions.ts';
 import {
   type AccessQuestion,
   type AclGrant,
@@ -26,7 +27,7 @@ import type { Caller } from './principals.ts';
  * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
  * - `unless-denied`: callers of the bucket's account may, unless a policy denies it (extensions 2.1). Others must be allowed.
  * - `component`: as `unless-denied`, where the caller may read the object or write it: who may write it could rename it to where
- *   it may be read, and who may do neither gets nothing of it by composing.
+ *   it may be read, and who may do neither gets nothing of it by composing. What another account owns must be readable.
  * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it, and nobody else, whatever a
  *   policy or an ACL allows (extensions 2.2).
  * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
@@ -154,8 +155,19 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
   if (rule === 'owner-only' && !isOwn) return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
   if (decision.isAllowed) return decision;
   if (!isOwn || rule === 'new-bucket') return decision;
-  if (rule === 'component') return decidePair(request, ['s3:PutObject', resource], bucket);
-  return { isAllowed: true, by: 'extension' };
+  if (rule !== 'component') return { isAllowed: true, by: 'extension' };
+  // What another account wrote stays its own where it is renamed; composed, it would be the caller's.
+  if (await isForeign(request, pair)) return decision;
+  return decidePair(request, ['s3:PutObject', resource], bucket);
+}
+
+/** Whether another account owns the object. */
+async function isForeign(request: AccessRequest, pair: AccessPair): Promise<boolean> {
+  const { bucket } = request;
+  if (bucket?.record.mayHaveForeignObjects !== true) return false;
+  const [, resource, , { versionId } = {}] = pair;
+  const stored = await request.storedObject(resource, versionId);
+  return stored !== undefined && stored.acl.owner !== bucket.record.owner;
 }
 
 async function decidePair(
@@ -180,6 +192,9 @@ async function decidePair(
       if (key === TAG_KEYS) return givenTags?.map((tag) => tag.key);
       if (key.startsWith(GIVEN_TAG))
         return givenTags?.find((tag) => tag.key === key.slice(GIVEN_TAG.length))?.value;
+      // Under the names of keys that the action does not have a caller could send anything: `GET /bucket/key?prefix=...`.
+      if (key.startsWith('s3:') && !hasKey(action, key)) return undefined;
+      if (key === COPY_SOURCE) return values?.[key];
       return values !== undefined && key in values ? values[key] : contextOf(key);
     },
   };
@@ -234,6 +249,7 @@ async function decideMissing(
 /** No account has this number: account ids do not begin with 0. */
 const NOBODY = '000000000000';
 const VERSION_ID = 's3:versionid';
+const COPY_SOURCE = 's3:x-amz-copy-source';
 const TAG_KEYS = 's3:requestobjecttagkeys';
 const GIVEN_TAG = 's3:requestobjecttag/';
 const RESOURCE_ACCOUNT: ReadonlySet<string> = new Set(['aws:resourceaccount', 's3:resourceaccount']);

@@ -241,6 +241,33 @@ test('of a copy the version that it takes is judged, not the current one; of a l
   expect(await remove(open)).toBe('Deleted');
 });
 
+test('a condition on what is copied holds in every spelling of it', async () => {
+  await ask(owner, 'PUT', '/sources');
+  for (const key of ['open/a', 'secret/a']) await ask(owner, 'PUT', `/sources/${key}`);
+  const writer = await addUser(world, owner.accountId, {
+    name: 'copier',
+    statements: [
+      allow('s3:*', '*'),
+      {
+        Effect: 'Deny',
+        Action: 's3:PutObject',
+        Resource: '*',
+        Condition: { StringLike: { 's3:x-amz-copy-source': 'sources/secret/*' } },
+      },
+    ],
+  });
+  const copy = async (source: string) =>
+    (await ask(writer, 'PUT', '/sources/copy', { 'x-amz-copy-source': source })).status;
+  expect([await copy('sources/open/a'), await copy('/sources/open/a')]).toEqual([200, 200]);
+  for (const source of [
+    'sources/secret/a',
+    '/sources/secret/a',
+    '/sources/%73ecret/a',
+    'sources%2Fsecret%2Fa',
+  ])
+    expect(await copy(source), source).toBe(403);
+});
+
 test('tags that a request does not give count as none', async () => {
   await ask(owner, 'PUT', '/marked');
   await ask(owner, 'PUT', '/marked/source', { 'x-amz-tagging': 'project=other' });

@@ -18,7 +18,7 @@ import {
   parseCopyConditions,
   requireCopyConditions,
 } from '../request/copy-conditions.ts';
-import { parseCopySource } from '../request/copy-source.ts';
+import { copySourceValues, parseCopySource } from '../request/copy-source.ts';
 import {
   customerKeyAnswer,
   parseCustomerKey,
@@ -51,7 +51,9 @@ export const uploadPartCopy = defineOperation({
   differences:
     'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range. A range of more than 1,100 segments of its source is InvalidRequest: copy smaller ranges.',
   parse,
-  access: ({ resource }) => [['s3:PutObject', resource]],
+  access: ({ resource, source }) => [
+    ['s3:PutObject', resource, undefined, { values: copySourceValues(source) }],
+  ],
   run: (context, input) =>
     answerWhenDone(context, copyPart(context, input), customerKeyAnswer(input.customerKey)),
 });

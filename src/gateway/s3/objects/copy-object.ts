@@ -17,7 +17,7 @@ import {
   parseCopyConditions,
   requireCopyConditions,
 } from '../request/copy-conditions.ts';
-import { parseCopySource } from '../request/copy-source.ts';
+import { copySourceValues, parseCopySource } from '../request/copy-source.ts';
 import {
   customerKeyAnswer,
   parseCustomerKey,
@@ -57,8 +57,8 @@ export const copyObject = defineOperation({
   differences:
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource, tags, acl }) => [
-    ['s3:PutObject', resource, undefined, { givenTags: tags }],
+  access: ({ resource, tags, acl, source }) => [
+    ['s3:PutObject', resource, undefined, { givenTags: tags, values: copySourceValues(source) }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
   ],

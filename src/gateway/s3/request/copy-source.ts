@@ -35,6 +35,12 @@ export function parseCopySource(header: string): CopySource {
   return source;
 }
 
+/** As conditions of policies see it: in one spelling, whichever the header has. */
+export function copySourceValues({ bucket, key, versionId }: CopySource): Readonly<Record<string, string>> {
+  const version = versionId === undefined ? '' : `${VERSION_SEPARATOR}${versionId}`;
+  return { 's3:x-amz-copy-source': `${bucket}/${key}${version}` };
+}
+
 function decodePath(encoded: string): string | undefined {
   const bytes = percentDecode(encoded);
   return bytes === undefined ? undefined : bytesToText(bytes);
