@@ -139,15 +139,63 @@ interface Described {
   responses: Record<string, unknown>;
 }
 
-test('a user of the root account may call what its policies allow', async () => {
-  const Statement = [{ Effect: 'Allow', Action: 'holdfast:GetOpenApi', Resource: '*' }];
+/** A user of the root account. */
+function userWith(Action: string, body: Buffer) {
+  const Statement = [{ Effect: 'Allow', Action, Resource: '*' }];
   const outcome = compilePolicy(JSON.stringify({ Version: '2012-10-17', Statement }), { type: 'identity' });
   if (outcome.kind !== 'compiled') throw new Error(outcome.message);
-  const caller = operatorCaller(Buffer.alloc(0), { identity: [{ name: 'p', policy: outcome.policy }] });
+  return operatorCaller(body, { identity: [{ name: 'p', policy: outcome.policy }] });
+}
+
+test('a user of the root account may call what its policies allow', async () => {
+  const caller = userWith('holdfast:GetOpenApi', Buffer.alloc(0));
   const request = { method: 'GET', body: Buffer.alloc(0), caller };
   expect((await api.answer({ ...request, url: `${OPERATOR_PREFIX}/openapi.json` })).status).toBe(200);
   await expect(api.answer({ ...request, url: `${OPERATOR_PREFIX}/accounts` })).rejects.toMatchObject({
     code: 'AccessDenied',
     message: expect.stringContaining('holdfast:ListAccounts'),
   });
+});
+
+test("no policy gives a user the keys of the operator's account, or takes them away", async () => {
+  const changed: string[] = [];
+  const accounts = {
+    find: async (name: string) => ({ account: { isRoot: name === 'root' }, accessKeys: [] }),
+    keys: async () => ({ keys: [{ accessKey: 'OTHERKEY', createdAtMs: 0 }] }),
+    async addKey(name: string) {
+      changed.push(`add ${name}`);
+      return {
+        account: { isRoot: name === 'root' },
+        key: { accessKey: 'K', createdAtMs: 0 },
+        secretKey: 's',
+      };
+    },
+    async changeKey(name: string, { change }: { change: string }) {
+      changed.push(`${change} ${name}`);
+    },
+  };
+  const real = createOperatorApi({ accounts } as unknown as OperatorContext);
+  const calls = [
+    ['POST', 'keys', '{}'],
+    ['PATCH', 'keys/OTHERKEY', '{"state":"disabled"}'],
+    ['DELETE', 'keys/OTHERKEY', ''],
+  ] as const;
+  for (const [method, path, text] of calls) {
+    const body = Buffer.from(text);
+    const url = (name: string) => `${OPERATOR_PREFIX}/accounts/${name}/${path}`;
+    const caller = userWith('holdfast:*', body);
+    await expect(real.answer({ method, url: url('root'), body, caller })).rejects.toMatchObject({
+      code: 'AccessDenied',
+    });
+    await real.answer({ method, url: url('tenant'), body, caller });
+    await real.answer({ method, url: url('root'), body, caller: operatorCaller(body) });
+  }
+  expect(changed).toEqual([
+    'add tenant',
+    'add root',
+    'disable tenant',
+    'disable root',
+    'delete tenant',
+    'delete root',
+  ]);
 });
