@@ -161,9 +161,12 @@ export function judgeSignature(
   else failures.judge({ accessKey, address }, verify);
 }
 
-/** Version 2 names no region, and signs for S3 alone. */
+/** Version 2 names no region. */
+export const SIGV2_REGION = 'us-east';
+
+/** Version 2 signs for S3 alone. */
 function useOf(fields: SigV4Fields | SigV2Fields): { region: string; service: string } {
-  if (fields.version === 'SigV2') return { region: 'us-east', service: 's3' };
+  if (fields.version === 'SigV2') return { region: SIGV2_REGION, service: 's3' };
   const { region, service } = fields.scope;
   return { region, service };
 }

@@ -66,6 +66,22 @@ test('an unsigned form is nobody’s, with a policy or without', async () => {
   expect(await outcome([['policy', 'e30=']])).toBe('anonymous');
 });
 
+test('the use of a key is noted, with the region of its signature', async () => {
+  const noted: unknown[] = [];
+  const keyUses = { note: (...use: unknown[]) => void noted.push(use) };
+  const rules = { service: 's3', takesSigV2: true };
+  for (const signed of [signPolicyV4(access, 'e30=', signer()), signPolicyV2(access, 'e30=')]) {
+    const fields = new Map(
+      signed.map(([name, value]): [string, FormField] => [name.toLowerCase(), { name, value }]),
+    );
+    await authenticateForm({ identities, clock, rules, keyUses }, fields);
+  }
+  expect(noted).toEqual([
+    [AWS.accessKey, { region: 'us-east-1', service: 's3' }],
+    [AWS.accessKey, { region: 'us-east', service: 's3' }],
+  ]);
+});
+
 test('sessions sign by their own secret, with their token, until they expire', async () => {
   const session = {
     kind: 'root' as const,

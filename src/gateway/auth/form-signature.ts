@@ -10,6 +10,7 @@ import {
   type AuthenticationDependencies,
   identityOf,
   judgeSignature,
+  SIGV2_REGION,
 } from './authenticate.ts';
 import type { Identity } from './identities.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
@@ -20,6 +21,7 @@ import { parseCredential, requireScopeDate } from './sigv4-fields.ts';
 interface SignedForm {
   readonly version: 'SigV2' | 'SigV4';
   readonly accessKey: string;
+  readonly region: string;
   readonly signature: string;
   /** By the form's word; SigV2 has none. */
   readonly signedAtMs?: number;
@@ -56,6 +58,8 @@ export async function authenticateForm(
     if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
   });
   const { account, principal } = identity;
+  if (principal.session === undefined)
+    deps.keyUses?.note(accessKey, { region: signed.region, service: 's3' });
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   const caller: Caller = {
     kind: 'account',
@@ -105,6 +109,7 @@ function readV4(fields: FormFields, service: string): SignedForm {
     version: 'SigV4',
     signedAtMs,
     accessKey,
+    region: scope.region,
     signature: textOf(fields, 'x-amz-signature'),
     expected: (identity) =>
       createHmac('sha256', identity.signingKey(scope)).update(policy, 'latin1').digest('hex'),
@@ -116,6 +121,7 @@ function readV2(fields: FormFields): SignedForm {
   return {
     version: 'SigV2',
     accessKey: textOf(fields, 'awsaccesskeyid'),
+    region: SIGV2_REGION,
     signature: textOf(fields, 'signature'),
     expected: ({ secret }) => createHmac('sha1', secret).update(policy, 'latin1').digest('base64'),
   };

@@ -147,3 +147,46 @@ test('a read that a change has overtaken serves its request, and is not cached',
     'suspended',
   ]);
 });
+
+test('what is cached of users is bounded by the texts of their policies', async () => {
+  const text = ' '.repeat(1 << 20);
+  const users = Array.from({ length: 20 }, (_, at) => ({
+    name: `u${at}`,
+    id: `AIDA${at}`,
+    accessKey: `AKuser${at}`,
+  }));
+  for (const [revision, { name, id, accessKey }] of users.entries()) {
+    const user = {
+      kind: 'user',
+      id,
+      name,
+      path: '/',
+      createdAtMs: 0,
+      tags: [],
+      groups: [],
+      mfaDevices: [],
+      inlinePolicies: [{ name: 'long', text }],
+      attachedPolicies: [],
+      accessKeys: [],
+    } as const;
+    const sealedSecret = keyring.wrap(utf8('secret of a user'));
+    const outcome = await metadata.execute('change-identities', {
+      accountId: ANN,
+      ifRevision: revision,
+      rows: [
+        { key: `user/${name}`, record: user as never },
+        { key: `id/${id}`, record: { kind: 'index', to: `user/${name}` } },
+      ],
+      keys: [{ kind: 'add', key: { accessKey, sealedSecret, userId: id } }],
+      isSeen: false,
+    });
+    expect(outcome.kind).toBe('changed');
+  }
+  await stateOf('AKbob');
+  for (const { accessKey } of users) await stateOf(accessKey);
+  takeAsked();
+  await stateOf('AKuser19');
+  expect(takeAsked()).toEqual([]);
+  await stateOf('AKuser0');
+  expect(takeAsked()).toEqual(['get-access-key']);
+});

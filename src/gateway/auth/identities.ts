@@ -3,7 +3,7 @@
 // current; unknown keys are always read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../base/assert.ts';
-import { BoundedMap } from '../../base/bounded-map.ts';
+import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
@@ -47,6 +47,11 @@ export interface Identities {
 }
 
 const ENTRIES_MAX = 10_000;
+/**
+ * Characters of the policies of all entries of a cache together. Each entry has texts of its own: one user may have a hundred
+ * policies of 128 KiB, with their white space.
+ */
+const POLICY_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** A client signs for one region and service, and at midnight for two days. */
 const SIGNING_KEYS_MAX = 4;
 
@@ -63,7 +68,22 @@ interface Base {
   readonly stored: StoredPrincipal | undefined;
 }
 
+interface CachedSession extends Pick<Base, 'read' | 'stored'> {
+  readonly identity: Identity;
+}
+
 type Role = NonNullable<ResultOf<'get-principal'>>;
+
+function byPolicies<V>(storedOf: (value: V) => StoredPrincipal | undefined): Weighing<V> {
+  const weightOf = (value: V) => policyCharacters(storedOf(value));
+  return { weightMax: POLICY_CHARACTERS_MAX, weightOf };
+}
+
+function policyCharacters(stored: StoredPrincipal | undefined): number {
+  if (stored === undefined) return 0;
+  const inline = [stored.entity, ...stored.groups].flatMap(({ inlinePolicies }) => inlinePolicies);
+  return [...inline, ...stored.policies].reduce((sum, { text }) => sum + text.length, 0);
+}
 
 export function createIdentities(deps: {
   metadata: MetadataPort;
@@ -72,12 +92,21 @@ export function createIdentities(deps: {
   feed: IdentityFeed;
 }): Identities {
   const { metadata, keyring, feed } = deps;
-  const identities = new BoundedMap<string, CachedIdentity>(ENTRIES_MAX);
+  const identities = new BoundedMap<string, CachedIdentity>(
+    ENTRIES_MAX,
+    byPolicies(({ stored }) => stored),
+  );
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
   /** By account and role id. */
-  const roles = new BoundedMap<string, Role>(ENTRIES_MAX);
+  const roles = new BoundedMap<string, Role>(
+    ENTRIES_MAX,
+    byPolicies(({ principal }) => principal),
+  );
   /** By the session's access key: principals are made anew when what they hang on has been read anew. */
-  const sessionIdentities = new BoundedMap<string, { read: object; identity: Identity }>(ENTRIES_MAX);
+  const sessionIdentities = new BoundedMap<string, CachedSession>(
+    ENTRIES_MAX,
+    byPolicies(({ stored }) => stored),
+  );
   const policies = createPolicyCache();
   const sessions = createSessions(deps);
   /** A read during reported changes may be outdated, and is not cached. */
@@ -169,7 +198,7 @@ export function createIdentities(deps: {
           ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
           : makeKeys(Buffer.from(session.secretKey));
       const identity: Identity = { accessKey, account, principal, ...keys };
-      sessionIdentities.set(accessKey, { read, identity });
+      sessionIdentities.set(accessKey, { read, stored, identity });
       return identity;
     },
     async account(accountId) {

@@ -6,8 +6,14 @@ import type { NamedPolicy } from '../../policy/evaluate.ts';
 
 type DocumentType = Parameters<typeof compileStoredPolicy>[1];
 
-/** A document has 20 KiB at most: texts take some 40 MiB where all have that. */
 const ENTRIES_MAX = 2000;
+/** Of their texts. A compiled one takes up to some hundred times as many bytes. */
+const CHARACTERS_MAX = 2 * 1024 * 1024;
+
+interface Entry {
+  readonly policy: CompiledPolicy;
+  readonly charactersCount: number;
+}
 
 export interface PolicyCache {
   /** A stored document. One that cannot be read any more denies everything. */
@@ -15,16 +21,18 @@ export interface PolicyCache {
 }
 
 export function createPolicyCache(): PolicyCache {
-  const compiled = new BoundedMap<string, CompiledPolicy>(ENTRIES_MAX);
+  const compiled = new BoundedMap<string, Entry>(ENTRIES_MAX, {
+    weightMax: CHARACTERS_MAX,
+    weightOf: ({ charactersCount }) => charactersCount,
+  });
   return {
     named({ name, text, type }) {
       const key = `${type}:${text}`;
-      let policy = compiled.get(key);
-      if (policy === undefined) {
-        const outcome = compileStoredPolicy(text, type);
-        policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
-        compiled.set(key, policy);
-      }
+      const known = compiled.get(key);
+      if (known !== undefined) return { name, policy: known.policy };
+      const outcome = compileStoredPolicy(text, type);
+      const policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
+      compiled.set(key, { policy, charactersCount: key.length });
       return { name, policy };
     },
   };

@@ -43,6 +43,11 @@ export interface Sessions {
   open(token: string): Session;
 }
 
+interface Opened {
+  readonly session: Session;
+  readonly sizeBytes: number;
+}
+
 const FORM = 1;
 const NONCE = Buffer.alloc(12);
 const TAG_BYTES = 16;
@@ -51,39 +56,49 @@ const KEY_BYTES = 32;
 const TOKEN_CHARACTERS_MAX = 8192;
 const SESSION_BYTES_MAX = 64 * 1024;
 const OPENED_MAX = 4000;
+/** Of all that are open, unpacked. */
+const OPENED_BYTES_MAX = 32 * 1024 * 1024;
 
 export function createSessions({ keyring, random }: { keyring: KeyringPort; random: RandomPort }): Sessions {
   /** By the token's digest. */
-  const opened = new BoundedMap<string, Session>(OPENED_MAX);
+  const opened = new BoundedMap<string, Opened>(OPENED_MAX, {
+    weightMax: OPENED_BYTES_MAX,
+    weightOf: ({ sizeBytes }) => sizeBytes,
+  });
   return {
     seal(session) {
       const key = Buffer.from(random.bytes(KEY_BYTES));
       const wrapped = keyring.wrap(key);
+      const packed = packPlain(session);
+      if (packed.length > SESSION_BYTES_MAX) throw tooLarge(packed.length / SESSION_BYTES_MAX);
       // The key seals this one text, so the nonce need not differ.
       const cipher = createCipheriv('aes-256-gcm', key, NONCE);
-      const plain = deflateRawSync(packPlain(session));
+      const plain = deflateRawSync(packed);
       const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
       key.fill(0);
       const token = Buffer.from(packPlain({ form: FORM, wrapped, sealed })).toString('base64');
-      if (token.length > TOKEN_CHARACTERS_MAX) {
-        const percent = Math.ceil((token.length / TOKEN_CHARACTERS_MAX) * 100);
-        const message = `Packed size of session tags and session policy consumes ${percent}% of allotted space.`;
-        throw new AppError('PackedPolicyTooLarge', { message });
-      }
+      if (token.length > TOKEN_CHARACTERS_MAX) throw tooLarge(token.length / TOKEN_CHARACTERS_MAX);
       return token;
     },
     open(token) {
       const digest = hash('sha256', token);
       const known = opened.get(digest);
-      if (known !== undefined) return known;
-      const session = unseal(token, keyring);
-      opened.set(digest, session);
-      return session;
+      if (known !== undefined) return known.session;
+      const found = unseal(token, keyring);
+      opened.set(digest, found);
+      return found.session;
     },
   };
 }
 
-function unseal(token: string, keyring: KeyringPort): Session {
+function tooLarge(share: number): AppError {
+  const percent = Math.ceil(share * 100);
+  const message = `Packed size of session tags and session policy consumes ${percent}% of allotted space.`;
+  return new AppError('PackedPolicyTooLarge', { message });
+}
+
+/** `sizeBytes`: of the session as it was packed. */
+function unseal(token: string, keyring: KeyringPort): Opened {
   const bytes = Buffer.from(token, 'base64');
   // One spelling for each token: what is known of it is known by its text.
   if (token.length > TOKEN_CHARACTERS_MAX || bytes.toString('base64') !== token)
@@ -102,7 +117,8 @@ function unseal(token: string, keyring: KeyringPort): Session {
     cipher.setAuthTag(parts.sealed.subarray(at));
     const plain = Buffer.concat([cipher.update(parts.sealed.subarray(0, at)), cipher.final()]);
     key.fill(0);
-    return unpackPlain(inflateRawSync(plain, { maxOutputLength: SESSION_BYTES_MAX })) as Session;
+    const packed = inflateRawSync(plain, { maxOutputLength: SESSION_BYTES_MAX });
+    return { session: unpackPlain(packed) as Session, sizeBytes: packed.length };
   } catch {
     // Whatever is wrong with it: it is not a token of ours.
     throw new AppError('InvalidToken');
