@@ -36,6 +36,10 @@ export interface PolicyName {
   readonly name: string;
 }
 
+export function isPolicyArn(arn: string): boolean {
+  return ARN.test(arn);
+}
+
 /** Throws InvalidInput. */
 export function parsePolicyArn(arn: string): PolicyName {
   const [whole, owner = '', path = '', name = ''] = ARN.exec(arn) ?? [];

@@ -215,11 +215,38 @@ describe('AssumeRole', () => {
     const readOnly = { 'PolicyArns.member.1.arn': 'arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess' };
     expect(await s3(keysOf(await assume(user, arn, { ...tag, ...readOnly })), 'GET', '/')).toBe(200);
     expect(await assume(user, arn, { Policy: '{' })).toMatchObject({ code: 'MalformedPolicyDocument' });
+    // White space counts where it does not fit into a session any more.
+    expect(await assume(user, arn, { Policy: Policy + ' '.repeat(66_000) })).toMatchObject({
+      status: 400,
+      code: 'PackedPolicyTooLarge',
+    });
     expect(await assume(user, arn, { DurationSeconds: 3601 })).toMatchObject({
       code: 'ValidationError',
       message: expect.stringContaining('MaxSessionDuration'),
     });
   });
+});
+
+test('a managed policy limits a session under its own ARN alone', async () => {
+  const { accountId } = account;
+  // Its boundary is a managed policy.
+  const boundary = [allow('s3:GetObject', '*')];
+  await addRole(world, accountId, {
+    name: 'bounded',
+    statements: [allow('s3:*', '*')],
+    boundary,
+    trustPolicy: trust(accountId),
+  });
+  const user = await addUser(world, accountId, { name: 'limiter', statements: [allow('sts:*', '*')] });
+  const assume = (policy: string) =>
+    call(user, 'AssumeRole', {
+      RoleArn: `arn:aws:iam::${accountId}:role/bounded`,
+      RoleSessionName: 'job',
+      'PolicyArns.member.1.arn': `arn:aws:iam::${accountId}:policy/${policy}`,
+    });
+  expect((await assume('boundary-of-bounded')).status).toBe(200);
+  for (const other of ['elsewhere/boundary-of-bounded', 'Boundary-of-bounded', 'none', '//'])
+    expect(await assume(other)).toMatchObject({ status: 400, code: 'ValidationError' });
 });
 
 test('the source identity of a session stays through a chain of roles', async () => {

@@ -4,7 +4,6 @@ import { mintIdentityId, mintKeyPair } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { tagValue } from '../../policy/condition-keys.ts';
 import { compilePolicy, countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
-import { findReadyMadePolicy } from '../../policy/documents/ready-made-policies.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -17,6 +16,7 @@ import type { ServiceDependencies } from '../http/service-route.ts';
 import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
 import { checkTags, policyArn, tags } from './identity-parameters.ts';
 import { withIdentities } from './identity-store.ts';
+import { findManagedPolicy, findVersionText, isPolicyArn } from './managed-policies.ts';
 import {
   integer,
   list,
@@ -295,16 +295,12 @@ async function sessionPolicies(
 }
 
 async function managedText(deps: ServiceDependencies, accountId: AccountId, arn: string): Promise<string> {
-  const readyMade = findReadyMadePolicy(arn)?.text;
-  if (readyMade !== undefined) return readyMade;
-  const name = arn.startsWith(`arn:aws:iam::${accountId}:policy/`) ? arn.slice(arn.lastIndexOf('/') + 1) : '';
   const found = await withIdentities(deps, accountId, async (store) => {
-    const policy = await store.find('policy', identityKeys.policy(name));
-    if (policy === undefined) return undefined;
-    return store.find('policy-version', identityKeys.policyVersion(name, policy.defaultVersion));
+    const policy = isPolicyArn(arn) ? await findManagedPolicy(store, arn) : undefined;
+    return policy && findVersionText(store, policy, policy.defaultVersion);
   });
   if (found === undefined) throw validationError(`PolicyArn ${arn} does not exist or is not attachable.`);
-  return found.text;
+  return found;
 }
 
 /**
