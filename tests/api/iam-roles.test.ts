@@ -59,6 +59,12 @@ test.each([
   ],
   [
     'r',
+    { AssumeRolePolicyDocument: TRUST + ' '.repeat(10_240) },
+    'LimitExceeded',
+    'Cannot exceed quota for ACLSizePerRole: 2048',
+  ],
+  [
+    'r',
     { AssumeRolePolicyDocument: 'Ā' },
     'ValidationError',
     'The specified value for assumeRolePolicyDocument is invalid. It must contain only printable ASCII characters.',

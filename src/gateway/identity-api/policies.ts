@@ -2,7 +2,7 @@
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { must } from '../../base/assert.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
-import { countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
+import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { READY_MADE_POLICIES } from '../../policy/documents/ready-made-policies.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -57,7 +57,7 @@ async function policyTargets({ PolicyArn }: { PolicyArn: string }, context: Acti
 function requireManagedDocument(document: string): void {
   requireDocument(document, 'identity');
   const max = POLICY_SIZES.managedCharactersMax;
-  if (countCharacters(document) <= max) return;
+  if (hasRoom(document, max)) return;
   throw new AppError('LimitExceeded', { message: `Cannot exceed quota for PolicySize: ${max}` });
 }
 

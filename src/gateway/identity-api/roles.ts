@@ -1,7 +1,7 @@
 // Roles: who may assume them, for how long, their paths, tags and boundaries.
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
-import { countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
+import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { identityKeys, type RoleRecord } from '../../types/records/identity-records.ts';
@@ -48,7 +48,7 @@ export async function requireRole(store: IdentityStore, name: string): Promise<R
 function requireTrustPolicy(document: string): void {
   requireDocument(document, 'trust');
   const max = POLICY_SIZES.trustCharactersMax;
-  if (countCharacters(document) <= max) return;
+  if (hasRoom(document, max)) return;
   throw new AppError('LimitExceeded', { message: `Cannot exceed quota for ACLSizePerRole: ${max}` });
 }
 

@@ -38,6 +38,14 @@ export function countCharacters(text: string): number {
   return text.replace(/\s+/g, '').length;
 }
 
+/** So many times as long as it may be without white space a stored document is at most. AWS has no such bound. */
+const BLANKS_FACTOR = 5;
+
+/** Whether a document has so many characters at most, as IAM counts them, and is not made of white space for the rest. */
+export function hasRoom(text: string, charactersMax: number): boolean {
+  return text.length <= BLANKS_FACTOR * charactersMax && countCharacters(text) <= charactersMax;
+}
+
 export interface Statement {
   /** From 0, in the document. */
   readonly index: number;
