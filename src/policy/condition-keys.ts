@@ -87,7 +87,11 @@ export const S3_KEYS = [
   },
   { name: 's3:object-lock-legal-hold', type: 'string', help: 'ON or OFF' },
   { name: 's3:if-match', type: 'string', help: 'the header of that name' },
-  { name: 's3:if-none-match', type: 'string', help: 'the header of that name' },
+  {
+    name: 's3:if-none-match',
+    type: 'string',
+    help: 'the header of that name; only `*` keeps what is there from being overwritten, an ETag does not',
+  },
 ] as const satisfies readonly ConditionKeyRow[];
 
 export const IDENTITY_KEYS = [
