@@ -418,7 +418,7 @@ uploads without a signature at full speed at 1a7263eb, with four. Memory is give
 what was left by the one before it: a new server has 230 MiB more beside 1,000 slow readers (144 for bodies, 25 for connections)
 than beside nobody. Two rows are from before a change, and have not been measured again on a quiet machine. A connection that
 sends HTTP chunks of one byte costs the thread 3.5 ms since what was read is parsed in slices, and cost 24. 32 listings of keys
-of 1 KiB take 130 to 250 MiB more than nobody since listings share memory, and took 300 to 400.
+of 1 KiB take 130 to 250 MiB more than nobody since listings share memory, and took about 310.
 
 | Attack | GET 4 KiB | PUT 4 KiB | PUT 1 MiB | LIST | newcomer | refused | peak, after |
 |---|---|---|---|---|---|---|---|

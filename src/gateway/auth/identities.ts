@@ -49,7 +49,7 @@ export interface Identities {
 const ENTRIES_MAX = 10_000;
 /**
  * Characters of the policies of all entries of a cache together. Each entry has texts of its own: one user may have a hundred
- * policies of 128 KiB, with their white space.
+ * policies of 30 KiB, with their white space.
  */
 const POLICY_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** A client signs for one region and service, and at midnight for two days. */
