@@ -6,10 +6,18 @@ import { LIMITS } from '../../types/limits.ts';
 import { type HolderKind, type InlinePolicy, identityKeys } from '../../types/records/identity-records.ts';
 import { defineIamAction } from './iam-action.ts';
 import { paging, policyName } from './identity-parameters.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { pageEndXml, pageOf } from './list-pages.ts';
 import { required } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';
-import { HOLDER_KINDS, HOLDER_LABELS, holderName, holderTarget, requireHolder } from './policy-holders.ts';
+import {
+  HOLDER_KINDS,
+  HOLDER_LABELS,
+  holderName,
+  holderTarget,
+  type PolicyHolder,
+  requireHolder,
+} from './policy-holders.ts';
 import type { QueryAction } from './query-service.ts';
 
 const CHARACTERS_MAX: Readonly<Record<HolderKind, number>> = {
@@ -35,13 +43,17 @@ function requireRoom(
   throw new AppError('LimitExceeded', { message });
 }
 
-function noSuchPolicy(kind: HolderKind, name: string): AppError {
-  return new AppError('NoSuchEntity', { message: `The ${kind} policy with name ${name} cannot be found.` });
-}
-
-/** Names are compared as they are. */
-function findPolicy(policies: readonly InlinePolicy[], name: string): InlinePolicy | undefined {
-  return policies.find((policy) => policy.name === name);
+/** The holder with its policy of that name; names are compared as they are. Throws NoSuchEntity. */
+async function requirePolicy(
+  store: IdentityStore,
+  of: { kind: HolderKind; name: string },
+  policyName: string,
+): Promise<{ holder: PolicyHolder; policy: InlinePolicy }> {
+  const holder = await requireHolder(store, of);
+  const policy = holder.inlinePolicies.find(({ name }) => name === policyName);
+  if (policy !== undefined) return { holder, policy };
+  const message = `The ${of.kind} policy with name ${policyName} cannot be found.`;
+  throw new AppError('NoSuchEntity', { message });
 }
 
 function actionsOf(kind: HolderKind): QueryAction[] {
@@ -68,9 +80,7 @@ function actionsOf(kind: HolderKind): QueryAction[] {
     parameters: { Holder, PolicyName: required(policyName) },
     access: async ({ Holder: name }, context) => [await holderTarget(context, { kind, name })],
     async run({ Holder: name, PolicyName }, { store }) {
-      const holder = await requireHolder(store, { kind, name });
-      const policy = findPolicy(holder.inlinePolicies, PolicyName);
-      if (policy === undefined) throw noSuchPolicy(kind, PolicyName);
+      const { holder, policy } = await requirePolicy(store, { kind, name }, PolicyName);
       return [
         xmlText(`${label}Name`, holder.name),
         xmlText('PolicyName', policy.name),
@@ -84,9 +94,7 @@ function actionsOf(kind: HolderKind): QueryAction[] {
     parameters: { Holder, PolicyName: required(policyName) },
     access: async ({ Holder: name }, context) => [await holderTarget(context, { kind, name })],
     async run({ Holder: name, PolicyName }, { store }) {
-      const holder = await requireHolder(store, { kind, name });
-      const policy = findPolicy(holder.inlinePolicies, PolicyName);
-      if (policy === undefined) throw noSuchPolicy(kind, PolicyName);
+      const { holder, policy } = await requirePolicy(store, { kind, name }, PolicyName);
       const inlinePolicies = holder.inlinePolicies.filter((each) => each !== policy);
       store.put(identityKeys[kind](name), { ...holder, inlinePolicies });
       return undefined;
