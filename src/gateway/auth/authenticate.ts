@@ -71,28 +71,43 @@ export async function authenticate(
     if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
     else requireSigV4Signature(request, signedFields, identity);
   });
-  const { account, principal } = identity;
-  if (principal.session === undefined) deps.keyUses?.note(accessKey, useOf(signedFields));
-  // Only callers with the right secret get this error.
-  if (account.state === 'suspended') throw new AppError('AccountProblem');
-  const caller: Caller = {
-    kind: 'account',
-    account,
-    principal,
-    accessKey,
-    signatureVersion: version,
-    authType,
-  };
+  const signature = { accessKey, signatureVersion: version, authType };
+  const caller = admitCaller(deps, identity, { signature, use: useOf(signedFields) });
   if (signedFields.version === 'SigV2') {
     const { time } = signedFields;
     return 'timeMs' in time ? { caller, signedAtMs: time.timeMs } : { caller };
   }
-  const { signature, timestamp, timeMs: signedAtMs, scope } = signedFields;
+  const { timestamp, timeMs: signedAtMs, scope } = signedFields;
   return {
     caller,
     signedAtMs,
-    seed: { signingKey: identity.signingKey(scope), signature, timestamp, scopeText: scope.text },
+    seed: {
+      signingKey: identity.signingKey(scope),
+      signature: signedFields.signature,
+      timestamp,
+      scopeText: scope.text,
+    },
   };
+}
+
+type SignedCaller = Extract<Caller, { kind: 'account' }>;
+
+/** The caller whose signature is good, and the note that its key was used. Throws AccountProblem. */
+export function admitCaller(
+  { keyUses }: Pick<AuthenticationDependencies, 'keyUses'>,
+  { account, principal }: Identity,
+  {
+    signature,
+    use,
+  }: {
+    signature: Pick<SignedCaller, 'accessKey' | 'signatureVersion' | 'authType'>;
+    use: Parameters<KeyUses['note']>[1];
+  },
+): SignedCaller {
+  if (principal.session === undefined) keyUses?.note(signature.accessKey, use);
+  // Only callers with the right secret get this error.
+  if (account.state === 'suspended') throw new AppError('AccountProblem');
+  return { kind: 'account', account, principal, ...signature };
 }
 
 /**

@@ -1,13 +1,13 @@
 // Who has signed a form: its policy is what is signed, by SigV4 or SigV2 (AWS "Authenticating requests in browser-based uploads
 // using POST"). What the policy says is s3/forms/post-policy.ts; until when it is good, too.
 import { createHmac } from 'node:crypto';
-import { AppError } from '../../types/errors.ts';
-import type { Caller } from '../s3/caller.ts';
+import type { AppError } from '../../types/errors.ts';
 import { type FormFields, missingField } from '../s3/forms/form-fields.ts';
 import { invalidArgument } from '../s3/request/arguments.ts';
 import {
   type Authentication,
   type AuthenticationDependencies,
+  admitCaller,
   identityOf,
   judgeSignature,
   SIGV2_REGION,
@@ -57,18 +57,10 @@ export async function authenticateForm(
   judgeSignature(deps, accessKey, () => {
     if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
   });
-  const { account, principal } = identity;
-  if (principal.session === undefined)
-    deps.keyUses?.note(accessKey, { region: signed.region, service: 's3' });
-  if (account.state === 'suspended') throw new AppError('AccountProblem');
-  const caller: Caller = {
-    kind: 'account',
-    account,
-    principal,
-    accessKey,
-    signatureVersion: version,
-    authType: 'Form',
-  };
+  const caller = admitCaller(deps, identity, {
+    signature: { accessKey, signatureVersion: version, authType: 'Form' },
+    use: { region: signed.region, service: 's3' },
+  });
   return signedAtMs === undefined ? { caller } : { caller, signedAtMs };
 }
 

@@ -1,9 +1,9 @@
 // Whether a code of an MFA device is right: for STS, for x-amz-mfa of S3, and for who enables a device. A code that was right is
 // used up with the answer, in the device's row: of two who send it at once, one is told that it is right.
-import { BoundedMap } from '../../base/bounded-map.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type MfaDeviceRecord } from '../../types/records/identity-records.ts';
+import { createFailureWaits } from '../auth/failure-waits.ts';
 import { identityArn } from './identity-parameters.ts';
 import { type IdentityStore, type IdentityStoreDependencies, withIdentities } from './identity-store.ts';
 import { findStep, SEED_BYTES, stepAt } from './one-time-codes.ts';
@@ -36,41 +36,31 @@ const RESYNC_REACH_STEPS = 60;
 const FREE_FAILURES = 5;
 const FIRST_WAIT_MS = 30_000;
 const WAIT_MAX_MS = 3_600_000;
-const OWNERS_MAX = 10_000;
-
-interface Failures {
-  readonly count: number;
-  readonly untilMs: number;
-}
 
 export function createMfaCodes(
   deps: IdentityStoreDependencies & { readonly keyring: KeyringPort },
 ): MfaCodes {
   const { clock, keyring } = deps;
-  const failures = new BoundedMap<string, Failures>(OWNERS_MAX);
+  const waits = createFailureWaits({
+    clock,
+    freeCount: FREE_FAILURES,
+    firstWaitMs: FIRST_WAIT_MS,
+    waitMaxMs: WAIT_MAX_MS,
+  });
 
   return {
     async verify({ accountId, serial, code, owner }) {
       const who = `${accountId}/${owner}`;
-      const nowMs = clock.monotonicMs();
-      const before = failures.get(who);
-      if (before !== undefined && nowMs < before.untilMs) return false;
+      if (waits.mustWait(who)) return false;
       // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
-      const count = (before?.count ?? 0) + 1;
-      failures.set(who, { count, untilMs: nowMs + waitOf(count) });
+      waits.note(who);
       const isRight = await withIdentities(deps, accountId, (store) =>
         useCode(store, { serial, code, owner, keyring, nowMs: clock.wallMs() }),
       );
-      if (isRight) failures.delete(who);
+      if (isRight) waits.forget(who);
       return isRight;
     },
   };
-}
-
-/** ms that a further code has to wait behind so many wrong ones. */
-function waitOf(failureCount: number): number {
-  const over = failureCount - FREE_FAILURES;
-  return over < 0 ? 0 : Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** over);
 }
 
 /** Whether a device has this code; if so, it is used up with what the store writes. */
