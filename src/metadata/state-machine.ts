@@ -55,7 +55,7 @@ import { resolveRepairs } from './blobs/resolve-repairs.ts';
 import { activateName } from './buckets/activate-name.ts';
 import { admitForeignObjects } from './buckets/admit-foreign-objects.ts';
 import { beginRename } from './buckets/begin-rename.ts';
-import { getBucket, setBucketConfig } from './buckets/bucket-config.ts';
+import { getBucket, setBucketConfig, unlockCompliance } from './buckets/bucket-config.ts';
 import { bucketGuard } from './buckets/buckets.ts';
 import { closeBucket } from './buckets/close-bucket.ts';
 import { createBucket } from './buckets/create-bucket.ts';
@@ -134,6 +134,7 @@ import { listVersions } from './versions/list-versions.ts';
 import { recommitVersion } from './versions/recommit-version.ts';
 import { releaseManifestPage } from './versions/release-manifest-page.ts';
 import { setAcl } from './versions/set-acl.ts';
+import { setProtection } from './versions/set-protection.ts';
 import { setTags } from './versions/set-tags.ts';
 
 type Commands = {
@@ -184,6 +185,7 @@ const commands: Commands = {
   // lists only. The others are bounded by the operation that takes them, before the command is sent: `acl` by ACL_GRANTS_MAX,
   // `policy` by POLICY_SIZES.
   'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
+  'unlock-compliance': { define: unlockCompliance, growthBytes: NONE },
   'admit-foreign-objects': { define: admitForeignObjects, growthBytes: NONE },
   'commit-version': { define: commitVersion, growthBytes: ({ data }) => dataBytes(data) },
   'recommit-version': { define: recommitVersion, growthBytes: () => ROWS_BYTES },
@@ -204,6 +206,8 @@ const commands: Commands = {
     define: setTags,
     growthBytes: ({ tags }) => (tags === null || tags.length === 0 ? 0 : ROWS_BYTES),
   },
+  // What must be kept must be kept on a full disk, too.
+  'set-protection': { define: setProtection, growthBytes: NONE },
   'set-acl': { define: setAcl, growthBytes: ({ grants }) => (grants === null ? 0 : ROWS_BYTES) },
   // The same rows under other keys; a job or token takes some of its own.
   'move-key': { define: moveKey, growthBytes: ({ token }) => (token === undefined ? 0 : ROW_BYTES) },

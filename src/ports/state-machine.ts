@@ -56,6 +56,8 @@ export interface RowPut {
 export interface DecideContext {
   /** Shard time, ms: never decreases (R19). */
   nowMs: number;
+  /** The same less jumps of the clock that the operator has not accepted: what retention goes by (R19). */
+  acceptedMs: number;
   shard: number;
   shardCount: number;
   /** A counter with everything that was appended before this command: a bound by it is exact, and needs no lock. */
@@ -127,7 +129,7 @@ export interface QuerySpec<Query, Result> {
   run(
     query: Query,
     state: StateReader,
-    context: { nowMs: number; shard: number; shardCount: number },
+    context: Pick<DecideContext, 'nowMs' | 'acceptedMs' | 'shard' | 'shardCount'>,
   ): Promise<Result>;
 }
 

@@ -2,6 +2,8 @@
 // A new kind is a line in each of the two tables here, and a rule beside the command.
 import type { Grant } from './acl.ts';
 import type { EventConsumer } from './events.ts';
+import type { BucketLifecycle } from './lifecycle.ts';
+import type { BucketCompliance, BucketObjectLock } from './retention.ts';
 
 /** What a document of each kind says. Absent fields were never set. */
 export interface BucketConfigs {
@@ -16,6 +18,19 @@ export interface BucketConfigs {
   acl: { grants: Grant[] };
   /** Byte for byte as it was put, but that a rename of the bucket rewrites its name (rename-in-policy.ts). */
   policy: { text: string };
+  /** Its object lock, which is on where there is one. `isCleared`: the default was taken away, which reads show (service 4.1). */
+  objectLock: BucketObjectLock & { isCleared?: true };
+  /** Its compliance settings. `unlocks`: when the operator has ended their lock, and why; the last ones. */
+  compliance: BucketCompliance & { unlocks?: ComplianceUnlock[] };
+  lifecycle: BucketLifecycle;
+}
+
+/** Record of an operator's command that has ended a lock of compliance settings. */
+export interface ComplianceUnlock {
+  atMs: number;
+  /** Who gave it: a principal's ARN. */
+  by: string;
+  reason: string;
 }
 
 export type ConfigKind = keyof BucketConfigs;
@@ -26,6 +41,9 @@ export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = {
   events: 2,
   acl: 3,
   policy: 4,
+  objectLock: 5,
+  compliance: 6,
+  lifecycle: 7,
 };
 
 export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];

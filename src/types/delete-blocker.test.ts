@@ -3,6 +3,7 @@ import { DELETE_RULES } from './delete-blocker.ts';
 import type { AccountId, BucketId, BucketName } from './names.ts';
 import type { VersionProtection } from './protection.ts';
 import type { BucketRecord } from './records/rows.ts';
+import type { BucketCompliance } from './retention.ts';
 import type { VersionSummary } from './version.ts';
 
 const bucket: BucketRecord = {
@@ -16,7 +17,21 @@ const bucket: BucketRecord = {
   versioning: 'enabled',
 };
 
-function blockerOf(protection: VersionProtection | undefined, bypassesGovernance?: boolean) {
+const DAY = 24 * 3600 * 1000;
+const compliance: BucketCompliance = {
+  isEnabled: true,
+  retentionDays: 0,
+  conditionalHold: false,
+  deleteAfterRetention: false,
+};
+
+function blockerOf(
+  protection: VersionProtection | undefined,
+  {
+    bypassesGovernance,
+    settings = compliance,
+  }: { bypassesGovernance?: true; settings?: BucketCompliance } = {},
+) {
   const version: VersionSummary = {
     order: 1,
     isDeleteMarker: false,
@@ -26,8 +41,8 @@ function blockerOf(protection: VersionProtection | undefined, bypassesGovernance
     owner: bucket.owner,
     ...(protection && { protection }),
   };
-  const removal = { nowMs: 1000, ...(bypassesGovernance && { bypassesGovernance }) };
-  return DELETE_RULES.deleteBlocker(version, bucket, removal)?.by;
+  const removal = { acceptedMs: 1000, ...(bypassesGovernance && { bypassesGovernance }) };
+  return DELETE_RULES.deleteBlocker(version, { ...bucket, compliance: settings }, removal)?.by;
 }
 
 test.each<[string, VersionProtection | undefined, string | undefined]>([
@@ -50,14 +65,38 @@ test.each<[string, VersionProtection | undefined, string | undefined]>([
 });
 
 test('the right to bypass governance applies to governance only', () => {
-  expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 } }, true)).toBeUndefined();
-  expect(blockerOf({ retention: { mode: 'COMPLIANCE', untilMs: 1001 } }, true)).toBe('retention');
-  expect(blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 }, legalHold: true }, true)).toBe(
-    'legal-hold',
+  expect(
+    blockerOf({ retention: { mode: 'GOVERNANCE', untilMs: 1001 } }, { bypassesGovernance: true }),
+  ).toBeUndefined();
+  expect(blockerOf({ retention: { mode: 'COMPLIANCE', untilMs: 1001 } }, { bypassesGovernance: true })).toBe(
+    'retention',
   );
+  expect(
+    blockerOf(
+      { retention: { mode: 'GOVERNANCE', untilMs: 1001 }, legalHold: true },
+      { bypassesGovernance: true },
+    ),
+  ).toBe('legal-hold');
 });
 
 test('versions are not decoded where the bucket never protected any', () => {
   expect(DELETE_RULES.mayBlockDeletes(bucket)).toBe(false);
   expect(DELETE_RULES.mayBlockDeletes({ ...bucket, mayProtect: true })).toBe(true);
+});
+
+test('settings of compliance bind all versions from their creation, and only while they are enabled', () => {
+  const settings = { ...compliance, retentionDays: 1 };
+  expect(blockerOf(undefined, { settings })).toBe('compliance');
+  expect(blockerOf(undefined, { settings: { ...settings, isEnabled: false } })).toBeUndefined();
+  const held = { compliance: { conditionalHold: true, legalHold: true } } as const;
+  expect(blockerOf(held, { settings: { ...settings, isEnabled: false } })).toBeUndefined();
+});
+
+test('the days of compliance count from the release of the hold', () => {
+  const settings = { ...compliance, retentionDays: 1 };
+  const released = (holdReleasedAtMs: number) => ({
+    compliance: { conditionalHold: true as const, holdReleasedAtMs },
+  });
+  expect(blockerOf(released(1000 - DAY + 1), { settings })).toBe('compliance');
+  expect(blockerOf(released(1000 - DAY), { settings })).toBeUndefined();
 });

@@ -2,14 +2,15 @@
 // deleting by version id, completing an upload, MOVE, forced deletion of a bucket, lifecycle. Object lock, legal hold,
 // compliance and conditional hold are decided here and nowhere else (service 3).
 import type { BucketRecord } from './records/rows.ts';
+import { type BucketCompliance, complianceEndMs } from './retention.ts';
 import type { VersionSummary } from './version.ts';
 
 export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
 
 /** Of a removal. */
 export interface Removal {
-  /** Shard time, ms (R19). */
-  nowMs: number;
+  /** Shard time less what the operator has not accepted of jumps of the clock, ms (R19): what retention goes by. */
+  acceptedMs: number;
   /** The caller may bypass retention in GOVERNANCE mode, and asks to. */
   bypassesGovernance?: boolean;
 }
@@ -31,14 +32,27 @@ export interface DeleteRules {
 /** Those of the product. */
 export const DELETE_RULES: DeleteRules = {
   mayBlockDeletes: ({ mayProtect = false }) => mayProtect,
-  deleteBlocker({ protection }, _bucket, { nowMs, bypassesGovernance = false }) {
-    if (protection === undefined) return undefined;
-    const { retention, legalHold, compliance = {} } = protection;
-    if (legalHold || compliance.legalHold) return { by: 'legal-hold' };
-    if (compliance.conditionalHold && compliance.holdReleasedAtMs === undefined)
-      return { by: 'conditional-hold' };
-    if ((compliance.retainUntilMs ?? 0) > nowMs) return { by: 'compliance' };
-    if (retention === undefined || retention.untilMs <= nowMs) return undefined;
+  deleteBlocker(version, bucket, { acceptedMs, bypassesGovernance = false }) {
+    // A delete marker has nothing to keep.
+    if (version.isDeleteMarker) return undefined;
+    const { retention, legalHold } = version.protection ?? {};
+    if (legalHold) return { by: 'legal-hold' };
+    const blocker = bucket.compliance && complianceBlocker(version, bucket.compliance, acceptedMs);
+    if (blocker !== undefined) return blocker;
+    if (retention === undefined || retention.untilMs <= acceptedMs) return undefined;
     return retention.mode === 'GOVERNANCE' && bypassesGovernance ? undefined : { by: 'retention' };
   },
 };
+
+/** Settings of compliance bind while they are enabled, and then all versions at once, however old. */
+function complianceBlocker(
+  version: VersionSummary,
+  settings: BucketCompliance,
+  acceptedMs: number,
+): DeleteBlocker | undefined {
+  if (!settings.isEnabled) return undefined;
+  const { legalHold, conditionalHold, holdReleasedAtMs } = version.protection?.compliance ?? {};
+  if (legalHold) return { by: 'legal-hold' };
+  if (conditionalHold && holdReleasedAtMs === undefined) return { by: 'conditional-hold' };
+  return complianceEndMs(version, settings) > acceptedMs ? { by: 'compliance' } : undefined;
+}

@@ -3,10 +3,15 @@
 import { assert } from '../base/assert.ts';
 import { ByteReader, ByteWriter } from '../base/bytes/byte-cursor.ts';
 
+/** Object lock: no removal before `untilMs` (ms since epoch). GOVERNANCE may be bypassed by who has the right to. */
+export interface Retention {
+  mode: 'GOVERNANCE' | 'COMPLIANCE';
+  untilMs: number;
+}
+
 /** A field is absent where it does not protect. Times are ms since epoch, shard time. */
 export interface VersionProtection {
-  /** Object lock: no removal before `untilMs`. GOVERNANCE may be bypassed by who has the right to. */
-  retention?: { mode: 'GOVERNANCE' | 'COMPLIANCE'; untilMs: number };
+  retention?: Retention;
   /** Object lock: no removal while it is on. */
   legalHold?: true;
   compliance?: ComplianceProtection;
@@ -21,6 +26,8 @@ export interface ComplianceProtection {
   /** RetentionDays count from here. */
   holdReleasedAtMs?: number;
   legalHold?: true;
+  /** Hex, of the object's bytes, where it has been proved or computed. It protects nothing, and is read with the others. */
+  sha256?: string;
 }
 
 /** Flags of the stored form. The first two are the modes of object lock; `complianceHold` is of the compliance rule. */
@@ -32,15 +39,17 @@ const HAS = {
   conditionalHold: 16,
   holdReleased: 32,
   complianceHold: 64,
+  sha256: 128,
 } as const;
-const ALL = 127;
 const BOTH_MODES = HAS.governanceMode | HAS.complianceMode;
 const TIME_BYTES = 6;
+const SHA256_BYTES = 32;
 
-/** Bytes of the stored form: flags 1 | end of the retention 6? | RetentionTime 6? | release of the hold 6? */
+/** Bytes of the stored form: flags 1 | end of the retention 6? | RetentionTime 6? | release of the hold 6? | SHA-256 32? */
 export function protectionBytes({ retention, compliance = {} }: VersionProtection): number {
   const times = [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs];
-  return 1 + TIME_BYTES * times.filter((time) => time !== undefined).length;
+  const timesBytes = TIME_BYTES * times.filter((time) => time !== undefined).length;
+  return 1 + timesBytes + (compliance.sha256 === undefined ? 0 : SHA256_BYTES);
 }
 
 export function writeProtection(buffer: Buffer, at: number, protection: VersionProtection): void {
@@ -54,15 +63,17 @@ export function writeProtection(buffer: Buffer, at: number, protection: VersionP
   if (compliance.conditionalHold) has |= HAS.conditionalHold;
   if (compliance.holdReleasedAtMs !== undefined) has |= HAS.holdReleased;
   if (compliance.legalHold) has |= HAS.complianceHold;
+  if (compliance.sha256 !== undefined) has |= HAS.sha256;
   writer.uint(has, 1);
   for (const time of [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs])
     if (time !== undefined) writer.uint(time, TIME_BYTES);
+  if (compliance.sha256 !== undefined) writer.hex(compliance.sha256, SHA256_BYTES);
 }
 
 export function readProtection(bytes: Uint8Array, at: number): VersionProtection {
   const reader = new ByteReader(bytes, at);
   const has = reader.uint(1);
-  assert(has <= ALL && (has & BOTH_MODES) !== BOTH_MODES, `version record: unknown protection ${has}`);
+  assert((has & BOTH_MODES) !== BOTH_MODES, `version record: unknown protection ${has}`);
   const protection: VersionProtection = {};
   const compliance: ComplianceProtection = {};
   if (has & BOTH_MODES)
@@ -75,6 +86,7 @@ export function readProtection(bytes: Uint8Array, at: number): VersionProtection
   if (has & HAS.conditionalHold) compliance.conditionalHold = true;
   if (has & HAS.holdReleased) compliance.holdReleasedAtMs = reader.uint(TIME_BYTES);
   if (has & HAS.complianceHold) compliance.legalHold = true;
+  if (has & HAS.sha256) compliance.sha256 = reader.hex(SHA256_BYTES);
   if (Object.keys(compliance).length > 0) protection.compliance = compliance;
   return protection;
 }

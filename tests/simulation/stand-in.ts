@@ -198,7 +198,7 @@ class Replica {
     const state =
       this.#bug === 'lists in two reads' ? inTwoReads(reader, this.#processContext.clock) : reader;
     const timeMs = this.#log[this.#applied - 1]?.timeMs ?? this.#processContext.clock.wallMs();
-    const context = { nowMs: timeMs, shard: envelope.shard, shardCount };
+    const context = { nowMs: timeMs, acceptedMs: timeMs, shard: envelope.shard, shardCount };
     const value = await spec.run(body as never, state, context);
     const asked = `${nodeId} ${name} ${JSON.stringify({ ...(body as object), simulatedRequestId: 0 })}`;
     const seen = this.#stale.get(asked);
@@ -232,6 +232,7 @@ class Replica {
     const counter = () => 0;
     const context = {
       nowMs,
+      acceptedMs: nowMs,
       shard: this.#shard,
       shardCount,
       counter,

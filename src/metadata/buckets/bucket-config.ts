@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
+import type { ConfigRefusal } from '../../ports/metadata/buckets.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RowPut, View } from '../../ports/state-machine.ts';
 import {
@@ -15,17 +16,27 @@ import {
 } from '../../types/bucket-config.ts';
 import type { BucketId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
+import { isComplianceLocked, refusedCompliance } from '../../types/retention.ts';
 import type { RowCheck } from '../checks/scan.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketConfigRow, bucketRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
+interface Change<Document> {
+  bucket: BucketRecord;
+  before: Document | undefined;
+  document: Document | undefined;
+  nowMs: number;
+}
+
 interface ConfigRule<Document> {
   /** What is stored when `given` is put in the place of `before`. Default: what was given. */
   merge?(before: Document | undefined, given: Document): Document;
   /** Changes the bucket's own row by the document: what commands decide by without reading the document. */
   applyTo?(bucket: BucketRecord, document: Document | undefined): BucketRecord;
+  /** Why it does not fit to what the bucket is; undefined: it does. */
+  refusal?(change: Change<Document>): ConfigRefusal | undefined;
   /** False: it is never taken away again. */
   mayDelete: boolean;
   /** Of a bucket that was configured before its document had a row. */
@@ -36,6 +47,8 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
   versioning: {
     merge: (before, given) => ({ ...before, ...given }),
     applyTo: (bucket, document) => ({ ...bucket, versioning: document?.status ?? 'unversioned' }),
+    refusal: ({ bucket, document }) =>
+      bucket.objectLock !== undefined && document?.status !== 'enabled' ? 'has-object-lock' : undefined,
     mayDelete: false,
     ofOldBucket({ versioning, mfaDelete }) {
       if (versioning === 'unversioned' && mfaDelete === undefined) return undefined;
@@ -50,7 +63,40 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
   },
   acl: { mayDelete: true },
   policy: { mayDelete: true },
+  objectLock: {
+    applyTo(bucket, document) {
+      if (document === undefined) return bucket;
+      const { defaultRetention } = document;
+      return { ...bucket, mayProtect: true, objectLock: { ...(defaultRetention && { defaultRetention }) } };
+    },
+    refusal({ bucket }) {
+      if (bucket.versioning !== 'enabled') return 'needs-versioning';
+      if (bucket.compliance?.isEnabled) return 'has-compliance';
+      return mayBeginToProtect(bucket);
+    },
+    mayDelete: false,
+  },
+  compliance: {
+    merge: (before, given) => ({ ...given, ...(before?.unlocks && { unlocks: before.unlocks }) }),
+    applyTo(bucket, document) {
+      if (document === undefined) return bucket;
+      const { unlocks: _, ...compliance } = document;
+      return { ...bucket, ...(compliance.isEnabled && { mayProtect: true as const }), compliance };
+    },
+    refusal({ bucket, before, document, nowMs }) {
+      if (bucket.objectLock !== undefined && document?.isEnabled) return 'has-object-lock';
+      if (document !== undefined && refusedCompliance(before, document, nowMs) !== undefined)
+        return 'is-locked';
+      return mayBeginToProtect(bucket);
+    },
+    mayDelete: false,
+  },
+  lifecycle: { mayDelete: true },
 };
+
+function mayBeginToProtect({ mayProtect, keyRenames }: BucketRecord): ConfigRefusal | undefined {
+  return mayProtect === undefined && keyRenames !== undefined ? 'keys-are-moving' : undefined;
+}
 
 function ruleOf(kind: ConfigKind): ConfigRule<unknown> {
   return RULES[kind] as ConfigRule<unknown>;
@@ -77,6 +123,8 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
     const before = documentOf(kind, bucket, view.row(row));
     const document = given === null ? undefined : (rule.merge?.(before, given) ?? given);
     if (isDeepStrictEqual(document, before)) return refuse({ kind: 'changed', bucket });
+    const because = rule.refusal?.({ bucket, before, document, nowMs });
+    if (because !== undefined) return refuse({ kind: 'refused', because });
     const applied = rule.applyTo?.(bucket, document) ?? bucket;
     const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
     const puts = [
@@ -88,6 +136,43 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
     return { outcome: { kind: 'changed', bucket: changed }, puts };
   },
 });
+
+/** How many of the operator's unlocks a document keeps. */
+const UNLOCKS_MAX = 20;
+
+export const unlockCompliance = defineCommand<CommandOf<'unlock-compliance'>, OutcomeOf<'unlock-compliance'>>(
+  {
+    locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
+
+    look({ bucketId }, view) {
+      findBucket(view, bucketId);
+      view.row(bucketConfigRow(bucketId, 'compliance'));
+    },
+
+    decide({ bucketId, by, reason }, view, { nowMs }) {
+      const bucket = findBucket(view, bucketId);
+      if (bucket?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
+      const row = bucketConfigRow(bucketId, 'compliance');
+      const before = documentOf('compliance', bucket, view.row(row)) as
+        | BucketConfigs['compliance']
+        | undefined;
+      if (before === undefined || !before.isEnabled || !isComplianceLocked(before, nowMs))
+        return refuse({ kind: 'not-locked' });
+      const { lockAtMs: _, ...settings } = before;
+      const unlocks = [...(before.unlocks ?? []), { atMs: nowMs, by, reason }].slice(-UNLOCKS_MAX);
+      const document: BucketConfigs['compliance'] = { ...settings, unlocks };
+      const applied = RULES.compliance.applyTo?.(bucket, document) ?? bucket;
+      const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
+      return {
+        outcome: { kind: 'unlocked', bucket: changed, unlocks },
+        puts: [
+          put(bucketRow(bucketId), bucketCodec.encode(changed)),
+          put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
+        ],
+      };
+    },
+  },
+);
 
 /** The bucket's row, and the documents that it has. */
 export const getBucket: QuerySpec<QueryOf<'get-bucket'>, ResultOf<'get-bucket'>> = {

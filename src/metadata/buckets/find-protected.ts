@@ -22,7 +22,7 @@ const PAGE_ROWS = 1000;
 
 export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
   return {
-    async run(query, state, { nowMs }) {
+    async run(query, state, { acceptedMs }) {
       const { bucketId, after, limit } = query;
       const [row] = await state.rows([bucketRow(bucketId)]);
       const bucket = bucketCodec.decode(must(row, 'who looks has seen the bucket'));
@@ -35,7 +35,7 @@ export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
       for await (const page of pagesOf(state, query)) {
         for (const found of page) {
           const version = decodeVersionSummary(found.value);
-          const blocker = rules.deleteBlocker(version, bucket, { nowMs });
+          const blocker = rules.deleteBlocker(version, bucket, { acceptedMs });
           if (blocker !== undefined) return { count, kept: protectedVersion(found, blocker) };
           if (!version.isDeleteMarker) count++;
         }

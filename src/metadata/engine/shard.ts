@@ -89,7 +89,7 @@ export class Shard {
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
   /** What all commands are given. */
-  readonly #context: Omit<DecideContext, 'nowMs' | 'counter' | 'origin'>;
+  readonly #context: Omit<DecideContext, 'nowMs' | 'acceptedMs' | 'counter' | 'origin'>;
   #status: 'open' | 'closing' | 'failed' = 'open';
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
@@ -167,7 +167,9 @@ export class Shard {
       if (row !== undefined) owner = bucketGuard.ownerOf(row);
     }
     const state = this.#stateFor(owner);
-    const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
+    const nowMs = log.nowMs();
+    const context = { nowMs, acceptedMs: nowMs - this.#timeJumpMs, shard, shardCount };
+    const value = await spec.run(query as never, state, context);
     return { kind: 'done', value, timeMs };
   }
 
@@ -349,7 +351,13 @@ export class Shard {
         return counters.value(name) ?? 0;
       };
       const { origin } = call.envelope;
-      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs, counter, origin });
+      const decision = call.spec.decide(call.command, view, {
+        ...this.#context,
+        nowMs,
+        acceptedMs: nowMs - this.#timeJumpMs,
+        counter,
+        origin,
+      });
       for (const { name } of decision.counters ?? []) names.push(name);
       const loading = counters.load(names);
       // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a

@@ -168,10 +168,10 @@ export function moveHistory(options: {
   move: KeyMove & { to: ObjectKey };
   loaded: LoadedMove;
   overwrites: boolean;
-  context: Pick<CommandContext, 'rules' | 'nowMs'>;
+  context: Pick<CommandContext, 'rules' | 'nowMs' | 'acceptedMs'>;
 }): MoveChange {
   const { bucket, move, loaded, overwrites } = options;
-  const { rules, nowMs } = options.context;
+  const { rules, nowMs, acceptedMs } = options.context;
   const { source, older, target } = loaded;
   if (source === undefined) return refused({ kind: 'no-such-key' });
   const refusal = checkConditions(move, source, target);
@@ -188,7 +188,7 @@ export function moveHistory(options: {
   if (rules.mayBlockDeletes(bucket)) {
     for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
       const version = decodeVersion(bytes);
-      if (rules.deleteBlocker(version, bucket, { nowMs }) === undefined) continue;
+      if (rules.deleteBlocker(version, bucket, { acceptedMs }) === undefined) continue;
       return refused({ kind: 'blocked', versionId: version.versionId });
     }
   }

@@ -102,6 +102,7 @@ function versionOf(
     sealedHeaders: upload.sealedHeaders,
     ...(upload.tags && { tags: upload.tags }),
     ...(upload.acl && { acl: upload.acl }),
+    ...(upload.protection && { protection: upload.protection }),
     // However many parts it has, an object of a multipart upload counts as one (design "Data model").
     originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
     manifest,

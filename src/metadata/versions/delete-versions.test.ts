@@ -41,10 +41,20 @@ const kindOfCurrent = async () =>
   (await world.query('get-version', { bucketId: BUCKET, key: 'a' as ObjectKey, includeBody: false })).kind;
 
 describe('a protected version', () => {
-  const held = { protection: { legalHold: true } } as const;
+  const settings = { retentionDays: 1, conditionalHold: false, deleteAfterRetention: false };
+  const lock = () =>
+    world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'objectLock', document: {} });
+  const enableCompliance = () =>
+    world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'compliance',
+      document: { isEnabled: true, ...settings },
+    });
 
-  test('is not deleted by its id, nor overwritten as the null version', async () => {
+  test('is not deleted by its id while its hold is on', async () => {
     await world.createBucket('enabled');
+    await lock();
+    const held = { protection: { legalHold: true } } as const;
     const outcome = await world.put('a', { data: world.newData(), version: held });
     const versionId = outcome.kind === 'committed' ? outcome.versionId : undefined;
     const blocked = { kind: 'blocked', blocker: { by: 'legal-hold' } };
@@ -52,20 +62,29 @@ describe('a protected version', () => {
     // A marker hides it, and takes nothing away.
     expect(await world.remove('a')).toMatchObject({ kind: 'deleted', madeMarker: true });
     expect(await removeAll([{ versionId: versionId as VersionId }])).toEqual([blocked]);
-    await setVersioning('suspended');
-    await world.put('null', { data: world.newData(), version: held });
-    expect(await world.put('null', { data: world.newData() })).toEqual(blocked);
-    expect(await world.remove('null')).toEqual(blocked);
+  });
+
+  test('is not overwritten as the null version, where there are no others', async () => {
+    await world.createBucket();
+    await putVersion('a');
+    await enableCompliance();
+    const blocked = { kind: 'blocked', blocker: { by: 'compliance' } };
+    expect(await world.put('a', { data: world.newData() })).toEqual(blocked);
+    expect(await world.remove('a')).toEqual(blocked);
+    world.clock.advance(24 * 3600 * 1000);
+    expect(await world.remove('a')).toMatchObject({ kind: 'deleted' });
   });
 
   test('can be deleted once its retention has ended by shard time', async () => {
-    await world.createBucket();
+    await world.createBucket('enabled');
+    await lock();
     const untilMs = world.clock.wallMs() + 1000;
     const version = { protection: { retention: { mode: 'COMPLIANCE', untilMs } } } as const;
-    await world.put('a', { data: world.newData(), version });
-    expect(await world.remove('a')).toEqual({ kind: 'blocked', blocker: { by: 'retention' } });
+    const outcome = await world.put('a', { data: world.newData(), version });
+    const versionId = (outcome.kind === 'committed' ? outcome.versionId : undefined) as VersionId;
+    expect(await removeAll([{ versionId }])).toEqual([{ kind: 'blocked', blocker: { by: 'retention' } }]);
     world.clock.advance(1000);
-    expect(await world.remove('a')).toMatchObject({ kind: 'deleted' });
+    expect(await removeAll([{ versionId }])).toMatchObject([{ kind: 'deleted' }]);
   });
 });
 

@@ -131,7 +131,7 @@ function deleteOne(deletion: Deletion): DeleteOutcome {
 /** Deleting what is not there succeeds and changes nothing (s3-behaviour 25, 40). */
 function removeVersion(deletion: Deletion, target: VersionRecord | undefined): DeleteOutcome {
   const { item, bucket, history, happened, context } = deletion;
-  const blocker = target && history.remove(target, context);
+  const blocker = target && history.remove(target, { ...context, ...bypassOf(item) });
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   if (target !== undefined) happened.push(removalOf(item.key, target));
   const isNamed = item.versionId !== undefined && bucket.versioning !== 'unversioned';
@@ -141,6 +141,10 @@ function removeVersion(deletion: Deletion, target: VersionRecord | undefined): D
     isDeleteMarker: target?.isDeleteMarker ?? false,
     madeMarker: false,
   };
+}
+
+function bypassOf({ bypassesGovernance }: DeleteItem): { bypassesGovernance?: true } {
+  return bypassesGovernance ? { bypassesGovernance } : {};
 }
 
 function writeMarker({ item, owner, bucket, history, happened, context }: Deletion): DeleteOutcome {

@@ -1,10 +1,13 @@
 // What every command that makes a version has in common: PUT, copy, copy onto itself, Complete.
 
+import { assert } from '../../base/assert.ts';
 import type { CommittedVersion, NewVersion } from '../../ports/metadata/versions.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';
+import type { ComplianceProtection, VersionProtection } from '../../types/protection.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
+import { endOfDefault } from '../../types/retention.ts';
 import { type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { requireAdmitted } from '../buckets/buckets.ts';
 import type { CommandContext } from '../schema/define-command.ts';
@@ -32,9 +35,46 @@ export function writeVersion(options: {
   const { versioning } = bucket;
   const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const modifiedAtMs = context.nowMs;
-  const blocker = history.write({ ...version, versionId, modifiedAtMs, isDeleteMarker: false }, context);
+  const { protection: given, ...rest } = version;
+  const protection = protectionOfNew(bucket, given, modifiedAtMs);
+  const record = {
+    ...rest,
+    ...(protection && { protection }),
+    versionId,
+    modifiedAtMs,
+    isDeleteMarker: false,
+  };
+  const blocker = history.write(record, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   return { kind: 'committed', versionId, versioning, modifiedAtMs };
+}
+
+/**
+ * What protects a new version: what its request names, else the default of the bucket's object lock; and the conditional hold
+ * under which versions of a bucket with compliance come to be (service 2.4, 2.5). A default counts from the commit.
+ */
+function protectionOfNew(
+  { objectLock, compliance }: BucketRecord,
+  given: VersionProtection | undefined,
+  nowMs: number,
+): VersionProtection | undefined {
+  if (objectLock === undefined && compliance === undefined) {
+    assert(given === undefined, 'versions are protected only in buckets that may protect them');
+    return undefined;
+  }
+  const rule = objectLock?.defaultRetention;
+  const retention = given?.retention ?? (rule && { mode: rule.mode, untilMs: endOfDefault(rule, nowMs) });
+  const isHeld = compliance?.isEnabled === true && compliance.conditionalHold;
+  const ofCompliance: ComplianceProtection = {
+    ...(given?.compliance?.sha256 && { sha256: given.compliance.sha256 }),
+    ...(isHeld && { conditionalHold: true as const }),
+  };
+  const protection: VersionProtection = {
+    ...(retention && { retention }),
+    ...(given?.legalHold && { legalHold: true as const }),
+    ...(Object.keys(ofCompliance).length > 0 && { compliance: ofCompliance }),
+  };
+  return Object.keys(protection).length > 0 ? protection : undefined;
 }
 
 /** A decision that writes nothing. */

@@ -17,7 +17,7 @@ import { LIMITS } from '../../types/limits.ts';
 setLogVerbosity(logVerbosity.NONE);
 
 /** Of the contract and of what its payloads mean: a node of another version is refused when it connects. */
-export const RPC_VERSION = 6;
+export const RPC_VERSION = 7;
 
 interface Versioned {
   version: number;

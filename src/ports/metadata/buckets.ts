@@ -1,5 +1,10 @@
 // Commands and queries about buckets: their names (R41 to R43), configuration, forced deletion and usage.
-import type { BucketConfigs, ConfigKind, ConfigsOfBucket } from '../../types/bucket-config.ts';
+import type {
+  BucketConfigs,
+  ComplianceUnlock,
+  ConfigKind,
+  ConfigsOfBucket,
+} from '../../types/bucket-config.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import type {
   AccountId,
@@ -18,6 +23,18 @@ export interface ProtectedVersion {
   versionId: VersionId;
   blocker: DeleteBlocker;
 }
+
+/** Why a document does not fit to the others that the bucket has. */
+export type ConfigRefusal =
+  /** Object lock needs versioning, and keeps it from being suspended. */
+  | 'needs-versioning'
+  | 'has-object-lock'
+  /** Object lock and compliance exclude each other. */
+  | 'has-compliance'
+  /** Locked settings of compliance are not reduced. */
+  | 'is-locked'
+  /** A rename of a key in several entries has to end first: it asks the rules of deletion in the first one only. */
+  | 'keys-are-moving';
 
 /** How a forced deletion stands. */
 export type ClosingOutcome =
@@ -97,7 +114,18 @@ export interface BucketCommands {
     command: {
       [K in ConfigKind]: { bucketId: BucketId; kind: K; document: BucketConfigs[K] | null };
     }[ConfigKind];
-    outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
+    outcome:
+      | { kind: 'changed'; bucket: BucketRecord }
+      | { kind: 'no-such-bucket' }
+      | { kind: 'refused'; because: ConfigRefusal };
+  };
+  /** Ends the lock of a bucket's compliance settings, by the operator's word alone; it is recorded in the document. */
+  'unlock-compliance': {
+    command: { bucketId: BucketId; by: string; reason: string };
+    outcome:
+      | { kind: 'unlocked'; bucket: BucketRecord; unlocks: ComplianceUnlock[] }
+      | { kind: 'no-such-bucket' }
+      | { kind: 'not-locked' };
   };
   /** Goes before the first version or upload of another account (BucketRecord.mayHaveForeignObjects). Repeating it changes nothing. */
   'admit-foreign-objects': {

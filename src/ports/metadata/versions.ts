@@ -5,6 +5,7 @@ import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import type { EventType } from '../../types/events.ts';
 import type { AccountId, BlobId, BucketId, LinkId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { ConditionRefusal, WriteConditions } from '../../types/preconditions.ts';
+import type { Retention } from '../../types/protection.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import type { Tag } from '../../types/tags.ts';
 import type {
@@ -16,6 +17,16 @@ import type {
 } from '../../types/version.ts';
 import type { DataGrant, GrantRefusal, NewBlob } from './blobs.ts';
 import type { IdempotencyToken, OutcomeStoreFull, TokenAnswer } from './jobs.ts';
+
+/** Of a version that is there. */
+export type ProtectionChange =
+  /** Object lock; null takes the retention away. */
+  | { kind: 'retention'; retention: Retention | null; bypassesGovernance?: true }
+  | { kind: 'legal-hold'; isOn: boolean }
+  /** Compliance (extensions 2.6): what is absent stays as it is. A hold is released for good. */
+  | { kind: 'compliance'; retainUntilMs?: number; legalHold?: boolean; releasesHold?: true }
+  /** Hex, of the bytes of the version that has this order now: what was computed is kept. */
+  | { kind: 'sha256'; sha256: string; ofOrder: number };
 
 /** A version to be, without what the commit gives it. */
 export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
@@ -40,6 +51,8 @@ export interface DeleteItem {
   /** Absent: the simple delete of the current version. */
   versionId?: VersionId;
   conditions?: WriteConditions;
+  /** Whoever asks may bypass retention in GOVERNANCE mode, and asks to (x-amz-bypass-governance-retention). */
+  bypassesGovernance?: true;
 }
 
 export type DeleteOutcome =
@@ -176,7 +189,7 @@ export interface VersionCommands {
        * the data of this one only.
        */
       expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
-      version: Pick<NewVersion, 'owner' | 'acl' | 'kek' | 'sealedHeaders' | 'checksum'>;
+      version: Pick<NewVersion, 'owner' | 'acl' | 'kek' | 'sealedHeaders' | 'checksum' | 'protection'>;
       /** Absent: those that the version has in the moment of the commit. */
       tags?: Tag[];
       /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
@@ -190,7 +203,11 @@ export interface VersionCommands {
   };
   /** One entry for the items, in order, or for the first ones (LIMITS.deleteItemsMin at least): ask for the rest. */
   'delete-versions': {
-    command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
+    command: {
+      bucketId: BucketId;
+      owner: AccountId;
+      items: DeleteItem[];
+    };
     outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
   };
   /** Gives a version these tags instead of those it has; null takes them away. It stays the version that it was in all else. */
@@ -225,6 +242,24 @@ export interface VersionCommands {
       | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
       /** A version of another account or with another list is there now: judge by it, and make the list for that owner. */
       | { kind: 'other-owner' }
+      | VersionAbsence;
+  };
+  /** Changes what protects a version, and nothing else of it. In the commit it is decided whether that may be. */
+  'set-protection': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      versionId?: VersionId;
+      change: ProtectionChange;
+    };
+    outcome:
+      | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      /** It would protect less than the version's own protection, or its bucket's, allows. */
+      | { kind: 'blocked' }
+      /** Object lock or compliance, whichever the change is about, is not on in the bucket. */
+      | { kind: 'not-enabled' }
+      /** Another version of the key is there now than that of `ofOrder`. */
+      | { kind: 'other-version' }
       | VersionAbsence;
   };
   /** A version of the data of others (service 4.2): `body` is in order, its links are granted by `data`. */

@@ -16,7 +16,9 @@ import type {
   UploadId,
   VersionId,
 } from '../names.ts';
+import type { VersionProtection } from '../protection.ts';
 import type { RepairEntry } from '../repair-entries.ts';
+import type { BucketCompliance, BucketObjectLock } from '../retention.ts';
 import type { Tag } from '../tags.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
 import type { ScanRecord } from './scan-record.ts';
@@ -128,6 +130,10 @@ export interface BucketRecord {
    * several entries asks the rules of deletion in the first one only.
    */
   mayProtect?: true;
+  /** As its document says (BucketConfigs.objectLock): new versions take their retention from it. */
+  objectLock?: BucketObjectLock;
+  /** As its document says: what versions are kept by. */
+  compliance?: BucketCompliance;
   /**
    * Set before the first version or upload is stored whose owner is not the bucket's, and never taken away. Where it is absent,
    * the bucket's owner owns all that is in it, and no object has to be looked at to know that.
@@ -140,7 +146,18 @@ export interface BucketRecord {
   /** As its document says: for whom events are written. A deleted bucket has them still, for what is taken out of it. */
   events?: EventConsumer[];
 }
-export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
+const plainBucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
+const protectingBucketCodec = defineRecord<BucketRecord>({
+  name: 'bucket',
+  version: 2,
+  migrations: { 1: (old) => old },
+});
+/** Buckets whose versions may be protected are of a form of their own: a program that knows no retention would let them go. */
+export const bucketCodec: RecordCodec<BucketRecord> = {
+  name: 'bucket',
+  encode: (bucket) => (bucket.mayProtect ? protectingBucketCodec : plainBucketCodec).encode(bucket),
+  decode: protectingBucketCodec.decode,
+};
 
 /** A document of a bucket's configuration; its kind is in the row's key (bucket-config.ts). */
 export interface BucketConfigRecord {
@@ -162,6 +179,8 @@ export interface UploadRecord {
   tags?: Tag[];
   /** Likewise (VersionRecord.acl). */
   acl?: Grant[];
+  /** Likewise (VersionRecord.protection). */
+  protection?: VersionProtection;
   checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
 }
 export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });
