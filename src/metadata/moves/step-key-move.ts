@@ -17,7 +17,16 @@ import { changeJob, findJob, jobBytes } from '../jobs/jobs.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { bucketRow, put, versionRange, versionRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { baseOf, loadFirstMove, moveHistory, moveOlder, refused, renameOf } from './move-history.ts';
+import {
+  baseOf,
+  type LoadedMove,
+  loadFirstMove,
+  type MoveChange,
+  moveHistory,
+  moveOlder,
+  refused,
+  renameOf,
+} from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
 import { planPrefixMove } from './plan-prefix-move.ts';
 
@@ -83,10 +92,7 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
   const { nowMs } = context;
   const { versioning } = bucket;
   const loaded = loadFirstMove(view, { bucketId, from, to, versioning });
-  const isHeld = [from, to].some((key) => isBeingRenamed(bucket, key));
-  const first = isHeld
-    ? refused({ kind: 'being-renamed' })
-    : moveHistory({ bucket, move: { from, to }, loaded, overwrites: job.overwrites, context });
+  const first = openedMove({ command, job, bucket, context }, loaded);
   const { result } = first;
   const cursor = cursorBehind(job, command);
   const done = progressed(job, { driver, cursor, moves: [{ from, to }], results: [result], nowMs });
@@ -100,6 +106,14 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
   const noted = noteEvents(bucket, { ...context, origin }, () => renameOf({ from, to }, first));
   const change = joinChanges([first, { puts: [held], counters: [] }, noted]);
   return stepped({ before: job, job: opened, result, bucket, change, hasMore: true });
+}
+
+function openedMove({ command, job, bucket, context }: Omit<Step, 'view'>, loaded: LoadedMove): MoveChange {
+  const { key: from, to } = command;
+  if ([from, to].some((key) => isBeingRenamed(bucket, key))) return refused({ kind: 'being-renamed' });
+  // Versions may have come to be protected since the key was found to be a large one: all of them would have to be looked at.
+  if (context.rules.mayBlockDeletes(bucket)) return refused({ kind: 'too-many-versions' });
+  return moveHistory({ bucket, move: { from, to }, loaded, overwrites: job.overwrites, context });
 }
 
 /** Where the walk goes on behind a key. The legs before the key's had nothing left when the step was begun. */

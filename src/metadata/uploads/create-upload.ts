@@ -5,7 +5,7 @@ import { type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { findBucket, openBucket, requireAdmitted } from '../buckets/buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { put, uploadRow, uploadTimeRow, uploadTimeValue } from '../schema/keyspace.ts';
-import { refuse } from '../versions/write-version.ts';
+import { refuse, requireProtectable } from '../versions/write-version.ts';
 import { endUploadWithParts, findUpload } from './uploads.ts';
 
 export const createUpload = defineCommand<CommandOf<'create-upload'>, OutcomeOf<'create-upload'>>({
@@ -17,8 +17,10 @@ export const createUpload = defineCommand<CommandOf<'create-upload'>, OutcomeOf<
 
   decide(command, view, { nowMs, random }) {
     const { bucketId } = command;
-    requireAdmitted(openBucket(view, bucketId), command.upload.owner);
-    const { key } = command.upload;
+    const bucket = openBucket(view, bucketId);
+    const { key, owner, protection } = command.upload;
+    requireAdmitted(bucket, owner);
+    requireProtectable(bucket, protection);
     const uploadId = makeUploadId({ timeMs: nowMs, random: random(16) });
     const upload: UploadRecord = { ...command.upload, bucketId, uploadId, initiatedAtMs: nowMs };
     return {

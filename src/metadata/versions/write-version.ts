@@ -36,6 +36,7 @@ export function writeVersion(options: {
   const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const modifiedAtMs = context.nowMs;
   const { protection: given, ...rest } = version;
+  requireProtectable(bucket, given);
   const protection = protectionOfNew(bucket, given, modifiedAtMs);
   const record = {
     ...rest,
@@ -49,6 +50,17 @@ export function writeVersion(options: {
   return { kind: 'committed', versionId, versioning, modifiedAtMs };
 }
 
+/** For what stores a version, or an upload that becomes one: whoever sends it has looked at the bucket (R45). */
+export function requireProtectable(
+  { objectLock, compliance }: BucketRecord,
+  given: VersionProtection | undefined,
+): void {
+  const mayHaveAny = objectLock !== undefined || compliance !== undefined;
+  assert(mayHaveAny || given === undefined, 'versions are protected only in buckets that may protect them');
+  const isLocked = given?.retention !== undefined || given?.legalHold === true;
+  assert(!isLocked || objectLock !== undefined, 'versions are locked only in buckets with object lock');
+}
+
 /**
  * What protects a new version: what its request names, else the default of the bucket's object lock; and the conditional hold
  * under which versions of a bucket with compliance come to be (service 2.4, 2.5). A default counts from the commit.
@@ -58,16 +70,13 @@ function protectionOfNew(
   given: VersionProtection | undefined,
   nowMs: number,
 ): VersionProtection | undefined {
-  if (objectLock === undefined && compliance === undefined) {
-    assert(given === undefined, 'versions are protected only in buckets that may protect them');
-    return undefined;
-  }
+  if (objectLock === undefined && compliance === undefined) return undefined;
   const rule = objectLock?.defaultRetention;
   const retention = given?.retention ?? (rule && { mode: rule.mode, untilMs: endOfDefault(rule, nowMs) });
-  const isHeld = compliance?.isEnabled === true && compliance.conditionalHold;
+  const isKept = compliance?.isEnabled === true;
   const ofCompliance: ComplianceProtection = {
-    ...(given?.compliance?.sha256 && { sha256: given.compliance.sha256 }),
-    ...(isHeld && { conditionalHold: true as const }),
+    ...(isKept && given?.compliance?.sha256 && { sha256: given.compliance.sha256 }),
+    ...(isKept && compliance.conditionalHold && { conditionalHold: true as const }),
   };
   const protection: VersionProtection = {
     ...(retention && { retention }),
