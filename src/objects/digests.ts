@@ -45,6 +45,11 @@ export function md5Hex({ hashes }: BodyDigests): string {
   return toHex(present(hashes.MD5));
 }
 
+/** undefined where the request gave none to check, so that it was not computed. */
+export function sha256Hex({ hashes }: BodyDigests): string | undefined {
+  return hashes.SHA256 && toHex(hashes.SHA256);
+}
+
 /** base64, as S3 shows it. */
 export function checksumOf({ hashes, crcs }: BodyDigests, algorithm: ChecksumAlgorithm): string {
   return toBase64(present(isCrc(algorithm) ? crcs[algorithm] : hashes[algorithm]));

@@ -5,12 +5,13 @@
 import type { GrantRefusal } from '../ports/metadata/blobs.ts';
 import type { OutcomeOf } from '../ports/metadata/port.ts';
 import type { ChecksumAlgorithm } from '../types/checksums.ts';
+import { blockedRemoval } from '../types/delete-blocker.ts';
 import { AppError } from '../types/errors.ts';
 import { packOriginals } from '../types/originals.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
 import type { UploadRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
-import { checksumOf, declaredAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
+import { checksumOf, declaredAlgorithm, md5Hex, sha256Hex, verifyDigests, wantedDigests } from './digests.ts';
 import { wasNotEvaluated } from './metadata-calls.ts';
 import type { BodySource, ObjectStore, PartTarget, PutObject, Written, WrittenPart } from './object-store.ts';
 import { type WrittenBody, writeBody } from './write-body.ts';
@@ -31,6 +32,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     type: 'FULL_OBJECT' as const,
     value: checksumOf(written, algorithm),
   };
+  const sha256 = input.keepsSha256 ? sha256Hex(written) : undefined;
   const version = {
     sizeBytes,
     etag,
@@ -39,6 +41,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     sealedHeaders: path.keys.sealHeaders(kek, headers),
     ...(tags && { tags }),
     ...(acl && { acl }),
+    ...(sha256 !== undefined && { protection: { compliance: { sha256 } } }),
     originals: packOriginals({ sizeBytes, md5: etag }),
     manifest: { kind: 'direct' as const, parts: [], ...written.data },
     ...(checksum && { checksum }),
@@ -201,7 +204,7 @@ export function refusedCommit(refusal: CommitRefusal, key: string): AppError {
     case 'no-such-key':
       return new AppError('NoSuchKey', { fields: { Key: key } });
     case 'blocked':
-      return new AppError('AccessDenied');
+      return blockedRemoval(refusal.blocker);
     default:
       return refusedData(refusal);
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DELETE_RULES } from './delete-blocker.ts';
+import { blockedRemoval, DELETE_RULES, type DeleteBlocker } from './delete-blocker.ts';
 import type { AccountId, BucketId, BucketName } from './names.ts';
 import type { VersionProtection } from './protection.ts';
 import type { BucketRecord } from './records/rows.ts';
@@ -59,7 +59,7 @@ test.each<[string, VersionProtection | undefined, string | undefined]>([
   ['a RetentionTime that has come', { compliance: { retainUntilMs: 1000 } }, undefined],
   ['a conditional hold', { compliance: { conditionalHold: true } }, 'conditional-hold'],
   ['a released one', { compliance: { conditionalHold: true, holdReleasedAtMs: 5 } }, undefined],
-  ['a legal hold of compliance', { compliance: { legalHold: true } }, 'legal-hold'],
+  ['a legal hold of compliance', { compliance: { legalHold: true } }, 'compliance-legal-hold'],
 ])('%s', (_case, protection, by) => {
   expect(blockerOf(protection)).toBe(by);
 });
@@ -99,4 +99,16 @@ test('the days of compliance count from the release of the hold', () => {
   });
   expect(blockerOf(released(1000 - DAY + 1), { settings })).toBe('compliance');
   expect(blockerOf(released(1000 - DAY), { settings })).toBeUndefined();
+});
+
+test.each<[DeleteBlocker['by'], string]>([
+  ['retention', 'object lock'],
+  ['legal-hold', 'object lock'],
+  ['compliance', 'compliance, and its retention'],
+  ['conditional-hold', 'compliance, and its conditional hold'],
+  ['compliance-legal-hold', 'compliance, and is under a legal hold'],
+])('clients are told what protects a version: %s', (by, told) => {
+  const { code, message } = blockedRemoval({ by });
+  expect(code).toBe('AccessDenied');
+  expect(message).toContain(told);
 });

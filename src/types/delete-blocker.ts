@@ -1,11 +1,15 @@
 // Why may this version not go? Asked wherever a version is removed for good or leaves its key: overwriting a null version,
 // deleting by version id, completing an upload, MOVE, forced deletion of a bucket, lifecycle. Object lock, legal hold,
 // compliance and conditional hold are decided here and nowhere else (service 3).
+import { AppError } from './errors.ts';
 import type { BucketRecord } from './records/rows.ts';
 import { type BucketCompliance, complianceEndMs } from './retention.ts';
 import type { VersionSummary } from './version.ts';
 
-export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
+/** The first two are of object lock, the others of compliance. */
+export type DeleteBlocker = {
+  by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' | 'compliance-legal-hold';
+};
 
 /** Of a removal. */
 export interface Removal {
@@ -52,7 +56,25 @@ function complianceBlocker(
 ): DeleteBlocker | undefined {
   if (!settings.isEnabled) return undefined;
   const { legalHold, conditionalHold, holdReleasedAtMs } = version.protection?.compliance ?? {};
-  if (legalHold) return { by: 'legal-hold' };
+  if (legalHold) return { by: 'compliance-legal-hold' };
   if (conditionalHold && holdReleasedAtMs === undefined) return { by: 'conditional-hold' };
   return complianceEndMs(version, settings) > acceptedMs ? { by: 'compliance' } : undefined;
+}
+
+/** What clients are told; of object lock in AWS's words (DeleteObject of a locked version). */
+export function explainBlocker({ by }: DeleteBlocker): string {
+  return `Access Denied because ${REASONS[by]}.`;
+}
+
+const REASONS: Readonly<Record<DeleteBlocker['by'], string>> = {
+  retention: 'object protected by object lock',
+  'legal-hold': 'object protected by object lock',
+  compliance: 'the object is protected by compliance, and its retention has not ended',
+  'conditional-hold': 'the object is protected by compliance, and its conditional hold has not been released',
+  'compliance-legal-hold': 'the object is protected by compliance, and is under a legal hold',
+};
+
+/** The error of a request that would remove a version that has to stay (service 4.2, delete rule 3; s3-behaviour 41). */
+export function blockedRemoval(blocker: DeleteBlocker): AppError {
+  return new AppError('AccessDenied', { message: explainBlocker(blocker) });
 }

@@ -1,5 +1,6 @@
 // Why nothing of a key was renamed, and the code and text for the client: an Error element (extensions 2.1).
 import { unreachable } from '../base/assert.ts';
+import { type DeleteBlocker, explainBlocker } from './delete-blocker.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import type { VersionId } from './names.ts';
@@ -8,7 +9,7 @@ export type MoveRefusal =
   | { kind: 'no-such-key' }
   /** An object is under the destination, or one of its versions would be lost there. */
   | { kind: 'exists' }
-  | { kind: 'blocked'; versionId: VersionId }
+  | { kind: 'blocked'; versionId: VersionId; blocker: DeleteBlocker }
   /** More than one entry may hold. */
   | { kind: 'too-many-versions' }
   /** It is the source or destination of a rename that takes several entries. */
@@ -18,6 +19,7 @@ export type MoveRefusal =
 
 export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; message: string } {
   const code = codeOf(refusal);
+  if (refusal.kind === 'blocked') return { code, message: explainBlocker(refusal.blocker) };
   if (refusal.kind !== 'too-many-versions') return { code, message: ERRORS[code].message };
   const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected.`;
   return { code, message };

@@ -52,7 +52,7 @@ describe('settings of compliance', () => {
   };
 
   test('once locked, nothing is reduced; holds and deletion may change', () => {
-    expect(refusedCompliance(settings, { ...settings, isEnabled: false }, 1000)).toBe('disabled');
+    expect(refusedCompliance(settings, { ...settings, isEnabled: false }, 1000)).toBe('status');
     expect(refusedCompliance(settings, { ...settings, retentionDays: 2 }, 1000)).toBe('retention-days');
     expect(refusedCompliance(settings, { ...settings, lockAtMs: 999 }, 1000)).toBe('lock-time');
     const { lockAtMs: _, ...unlocked } = settings;

@@ -20,6 +20,9 @@ export interface BucketObjectLock {
   defaultRetention?: DefaultRetention;
 }
 
+/** A setting of compliance that may not be changed so once the settings are locked. */
+export type LockedSetting = 'status' | 'retention-days' | 'lock-time';
+
 /** Of a bucket: its compliance settings (service 2.5). */
 export interface BucketCompliance {
   isEnabled: boolean;
@@ -72,9 +75,9 @@ export function refusedCompliance(
   before: BucketCompliance | undefined,
   after: BucketCompliance,
   nowMs: number,
-): 'disabled' | 'retention-days' | 'lock-time' | undefined {
+): LockedSetting | undefined {
   if (before === undefined || !before.isEnabled || !isComplianceLocked(before, nowMs)) return undefined;
-  if (!after.isEnabled) return 'disabled';
+  if (!after.isEnabled) return 'status';
   if (after.retentionDays < before.retentionDays) return 'retention-days';
   return after.lockAtMs === before.lockAtMs ? undefined : 'lock-time';
 }

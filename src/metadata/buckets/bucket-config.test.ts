@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -115,4 +115,93 @@ test('a policy follows a rename: its resources name the bucket by its new name',
   expect((await get()).configs.policy).toEqual({ text: text(BUCKET_NAME) });
   expect(await rename(2, BUCKET_NAME)).toMatchObject({ kind: 'renamed' });
   expect((await get()).configs.policy).toEqual({ text: text(to) });
+});
+
+describe('compliance settings', () => {
+  const DAY = 24 * 3600 * 1000;
+  const open = { isEnabled: true, retentionDays: 2, conditionalHold: true, deleteAfterRetention: false };
+  const put = (document: BucketConfigs['compliance']) =>
+    world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'compliance', document });
+  const unlock = (reason: string) =>
+    world.execute('unlock-compliance', { bucketId: BUCKET, by: 'arn:aws:iam::1:root', reason });
+  const refused = (setting: string) => ({ kind: 'refused', because: `locked-${setting}` });
+
+  test('from the time of their lock on they are never reduced, and may be extended', async () => {
+    const locked = { ...open, lockAtMs: world.clock.wallMs() + DAY };
+    expect(await put(locked)).toMatchObject({ kind: 'changed' });
+    expect(await put({ ...locked, retentionDays: 1 })).toMatchObject({ kind: 'changed' });
+    expect(await put(locked)).toMatchObject({ kind: 'changed' });
+    world.clock.advance(DAY);
+    expect(await put({ ...locked, isEnabled: false })).toEqual(refused('status'));
+    expect(await put({ ...locked, retentionDays: 1 })).toEqual(refused('retention-days'));
+    expect(await put(open)).toEqual(refused('lock-time'));
+    expect(await put({ ...locked, lockAtMs: locked.lockAtMs + 1 })).toEqual(refused('lock-time'));
+    expect((await get()).configs.compliance).toEqual(locked);
+    const extended = { ...locked, retentionDays: 3, conditionalHold: false, deleteAfterRetention: true };
+    expect(await put(extended)).toMatchObject({ kind: 'changed' });
+    expect(await get()).toMatchObject({
+      bucket: { compliance: extended },
+      configs: { compliance: extended },
+    });
+  });
+
+  test('the operator ends their lock, which is recorded, and stays so whatever is put', async () => {
+    const lockAtMs = world.clock.wallMs();
+    expect(await unlock('none')).toEqual({ kind: 'not-locked' });
+    await put({ ...open, lockAtMs });
+    const first = { atMs: lockAtMs + 5, by: 'arn:aws:iam::1:root', reason: 'wrong bucket' };
+    world.clock.advance(5);
+    const { cfgVersion } = (await get()).bucket;
+    expect(await unlock('wrong bucket')).toMatchObject({ kind: 'unlocked', unlocks: [first] });
+    expect(await get()).toMatchObject({
+      bucket: { cfgVersion: cfgVersion + 1, compliance: open },
+      configs: { compliance: { ...open, unlocks: [first] } },
+    });
+    expect((await get()).configs.compliance).not.toHaveProperty('lockAtMs');
+    expect(await unlock('again')).toEqual({ kind: 'not-locked' });
+    expect(await put({ ...open, isEnabled: false, lockAtMs })).toMatchObject({ kind: 'changed' });
+    await put({ ...open, lockAtMs });
+    expect(await unlock('again')).toMatchObject({ kind: 'unlocked', unlocks: [first, { reason: 'again' }] });
+  });
+
+  test('of the unlocks the last twenty are kept', async () => {
+    for (let number = 1; number <= 21; number++) {
+      await put({ ...open, lockAtMs: world.clock.wallMs() });
+      await unlock(`number ${number}`);
+    }
+    const { unlocks = [] } = (await get()).configs.compliance ?? {};
+    expect([unlocks.length, unlocks[0]?.reason, unlocks.at(-1)?.reason]).toEqual([
+      20,
+      'number 2',
+      'number 21',
+    ]);
+  });
+
+  test('they do not go with object lock, whichever is first', async () => {
+    const lock = () =>
+      world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'objectLock', document: {} });
+    await set({ status: 'enabled' });
+    await put(open);
+    expect(await lock()).toEqual({ kind: 'refused', because: 'has-compliance' });
+    await put({ ...open, isEnabled: false });
+    expect(await lock()).toMatchObject({ kind: 'changed' });
+    expect(await put(open)).toEqual({ kind: 'refused', because: 'has-object-lock' });
+    expect(await put({ ...open, isEnabled: false, retentionDays: 0 })).toMatchObject({ kind: 'changed' });
+  });
+
+  test('they wait for a rename of a key in several entries to end, and need not wait to be off', async () => {
+    const { bucket } = await get();
+    const { table, key } = bucketRow(BUCKET);
+    const value = bucketCodec.encode({ ...bucket, keyRenames: [] });
+    await world.kv.commit([{ column: 'rows', key: rowKey(0, table, key), value }], { keep: true });
+    world = await openMetadata({ kv: world.kv, clock: world.clock, seed: 2 });
+    expect(await put(open)).toEqual({ kind: 'refused', because: 'keys-are-moving' });
+    expect(await put({ ...open, isEnabled: false })).toMatchObject({ kind: 'changed' });
+  });
+
+  test('a bucket that is gone has none to unlock', async () => {
+    await put({ ...open, lockAtMs: world.clock.wallMs() });
+    await world.execute('delete-bucket', { bucketId: BUCKET });
+    expect(await unlock('late')).toEqual({ kind: 'no-such-bucket' });
+  });
 });

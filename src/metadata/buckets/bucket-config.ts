@@ -84,10 +84,11 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
       return { ...bucket, ...(compliance.isEnabled && { mayProtect: true as const }), compliance };
     },
     refusal({ bucket, before, document, nowMs }) {
-      if (bucket.objectLock !== undefined && document?.isEnabled) return 'has-object-lock';
-      if (document !== undefined && refusedCompliance(before, document, nowMs) !== undefined)
-        return 'is-locked';
-      return mayBeginToProtect(bucket);
+      if (document === undefined) return undefined;
+      if (bucket.objectLock !== undefined && document.isEnabled) return 'has-object-lock';
+      const setting = refusedCompliance(before, document, nowMs);
+      if (setting !== undefined) return `locked-${setting}`;
+      return document.isEnabled ? mayBeginToProtect(bucket) : undefined;
     },
     mayDelete: false,
   },

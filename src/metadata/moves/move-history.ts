@@ -188,8 +188,8 @@ export function moveHistory(options: {
   if (rules.mayBlockDeletes(bucket)) {
     for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
       const version = decodeVersion(bytes);
-      if (rules.deleteBlocker(version, bucket, { acceptedMs }) === undefined) continue;
-      return refused({ kind: 'blocked', versionId: version.versionId });
+      const blocker = rules.deleteBlocker(version, bucket, { acceptedMs });
+      if (blocker !== undefined) return refused({ kind: 'blocked', versionId: version.versionId, blocker });
     }
   }
   const { bucketId } = bucket;

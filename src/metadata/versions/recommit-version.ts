@@ -2,7 +2,7 @@
 // without a link of this key, and that is why none of them needs a lock.
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { dataLinkId, isComposed, type VersionRecord } from '../../types/version.ts';
+import { isComposed } from '../../types/version.ts';
 import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
@@ -10,7 +10,7 @@ import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command
 import { loadHistory, lookAtHistory } from './key-history.ts';
 import { putHistories } from './put-histories.ts';
 import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from './take-over-links.ts';
-import { refuse, writeScope, writeVersion } from './write-version.ts';
+import { isReadVersion, refuse, writeScope, writeVersion } from './write-version.ts';
 
 type Command = CommandOf<'recommit-version'>;
 
@@ -30,7 +30,7 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const source = history.currentObject;
-    if (source === undefined || !isExpected(source, expected)) return refuse({ kind: 'changed' });
+    if (source === undefined || !isReadVersion(source, expected)) return refuse({ kind: 'changed' });
     const takesItsPlace = takesPlaceOf(source, bucket.versioning);
     const manifest = takesItsPlace ? source.manifest : withLink(source.manifest, linkId);
     const { sizeBytes, etag, originals, appendCount } = source;
@@ -62,11 +62,3 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     return { outcome, ...joinChanges([{ puts: begun, counters: [] }, placed, noted]) };
   },
 });
-
-function isExpected(version: VersionRecord, expected: Command['expected']): boolean {
-  return (
-    version.versionId === expected.versionId &&
-    version.order === expected.order &&
-    dataLinkId(version.manifest) === expected.dataLinkId
-  );
-}

@@ -10,7 +10,7 @@ import type { VersionRecord } from '../../types/version.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { type HistoryScope, loadHistory, lookAtHistory } from './key-history.ts';
-import { refuse } from './write-version.ts';
+import { isReadVersion, refuse } from './write-version.ts';
 
 type Command = CommandOf<'set-protection'>;
 
@@ -34,7 +34,7 @@ export const setProtection = defineCommand<Command, OutcomeOf<'set-protection'>>
       const { versionId: markerId, modifiedAtMs } = version;
       return refuse({ kind: 'delete-marker', versionId: markerId, modifiedAtMs });
     }
-    if (change.kind === 'sha256' && version.order !== change.ofOrder)
+    if (change.kind === 'sha256' && !isReadVersion(version, change.of))
       return refuse({ kind: 'other-version' });
     const protection = changed(version, bucket, change, context);
     if (protection === 'blocked') return refuse({ kind: 'blocked' });

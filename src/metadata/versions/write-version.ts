@@ -1,13 +1,14 @@
 // What every command that makes a version has in common: PUT, copy, copy onto itself, Complete.
 
 import { assert } from '../../base/assert.ts';
-import type { CommittedVersion, NewVersion } from '../../ports/metadata/versions.ts';
+import type { CommittedVersion, NewVersion, ReadVersion } from '../../ports/metadata/versions.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';
 import type { ComplianceProtection, VersionProtection } from '../../types/protection.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { endOfDefault } from '../../types/retention.ts';
+import { dataLinkId, type VersionRecord } from '../../types/version.ts';
 import { type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { requireAdmitted } from '../buckets/buckets.ts';
 import type { CommandContext } from '../schema/define-command.ts';
@@ -84,6 +85,14 @@ function protectionOfNew(
     ...(Object.keys(ofCompliance).length > 0 && { compliance: ofCompliance }),
   };
   return Object.keys(protection).length > 0 ? protection : undefined;
+}
+
+export function isReadVersion(version: VersionRecord, read: ReadVersion): boolean {
+  return (
+    version.versionId === read.versionId &&
+    version.order === read.order &&
+    dataLinkId(version.manifest) === read.dataLinkId
+  );
 }
 
 /** A decision that writes nothing. */

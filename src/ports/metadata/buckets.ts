@@ -17,6 +17,7 @@ import type {
 } from '../../types/names.ts';
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';
 import type { BucketRecord, NameRecord } from '../../types/records/rows.ts';
+import type { LockedSetting } from '../../types/retention.ts';
 
 export interface ProtectedVersion {
   key: ObjectKey;
@@ -31,8 +32,8 @@ export type ConfigRefusal =
   | 'has-object-lock'
   /** Object lock and compliance exclude each other. */
   | 'has-compliance'
-  /** Locked settings of compliance are not reduced. */
-  | 'is-locked'
+  /** Locked settings of compliance are not reduced: this one would be. */
+  | `locked-${LockedSetting}`
   /** A rename of a key in several entries has to end first: it asks the rules of deletion in the first one only. */
   | 'keys-are-moving';
 

@@ -25,8 +25,18 @@ export type ProtectionChange =
   | { kind: 'legal-hold'; isOn: boolean }
   /** Compliance (extensions 2.6): what is absent stays as it is. A hold is released for good. */
   | { kind: 'compliance'; retainUntilMs?: number; legalHold?: boolean; releasesHold?: true }
-  /** Hex, of the bytes of the version that has this order now: what was computed is kept. */
-  | { kind: 'sha256'; sha256: string; ofOrder: number };
+  /** Hex, of the bytes of the version that was read: what was computed is kept. */
+  | { kind: 'sha256'; sha256: string; of: ReadVersion };
+
+/**
+ * The version that was read: another one is there where any of the three differs. The link (dataLinkId of types/version.ts)
+ * distinguishes it from a later one that got the same order after a deletion.
+ */
+export interface ReadVersion {
+  versionId: VersionId;
+  order: number;
+  dataLinkId: LinkId | null;
+}
 
 /** A version to be, without what the commit gives it. */
 export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
@@ -183,12 +193,8 @@ export interface VersionCommands {
     command: {
       bucketId: BucketId;
       key: ObjectKey;
-      /**
-       * The version that was read: another current one means `changed`, and the gateway reads again. The link (dataLinkId
-       * of types/version.ts) distinguishes it from a later one that got the same order after a deletion: the new kek fits
-       * the data of this one only.
-       */
-      expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
+      /** Another current one means `changed`, and the gateway reads again: the new kek fits the data of this one only. */
+      expected: ReadVersion;
       version: Pick<NewVersion, 'owner' | 'acl' | 'kek' | 'sealedHeaders' | 'checksum' | 'protection'>;
       /** Absent: those that the version has in the moment of the commit. */
       tags?: Tag[];
@@ -258,7 +264,7 @@ export interface VersionCommands {
       | { kind: 'blocked' }
       /** Object lock or compliance, whichever the change is about, is not on in the bucket. */
       | { kind: 'not-enabled' }
-      /** Another version of the key is there now than that of `ofOrder`. */
+      /** Another version is there now than that whose digest it is. */
       | { kind: 'other-version' }
       | VersionAbsence;
   };

@@ -5,6 +5,7 @@
 import { must } from '../../../base/assert.ts';
 import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from '../../../metadata/buckets/drive-closing.ts';
 import { SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
+import { type DeleteBlocker, explainBlocker } from '../../../types/delete-blocker.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketName } from '../../../types/names.ts';
 import type { EmptyBucketJob } from '../../../types/records/job-record.ts';
@@ -62,7 +63,7 @@ async function lookWhileOpen(context: OperationContext): Promise<void> {
     context.signal().throwIfAborted();
     const query = { bucketId, ...(after !== undefined && { after }), limit: LOOK_ROWS_MAX };
     const { value } = await context.metadata.query(targetOf(context), 'find-protected', query);
-    if (value.kept !== undefined) throw mayNotGo(name);
+    if (value.kept !== undefined) throw mayNotGo(name, value.kept.blocker);
     [after, isWhole] = [value.next, value.next === undefined];
   }
 }
@@ -79,8 +80,10 @@ function callsOf(context: OperationContext): ClosingCalls {
 const homeOf = (context: OperationContext) => ({ shard: context.bucket().homeShard });
 const targetOf = (context: OperationContext) => ({ ...homeOf(context), bucket: context.bucket().believed });
 
-function mayNotGo(name: BucketName): AppError {
-  const message = 'The bucket has versions that may not be deleted now. Nothing was deleted.';
+/** `blocker`: of the first one; undefined where it is not known any more. */
+function mayNotGo(name: BucketName, blocker?: DeleteBlocker): AppError {
+  const reason = blocker === undefined ? '' : ` Of the first of them: ${explainBlocker(blocker)}`;
+  const message = `The bucket has versions that may not be deleted now. Nothing was deleted.${reason}`;
   return new AppError('AccessDenied', { message, fields: { BucketName: name } });
 }
 

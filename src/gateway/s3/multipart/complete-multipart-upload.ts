@@ -5,6 +5,7 @@ import { unreachable } from '../../../base/assert.ts';
 import { xmlText } from '../../../base/xml/write-xml.ts';
 import type { CommandOf, OutcomeOf } from '../../../ports/metadata/port.ts';
 import type { ChecksumType } from '../../../types/checksums.ts';
+import { blockedRemoval } from '../../../types/delete-blocker.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, ObjectKey, UploadId } from '../../../types/names.ts';
@@ -191,7 +192,7 @@ function refusalOf(
     case 'no-such-key':
       return new AppError('NoSuchKey', { fields: { Key: input.key } });
     case 'blocked':
-      return new AppError('AccessDenied');
+      return blockedRemoval(refusal.blocker);
     default:
       return unreachable(refusal);
   }

@@ -16,7 +16,9 @@ import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
 import { deleteAccess } from './delete-object.ts';
 import { type Deleted, requireDeleted } from './delete-outcome.ts';
 
-type EntryResult = { kind: 'deleted'; deleted: Deleted } | { kind: 'refused'; code: ErrorCode };
+type EntryResult =
+  | { kind: 'deleted'; deleted: Deleted }
+  | { kind: 'refused'; code: ErrorCode; message?: string };
 
 export const deleteObjects = defineOperation({
   name: 'DeleteObjects',
@@ -44,7 +46,7 @@ export const deleteObjects = defineOperation({
       if (index % KEYS_OF_TURN === 0) await context.turn();
       const result = must(results[index], 'a result for each entry');
       recordEntry(context, entry, result);
-      if (result.kind === 'refused') inner += refusedXml(entry, result.code);
+      if (result.kind === 'refused') inner += refusedXml(entry, result);
       else if (!isQuiet) inner += deletedXml(entry, result.deleted);
     }
     return { status: 200, body: { kind: 'xml', text: s3Document('DeleteResult', inner) } };
@@ -115,7 +117,7 @@ async function commitFirst(context: OperationContext, items: DeleteItem[]): Prom
     try {
       return { kind: 'deleted', deleted: requireDeleted(outcome) };
     } catch (error) {
-      if (error instanceof AppError) return { kind: 'refused', code: error.code };
+      if (error instanceof AppError) return { kind: 'refused', code: error.code, message: error.message };
       throw error;
     }
   });
@@ -144,12 +146,15 @@ function deletedXml(entry: DeleteEntry, deleted: Deleted): string {
   );
 }
 
-function refusedXml(entry: DeleteEntry, code: ErrorCode): string {
+function refusedXml(
+  entry: DeleteEntry,
+  { code, message = ERRORS[code].message }: Extract<EntryResult, { kind: 'refused' }>,
+): string {
   return xmlElement(
     'Error',
     xmlText('Key', entry.key),
     xmlText('VersionId', entry.versionId),
     xmlText('Code', code),
-    xmlText('Message', ERRORS[code].message),
+    xmlText('Message', message),
   );
 }
