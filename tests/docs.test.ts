@@ -277,9 +277,9 @@ one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB 
 ## How documents are read
 
 The XML of requests (part lists, keys to delete, tags, compositions) is refused at the first place where it is not
-well-formed or goes beyond a bound: its size (xmlBodyBytesMax, deleteObjectsBodyBytesMax, completeBodyBytesMax), its depth
-(xmlDepthMax), its elements, attributes and comments (xmlNodesMax, xmlAttributesMax), the text of an element (xmlTextUnitsMax).
-The time for it is linear in its length, whatever it holds.
+well-formed or goes beyond a bound: its size (xmlBodyBytesMax, deleteObjectsBodyBytesMax, completeBodyBytesMax,
+lifecycleBodyBytesMax), its depth (xmlDepthMax), its elements, attributes and comments (xmlNodesMax, xmlAttributesMax), the
+text of an element (xmlTextUnitsMax). The time for it is linear in its length, whatever it holds.
 
 - A document of up to shortDocumentBytesMax is read at once, within 3 ms.
 - A longer one is read in steps of about 1 ms, with one turn of the event loop between two steps. Accounts take turns step by

@@ -183,7 +183,7 @@ const commands: Commands = {
   'rename-bucket': { define: renameBucket, growthBytes: NONE },
   // One document for each kind (CONFIG_KINDS), and a bound for each document: `versioning` and `events` have values of closed
   // lists only. The others are bounded by the operation that takes them, before the command is sent: `acl` by ACL_GRANTS_MAX,
-  // `policy` by POLICY_SIZES.
+  // `policy` by POLICY_SIZES, `lifecycle` by LIMITS.lifecycleBodyBytesMax.
   'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
   'unlock-compliance': { define: unlockCompliance, growthBytes: NONE },
   'admit-foreign-objects': { define: admitForeignObjects, growthBytes: NONE },

@@ -28,4 +28,6 @@ export interface LifecycleRule {
 
 export interface BucketLifecycle {
   rules: LifecycleRule[];
+  /** As it was put (AWS x-amz-transition-default-minimum-object-size). It changes nothing: there is one storage class. */
+  transitionMinimum?: 'varies_by_storage_class';
 }

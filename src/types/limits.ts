@@ -46,6 +46,7 @@ export const LIMITS = {
   tagKeyUnitsMax: 128,
   tagValueUnitsMax: 256,
   deleteObjectsKeysMax: 1000,
+  lifecycleRulesMax: 1000,
   listPageMax: 1000,
   presignedExpiryMaxSeconds: 7 * 24 * 3600,
   /** Ways of writing host and path that one signature is compared with, at most. */
@@ -72,6 +73,8 @@ export const LIMITS = {
   xmlBodyBytesMax: 1 * MiB,
   completeBodyBytesMax: 4 * MiB,
   deleteObjectsBodyBytesMax: 2 * MiB,
+  /** Of a bucket's lifecycle rules: 1000 rules have room for 500 bytes each. */
+  lifecycleBodyBytesMax: 512 * KiB,
   xmlDepthMax: 16,
   /** Elements, attributes, comments and the like: the longest part list has 50,000. */
   xmlNodesMax: 100_000,

@@ -119,8 +119,6 @@ const LATER: Record<string, Request> = {
   PutBucketCompliance: ['PUT', '?compliance'],
   GetObjectCompliance: ['GET', 'k?compliance'],
   PutObjectCompliance: ['PUT', 'k?compliance'],
-  PutBucketLifecycleConfiguration: ['PUT', '?lifecycle'],
-  DeleteBucketLifecycle: ['DELETE', '?lifecycle'],
   PutBucketLogging: ['PUT', '?logging'],
   PutBucketNotificationConfiguration: ['PUT', '?notification'],
   PutObjectLockConfiguration: ['PUT', '?object-lock'],

@@ -21,7 +21,6 @@ const ERRORS: [query: string, code: ErrorCode][] = [
   ['website', 'NoSuchWebsiteConfiguration'],
   ['replication', 'ReplicationConfigurationNotFoundError'],
   ['inventory&id=1', 'NoSuchConfiguration'],
-  ['lifecycle', 'NoSuchLifecycleConfiguration'],
   ['object-lock', 'ObjectLockConfigurationNotFoundError'],
 ];
 

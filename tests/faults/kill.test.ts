@@ -75,6 +75,8 @@ const KINDS = [
   'put bucket acl',
   'put policy',
   'delete policy',
+  'put rules',
+  'delete rules',
   'rename bucket',
   'force delete',
 ];

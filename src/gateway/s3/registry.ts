@@ -1,8 +1,10 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
 import { createBucket } from './buckets/create-bucket.ts';
 import { deleteBucket } from './buckets/delete-bucket.ts';
+import { deleteBucketLifecycle } from './buckets/delete-bucket-lifecycle.ts';
 import { deleteBucketPolicy } from './buckets/delete-bucket-policy.ts';
 import { getBucketAcl } from './buckets/get-bucket-acl.ts';
+import { getBucketLifecycleConfiguration } from './buckets/get-bucket-lifecycle-configuration.ts';
 import { getBucketLocation } from './buckets/get-bucket-location.ts';
 import { getBucketPolicy } from './buckets/get-bucket-policy.ts';
 import { getBucketVersioning } from './buckets/get-bucket-versioning.ts';
@@ -10,6 +12,7 @@ import { headBucket } from './buckets/head-bucket.ts';
 import { listBuckets } from './buckets/list-buckets.ts';
 import { preflightBucket, preflightObject, preflightService } from './buckets/preflight.ts';
 import { putBucketAcl } from './buckets/put-bucket-acl.ts';
+import { putBucketLifecycleConfiguration } from './buckets/put-bucket-lifecycle-configuration.ts';
 import { putBucketPolicy } from './buckets/put-bucket-policy.ts';
 import { putBucketVersioning } from './buckets/put-bucket-versioning.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from './buckets/unset-configurations.ts';
@@ -57,6 +60,9 @@ export const OPERATIONS = [
   getBucketPolicy,
   putBucketPolicy,
   deleteBucketPolicy,
+  getBucketLifecycleConfiguration,
+  putBucketLifecycleConfiguration,
+  deleteBucketLifecycle,
   ...UNSET_BUCKET_CONFIGURATIONS,
   listObjects,
   listObjectsV2,

@@ -111,10 +111,6 @@ const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),
   ...subResource('object', 'compliance', { GET: 'GetObjectCompliance', PUT: 'PutObjectCompliance' }),
-  ...subResource('bucket', 'lifecycle', {
-    PUT: 'PutBucketLifecycleConfiguration',
-    DELETE: 'DeleteBucketLifecycle',
-  }),
   ...subResource('bucket', 'logging', { PUT: 'PutBucketLogging' }),
   ...subResource('bucket', 'notification', { PUT: 'PutBucketNotificationConfiguration' }),
   ...subResource('bucket', 'object-lock', { PUT: 'PutObjectLockConfiguration' }),

@@ -41,6 +41,7 @@ export const POLICY_ACTIONS = [
   's3:PutBucketAcl',
   's3:PutBucketPolicy',
   's3:PutBucketVersioning',
+  's3:PutLifecycleConfiguration',
   's3:PutObject',
   's3:PutObjectAcl',
   's3:PutObjectTagging',

@@ -10,6 +10,7 @@ import { postForm, signForm } from '../servers/forms.ts';
 import { type Access, pathOf, type RawAnswer, send } from '../servers/raw-s3.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
 import { growingKey, movingBucket, renamedPrefix } from './load-extensions.ts';
+import { ruledBucket } from './load-lifecycle.ts';
 import { sharedObject } from './load-sharing.ts';
 import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 
@@ -134,6 +135,7 @@ function makeThings(random: () => number): Thing[] {
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
     ...['load-shared-one', 'load-shared-two'].map(sharedObject),
+    ruledBucket('load-ruled'),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
     renamedPrefix({ bucket: BUCKETS[2] ?? '', name: 'renamed', keepsVersions: false, random }),
     renamedPrefix({ bucket: VERSIONED_BUCKETS[1] ?? '', name: 'renamed', keepsVersions: true, random }),

@@ -121,6 +121,9 @@ function deleteObjects(
 const OWN_ONLY = { guest: '405 MethodNotAllowed', public: '405 MethodNotAllowed' };
 const TAGGING = xml('<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>');
 const VERSIONING = xml('<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>');
+const RULES = xml(
+  '<LifecycleConfiguration><Rule><Filter/><Status>Disabled</Status><Expiration><Days>1</Days></Expiration></Rule></LifecycleConfiguration>',
+);
 const TAGS = { 'x-amz-tagging': 'a=b' };
 const PUBLIC = { 'x-amz-acl': 'public-read' };
 const PRIVATE = { 'x-amz-acl': 'private' };
@@ -233,6 +236,10 @@ export const REQUESTS: readonly RequestCase[] = [
   row('GetBucketLifecycleConfiguration', 's3:GetLifecycleConfiguration', 'GET', '?lifecycle', {
     answer: '404 NoSuchLifecycleConfiguration',
   }),
+  row('PutBucketLifecycleConfiguration', 's3:PutLifecycleConfiguration', 'PUT', '?lifecycle', {
+    body: RULES,
+  }),
+  row('DeleteBucketLifecycle', 's3:PutLifecycleConfiguration', 'DELETE', '?lifecycle', { answer: '204' }),
   row('GetBucketLogging', 's3:GetBucketLogging', 'GET', '?logging'),
   row('GetBucketNotificationConfiguration', 's3:GetBucketNotification', 'GET', '?notification'),
   row('GetObjectLockConfiguration', 's3:GetBucketObjectLockConfiguration', 'GET', '?object-lock', {

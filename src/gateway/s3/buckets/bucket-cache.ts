@@ -4,6 +4,7 @@
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
+import type { LifecycleRule } from '../../../types/lifecycle.ts';
 import { type BucketName, parseBucketName } from '../../../types/names.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
 import { requireDone } from '../../../types/require-done.ts';
@@ -18,10 +19,13 @@ export interface BucketCache {
 }
 
 const ENTRIES_MAX = 20_000;
-/** Policies and lists of grants, as `documentBytes` counts them: 1,600 buckets with the largest policy. */
+/** Policies, grants and lifecycle rules, as `documentBytes` counts them: 1,600 buckets with the largest policy. */
 const DOCUMENT_BYTES_MAX = 32 * 1024 * 1024;
 /** Of a grant, with its objects. */
 const GRANT_BYTES = 100;
+/** Of a lifecycle rule and of a tag in its filter, with their objects, beside their texts. */
+const RULE_BYTES = 300;
+const TAG_BYTES = 60;
 
 export function createBucketCache(metadata: MetadataPort): BucketCache {
   const buckets = new BoundedMap<string, ResolvedBucket>(ENTRIES_MAX, {
@@ -51,8 +55,14 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
 }
 
 /** Of the documents that may be large. */
-function documentBytes({ configs: { acl, policy } }: ResolvedBucket): number {
-  return (policy?.text.length ?? 0) + GRANT_BYTES * (acl?.grants.length ?? 0);
+function documentBytes({ configs: { acl, policy, lifecycle } }: ResolvedBucket): number {
+  const rulesBytes = lifecycle?.rules.reduce((sum, rule) => sum + ruleBytes(rule), 0) ?? 0;
+  return (policy?.text.length ?? 0) + GRANT_BYTES * (acl?.grants.length ?? 0) + rulesBytes;
+}
+
+function ruleBytes({ id, filter: { prefix = '', tags = [] } }: LifecycleRule): number {
+  const tagBytes = tags.reduce((sum, { key, value }) => sum + TAG_BYTES + key.length + value.length, 0);
+  return RULE_BYTES + id.length + prefix.length + tagBytes;
 }
 
 /** The bucket as it is now. */

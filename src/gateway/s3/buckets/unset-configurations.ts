@@ -77,13 +77,6 @@ export const UNSET_BUCKET_CONFIGURATIONS = [
     nothing: { error: 'NoSuchConfiguration' },
   }),
   unset({
-    name: 'GetBucketLifecycleConfiguration',
-    query: ['lifecycle'],
-    logName: 'REST.GET.LIFECYCLE',
-    action: 's3:GetLifecycleConfiguration',
-    nothing: { error: 'NoSuchLifecycleConfiguration' },
-  }),
-  unset({
     name: 'GetBucketLogging',
     query: ['logging'],
     logName: 'REST.GET.LOGGING_STATUS',

@@ -94,7 +94,7 @@ export function taggingDocument(tags: readonly Tag[]): string {
   return s3Document('Tagging', xmlElement('TagSet', ...elements));
 }
 
-function invalidTag(fault: TagFault): AppError {
+export function invalidTag(fault: TagFault): AppError {
   switch (fault.kind) {
     // AWS says BadRequest here; s3-behaviour 44 has one code for all.
     case 'too-many':
