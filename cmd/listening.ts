@@ -64,6 +64,7 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     publicNames: config.publicNames,
     trustedProxies: config.trustedProxies,
     takesSigV2: config.signatureV2 === 'on',
+    answersSosapi: config.sosapi === 'on',
     takesSecretsOverHttp: config.requests.secretsOverHttp,
     headerTimeoutMs: config.requests.headerTimeoutMs,
     keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,

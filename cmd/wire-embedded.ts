@@ -7,7 +7,9 @@ import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed
 import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
 import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
+import { capacityOfDisks } from '../src/gateway/s3/sosapi/capacity.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
+import { readVersion } from '../src/platform/version.ts';
 import { createBackground } from './background.ts';
 import { endpointOf } from './endpoint.ts';
 import {
@@ -80,6 +82,8 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
+    version: readVersion(),
+    readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
     operatorApi: createOperatorApi(operated),
   });
   runner.start();

@@ -131,8 +131,9 @@ are set. A bucket that is not there is told first, then who may not, and only th
 `;
 
 /** `PUT /{bucket}/{key}?partNumber&uploadId` */
-function requestLine({ method, on, query = [], header }: OperationMatch): string {
+function requestLine({ method, on, query = [], header, keys }: OperationMatch): string {
   const path = { service: '/', bucket: '/{bucket}', object: '/{bucket}/{key}' }[on];
+  if (keys !== undefined) return [...keys].map((key) => code(`${method} /{bucket}/${key}`)).join(', ');
   const line = `${method} ${path}${query.length === 0 ? '' : `?${query.join('&')}`}`;
   return header === undefined ? code(line) : `${code(line)} with ${code(header)}`;
 }

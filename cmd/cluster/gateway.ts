@@ -16,11 +16,13 @@ import { createMetadataRouter, type MetadataRouter } from '../../src/coordinatio
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
 import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
+import { capacityOfDisks } from '../../src/gateway/s3/sosapi/capacity.ts';
 import type { KeyRotation } from '../../src/metadata/master-keys/rotate-keys.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import { makeFolder } from '../../src/platform/disk/make-folder.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
 import { createCallClient } from '../../src/platform/rpc/call-client.ts';
+import { readVersion } from '../../src/platform/version.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { AppError } from '../../src/types/errors.ts';
@@ -35,13 +37,13 @@ import {
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { NO_TIME_JUMPS } from './shard-work.ts';
 
+/** Of the id of a gateway, which is of this process: it has nothing that would outlive it. */
 const ID_BYTES = 16;
 /** Between two tries to reach a system shard that does not answer. */
 const ASK_AGAIN_MS = 500;
 
 export async function startGateway(processContext: ProcessContext): Promise<RunningRole> {
   const { config, log, telemetry, clock, random, closing } = processContext;
-  // Of this process: it has nothing that would outlive it.
   const nodeId = toHex(random.bytes(ID_BYTES));
   const joined = await joinCluster(processContext, { nodeId, role: 'gateway' });
   const keysFolder = config.cluster.keys;
@@ -81,14 +83,15 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
   // placed yet, a body in chunks has nowhere to go.
   const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
-  const readStatus = () => reports.readStatus(endpoint);
-  const operated = { ...parts, fsck, readStatus, wakeRotation() {} };
+  const operated = { ...parts, fsck, readStatus: () => reports.readStatus(endpoint), wakeRotation() {} };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),
     isReady,
     readMetrics: () => telemetry.scrape(),
+    version: readVersion(),
+    readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
     operatorApi: createOperatorApi(operated),
   });
   const port = await startListening(gateway, config);

@@ -53,6 +53,13 @@ export const SETTINGS = [
     help: 'Whether S3 requests may be signed by version 2 (HMAC-SHA1), as old backup clients still do.',
   },
   {
+    key: 'sosapi',
+    kind: 'choice',
+    choices: ['on', 'off'],
+    default: 'on',
+    help: "Whether buckets show system.xml and capacity.xml of Veeam's Smart Object Storage API, with the room of the store.",
+  },
+  {
     key: 'tls.mode',
     kind: 'choice',
     choices: ['off', 'self-signed', 'files'],

@@ -475,6 +475,9 @@ export const LIMITS = {
   /** Answers of a gateway's metrics that are under way. */
   metricsAnswersMax: 64,
 
+  /** One look at the disks answers all who ask for the room of the store (SOSAPI). */
+  capacityKeptMs: 10 * SECOND,
+
   // How late the event loop of a process may be.
   /** How often it is measured; reports cover the last two measurements. */
   loopLookMs: 5 * SECOND,

@@ -138,8 +138,8 @@ const all = Object.entries({ ...Object.assign({}, ...Object.values(RULED_OUT)), 
 test.each(all)('%s is 501', async (name, [method, target, headers = {}]) => {
   const path = target === '/' ? target : `/${bucket}${target.startsWith('k') ? `/${target}` : target}`;
   expectError(await api.send({ method, path, headers }), NOT_IMPLEMENTED);
-  const { level, query } = parseTarget(path, undefined);
-  expect(match({ method, level, query: query.parameters, headers }).name).toBe(name);
+  const { level, key, query } = parseTarget(path, undefined);
+  expect(match({ method, level, key, query: query.parameters, headers }).name).toBe(name);
 });
 
 test('each row that is not there is in a table', () => {

@@ -167,6 +167,8 @@ describe('answers combined from all disks', () => {
     const [other] = world.others;
     if (other !== undefined) other.mood = 'dead';
     expect(await world.chunks.usage()).toMatchObject({ chunkCount: 3, diskTotalBytes: 300 });
+    const [each, ...rest] = await world.chunks.usages();
+    expect([each?.diskTotalBytes, rest.length]).toEqual([100, 2]);
     // A disk that hangs is waited for, for a bounded time.
     if (other !== undefined) other.mood = 'silent';
     const usage = watch(world.chunks.usage());

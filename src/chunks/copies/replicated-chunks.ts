@@ -32,6 +32,8 @@ export interface ReplicatedChunksDeps {
 }
 
 export interface ReplicatedChunks extends ChunkPort {
+  /** Of each disk that answers soon. Rejects when none does. */
+  usages(): Promise<Awaited<ReturnType<ChunkPort['usage']>>[]>;
   /** Whether recent writes show that it takes chunks; undefined: there were none. */
   takesWrites(disk: PlacedDisk): boolean | undefined;
   /** Gives up copies that are still being written after their put was answered. */
@@ -205,6 +207,10 @@ class ChunksOverDisks implements ReplicatedChunks {
 
   /** The sum over disks that answer soon; each copy counts. */
   async usage(): ReturnType<ChunkPort['usage']> {
+    return sumUsages(await this.usages());
+  }
+
+  async usages(): ReturnType<ReplicatedChunks['usages']> {
     const { clock } = this.#deps;
     const { answers, failures } = await this.#askAll(this.#disks, async (chunks) => {
       const usage = await within(chunks.usage(), LIMITS.usageAnswerMaxMs, clock);
@@ -213,7 +219,7 @@ class ChunksOverDisks implements ReplicatedChunks {
       return usage;
     });
     if (answers.length === 0) throw silence(failures);
-    return sumUsages(answers);
+    return answers;
   }
 
   /** The sum over disks that answer, however long it takes. */

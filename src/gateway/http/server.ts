@@ -29,6 +29,8 @@ import type { Operation } from '../s3/operation.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import { OPERATIONS } from '../s3/registry.ts';
 import { bucketLabelOf } from '../s3/request/target.ts';
+import { cacheCapacity, type StoreCapacity } from '../s3/sosapi/capacity.ts';
+import { isOfSosapi } from '../s3/sosapi/sos-objects.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from '../s3/unsupported.ts';
 import { createAdmission } from './admission.ts';
 import { READ_BYTES } from './body-intake.ts';
@@ -65,6 +67,8 @@ export interface GatewaySettings extends ListenerSettings {
   readonly trustedProxies: readonly string[];
   /** S3 requests may be signed by version 2. */
   readonly takesSigV2: boolean;
+  /** Whether every bucket has the virtual objects of SOSAPI. */
+  readonly answersSosapi: boolean;
   /** Customers' keys are taken over connections that others may read, too. */
   readonly takesSecretsOverHttp: boolean;
   /** How long a connection may stand still in the middle of a request. */
@@ -89,6 +93,10 @@ export interface GatewayDependencies {
   /** For /health/ready. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
+  /** Of this program. */
+  version: string;
+  /** Asked now and then, when somebody wants to know. Rejects when no disk answers. */
+  readCapacity(): Promise<StoreCapacity>;
   readonly operatorApi: JsonService<OperatorCaller>;
   /** Of tests; default the registry. */
   operations?: readonly Operation[];
@@ -109,6 +117,12 @@ export interface Gateway {
   drain(timeoutMs: number): Promise<void>;
 }
 
+/** Those of SOSAPI are left out where the setting says so. */
+function rowsOf({ settings, operations }: GatewayDependencies): (Operation | UnsupportedOperation)[] {
+  const offered = settings.answersSosapi ? OPERATIONS : OPERATIONS.filter((row) => !isOfSosapi(row));
+  return [...(operations ?? offered), ...UNSUPPORTED];
+}
+
 export function createGateway(deps: GatewayDependencies): Gateway {
   const { settings, clock, log, telemetry } = deps;
   const ids = createRequestIds(deps.random);
@@ -126,14 +140,18 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     const mayBeSent = client.host === sent || bucketLabelOf(sent, domains) === label;
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
-  const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
   const checks = { keyUses: createKeyUses(deps), failures: createSignatureFailures(deps) };
   const shared = { ...deps, identities, ...checks, mfaCodes: createMfaCodes(deps), ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
-    match: createMatcher(rows),
+    store: {
+      version: deps.version,
+      startedAtMs: clock.wallMs(),
+      readCapacity: cacheCapacity(deps.readCapacity, clock),
+    },
+    match: createMatcher(rowsOf(deps)),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     ...formIntake(shedding),
     turns: createFairTurns({ clock: deps.clock }),

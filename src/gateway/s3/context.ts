@@ -10,6 +10,7 @@ import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Caller } from './caller.ts';
 import type { SeenObjects } from './seen-objects.ts';
+import type { StoreFacts } from './sosapi/store-facts.ts';
 
 /** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
 export interface ResolvedBucket {
@@ -55,6 +56,7 @@ export interface OperationContext {
   ownerOf(accountId: AccountId): Promise<{ id: string; displayName: string }>;
   readonly metadata: MetadataCalls;
   readonly objects: ObjectStore;
+  readonly store: StoreFacts;
   readonly clock: ClockPort;
   readonly random: RandomPort;
   readonly record: AccessRecord;

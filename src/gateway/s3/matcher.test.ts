@@ -21,6 +21,11 @@ const ROWS: MatchRow[] = [
   { name: 'GetObjectAcl', match: { method: 'GET', on: 'object', query: ['acl'] } },
   { name: 'PutObjectAcl', match: { method: 'PUT', on: 'object', query: ['acl'] } },
   { name: 'GetObject', match: { method: 'GET', on: 'object' }, parameters: ['versionId', 'partNumber'] },
+  {
+    name: 'GetFixed',
+    match: { method: 'GET', on: 'object', keys: new Set(['fixed']) },
+    parameters: ['partNumber'],
+  },
   { name: 'PutObject', match: { method: 'PUT', on: 'object' } },
   { name: 'CopyObject', match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' } },
   { name: 'UploadPart', match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'] } },
@@ -37,10 +42,10 @@ const all = [...ROWS, ...UNSUPPORTED];
 
 function run(line: string, rows: readonly MatchRow[] = all): string {
   const [method = '', uri = '', header] = line.split(' ');
-  const { level, query } = parseTarget(uri, undefined);
+  const { level, key, query } = parseTarget(uri, undefined);
   const headers = header === undefined ? {} : { [header]: 'x' };
   try {
-    return createMatcher(rows)({ method, level, query: query.parameters, headers }).name;
+    return createMatcher(rows)({ method, level, key, query: query.parameters, headers }).name;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return `${error.status} ${error.code}${error.headers.Allow === undefined ? '' : ` ${error.headers.Allow}`}`;
@@ -55,6 +60,12 @@ describe('the most specific row wins', () => {
     ['GET /b?list-type=1', 'ListObjects'],
     ['GET /b?uploads&list-type=2', 'ListMultipartUploads'],
     ['GET /b?x-id=ListObjects', 'ListObjects'],
+    ['GET /b/fixed', 'GetFixed'],
+    ['GET /b/fixed?partNumber=1&x-id=GetObject', 'GetFixed'],
+    ['GET /b/fixed?versionId=v', 'GetObject'],
+    ['GET /b/fixed?acl', 'GetObjectAcl'],
+    ['GET /b/fixed/k', 'GetObject'],
+    ['PUT /b/fixed', 'PutObject'],
     ['PUT /b/k', 'PutObject'],
     ['PUT /b/k x-amz-copy-source', 'CopyObject'],
     ['PUT /b/k?partNumber=1&uploadId=u', 'UploadPart'],

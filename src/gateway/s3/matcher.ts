@@ -1,4 +1,4 @@
-// Which operation a request means: method and level, then sub-resources, parameters and a header. The most specific row
+// Which operation a request means: method and level, then sub-resources, parameters, a header and a key. The most specific row
 // wins whatever the order of the list; rows that could tie are refused when the matcher is made (style 3).
 import { assert } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
@@ -17,6 +17,8 @@ export interface MatchRow {
 export interface MatchRequest {
   method: string;
   level: Level;
+  /** '' but on object level. */
+  key: string;
   query: QueryParameters;
   headers: Readonly<Record<string, string>>;
 }
@@ -34,6 +36,7 @@ interface Candidate<Row> {
   row: Row;
   terms: readonly Term[];
   header: string | undefined;
+  keys: ReadonlySet<string> | undefined;
   specificity: number;
   /** Sub-resources that the row understands; undefined: all. */
   parameters: ReadonlySet<string> | undefined;
@@ -53,18 +56,17 @@ export function createMatcher<Row extends MatchRow>(rows: readonly Row[]): Match
     assertNoTies(candidates);
   }
   return (request) => {
-    const { query, headers } = request;
     const candidates = buckets.get(`${request.method} ${request.level}`) ?? [];
-    const winner = candidates.find((candidate) => isMatch(candidate, query, headers));
+    const winner = candidates.find((candidate) => isMatch(candidate, request));
     if (winner === undefined) throw refuseMethod(request, rows);
-    if (query.size > 0 && winner.parameters !== undefined)
+    if (request.query.size > 0 && winner.parameters !== undefined)
       requireParameters(winner.parameters, request, rows);
     return winner.row;
   };
 }
 
 function candidateOf<Row extends MatchRow>(row: Row): Candidate<Row> {
-  const { query = [], header } = row.match;
+  const { query = [], header, keys } = row.match;
   const terms = query.map((term): Term => {
     const equals = term.indexOf('=');
     return equals === -1 ? { name: term } : { name: term.slice(0, equals), value: term.slice(equals + 1) };
@@ -74,25 +76,35 @@ function candidateOf<Row extends MatchRow>(row: Row): Candidate<Row> {
     row,
     terms,
     header,
-    specificity: specificityOf(terms) + (header === undefined ? 0 : 1),
+    keys,
+    specificity: specificityOf(terms) + (header === undefined ? 0 : 2) + (keys === undefined ? 0 : 1),
     parameters: parameters.has(ANY_PARAMETER) ? undefined : parameters,
   };
 }
 
-/** What names a sub-resource outweighs parameters, and these a header: PUT ?tagging with a copy source tags. */
+/** What names a sub-resource outweighs parameters, these a header, and this a key: PUT ?tagging with a copy source tags. */
 function specificityOf(terms: readonly Term[]): number {
-  return terms.reduce((sum, { name }) => sum + (SELECTOR_SUB_RESOURCES.has(name) ? 8 : 2), 0);
+  return terms.reduce((sum, { name }) => sum + (SELECTOR_SUB_RESOURCES.has(name) ? 16 : 4), 0);
 }
 
 function isMatch(
   candidate: Candidate<MatchRow>,
-  query: QueryParameters,
-  headers: Readonly<Record<string, string>>,
+  { key, query, headers }: Pick<MatchRequest, 'key' | 'query' | 'headers'>,
 ): boolean {
+  if (candidate.keys !== undefined && !takesKey(candidate, key, query)) return false;
   if (candidate.header !== undefined && headers[candidate.header] === undefined) return false;
   for (const { name, value } of candidate.terms) {
     const given = query.get(name);
     if (given === undefined || (value !== undefined && value !== given)) return false;
+  }
+  return true;
+}
+
+/** What a row for some keys does not understand is for the row of all keys: a stored version of such a key, by its id. */
+function takesKey({ keys, parameters }: Candidate<MatchRow>, key: string, query: QueryParameters): boolean {
+  if (keys?.has(key) !== true) return false;
+  for (const name of query.keys()) {
+    if (KNOWN_SUB_RESOURCES.has(name) && parameters?.has(name) === false) return false;
   }
   return true;
 }

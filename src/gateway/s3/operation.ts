@@ -26,6 +26,8 @@ export interface OperationMatch {
   query?: readonly string[];
   /** A header that must be there: `x-amz-copy-source`. */
   header?: string;
+  /** Keys that it is for, and of them the requests that name no sub-resource which it does not understand. */
+  keys?: ReadonlySet<string>;
 }
 
 /** Query parameters: decoded; the first value wins where a name is repeated, as AWS does. */

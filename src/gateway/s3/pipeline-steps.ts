@@ -112,7 +112,7 @@ export function matchOperation(
   const query = target.query.parameters;
   const headers = hoistedHeaders(exchange.headers.values, query);
   const method = exchange.request.method ?? '';
-  const row = deps.match({ method, level: target.level, query, headers });
+  const row = deps.match({ method, level: target.level, key: target.key, query, headers });
   record.operation = row.name;
   if (!('run' in row)) throw new AppError('NotImplemented');
   record.logName = row.logName;

@@ -152,7 +152,7 @@ test('any request is matched to a row, or refused', () => {
   fc.assert(
     fc.property(heads, methods, levels, byteText, (head, method, level, name) => {
       const { query, headers } = requestOf({ ...head, parameters: [...head.parameters, [name, name]] });
-      const outcome = outcomeOf(() => match({ method, level, query, headers }));
+      const outcome = outcomeOf(() => match({ method, level, key: name, query, headers }));
       if ('value' in outcome) expect(outcome.value.match).toMatchObject({ method, on: level });
       else expect(['InvalidArgument', 'MethodNotAllowed']).toContain(outcome.code);
     }),

@@ -44,6 +44,7 @@ import { putObject } from './objects/put-object.ts';
 import { putObjectAcl } from './objects/put-object-acl.ts';
 import { putObjectTagging } from './objects/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './objects/unset-locks.ts';
+import { SOS_OPERATIONS } from './sosapi/sos-objects.ts';
 
 export const OPERATIONS = [
   listBuckets,
@@ -69,6 +70,7 @@ export const OPERATIONS = [
   listObjectVersions,
   getObject,
   headObject,
+  ...SOS_OPERATIONS,
   getObjectTagging,
   putObjectTagging,
   deleteObjectTagging,

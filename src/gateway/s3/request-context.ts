@@ -35,6 +35,7 @@ import { BucketReplaced, reauthorise } from './reauthorise.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
 import type { SeenAddress } from './seen-objects.ts';
+import type { StoreFacts } from './sosapi/store-facts.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
@@ -42,6 +43,7 @@ export interface ContextDependencies {
   buckets: BucketCache;
   identities: Identities;
   objects: ObjectStore;
+  store: StoreFacts;
   clock: ClockPort;
   random: RandomPort;
   /** Long work of this thread, in turns by account: documents and listings. */
@@ -245,6 +247,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     },
     metadata,
     objects: deps.objects,
+    store: deps.store,
     clock: deps.clock,
     random: deps.random,
     record,

@@ -77,6 +77,7 @@ export async function openGatewayWorld(
       publicNames: [],
       trustedProxies: [],
       takesSigV2: true,
+      answersSosapi: true,
       takesSecretsOverHttp: false,
       headerTimeoutMs: 60_000,
       idleTimeoutMs: 60_000,
@@ -95,6 +96,8 @@ export async function openGatewayWorld(
     telemetry: { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
     isReady: () => true,
     readMetrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
+    version: '1.2.3',
+    readCapacity: async () => ({ totalBytes: 1000, availableBytes: 400 }),
     operatorApi: {
       answer: async ({ method, url, caller }) => ({
         status: 200,

@@ -135,6 +135,7 @@ const COMPONENT_VERSION = ({ key, versionId }: Fixture) =>
 const SOURCE = { 'x-amz-copy-source': '/BUCKET/beside' };
 const SOURCE_VERSION = { 'x-amz-copy-source': '/BUCKET/KEY?versionId=VERSION' };
 const SOURCE_WITH_TAGS = { 'x-amz-copy-source': '/BUCKET/KEY' };
+const SOS_KEY = '.system-d26a9498-cb7c-4a87-a44a-8ae204f5ba6c/system.xml';
 const ANSWERS_ALL = { stranger: '200', anybody: '200' };
 const policyFor = ({ bucket }: Fixture) =>
   xml(
@@ -263,6 +264,8 @@ export const REQUESTS: readonly RequestCase[] = [
     form: 'of a missing key',
     answer: '404',
   }),
+  row('GetSosObject', 's3:GetObject', 'GET', `/${SOS_KEY}`),
+  row('HeadSosObject', 's3:GetObject', 'HEAD', `/${SOS_KEY}`),
   row('GetObjectTagging', 's3:GetObjectTagging', 'GET', '/KEY?tagging'),
   row('GetObjectTagging', 's3:GetObjectVersionTagging', 'GET', '/KEY?tagging&versionId=VERSION', {
     form: 'of a version',

@@ -16,4 +16,5 @@ export const CHOSEN_FOR_CLUSTERS = [
   'api/force-delete-bucket',
   'api/extension-reports',
   'api/large-objects',
+  'api/sos-objects',
 ];

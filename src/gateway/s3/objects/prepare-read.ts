@@ -20,7 +20,7 @@ import {
 } from '../request/customer-key.ts';
 import { type AnswerHeaders, addObjectHeaders } from '../request/object-headers.ts';
 import { contentRange, resolveRange } from '../request/ranges.ts';
-import { isRangeStillWanted, judgeRead } from '../request/read-conditions.ts';
+import { isRangeStillWanted, judgeRead, type Validators } from '../request/read-conditions.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from '../request/response-overrides.ts';
 import { mayReadTags } from '../request/tagging.ts';
 import { findVersion, parseVersionAddress, shownVersionId, type VersionAddress } from './find-version.ts';
@@ -109,9 +109,10 @@ export async function prepareRead(
   return { status: 206, headers, found, range };
 }
 
-function requireConditions(
-  input: ReadInput,
-  read: { version: VersionRecord; headers: AnswerHeaders; nowMs: number },
+/** Throws NotModified and PreconditionFailed. `headers`: of the answer, which 304 repeats in part. */
+export function requireConditions(
+  input: Pick<ReadInput, 'headers'>,
+  read: { version: Validators; headers: AnswerHeaders; nowMs: number },
 ): void {
   const { version, headers, nowMs } = read;
   const verdict = judgeRead(input.headers, version, nowMs);
@@ -140,6 +141,14 @@ async function chooseBytes(
   const { version } = read;
   if (input.partNumber !== undefined)
     return choosePart(context, input, { ...read, partNumber: input.partNumber });
+  return chooseRange(input, version);
+}
+
+/** The range that is wanted; undefined: the whole. InvalidRange. */
+export function chooseRange(
+  input: Pick<ReadInput, 'headers'>,
+  version: Validators & { sizeBytes: number },
+): ByteRange | undefined {
   const header = input.headers.range;
   if (header === undefined || !isRangeStillWanted(input.headers['if-range'], version)) return undefined;
   const outcome = resolveRange(header, version.sizeBytes);
