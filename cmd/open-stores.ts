@@ -75,7 +75,7 @@ export async function openStores(
     onFatal: events.onFatal,
   });
   closing.defer(() => shards.close());
-  warnOfTimeJump(log, shards.timeJumps);
+  await warnOfTimeJump(log, shards.timeJumps);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
   const metadata = refuseGrowth(shards, reserve);
   const lost = await LostChunks.open({ kv: chunkKv, clock, log, telemetry });

@@ -3,8 +3,8 @@ import type { Logger } from '../src/ports/telemetry.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 
 /** R19: at every start, until the operator has accepted it. */
-export function warnOfTimeJump(log: Logger, timeJumps: TimeJumps): void {
-  const jumpMs = timeJumps.unacceptedMs();
+export async function warnOfTimeJump(log: Logger, timeJumps: TimeJumps): Promise<void> {
+  const jumpMs = await timeJumps.unacceptedMs();
   if (jumpMs === 0) return;
   const meaning =
     'The clock is more than 7 days ahead of the last time that is stored. If it is right, say `holdfast clock accept`: until then nothing is removed because of its age.';

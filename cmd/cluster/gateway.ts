@@ -13,6 +13,7 @@ import { hostPortText } from '../../src/base/text/host-port.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { createTimeJumps } from '../../src/coordination/time-jumps.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
 import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
@@ -35,7 +36,6 @@ import {
   startListening,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
-import { NO_TIME_JUMPS } from './shard-work.ts';
 
 /** Of the id of a gateway, which is of this process: it has nothing that would outlive it. */
 const ID_BYTES = 16;
@@ -77,7 +77,14 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   closing.defer(() => fsck.stop());
   const rotation = rotationOf(keyring, metadata.shardCount);
   const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
-  const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
+  const parts = {
+    metadata,
+    chunks,
+    pendingReclaimBytes,
+    timeJumps: createTimeJumps(metadata),
+    rotation,
+    accounts,
+  };
   const reports = createReports(processContext, parts);
   let endpoint = '';
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is

@@ -3,6 +3,7 @@
 
 import type { ProcessContext } from '../../src/admin/process-context.ts';
 import type { MetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { createTimeJumps } from '../../src/coordination/time-jumps.ts';
 import { createEngineWorkers } from '../../src/metadata/engine/engine-workers.ts';
 import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
@@ -10,13 +11,6 @@ import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../src/ports/home-disks.ts';
 import type { TimeJumps } from '../../src/ports/time-jumps.ts';
 import { metadataNodeWorkers } from '../workers.ts';
-
-/** Shard time follows a majority of clocks, so there are no jumps that wait for anybody's word (R19). */
-export const NO_TIME_JUMPS: TimeJumps = {
-  mayRemoveByAge: () => true,
-  unacceptedMs: () => 0,
-  async accept() {},
-};
 
 export function startShardWork(
   { config, clock, log, telemetry, closing }: ProcessContext,
@@ -30,6 +24,8 @@ export function startShardWork(
     const status = led().find((one) => one.shard === shard);
     return { shard, incarnation: status?.incarnation ?? 0, epoch: status?.epoch ?? 0 };
   };
+  const mayRemoveByAge = (shard: number) => node.replica(shard)?.shard?.timeJumpMs === 0;
+  const timeJumps: TimeJumps = { ...createTimeJumps(metadata), mayRemoveByAge };
   const { storage, uploads } = config;
   const workers = metadataNodeWorkers({
     metadata,
@@ -40,7 +36,7 @@ export function startShardWork(
     clock,
     log,
     telemetry,
-    timeJumps: NO_TIME_JUMPS,
+    timeJumps,
     made: createEngineWorkers(served),
     uploadKeptMs: uploads.expiryMs,
     readingGraceMs: storage.readingGraceMs,

@@ -5,6 +5,7 @@
 // `births`, `strays`. docs/internals/glossary.md has the word of today for each.
 
 import type { DataGrant } from '../ports/metadata/blobs.ts';
+import type { EngineCommands, EngineQueries } from '../ports/metadata/engine.ts';
 import type {
   CommandName,
   CommandOf,
@@ -138,14 +139,16 @@ import { setProtection } from './versions/set-protection.ts';
 import { setTags } from './versions/set-tags.ts';
 
 type Commands = {
-  [N in CommandName]: {
+  [N in Exclude<CommandName, keyof EngineCommands>]: {
     define: DefinedCommand<CommandOf<N>, OutcomeOf<N>>;
     /** Bytes that it adds for good: below the reserve of its disk a node refuses what grows (R20, refuse-growth.ts). */
     growthBytes: (command: CommandOf<N>) => number;
   };
 };
 /** All but the engine's own. */
-type Queries = { [N in Exclude<QueryName, 'check-outcomes'>]: QuerySpec<QueryOf<N>, ResultOf<N>> };
+type Queries = {
+  [N in Exclude<QueryName, 'check-outcomes' | keyof EngineQueries>]: QuerySpec<QueryOf<N>, ResultOf<N>>;
+};
 
 /** Rows of one command, roughly: a version, its links, an outcome. */
 const ROWS_BYTES = 4096;
@@ -341,7 +344,7 @@ export function createMetadataMachine(rules: DeleteRules): StateMachine {
 
 /** Bytes that a command adds for good; 0 for an unknown command. */
 export function growthBytesOf(name: string, command: unknown): number {
-  return commands[name as CommandName]?.growthBytes(command as never) ?? 0;
+  return commands[name as keyof Commands]?.growthBytes(command as never) ?? 0;
 }
 
 export const metadataMachine: StateMachine = createMetadataMachine(DELETE_RULES);

@@ -20,7 +20,7 @@ test('figures of chunks are absent while no disk answers, and the others are tol
     metadata: world.shards,
     chunks: { usage } as never,
     pendingReclaimBytes: async () => (await usage()).pendingReclaimBytes,
-    timeJumps: { unacceptedMs: () => 0 } as never,
+    timeJumps: { unacceptedMs: async () => 0 } as never,
     rotation: { progress: () => ({}) as never },
     accounts: { list: async () => [] },
   });

@@ -51,9 +51,10 @@ export async function readServer(
   { metadata, chunks, pendingReclaimBytes, timeJumps, own }: ServerParts,
   loopHeldMs: () => number,
 ): Promise<ServerFacts> {
-  const [usage, jobCounts, [stored, pending]] = await Promise.all([
+  const [usage, jobCounts, clockJumpMs, [stored, pending]] = await Promise.all([
     countUsage(metadata),
     countJobs(metadata),
+    timeJumps.unacceptedMs(),
     // With no disk that answers they are not known; all else is, and is needed then.
     Promise.allSettled([chunks.usage(), pendingReclaimBytes()]),
   ]);
@@ -61,7 +62,7 @@ export async function readServer(
   return {
     ...usage,
     jobCounts,
-    clockJumpMs: timeJumps.unacceptedMs(),
+    clockJumpMs,
     loopHeldMs: loopHeldMs(),
     ...(stored.status === 'fulfilled' && { stored: stored.value }),
     ...(pending.status === 'fulfilled' && { pendingReclaimBytes: pending.value }),

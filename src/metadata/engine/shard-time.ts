@@ -7,7 +7,8 @@ import type { ClockPort } from '../../ports/clock.ts';
 const BELIEVED_GAP_MS = 10_000;
 /** Faster or slower by at most this part while approaching: also the drift that clocks may have (protocol 1.1). */
 const SLEW = 0.05;
-const JUMP_MS = 7 * 24 * 3600 * 1000;
+/** Beyond it a jump ahead waits for the operator's word, for all that goes by age. */
+export const JUMP_MS = 7 * 24 * 3600 * 1000;
 
 export interface ShardTime {
   /** Now, whole ms: never less than before. */

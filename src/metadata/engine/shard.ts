@@ -6,7 +6,8 @@ import { assert, must } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
-import type { Envelope, Reply } from '../../ports/metadata/port.ts';
+import type { EngineCommands, EngineQueries } from '../../ports/metadata/engine.ts';
+import type { Envelope, OutcomeOf, Reply } from '../../ports/metadata/port.ts';
 import type {
   CommandSpec,
   DecideContext,
@@ -23,6 +24,7 @@ import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
 import type { EntryLog } from './entry-log.ts';
+import { timeJumpCodec } from './entry-rows.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
 import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
 import { readInTurns } from './read-in-turns.ts';
@@ -46,6 +48,8 @@ const IDLE_TIME_KEPT_MS = 10 * 60_000;
 
 /** Beside the state machine's. */
 const ENGINE_QUERIES: StateMachine['queries'] = { 'check-outcomes': checkOutcomes };
+const ACCEPT_TIME_JUMP: keyof EngineCommands = 'accept-time-jump';
+const GET_TIME_JUMP: keyof EngineQueries = 'get-time-jump';
 
 const NEVER = () => false;
 
@@ -125,6 +129,7 @@ export class Shard {
   ): Promise<Reply<unknown>> {
     const { requestId } = envelope;
     if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
+    if (name === ACCEPT_TIME_JUMP) return this.#acceptTimeJump();
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
     if (running !== undefined) return running;
     if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
@@ -153,6 +158,8 @@ export class Shard {
 
   async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     const { machine, log, shard, shardCount } = this.#parts;
+    if (name === GET_TIME_JUMP)
+      return { kind: 'done', value: { jumpMs: this.#timeJumpMs }, timeMs: log.committed.timeMs };
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
@@ -239,9 +246,29 @@ export class Shard {
     if (this.#timeJumpMs === 0) return;
     if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
     const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+    const acceptedMs = this.#timeJumpMs;
     await this.#appendOwn([{ column: 'rows', key, value: null }]);
     if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
-    this.#timeJumpMs = 0;
+    // Another jump may have come meanwhile: that one waits.
+    this.#timeJumpMs -= acceptedMs;
+  }
+
+  async #acceptTimeJump(): Promise<Reply<OutcomeOf<'accept-time-jump'>>> {
+    const jumpMs = this.#timeJumpMs;
+    await this.acceptTimeJump();
+    return { kind: 'done', value: { kind: 'accepted', jumpMs }, timeMs: this.#parts.log.committed.timeMs };
+  }
+
+  /**
+   * The clock has jumped by so much while the shard was open, as a majority of clocks says (R19). The row goes with the first
+   * entry of the new time, so that no primary behind this one takes it for accepted.
+   */
+  noteTimeJump(jumpMs: number, timeMs: number): void {
+    const { shard, log } = this.#parts;
+    this.#timeJumpMs += jumpMs;
+    const key = rowKey(shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+    const value = timeJumpCodec.encode({ jumpMs: this.#timeJumpMs });
+    log.append({ rows: [{ column: 'rows', key, value }], timeMs, done() {} });
   }
 
   /** An entry of the engine itself. Resolves when it is committed, or never will be. */

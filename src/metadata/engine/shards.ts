@@ -110,7 +110,7 @@ async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
 function timeJumpsOf(shards: readonly OpenShard[]): TimeJumps {
   return {
     mayRemoveByAge: (shard) => must(shards[shard], `no shard ${shard}`).shard.timeJumpMs === 0,
-    unacceptedMs: () => Math.max(...shards.map(({ shard }) => shard.timeJumpMs)),
+    unacceptedMs: async () => Math.max(...shards.map(({ shard }) => shard.timeJumpMs)),
     async accept() {
       await Promise.all(shards.map(({ shard }) => shard.acceptTimeJump()));
     },

@@ -11,8 +11,8 @@ const PAGE_BYTES = 1024 * 1024;
 
 /** Of the column `rows`. */
 export function isOwnRow(key: Uint8Array): boolean {
-  const { self, replica, base, applied, timeJump, unlisted } = ENGINE_TABLES;
-  return [self, replica, base, applied, timeJump, unlisted].some(({ id }) => key[2] === id);
+  const { self, replica, base, applied, unlisted } = ENGINE_TABLES;
+  return [self, replica, base, applied, unlisted].some(({ id }) => key[2] === id);
 }
 
 /** Hex. Nothing may be written into the range until it resolves. */

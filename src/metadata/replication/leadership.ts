@@ -19,8 +19,9 @@ import type { StateMachine } from '../../ports/state-machine.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { Counters } from '../engine/counters.ts';
 import type { Entry } from '../engine/entry-codec.ts';
+import { timeJumpCodec } from '../engine/entry-rows.ts';
 import { Overlay, type OverlayBudget } from '../engine/overlay.ts';
-import { rowKey } from '../engine/row-keys.ts';
+import { ENGINE_TABLES, rowKey } from '../engine/row-keys.ts';
 import { Shard } from '../engine/shard.ts';
 import { createStateReader } from '../engine/state-reader.ts';
 import { HEARTBEAT_MS, SILENCE_MS, UNHEARD_MAX_MS, VERIFY_PACE, type VerifyPace } from '../engine/timing.ts';
@@ -178,26 +179,30 @@ export class Leadership {
   async #begun(): Promise<void> {
     const { shard, kv, machine, record, stepDown } = this.#parts;
     const { history } = machine;
-    if (history === undefined || record.incarnation === 1) return this.#opened();
     try {
+      const jumpKey = rowKey(shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+      const [jumpRow] = await kv.getMany('rows', [jumpKey]);
+      const timeJumpMs = jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs;
+      if (this.#hasEnded) return;
+      if (history === undefined || record.incarnation === 1) return this.#opened(timeJumpMs);
       const [row] = await createStateReader(shard, kv).rows([history.address]);
       if (this.#hasEnded) return;
-      if (history.incarnationOf(row) >= record.incarnation) return this.#opened();
+      if (history.incarnationOf(row) >= record.incarnation) return this.#opened(timeJumpMs);
       const { table, key } = history.address;
       const timeMs = this.#entries.nowMs();
       const value = history.begin(record.incarnation, timeMs);
       const put = { column: table.column, key: rowKey(shard, table, key), value };
-      this.#entries.append({ rows: [put], timeMs, done: () => this.#opened() });
+      this.#entries.append({ rows: [put], timeMs, done: () => this.#opened(timeJumpMs) });
     } catch (error) {
       this.#parts.logger.error({ shard, err: error }, 'shard-not-opened');
       stepDown('its history could not be read');
     }
   }
 
-  #opened(): void {
+  #opened(timeJumpMs: number): void {
     const { shard, shardCount, kv, machine, random, budget, logger, onEvent, turns } = this.#parts;
     if (this.#hasEnded) return;
-    this.#shard = new Shard({
+    const opened = new Shard({
       shard,
       shardCount,
       kv,
@@ -209,8 +214,13 @@ export class Leadership {
       log: this.#entries,
       counters: new Counters(shard, { kv, overlay: this.#overlay }),
       state: createStateReader(shard, kv),
-      timeJumpMs: 0,
+      timeJumpMs,
       onRequestFound: () => onEvent?.('request-found'),
+    });
+    this.#shard = opened;
+    this.#time.followJumps((jumpMs, timeMs) => {
+      logger.warn({ shard, jumpMs }, 'clock-jumped');
+      opened.noteTimeJump(jumpMs, timeMs);
     });
     logger.info({ shard, epoch: this.epoch }, 'shard-opened');
     onEvent?.('opened');
@@ -308,6 +318,7 @@ export class Leadership {
 
   end(): void {
     this.#hasEnded = true;
+    this.#time.end();
     this.#term.end();
     this.#entries.end();
     this.#shard?.fail();

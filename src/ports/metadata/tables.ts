@@ -4,6 +4,7 @@ import type { AccountCommands, AccountQueries } from './accounts.ts';
 import type { BlobCommands, BlobQueries } from './blobs.ts';
 import type { BucketCommands, BucketQueries } from './buckets.ts';
 import type { CheckQueries } from './checks.ts';
+import type { EngineCommands, EngineQueries } from './engine.ts';
 import type { EventCommands, EventQueries } from './events.ts';
 import type { JobCommands, JobQueries } from './jobs.ts';
 import type { MoveCommands, MoveQueries } from './moves.ts';
@@ -20,7 +21,8 @@ export interface CommandTable
     MoveCommands,
     JobCommands,
     RepairCommands,
-    EventCommands {}
+    EventCommands,
+    EngineCommands {}
 
 export interface QueryTable
   extends AccountQueries,
@@ -32,4 +34,5 @@ export interface QueryTable
     JobQueries,
     RepairQueries,
     EventQueries,
-    CheckQueries {}
+    CheckQueries,
+    EngineQueries {}

@@ -1,4 +1,4 @@
-// The operator's word on a clock that has jumped while the server was off (protocol R19).
+// The operator's word on a clock that has jumped (protocol R19).
 import type { FastifyInstance } from 'fastify';
 import { numberOf, objectOf } from '../../http/json-schemas.ts';
 import type { OperatorContext } from '../operator-context.ts';
@@ -21,7 +21,7 @@ export async function clock(app: FastifyInstance, { context }: { context: Operat
       },
     },
     async () => {
-      const acceptedJumpMs = timeJumps.unacceptedMs();
+      const acceptedJumpMs = await timeJumps.unacceptedMs();
       await timeJumps.accept();
       return { acceptedJumpMs };
     },

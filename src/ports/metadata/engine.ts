@@ -1,0 +1,10 @@
+// Commands and queries that the shard engine answers itself (src/metadata/engine/shard.ts), whatever it replicates.
+export interface EngineCommands {
+  /** The operator's word that the shard's time is right (R19). `jumpMs`: what was accepted; 0 when there was nothing. */
+  'accept-time-jump': { command: Record<never, never>; outcome: { kind: 'accepted'; jumpMs: number } };
+}
+
+export interface EngineQueries {
+  /** How far the clock has jumped without the operator's word, ms; 0 when it has not. */
+  'get-time-jump': { query: Record<never, never>; result: { jumpMs: number } };
+}
