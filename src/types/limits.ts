@@ -133,7 +133,7 @@ export const LIMITS = {
   /** The same of all connections. */
   pipelinedWaitingMax: 4096,
   /** Memory of heads that have begun and are not complete, of all connections. */
-  unfinishedHeadsBytesMax: 64 * MiB,
+  unfinishedHeadsBytesMax: 32 * MiB,
   requestsInFlightMax: 2048,
   /** Of one turn of the event loop, for requests to start in; the others wait for the next turns. */
   requestStartsTurnMs: 6,
