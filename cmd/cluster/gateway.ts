@@ -49,10 +49,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const keysFolder = config.cluster.keys;
   if (keysFolder === undefined)
     throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
-  const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
-  if (!keyring.keyIds().includes(joined.identity.masterKeyId)) {
-    throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
-  }
+  const keyring = await openKeyring(keysFolder, joined.identity);
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(processContext, joined);
@@ -77,14 +74,8 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   closing.defer(() => fsck.stop());
   const rotation = rotationOf(keyring, metadata.shardCount);
   const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
-  const parts = {
-    metadata,
-    chunks,
-    pendingReclaimBytes,
-    timeJumps: createTimeJumps(metadata),
-    rotation,
-    accounts,
-  };
+  const timeJumps = createTimeJumps(metadata);
+  const parts = { metadata, chunks, pendingReclaimBytes, timeJumps, rotation, accounts };
   const reports = createReports(processContext, parts);
   let endpoint = '';
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
@@ -118,6 +109,13 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     isReady: () => isReady() && gateway.hasRoom(),
     reload: () => exchangeCertificate(gateway, tls),
   };
+}
+
+/** The master keys that this cluster was made with. Throws {@link Refusal} where the folder has others. */
+async function openKeyring(keysFolder: string, { masterKeyId }: { masterKeyId: string }) {
+  const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
+  if (keyring.keyIds().includes(masterKeyId)) return keyring;
+  throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
 }
 
 /** Of a gateway, which can say which master keys there are, and no more. */
