@@ -24,6 +24,7 @@ import {
   versioningsOf,
 } from '../../tests/support/metadata/retention-cases.ts';
 import { storedRows } from '../../tests/support/metadata/stored-rows.ts';
+import type { EngineCommands } from '../ports/metadata/engine.ts';
 import type { CommandName, OutcomeOf } from '../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../types/names.ts';
 import { packOriginals } from '../types/originals.ts';
@@ -35,7 +36,9 @@ import { currentRow, versionPosition } from './schema/keyspace.ts';
 import { metadataMachine } from './state-machine.ts';
 
 /** What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts. */
-const COMMANDS: Readonly<Record<CommandName, 'rows' | 'tests' | { touchesNoVersion: string }>> = {
+const COMMANDS: Readonly<
+  Record<Exclude<CommandName, keyof EngineCommands>, 'rows' | 'tests' | { touchesNoVersion: string }>
+> = {
   'commit-version': 'rows',
   'recommit-version': 'rows',
   'compose-version': 'rows',
