@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DATA_DAMAGES } from '../../tests/support/fsck/fsck-data-damages.ts';
 import { OUTCOME_DAMAGES } from '../../tests/support/fsck/fsck-outcome-damages.ts';
+import { RETENTION_DAMAGES } from '../../tests/support/fsck/fsck-retention-damages.ts';
 import { ROW_DAMAGES } from '../../tests/support/fsck/fsck-row-damages.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
 import { kek } from '../../tests/support/metadata/metadata-shards.ts';
@@ -18,7 +19,7 @@ import { compareLinks } from './compare-links.ts';
 import { createFsck } from './fsck.ts';
 import { FsckRun } from './run.ts';
 
-const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES, ...OUTCOME_DAMAGES];
+const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES, ...RETENTION_DAMAGES, ...OUTCOME_DAMAGES];
 
 const OPTIONS = { readData: false, fullSpeed: false };
 

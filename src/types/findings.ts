@@ -14,6 +14,11 @@ export const FINDINGS = {
   'queue-missing': 'a row that waits for work and stands in no queue',
   'queue-orphaned': 'a queue row without anything to do',
   'bucket-missing': 'rows of a bucket that is not there',
+  'config-missing': 'a rule in the row of a bucket without the document that it repeats',
+  'lock-misplaced': 'object lock in a bucket that does not keep its versions, or that has compliance besides',
+  'retention-unasked':
+    'something protects versions in a bucket that is not marked for it, so nothing asks for it',
+  'retention-far': 'retention that ends later than any request can ask for',
   'upload-missing': 'a part of an upload that is not there',
   'manifest-wrong': 'a manifest whose pieces do not add up',
   'link-missing': 'a use of data without its link',

@@ -29,6 +29,7 @@ import {
   nameRow,
   outboxRow,
 } from '../schema/keyspace.ts';
+import { checkRetentionRules } from './check-retention.ts';
 import { creationItemId } from './names.ts';
 
 const ACCOUNT_BYTES = 6;
@@ -41,6 +42,7 @@ export const checkBucket: RowCheck = async (row, scan) => {
   }
   await checkEmptying(bucket, scan);
   await checkKeyRenames(bucket, scan);
+  await checkRetentionRules(bucket, scan);
 };
 
 /** A bucket that is closing, or deleted and not yet emptied, has the job that goes on with it; others have none. */

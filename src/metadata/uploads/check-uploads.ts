@@ -2,6 +2,7 @@
 import { toHex } from '../../base/bytes/bytes.ts';
 import type { UploadId } from '../../types/names.ts';
 import { completedUploadCodec, partCodec, uploadCodec } from '../../types/records/rows.ts';
+import { checkProtection } from '../buckets/check-retention.ts';
 import type { CheckScan, RowCheck } from '../checks/scan.ts';
 import { END_OF_TIME_MS, readU48 } from '../schema/key-parts.ts';
 import {
@@ -21,13 +22,14 @@ import { checkBody } from '../versions/check-manifest.ts';
 const QUEUE_ROWS = 1000;
 
 export const checkUpload: RowCheck = async (row, scan) => {
-  const { bucketId, key, uploadId, kek } = uploadCodec.decode(row.value);
+  const { bucketId, key, uploadId, kek, protection } = uploadCodec.decode(row.value);
   const bucket = await scan.bucket(bucketId);
   const place = { bucket: bucket?.name ?? bucketId, key, upload: uploadId };
   if (toHex(uploadRow(bucketId, key, uploadId).key) !== toHex(row.key)) {
     scan.found('broken-row', { ...place, table: 'uploads', note: toHex(row.key) });
   }
   scan.checkKey(kek, place);
+  checkProtection(scan, { protection, bucket, place });
   await scan.expectRow(uploadTimeRow(uploadId), 'index-missing', place);
   if (bucket === undefined) scan.found('bucket-missing', place);
   else if (bucket.state === 'deleted') {

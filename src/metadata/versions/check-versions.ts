@@ -3,6 +3,7 @@
 import type { FindingPlace } from '../../types/findings.ts';
 import { decodeVersion, decodeVersionSummary } from '../../types/records/version-record.ts';
 import type { VersionRecord } from '../../types/version.ts';
+import { checkProtection } from '../buckets/check-retention.ts';
 import type { CheckScan, RowCheck } from '../checks/scan.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import {
@@ -33,6 +34,7 @@ export async function checkVersion({ position, value, region, isLatest }: Walked
   if (isLatest) await checkLatest(scan, { at, version, place, region });
   else await checkOlder(scan, { at, version, place, region });
   scan.checkKey(version.kek, place);
+  checkProtection(scan, { protection: version.protection, bucket, place });
   await checkManifest(scan, { sizeBytes, manifest, place });
   const usage = scan.facts.usage.at(-1);
   const objectCount = version.isDeleteMarker ? 0 : 1;
