@@ -6,6 +6,7 @@ import { toHex } from '../src/base/bytes/bytes.ts';
 import { Refusal } from '../src/base/refusal.ts';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { HEALTH_HELP } from '../src/cli/connection-help.ts';
+import { formatPrinted } from '../src/cli/format.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { checkVariables } from '../src/config/load.ts';
 import { flagOf } from '../src/config/names.ts';
@@ -32,7 +33,7 @@ function buildProgram(): Command {
     .version(readVersion())
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
+  const print = (line: string) => void process.stdout.write(`${formatPrinted(line)}\n`);
   // A mistyped one would be passed over by commands that read no settings.
   program.hook('preAction', () => checkVariables(process.env));
   addServerCommand(program);
@@ -187,6 +188,6 @@ try {
   await buildProgram().parseAsync();
 } catch (error) {
   if (!hasClearMessage(error)) throw error;
-  for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${line}\n`);
+  for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${formatPrinted(line)}\n`);
   process.exit(error instanceof Refusal ? error.exitCode : 1);
 }

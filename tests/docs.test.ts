@@ -368,7 +368,7 @@ a MOVE onto what it may not replace, is refused before more is read.
 | Too many | What becomes of a request |
 |---|---|
 | connections (connectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
-| requests in flight (requestsInFlightMax) | SlowDown before anything is read; health, metrics and operator API are served |
+| requests in flight (requestsInFlightMax) | of S3, IAM and STS: SlowDown before anything is read; health, metrics and operator API are served |
 | bodies of the operator API from whoever has named an operator's access key and proved nothing, those of IAM from whoever has named any (unverifiedBodiesBytesMax) | SlowDown before the body is read |
 | fields of forms whose senders have proved nothing yet (unverifiedFormsBytesMax) | SlowDown before the body is read |
 | answers of /metrics under way (metricsAnswersMax) | SlowDown |

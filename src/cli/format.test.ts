@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatCount, formatDuration, formatForeign, formatTable } from './format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatForeign,
+  formatPrinted,
+  formatTable,
+} from './format.ts';
 
 test('tables align every column but the last', () => {
   expect(
@@ -34,4 +41,12 @@ test.each([
 
 test('keys of clients give a terminal no orders', () => {
   expect(formatForeign('a\u001b[2Jb\u009bc\nä to d')).toBe('a\\x1b[2Jb\\x9bc\\x0aä to d');
+});
+
+test('no control character is printed but those of lines, and a document stays what it is', () => {
+  const document = '{\r\n\t"Sid": "a\u009b2Jb\u007fc"\n}';
+  const printed = formatPrinted(document);
+  expect(printed).toBe('{\r\n\t"Sid": "a\\u009b2Jb\\u007fc"\n}');
+  expect(JSON.parse(printed)).toEqual(JSON.parse(document));
+  expect(formatPrinted('hidden\rshown\u001b[1A')).toBe('hidden\\u000dshown\\u001b[1A');
 });

@@ -67,6 +67,15 @@ export function formatForeign(text: string): string {
   return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
+/**
+ * What a command prints, for a terminal: control characters that do not end or indent lines are spelt as JSON spells them. They
+ * stand in strings of JSON alone, so that a document which is printed means what it did.
+ */
+export function formatPrinted(text: string): string {
+  const controls = /\r(?!\n)|[^\P{Cc}\t\r\n]/gu;
+  return text.replace(controls, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** The id of a node or disk as tables and messages show it: how it begins names it to a command, too. */
 export function formatId(id: string): string {
   return id.slice(0, 8);

@@ -106,3 +106,25 @@ test("the account's own keys are those of a root that names no user", async () =
   await ok('DeleteAccessKey', { AccessKeyId });
   expect(await call('DeleteAccessKey', { AccessKeyId })).toMatchObject({ status: 404 });
 });
+
+test('whose a key is, is not told in the refusal of who may not ask', async () => {
+  for (const UserName of ['curious', 'owner-of-it']) await ok('CreateUser', { UserName });
+  const keyOf = async (UserName: string) => {
+    const made = await ok('CreateAccessKey', { UserName });
+    return { accessKey: made.text('AccessKeyId') ?? '', secretKey: made.text('SecretAccessKey') ?? '' };
+  };
+  const credentials = await keyOf('curious');
+  const messageFor = async (AccessKeyId: string) => {
+    const refused = await call('GetAccessKeyLastUsed', { AccessKeyId }, { credentials });
+    expect([refused.status, refused.code]).toEqual([403, 'AccessDenied']);
+    return refused.message;
+  };
+  const [ofOther, ofRoot, ofNobody] = [
+    await messageFor((await keyOf('owner-of-it')).accessKey),
+    await messageFor(server.accessKey),
+    await messageFor('HFOLDNOBODYHASTHISKEY'),
+  ];
+  expect(ofOther).toMatch(/ on resource: arn:aws:iam::\d{12}:user\/\* because no identity-based policy/);
+  expect([ofRoot, ofNobody]).toEqual([ofOther, ofOther]);
+  expect(await messageFor(credentials.accessKey)).toContain(':user/curious because');
+});

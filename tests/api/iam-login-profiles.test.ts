@@ -164,6 +164,26 @@ test("a user changes its own password where the account's rule or a policy lets 
   expect(await change('Second-Word-2', 'Third-Word-3')).toMatchObject({ code: 'AccessDenied' });
 });
 
+test("who has a user's key cannot try passwords on and on", async () => {
+  const key = await ok('CreateAccessKey', { UserName });
+  const credentials = {
+    accessKey: key.text('AccessKeyId') ?? '',
+    secretKey: key.text('SecretAccessKey') ?? '',
+  };
+  await ok('UpdateAccountPasswordPolicy', { AllowUsersToChangePassword: true });
+  await ok('CreateLoginProfile', { UserName, Password: 'First-Word-1' });
+  const change = async (OldPassword: string) => {
+    const words = { OldPassword, NewPassword: 'Second-Word-2' };
+    const { status, code } = await call('ChangePassword', words, { credentials });
+    return [status, code];
+  };
+  for (let count = 0; count < 5; count++)
+    expect(await change(`Guess-${count}`)).toEqual([403, 'AccessDenied']);
+  expect(await change('First-Word-1')).toEqual([403, 'AuthenticationLockout']);
+  // Who may set it, may do so all the same.
+  await ok('UpdateLoginProfile', { UserName, Password: 'Third-Word-3' });
+});
+
 test('a root has no password to change', async () => {
   const passwords = { OldPassword: 'a', NewPassword: 'b' };
   expect(await call('ChangePassword', passwords)).toMatchObject({ status: 400, code: 'InvalidUserType' });

@@ -126,3 +126,28 @@ test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says
   expect(code).toBe(130);
   expect(await told).toMatch(/^holdfast: interrupted: vault is gone, and its data goes on being freed; /);
 });
+
+test('what others have stored gives a terminal no orders, on standard output and in errors', async () => {
+  const document = encodeURIComponent('{\n"Sid": "a\u009b2Jb"}');
+  const answers = [
+    `<R><GetUserPolicyResult><PolicyDocument>${document}</PolicyDocument></GetUserPolicyResult></R>`,
+    '<R><Error><Code>NoSuchEntity</Code><Message>no \u009b2J</Message></Error></R>',
+  ];
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(answers.length === 2 ? 200 : 404).end(answers.shift());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
+  const show = async () => {
+    const args = [MAIN, 'policy', 'show', 'own', '--user', 'ann', '--endpoint', endpoint];
+    const child = spawn(process.execPath, args, { env });
+    return Promise.all([text(child.stdout), text(child.stderr)]);
+  };
+  expect(await show()).toEqual(['{\n"Sid": "a\\u009b2Jb"}\n', '']);
+  const [stdout, stderr] = await show();
+  expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^holdfast: .*no \\u009b2J/)]);
+  server.closeAllConnections();
+  server.close();
+});

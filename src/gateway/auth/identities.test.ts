@@ -2,11 +2,13 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
+import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import type { IdentityChange, IdentityFeed } from '../../ports/identity-feed.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
 import { createIdentities, type Identities } from './identities.ts';
+import type { Session } from './sessions.ts';
 
 const ANN = '000000000011' as AccountId;
 const BOB = '000000000022' as AccountId;
@@ -94,6 +96,106 @@ test('a deleted identity is unknown, and found when it is created again', async 
   await create(ANN, 'ann');
   expect(await stateOf('AKann')).toBe('paid');
   expect(await identities.account(ANN)).not.toBeNull();
+});
+
+describe('a session', () => {
+  const ROLE = 'AROAROLE';
+  beforeEach(async () => {
+    const role = {
+      kind: 'role',
+      id: ROLE,
+      name: 'r',
+      path: '/',
+      createdAtMs: 0,
+      tags: [],
+      trustPolicy: '{}',
+    };
+    const record = { ...role, maxSessionSeconds: 3600, inlinePolicies: [], attachedPolicies: [] } as never;
+    await metadata.execute('change-identities', {
+      accountId: BOB,
+      ifRevision: 0,
+      rows: [
+        { key: 'role/r', record },
+        { key: `id/${ROLE}`, record: { kind: 'index', to: 'role/r' } },
+      ],
+      isSeen: false,
+    });
+  });
+
+  async function begin(changes: Partial<Session>) {
+    const principal = (await identities.find('AKann'))?.principal;
+    const createdAtMs = principal?.keyCreatedAtMs ?? 0;
+    const session: Session = {
+      kind: 'root',
+      accountId: ANN,
+      id: 'root',
+      accessKey: 'ASIAANN',
+      secretKey: 'secret',
+      issuer: 'AKann',
+      issuerKey: { accountId: ANN, principalId: 'root', createdAtMs },
+      issuedAtMs: 0,
+      expiresAtMs: 1,
+      ...changes,
+    };
+    const token = identities.sessions.seal(session);
+    return async () => (await identities.findSession('ASIAANN', token, 0))?.principal.caller.kind;
+  }
+  const ofRole = { kind: 'role', accountId: BOB, id: ROLE, name: 'job' } as const;
+
+  test('ends with the very key that began it: one that is made anew under its name is another', async () => {
+    const sessions = [await begin({}), await begin(ofRole)];
+    const kinds = () => Promise.all(sessions.map((find) => find()));
+    expect(await kinds()).toEqual(['root', 'role-session']);
+    metadata.clock.advance(1);
+    await metadata.execute('delete-account', { accountId: ANN });
+    await create(ANN, 'ann');
+    tell('all');
+    expect(await kinds()).toEqual([undefined, undefined]);
+  });
+
+  test.each([
+    ['is of another user by now', { principalId: 'AIDAOTHER' }],
+    ['is of another account by now', { accountId: BOB }],
+  ])('ends where its key %s', async (_, other) => {
+    const createdAtMs = (await identities.find('AKann'))?.principal.keyCreatedAtMs ?? 0;
+    const issuerKey = { accountId: ANN, principalId: 'root', createdAtMs, ...other };
+    expect(await (await begin({ ...ofRole, issuerKey }))()).toBeUndefined();
+  });
+
+  test('of an earlier release, which does not say which key it was, goes by its name', async () => {
+    const { issuerKey: _, ...session } = { ...ofRole, issuerKey: undefined };
+    const token = identities.sessions.seal({
+      ...session,
+      accessKey: 'ASIAANN',
+      secretKey: 'secret',
+      issuer: 'AKann',
+      issuedAtMs: 0,
+      expiresAtMs: 1,
+    });
+    expect(await identities.findSession('ASIAANN', token, 0)).toBeDefined();
+  });
+
+  test('ends with each role on its way, and with the account of one', async () => {
+    const through = [{ accountId: BOB, id: ROLE }];
+    const find = await begin({ through });
+    expect(await find()).toBe('root');
+    expect(await (await begin({ through: [{ accountId: BOB, id: 'AROAGONE' }] }))()).toBeUndefined();
+    await suspend(BOB);
+    tell([{ accountId: BOB }]);
+    expect(await find()).toBeUndefined();
+  });
+
+  test('is opened by a whole tag alone', async () => {
+    const token = Buffer.from(identities.sessions.seal({ ...ofRole } as never), 'base64');
+    // With less of it, fewer guesses would do.
+    const parts = unpackPlain(token) as { sealed: Buffer };
+    for (const sealed of [parts.sealed.subarray(0, -4), Buffer.alloc(4), Buffer.alloc(0)]) {
+      const shorter = packPlain({ ...parts, sealed });
+      const text = Buffer.from(shorter).toString('base64');
+      expect(() => identities.sessions.open(text)).toThrow(expect.objectContaining({ code: 'InvalidToken' }));
+    }
+    expect(identities.sessions.open(token.toString('base64'))).toMatchObject(ofRole);
+  });
 });
 
 test('an unknown key is looked up each time', async () => {

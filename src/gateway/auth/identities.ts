@@ -17,7 +17,7 @@ import { requireDone } from '../../types/require-done.ts';
 import type { WrappedKek } from '../../types/version.ts';
 import { createPolicyCache, type PolicyCache } from './policy-cache.ts';
 import { type Principal, rootPrincipal, storedPrincipal } from './principal.ts';
-import { createSessions, type Session, type Sessions } from './sessions.ts';
+import { createSessions, type IssuerKey, type Session, type Sessions } from './sessions.ts';
 import type { CredentialScope } from './sigv4-fields.ts';
 
 export interface Identity {
@@ -140,10 +140,12 @@ export function createIdentities(deps: {
       cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
         ? { signingKey: cached.signingKey, secret: cached.secret }
         : makeKeys(keyring.unwrap(sealedSecret));
-    const principal =
-      stored === undefined
+    const principal = {
+      ...(stored === undefined
         ? rootPrincipal(account)
-        : storedPrincipal({ account, principal: stored }, { policies });
+        : storedPrincipal({ account, principal: stored }, { policies })),
+      keyCreatedAtMs: found.accessKey.createdAtMs,
+    };
     const identity = { accessKey, account, principal, ...keys, sealedSecret, ...(stored && { stored }) };
     if (tellings === tellingsBefore) identities.set(accessKey, identity);
     return identity;
@@ -169,6 +171,11 @@ export function createIdentities(deps: {
   async function findBase(session: Session): Promise<Base | undefined> {
     const issuer = await find(session.issuer);
     if (issuer === undefined || issuer.account.state === 'suspended') return undefined;
+    if (session.issuerKey !== undefined && !isKey(issuer, session.issuerKey)) return undefined;
+    for (const { accountId, id } of session.through ?? []) {
+      const role = await findRole(accountId, id);
+      if (role === undefined || role.account.state === 'suspended') return undefined;
+    }
     if (session.kind === 'role') {
       const role = await findRole(session.accountId, session.id);
       return role && { read: role, account: role.account, stored: role.principal };
@@ -215,6 +222,14 @@ export function createIdentities(deps: {
     sessions,
     policies,
   };
+}
+
+function isKey({ account, principal }: Identity, key: IssuerKey): boolean {
+  return (
+    account.accountId === key.accountId &&
+    principal.id === key.principalId &&
+    principal.keyCreatedAtMs === key.createdAtMs
+  );
 }
 
 /** Takes the secret over: what is left of it in the clear is wiped, and only KeyObjects stay. */

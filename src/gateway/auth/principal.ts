@@ -22,6 +22,8 @@ export interface Principal {
   readonly userName?: string;
   /** Of temporary credentials. */
   readonly session?: Session;
+  /** Of credentials of long term: when their access key was made. */
+  readonly keyCreatedAtMs?: number;
 }
 
 export function userArn(accountId: string, { path, name }: Pick<UserRecord, 'path' | 'name'>): string {

@@ -1,8 +1,9 @@
 // Session tokens (AWS STS "Temporary security credentials"): everything that a session is, sealed by a master key. The server
-// keeps nothing of a session. It ends with its time, and with the access key, user, role or account that it hangs on.
-import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
+// keeps nothing of a session. It ends with its time, and with the access key, user, roles or accounts that it hangs on.
+import { hash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../../base/crypto/aead.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
@@ -22,6 +23,10 @@ export interface Session {
   readonly id: string;
   /** The access key of long term that began it, or began the session that did. */
   readonly issuer: string;
+  /** Which key of that name it was, and whose. Absent in tokens of earlier releases. */
+  readonly issuerKey?: IssuerKey;
+  /** Roles by whose sessions it was begun, when role led to role. */
+  readonly through?: readonly RoleOfSession[];
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
   /** RoleSessionName. */
@@ -34,6 +39,19 @@ export interface Session {
   /** Keys of those tags that go on to sessions that this one begins. */
   readonly transitiveTagKeys?: readonly string[];
   readonly sourceIdentity?: string;
+}
+
+/** A key that is made anew under the name of one that was deleted is another key. */
+export interface IssuerKey {
+  readonly accountId: AccountId;
+  /** The user's id; `root`. */
+  readonly principalId: string;
+  readonly createdAtMs: number;
+}
+
+export interface RoleOfSession {
+  readonly accountId: AccountId;
+  readonly id: string;
 }
 
 export interface Sessions {
@@ -49,9 +67,9 @@ interface Opened {
 }
 
 const FORM = 1;
-const NONCE = Buffer.alloc(12);
-const TAG_BYTES = 16;
-const KEY_BYTES = 32;
+/** It is not in the token. */
+const NONCE = Buffer.alloc(NONCE_BYTES);
+const CONTEXT = '';
 /** It travels in a header with each request. */
 const TOKEN_CHARACTERS_MAX = 8192;
 const SESSION_BYTES_MAX = 64 * 1024;
@@ -72,9 +90,8 @@ export function createSessions({ keyring, random }: { keyring: KeyringPort; rand
       const packed = packPlain(session);
       if (packed.length > SESSION_BYTES_MAX) throw tooLarge(packed.length / SESSION_BYTES_MAX);
       // The key seals this one text, so the nonce need not differ.
-      const cipher = createCipheriv('aes-256-gcm', key, NONCE);
-      const plain = deflateRawSync(packed);
-      const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+      const plaintext = deflateRawSync(packed);
+      const sealed = sealBytes({ key, nonce: NONCE, context: CONTEXT, plaintext }).subarray(NONCE.length);
       key.fill(0);
       const token = Buffer.from(packPlain({ form: FORM, wrapped, sealed })).toString('base64');
       if (token.length > TOKEN_CHARACTERS_MAX) throw tooLarge(token.length / TOKEN_CHARACTERS_MAX);
@@ -112,11 +129,10 @@ function unseal(token: string, keyring: KeyringPort): Opened {
     if (parts.form !== FORM || parts.wrapped.by !== 'master') throw new AppError('InvalidToken');
     if (!keyring.keyIds().includes(parts.wrapped.keyId)) throw new AppError('InvalidToken');
     const key = keyring.unwrap(parts.wrapped);
-    const cipher = createDecipheriv('aes-256-gcm', key, NONCE);
-    const at = parts.sealed.length - TAG_BYTES;
-    cipher.setAuthTag(parts.sealed.subarray(at));
-    const plain = Buffer.concat([cipher.update(parts.sealed.subarray(0, at)), cipher.final()]);
+    const sealed = Buffer.concat([NONCE, parts.sealed]);
+    const plain = openBytes({ key, context: CONTEXT, sealed });
     key.fill(0);
+    if (plain === undefined) throw new AppError('InvalidToken');
     const packed = inflateRawSync(plain, { maxOutputLength: SESSION_BYTES_MAX });
     return { session: unpackPlain(packed) as Session, sizeBytes: packed.length };
   } catch {

@@ -1,11 +1,12 @@
-// What a gateway with too much to do answers, over real sockets: 503 to S3 requests, early and on a connection that
-// stays where HTTP allows it; health, metrics and the operator API are served, and what is under way goes on.
+// What a gateway with too much to do answers, over real sockets: 503 to requests of S3, IAM and STS, early and on a connection
+// that stays where HTTP allows it; health, metrics and the operator API are served, and what is under way goes on.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import { type Access, send } from '../../../tests/support/servers/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -55,7 +56,7 @@ async function beginPut(root: Access, key: string, { bucket = 'bucket' } = {}): 
   return socket;
 }
 
-test('too many requests: SlowDown on connections that stay, while services other than S3 answer', async () => {
+test('too many requests: SlowDown on connections that stay, of S3, IAM and STS; the other services answer', async () => {
   const { root, shed } = await open({ requestsInFlightMax: 3 });
   const busy = [await beginPut(root, 'busy-0'), await beginPut(root, 'busy-1')];
   const socket = await openSocket(root);
@@ -75,8 +76,13 @@ test('too many requests: SlowDown on connections that stay, while services other
     socket.write(bare(path));
     expect((await socket.answer())?.status).toBe(200);
   }
+  // Of IAM and STS, too; operators must be able to act.
+  const asRoot = (Action: string, service: 'iam' | 'sts') => callIam(root, { Action }, { service });
+  for (const answer of [await asRoot('GetUser', 'iam'), await asRoot('GetCallerIdentity', 'sts')])
+    expect(answer).toMatchObject({ status: 503, code: 'SlowDown' });
   socket.write(get(root, '/holdfast-admin/v1/status'));
   expect((await socket.answer())?.status).not.toBe(503);
+  expect(await callIam({ ...root, ...other }, { Action: 'GetUser' })).toMatchObject({ status: 200 });
   // With 100-continue nothing of a refused body is asked for.
   const headers = { 'content-length': String(64 * MiB), expect: '100-continue' };
   const large = await openSocket(root);
@@ -104,6 +110,8 @@ test('readiness fails only while S3 refuses everybody; liveness always succeeds'
   busy.push(await beginPut(theirs, 'busy', { bucket: 'theirs' }));
   expect([await ask('/health/ready'), await ask('/health/live')]).toEqual([503, 200]);
   expect(world?.gateway.hasRoom()).toBe(false);
+  const third = { ...root, ...(await world?.makeAccount('third')) };
+  expect(await callIam(third, { Action: 'GetUser' })).toMatchObject({ status: 503, code: 'SlowDown' });
   for (const one of busy) one.destroy();
   await expect.poll(() => ask('/health/ready')).toBe(200);
   probe.destroy();

@@ -4,6 +4,7 @@ import { AppError } from '../../types/errors.ts';
 import { sendAnswer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { redact, redactError, redactOptional } from './redact.ts';
+import { refusalFields } from './refusal-fields.ts';
 import {
   type AuthenticationPolicy,
   JSON_TYPE,
@@ -75,7 +76,7 @@ async function answerOf<Authenticated>(
   const { requestId } = record;
   try {
     const caller = await service.authentication.authenticate(deps, exchange, record);
-    return await service.answer({ deps, exchange, caller, requestId });
+    return await service.answer({ deps, exchange, caller, record });
   } catch (error) {
     if (!(error instanceof AppError)) deps.log.error({ requestId, err: error }, 'request-failed');
     const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
@@ -96,8 +97,10 @@ function lineOf(
     account: record.accountId,
     path: redact(pathOf(uri)),
     accessKey: record.accessKey,
+    action: record.action,
     status,
     errorCode: record.errorCode,
+    ...refusalFields(record),
     isAborted: isAborted || undefined,
     receivedBytes: body.receivedBytes,
     sentBytes,

@@ -22,6 +22,7 @@ import { createIdentities } from '../auth/identities.ts';
 import { createKeyUses } from '../auth/key-uses.ts';
 import { createSignatureFailures } from '../auth/signature-failures.ts';
 import { createMfaCodes } from '../identity-api/mfa-codes.ts';
+import { createPasswords } from '../identity-api/passwords.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
@@ -123,6 +124,16 @@ function rowsOf({ settings, operations }: GatewayDependencies): (Operation | Uns
   return [...(operations ?? offered), ...UNSUPPORTED];
 }
 
+/** What callers prove themselves by, beside the keys that identities know. */
+function credentialChecks(deps: GatewayDependencies) {
+  return {
+    keyUses: createKeyUses(deps),
+    failures: createSignatureFailures(deps),
+    mfaCodes: createMfaCodes(deps),
+    passwords: createPasswords(deps),
+  };
+}
+
 export function createGateway(deps: GatewayDependencies): Gateway {
   const { settings, clock, log, telemetry } = deps;
   const ids = createRequestIds(deps.random);
@@ -140,8 +151,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     const mayBeSent = client.host === sent || bucketLabelOf(sent, domains) === label;
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
-  const checks = { keyUses: createKeyUses(deps), failures: createSignatureFailures(deps) };
-  const shared = { ...deps, identities, ...checks, mfaCodes: createMfaCodes(deps), ids, hostsOf };
+  const room = overloadChecks(live, shedding);
+  const shared = { ...deps, identities, ...credentialChecks(deps), ...room, ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
@@ -156,7 +167,6 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     ...formIntake(shedding),
     turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
-    ...overloadChecks(live, shedding),
   };
   const hasRoom = () => live.overload() === undefined;
   const services: RouteDependencies['services'] = {

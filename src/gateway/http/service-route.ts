@@ -13,6 +13,7 @@ import type { KeyUses } from '../auth/key-uses.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
+import type { Passwords } from '../identity-api/passwords.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
@@ -57,10 +58,14 @@ export interface ServiceDependencies {
   readonly clock: ClockPort;
   readonly random: RandomPort;
   readonly mfaCodes: MfaCodes;
+  readonly passwords: Passwords;
   readonly keyUses: KeyUses;
   readonly failures: SignatureFailures;
   readonly ids: RequestIds;
   readonly log: Logger;
+  /** Throw SlowDown, as for requests of S3 (pipeline-steps.ts). */
+  requireRoom(exchange: Exchange): void;
+  requireShare(exchange: Exchange): void;
   /** True while requests can be served; false makes load balancers look elsewhere. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
@@ -86,6 +91,10 @@ export interface RequestRecord {
   readonly requestId: string;
   accountId?: string;
   accessKey?: string;
+  /** What was asked for, as policies name it: `iam:GetUser`. */
+  action?: string;
+  /** What of it was refused, and by what: for the operator, as of S3 (access-record.ts). */
+  refusedAccess?: { action: string; resource: string; rule: string };
   errorCode?: string;
 }
 
@@ -143,7 +152,7 @@ export interface Service<Authenticated> {
     deps: ServiceDependencies;
     exchange: Exchange;
     caller: Authenticated;
-    requestId: string;
+    record: RequestRecord;
   }): Promise<RouteAnswer>;
   renderError(error: AppError, requestId: string): RouteAnswer;
 }

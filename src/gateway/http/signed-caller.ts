@@ -23,6 +23,8 @@ export interface SigningPolicy {
   readonly bodyBytesMax: number;
   /** From the head to the last byte of the body. */
   readonly bodyMaxMs: number;
+  /** Whether requests are refused while there are too many (docs/limits.md). */
+  readonly isShed: boolean;
   /** Of accounts that are known: whether this one may ask at all. Nothing is read of what others send. */
   mayAsk(identity: Pick<Identity, 'account' | 'principal'>): boolean;
 }
@@ -50,6 +52,8 @@ async function takeSigned(
   asked: Asked,
 ): Promise<SignedCaller> {
   const { exchange } = asked;
+  // A server with too much to do looks at nothing of it.
+  if (policy.isShed) deps.requireRoom(exchange);
   requireSingleHeaders(exchange.headers);
   const sentDigest = exchange.headers.values['x-amz-content-sha256'];
   const reading = { ...policy, clock: deps.clock };
@@ -104,6 +108,7 @@ async function identify(
   record.accountId = account.accountId;
   record.accessKey = accessKey;
   requireMayAsk(policy, caller);
+  if (policy.isShed) deps.requireShare(exchange);
   return { account, principal, accessKey };
 }
 

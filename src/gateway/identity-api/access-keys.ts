@@ -30,11 +30,11 @@ function isOfRoot({ caller }: ActionContext, given: string | undefined): boolean
 
 async function keysTarget(context: ActionContext, given: string | undefined): Promise<AccessTarget> {
   if (isOfRoot(context, given)) return { resource: context.caller.principal.arn };
-  return userTarget(context, userNameOf(context, given));
+  return userTarget(context, await userNameOf(context, given));
 }
 
 async function ownerOf(context: ActionContext, given: string | undefined): Promise<UserRecord | 'root'> {
-  return isOfRoot(context, given) ? 'root' : requireUser(context.store, userNameOf(context, given));
+  return isOfRoot(context, given) ? 'root' : requireUser(context.store, await userNameOf(context, given));
 }
 
 function noSuchKey(accessKey: string): AppError {
@@ -180,16 +180,19 @@ const getAccessKeyLastUsed = defineIamAction({
   name: 'GetAccessKeyLastUsed',
   parameters: { AccessKeyId: required(accessKeyId) },
   async access({ AccessKeyId }, context) {
-    const { store } = context;
+    const { store, caller } = context;
     const found = await findKey(context, AccessKeyId);
     const owner = found?.principal?.entity;
-    if (owner !== undefined) return [await userTarget(context, owner.name)];
+    // Whose a key is, or whether it is there, is for those to know who may ask.
+    const shownResource = identityArn(store.accountId, 'user', { path: '/', name: '*' });
+    if (owner !== undefined) {
+      const target = await userTarget(context, owner.name);
+      return [owner.id === caller.identity.id ? target : { ...target, shownResource }];
+    }
     // Of a key that is not there it is not known whose it would be.
     const isOfRoot = found !== undefined;
-    const resource = isOfRoot
-      ? `arn:aws:iam::${store.accountId}:root`
-      : identityArn(store.accountId, 'user', { path: '/', name: '*' });
-    return [{ resource }];
+    const resource = isOfRoot ? `arn:aws:iam::${store.accountId}:root` : shownResource;
+    return [{ resource, shownResource }];
   },
   async run({ AccessKeyId: accessKey }, context) {
     const found = await findKey(context, accessKey);

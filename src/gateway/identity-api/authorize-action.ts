@@ -1,5 +1,6 @@
 // Whether a caller may take an action of IAM or STS: the one place that decides it, by the same engine as S3 (evaluate.ts).
 import { assert } from '../../base/assert.ts';
+import { describeDecision } from '../../policy/authorize.ts';
 import { compileStoredPolicy } from '../../policy/documents/compile-policy.ts';
 import { type CallerPolicies, evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
@@ -9,7 +10,7 @@ import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { SignedCaller } from '../http/service-route.ts';
+import type { RequestRecord, SignedCaller } from '../http/service-route.ts';
 
 /** Who asks, as IAM and STS know callers. */
 export interface IdentityCaller {
@@ -23,6 +24,8 @@ export interface IdentityCaller {
   readonly identity: Principal;
   /** Global condition keys: of the caller and the request. */
   readonly contextOf: ContextOf;
+  /** Of the request: what is asked for and what is refused stands there. */
+  readonly record: Pick<RequestRecord, 'action' | 'refusedAccess'>;
 }
 
 export interface ActionQuestion {
@@ -30,6 +33,8 @@ export interface ActionQuestion {
   readonly action: string;
   /** ARN, or `*` for an action of no resource. */
   readonly resource: string;
+  /** What the refusal names instead. */
+  readonly shownResource?: string | undefined;
   /** Whose the resource is. */
   readonly resourceAccount: string;
   /** Condition keys of the action and its resource; global ones are not among them. */
@@ -43,7 +48,7 @@ export interface ActionQuestion {
 export function callerOf(
   { account, accessKey, principal }: SignedCaller,
   { client, headers }: Pick<Exchange, 'client' | 'headers'>,
-  nowMs: number,
+  { nowMs, record }: { nowMs: number; record: RequestRecord },
 ): IdentityCaller {
   const ofRequest: Readonly<Record<string, string | undefined>> = {
     'aws:currenttime': new Date(nowMs).toISOString(),
@@ -61,6 +66,7 @@ export function callerOf(
     ...(principal.userName !== undefined && { userName: principal.userName }),
     identity: principal,
     contextOf: (key) => ofRequest[key] ?? ofCaller(key),
+    record,
   };
 }
 
@@ -98,7 +104,9 @@ export async function authorizeAction(caller: IdentityCaller, question: ActionQu
       key === 'aws:resourceaccount' ? resourceAccount : (contextOf(key) ?? caller.contextOf(key)),
   });
   if (decision.isAllowed) return;
-  const refused = { caller: principal, action, resource, resourceAccount, decision, isOfS3: false };
+  caller.record.refusedAccess = { action, resource, rule: describeDecision(decision) };
+  const { shownResource: shown = resource } = question;
+  const refused = { caller: principal, action, resource: shown, resourceAccount, decision, isOfS3: false };
   const message = refusalMessage(refused);
   throw new AppError('AccessDenied', message === undefined ? {} : { message });
 }

@@ -25,6 +25,8 @@ export interface ActionContext {
 export interface AccessTarget {
   /** ARN, or `*`. */
   readonly resource: string;
+  /** What a refusal names instead, where the resource itself would tell who may not know. */
+  readonly shownResource?: string;
   /** Tags that the resource has. */
   readonly resourceTags?: readonly Tag[] | undefined;
   /** Tags that the request gives. */
@@ -67,6 +69,7 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
           await authorizeAction(caller, {
             action: `iam:${row.name}`,
             resource: target.resource,
+            shownResource: target.shownResource,
             resourceAccount: store.accountId,
             contextOf: contextOf(target),
             isGranted: target.isGranted ?? false,

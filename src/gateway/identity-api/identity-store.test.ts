@@ -65,3 +65,33 @@ test('who is overtaken again and again is told so', async () => {
   expect((await call('ListGroups')).texts('GroupName')).toEqual([]);
   expect((await call('CreateGroup', { GroupName: 'now' })).status).toBe(200);
 });
+
+test('a user who is renamed meanwhile goes on as itself, and not as who has its name now', async () => {
+  await call('CreateUser', { UserName: 'ann' });
+  const everything = {
+    Version: '2012-10-17',
+    Statement: { Effect: 'Allow', Action: 'iam:*', Resource: '*' },
+  };
+  const PolicyDocument = JSON.stringify(everything);
+  await call('PutUserPolicy', { UserName: 'ann', PolicyName: 'all', PolicyDocument });
+  const key = await call('CreateAccessKey', { UserName: 'ann' });
+  const credentials = {
+    accessKey: key.text('AccessKeyId') ?? '',
+    secretKey: key.text('SecretAccessKey') ?? '',
+  };
+  let isFirst = true;
+  overtake = async () => {
+    if (!isFirst) return false;
+    isFirst = false;
+    await call('UpdateUser', { UserName: 'ann', NewUserName: 'anna' });
+    await call('CreateUser', { UserName: 'ann' });
+    return true;
+  };
+  const own = await callIam(
+    { endpoint: world.endpoint, ...world.root },
+    { Action: 'CreateAccessKey' },
+    { credentials },
+  );
+  expect([own.status, own.text('UserName')]).toEqual([200, 'anna']);
+  expect((await call('ListAccessKeys', { UserName: 'ann' })).texts('AccessKeyId')).toEqual([]);
+});

@@ -5,9 +5,9 @@ import { identityKeys, type PasswordPolicy, type UserRecord } from '../../types/
 import { type ActionContext, defineIamAction } from './iam-action.ts';
 import { userName } from './identity-parameters.ts';
 import { boolean, required, text } from './parameter-rules.ts';
-import { checkPassword, hashPassword, isPassword } from './passwords.ts';
+import { checkPassword } from './passwords.ts';
 import { xmlTime } from './query-protocol.ts';
-import { requireUser, userNameOf, userTarget } from './users.ts';
+import { ownUserName, requireUser, userNameOf, userTarget } from './users.ts';
 
 type LoginProfile = NonNullable<UserRecord['loginProfile']>;
 
@@ -32,8 +32,8 @@ function profileXml(user: UserRecord, profile: LoginProfile): string {
 }
 
 /** Hashes once for all runs of the action: it takes long enough for others to change the account meanwhile. */
-function hashOnce({ deps, once }: ActionContext, given: string): Promise<string> {
-  return once('hash', () => hashPassword(given, deps.random));
+function hashOnce({ deps, once, store }: ActionContext, given: string): Promise<string> {
+  return once('hash', () => deps.passwords.hash(store.accountId, given));
 }
 
 /** Nothing that a request is decided by rests on it. */
@@ -48,11 +48,13 @@ async function withPassword(
   { given, policy }: { given: string; policy: PasswordPolicy | undefined },
 ): Promise<LoginProfile> {
   checkPassword(given, policy);
+  const { deps, store, once } = context;
   const rememberedCount = policy?.rememberedCount ?? 0;
   const hashes = [profile.passwordHash, ...(profile.earlierHashes ?? [])];
   const remembered = hashes.slice(0, rememberedCount);
-  for (const hash of remembered) {
-    if (!(await context.once(`is ${hash}`, () => isPassword(given, hash)))) continue;
+  for (const stored of remembered) {
+    const isSame = () => deps.passwords.isSame(store.accountId, { password: given, stored });
+    if (!(await once(`is ${stored}`, isSame))) continue;
     const message = 'Password does not conform to the account password policy: it was used before.';
     throw new AppError('PasswordPolicyViolation', { message });
   }
@@ -68,10 +70,10 @@ async function withPassword(
 const createLoginProfile = defineIamAction({
   name: 'CreateLoginProfile',
   parameters: { UserName: userName, Password: required(password), PasswordResetRequired: boolean },
-  access: async ({ UserName }, context) => [await userTarget(context, userNameOf(context, UserName))],
+  access: async ({ UserName }, context) => [await userTarget(context, await userNameOf(context, UserName))],
   async run({ UserName, Password, PasswordResetRequired = false }, context) {
     const { store, nowMs } = context;
-    const user = await requireUser(store, userNameOf(context, UserName));
+    const user = await requireUser(store, await userNameOf(context, UserName));
     if (user.loginProfile !== undefined) {
       const message = `Login Profile for user ${user.name} already exists.`;
       throw new AppError('EntityAlreadyExists', { message });
@@ -91,9 +93,9 @@ const createLoginProfile = defineIamAction({
 const getLoginProfile = defineIamAction({
   name: 'GetLoginProfile',
   parameters: { UserName: userName },
-  access: async ({ UserName }, context) => [await userTarget(context, userNameOf(context, UserName))],
+  access: async ({ UserName }, context) => [await userTarget(context, await userNameOf(context, UserName))],
   async run({ UserName }, context) {
-    const user = await requireUser(context.store, userNameOf(context, UserName));
+    const user = await requireUser(context.store, await userNameOf(context, UserName));
     return profileXml(user, requireProfile(user));
   },
 });
@@ -115,10 +117,10 @@ const updateLoginProfile = defineIamAction({
 const deleteLoginProfile = defineIamAction({
   name: 'DeleteLoginProfile',
   parameters: { UserName: userName },
-  access: async ({ UserName }, context) => [await userTarget(context, userNameOf(context, UserName))],
+  access: async ({ UserName }, context) => [await userTarget(context, await userNameOf(context, UserName))],
   async run({ UserName }, context) {
     const { store } = context;
-    const user = await requireUser(store, userNameOf(context, UserName));
+    const user = await requireUser(store, await userNameOf(context, UserName));
     requireProfile(user);
     const { loginProfile: _, ...rest } = user;
     store.putUnseen(identityKeys.user(user.name), rest);
@@ -131,21 +133,26 @@ const changePassword = defineIamAction({
   parameters: { OldPassword: required(password), NewPassword: required(password) },
   async access(_values, context) {
     const { caller, store } = context;
-    if (caller.userName === undefined) return [{ resource: caller.principal.arn }];
+    const name = await ownUserName(context);
+    if (name === undefined) return [{ resource: caller.principal.arn }];
     // The account's rule may give this right to all of its users.
     const isGranted = (await store.settings()).passwordPolicy?.mayChangeOwn ?? false;
-    return [{ ...(await userTarget(context, caller.userName)), isGranted }];
+    return [{ ...(await userTarget(context, name)), isGranted }];
   },
   async run({ OldPassword, NewPassword: given }, context) {
-    const { caller, store } = context;
-    if (caller.userName === undefined) {
+    const { store, deps } = context;
+    const name = await ownUserName(context);
+    if (name === undefined) {
       const message = 'Only a user can change its own password.';
       throw new AppError('InvalidUserType', { message });
     }
-    const user = await requireUser(store, caller.userName);
+    const user = await requireUser(store, name);
     const profile = requireProfile(user);
-    const { passwordHash } = profile;
-    const isRight = await context.once(`old ${passwordHash}`, () => isPassword(OldPassword, passwordHash));
+    const { passwordHash: stored } = profile;
+    const who = { accountId: store.accountId, userId: user.id };
+    // Who has a key of the user is not to learn its password by trying.
+    const verify = () => deps.passwords.verify(who, { password: OldPassword, stored });
+    const isRight = await context.once(`old ${stored}`, verify);
     if (!isRight) throw new AppError('AccessDenied', { message: 'The old password was incorrect.' });
     const policy = (await store.settings()).passwordPolicy;
     const changed = await withPassword(context, profile, { given, policy });

@@ -45,7 +45,7 @@ async function requireOwner(context: ActionContext, given: string | undefined): 
     const { rootMfaDevices } = await store.settings();
     return { kind: 'root', id: 'root', devices: rootMfaDevices };
   }
-  const user = await requireUser(store, userNameOf(context, given));
+  const user = await requireUser(store, await userNameOf(context, given));
   return { kind: 'user', id: user.id, devices: user.mfaDevices, user };
 }
 
@@ -53,7 +53,7 @@ async function ownerTargets({ UserName }: { UserName: string | undefined }, cont
   const targets: AccessTarget[] = [
     (await isRootMeant(context, UserName))
       ? { resource: context.caller.principal.arn }
-      : await userTarget(context, userNameOf(context, UserName)),
+      : await userTarget(context, await userNameOf(context, UserName)),
   ];
   return targets;
 }

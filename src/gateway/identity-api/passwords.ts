@@ -1,10 +1,13 @@
 // Passwords of users: whether one is good enough by the account's rule, and what is stored instead of it.
 import { type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { createSequence } from '../../base/async/sequence.ts';
-import type { RandomPort } from '../../ports/clock.ts';
+import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
+import { createTenantQueue } from '../../base/async/tenant-queue.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { AccountId } from '../../types/names.ts';
 import type { PasswordPolicy } from '../../types/records/identity-records.ts';
+import { createFailureWaits } from '../auth/failure-waits.ts';
 
 /** RFC 7914: 32 MiB and some 80 ms for one. */
 const COST = { log2N: 15, r: 8, p: 1 } as const;
@@ -45,41 +48,114 @@ function missingBy(policy: PasswordPolicy, password: string): string | undefined
   return undefined;
 }
 
-/** What is stored: `scrypt$log2N$r$p$salt$hash`. Throws SlowDown. */
-export async function hashPassword(password: string, random: RandomPort): Promise<string> {
-  const salt = Buffer.from(random.bytes(SALT_BYTES));
-  const hash = await derive(password, { salt, ...COST });
-  const { log2N, r, p } = COST;
-  return ['scrypt', log2N, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$');
+/** Hashes and compares passwords for all accounts of a gateway. */
+export interface Passwords {
+  /** What is stored: `scrypt$log2N$r$p$salt$hash`. Throws SlowDown. */
+  hash(accountId: AccountId, password: string): Promise<string>;
+  /** Throws SlowDown. */
+  isSame(accountId: AccountId, given: Comparison): Promise<boolean>;
+  /**
+   * The same where the caller may be guessing: wrong ones make `userId` wait. Throws AuthenticationLockout without comparing
+   * while it must, and SlowDown.
+   */
+  verify(who: { accountId: AccountId; userId: string }, given: Comparison): Promise<boolean>;
 }
 
-/** Throws SlowDown. */
-export async function isPassword(password: string, stored: string): Promise<boolean> {
-  const [, log2N, r, p, salt = '', hash = ''] = stored.split('$');
-  const cost = { log2N: Number(log2N), r: Number(r), p: Number(p) };
-  const derived = await derive(password, { salt: Buffer.from(salt, 'base64url'), ...cost });
-  return timingSafeEqual(derived, Buffer.from(hash, 'base64url'));
+interface Comparison {
+  readonly password: string;
+  readonly stored: string;
 }
 
-/** One at a time: each takes memory and a whole processor. */
-const inTurn = createSequence();
-let waitingCount = 0;
+/** As of codes (mfa-codes.ts). */
+const FREE_FAILURES = 5;
+const FIRST_WAIT_MS = 30_000;
+const WAIT_MAX_MS = 3_600_000;
 
-async function derive(
-  password: string,
-  { salt, log2N, r, p }: { salt: Buffer; log2N: number; r: number; p: number },
-): Promise<Buffer> {
-  if (waitingCount >= LIMITS.passwordHashesWaitingMax) throw new AppError('SlowDown');
-  waitingCount++;
-  try {
-    const options = { N: 2 ** log2N, r, p, maxmem: 2 * 128 * 2 ** log2N * r };
-    return await inTurn(() => scryptOnce(password, salt, options));
-  } finally {
-    waitingCount--;
+/** One account alone may hold half of the places, so that there is always one for the next account. */
+const ACCOUNT_SHARE_WEIGHT = 1;
+
+/** One password at a time, in turns of accounts: each takes memory and a whole processor. */
+export function createPasswords({ clock, random }: { clock: ClockPort; random: RandomPort }): Passwords {
+  const failures = createFailureWaits({
+    clock,
+    freeCount: FREE_FAILURES,
+    firstWaitMs: FIRST_WAIT_MS,
+    waitMaxMs: WAIT_MAX_MS,
+  });
+  const places = createFairShare({
+    limit: LIMITS.passwordHashesWaitingMax,
+    weights: [ACCOUNT_SHARE_WEIGHT],
+  });
+  const waiting = createTenantQueue<() => void>();
+  let isBusy = false;
+
+  function takeTurn(path: SharePath): Promise<void> {
+    if (isBusy) return new Promise((resolve) => waiting.add(path, resolve));
+    isBusy = true;
+    return Promise.resolve();
   }
+
+  function endTurn(): void {
+    const begin = waiting.next(() => true);
+    if (begin === undefined) isBusy = false;
+    else begin();
+  }
+
+  function requirePlace(accountId: AccountId): void {
+    if (!places.mayTake([accountId], 1)) throw new AppError('SlowDown');
+  }
+
+  async function derive(accountId: AccountId, derivation: Derivation): Promise<Buffer> {
+    requirePlace(accountId);
+    const path = [accountId];
+    places.take(path, 1);
+    try {
+      await takeTurn(path);
+      return await scryptOnce(derivation).finally(endTurn);
+    } finally {
+      places.giveBack(path, 1);
+    }
+  }
+
+  async function isSame(accountId: AccountId, { password, stored }: Comparison): Promise<boolean> {
+    const [, log2N, r, p, salt = '', hash = ''] = stored.split('$');
+    const cost = { log2N: Number(log2N), r: Number(r), p: Number(p) };
+    const derived = await derive(accountId, { password, salt: Buffer.from(salt, 'base64url'), ...cost });
+    return timingSafeEqual(derived, Buffer.from(hash, 'base64url'));
+  }
+
+  return {
+    async hash(accountId, password) {
+      const salt = Buffer.from(random.bytes(SALT_BYTES));
+      const hash = await derive(accountId, { password, salt, ...COST });
+      const { log2N, r, p } = COST;
+      return ['scrypt', log2N, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$');
+    },
+    isSame,
+    async verify({ accountId, userId }, given) {
+      const who = `${accountId}/${userId}`;
+      if (failures.mustWait(who)) throw new AppError('AuthenticationLockout');
+      // What is not compared is no guess.
+      requirePlace(accountId);
+      // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
+      failures.note(who);
+      const isRight = await isSame(accountId, given);
+      if (isRight) failures.forget(who);
+      return isRight;
+    },
+  };
 }
 
-function scryptOnce(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
+interface Derivation {
+  readonly password: string;
+  readonly salt: Buffer;
+  readonly log2N: number;
+  readonly r: number;
+  readonly p: number;
+}
+
+function scryptOnce({ password, salt, log2N, r, p }: Derivation): Promise<Buffer> {
+  const options: ScryptOptions = { N: 2 ** log2N, r, p, maxmem: 2 * 128 * 2 ** log2N * r };
   return new Promise((resolve, reject) => {
     scrypt(password, salt, HASH_BYTES, options, (error, key) => (error ? reject(error) : resolve(key)));
   });

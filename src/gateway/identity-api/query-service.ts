@@ -46,22 +46,21 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
         service: api.service,
         bodyBytesMax: LIMITS.identityBodyBytesMax,
         bodyMaxMs: LIMITS.identityBodyMaxMs,
+        isShed: true,
         mayAsk: () => true,
       }),
     ),
     logLevel: 'info',
-    async answer({ deps, exchange, caller, requestId }) {
+    async answer({ deps, exchange, caller, record }) {
       const { uri } = exchange;
       const question = uri.indexOf('?');
       const query = question === -1 ? '' : uri.slice(question + 1);
       const sent = readParameters([query, caller.body.toString('latin1')]);
       const action = findAction(sent);
-      const result = await action.perform({
-        deps,
-        caller: callerOf(caller, exchange, deps.clock.wallMs()),
-        sent,
-      });
-      return renderResult(api, { action: action.name, result, requestId });
+      record.action = `${api.service}:${action.name}`;
+      const asker = callerOf(caller, exchange, { nowMs: deps.clock.wallMs(), record });
+      const result = await action.perform({ deps, caller: asker, sent });
+      return renderResult(api, { action: action.name, result, requestId: record.requestId });
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),
   };

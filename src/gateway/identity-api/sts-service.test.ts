@@ -269,3 +269,55 @@ test('the source identity of a session stays through a chain of roles', async ()
   expect((await assume(keys, 'second', 'alice')).status).toBe(200);
   expect((await assume(keys, 'second')).text('SourceIdentity')).toBe('alice');
 });
+
+test('the line of a request says what was asked for, and what refused it', async () => {
+  const statements = [
+    allow('sts:AssumeRole', '*'),
+    { Sid: 'NotOwn', Effect: 'Deny', Action: 'iam:GetUser', Resource: '*' },
+  ];
+  const user = await addUser(world, account.accountId, { name: 'logged', statements });
+  const RoleArn = `arn:aws:iam::${account.accountId}:role/none`;
+  expect(await call(user, 'AssumeRole', { RoleArn, RoleSessionName: 'job' })).toMatchObject({ status: 403 });
+  expect(world.requests().at(-1)).toMatchObject({
+    action: 'sts:AssumeRole',
+    errorCode: 'AccessDenied',
+    refusedAction: 'sts:AssumeRole',
+    refusedResource: RoleArn,
+    refusedBy: 'no trust policy allows it',
+  });
+  expect(await callIam({ ...user, endpoint: world.endpoint }, { Action: 'GetUser' })).toMatchObject({
+    status: 403,
+  });
+  expect(world.requests().at(-1)).toMatchObject({
+    action: 'iam:GetUser',
+    refusedAction: 'iam:GetUser',
+    refusedResource: `arn:aws:iam::${account.accountId}:user/logged`,
+    refusedBy: 'identity policy inline, statement 1 (NotOwn)',
+  });
+  await call(user, 'GetCallerIdentity');
+  const line = world.requests().at(-1);
+  expect([line?.action, line?.refusedAction]).toEqual(['sts:GetCallerIdentity', undefined]);
+});
+
+test('a session ends with the role whose session began it', async () => {
+  const { accountId } = account;
+  const trustPolicy = trust(`arn:aws:iam::${accountId}:root`);
+  const statements = [allow(['sts:*', 's3:ListAllMyBuckets'], '*')];
+  const user = await addUser(world, accountId, { name: 'going-on', statements });
+  for (const name of ['entrance', 'room']) await addRole(world, accountId, { name, statements, trustPolicy });
+  const assume = async (keys: Keys, name: string) =>
+    keysOf(
+      await call(keys, 'AssumeRole', {
+        RoleArn: `arn:aws:iam::${accountId}:role/${name}`,
+        RoleSessionName: 'job',
+      }),
+    );
+  const within = await assume(await assume(user, 'entrance'), 'room');
+  const again = await assume(within, 'room');
+  expect([await s3(within, 'GET', '/'), await s3(again, 'GET', '/')]).toEqual([200, 200]);
+  const iam = (Action: string, parameters: Record<string, string>) =>
+    callIam({ ...account, endpoint: world.endpoint }, { Action, RoleName: 'entrance', ...parameters });
+  expect((await iam('DeleteRolePolicy', { PolicyName: 'inline' })).status).toBe(200);
+  expect((await iam('DeleteRole', {})).status).toBe(200);
+  for (const keys of [within, again]) await expect.poll(() => s3(keys, 'GET', '/')).toBe(403);
+});

@@ -1,6 +1,7 @@
 // STS (AWS Security Token Service): who a caller is, and temporary credentials. They are sealed in their token (auth/sessions.ts):
 // nothing of a session is stored.
 import { mintIdentityId, mintKeyPair } from '../../accounts/mint-keys.ts';
+import { must } from '../../base/assert.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { tagValue } from '../../policy/condition-keys.ts';
 import { compilePolicy, countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
@@ -84,7 +85,7 @@ const getSessionToken: QueryAction = {
       kind: isRoot ? 'root' : 'user',
       accountId: account.accountId,
       id: identity.id,
-      issuer: accessKey,
+      ...issuerOf({ identity, account, accessKey }),
       ...(mfaAtMs !== undefined && { mfaAtMs }),
     };
     return credentialsXml(session, deps.identities.sessions.seal(session));
@@ -141,7 +142,7 @@ const assumeRole: QueryAction = {
       kind: 'role',
       accountId: role.accountId,
       id: role.record.id,
-      issuer: before?.issuer ?? caller.accessKey,
+      ...issuerOf(caller),
       name: RoleSessionName,
       ...(mfaAtMs !== undefined && { mfaAtMs }),
       ...(policies && { policies }),
@@ -161,6 +162,26 @@ const assumeRole: QueryAction = {
     ].join('');
   },
 };
+
+/** What a session hangs on beside its own role: the key of long term that stands behind the caller, and roles on the way. */
+function issuerOf({
+  identity,
+  account: { accountId },
+  accessKey,
+}: Pick<IdentityCaller, 'identity' | 'account' | 'accessKey'>): Pick<
+  Session,
+  'issuer' | 'issuerKey' | 'through'
+> {
+  const { session, id: principalId, keyCreatedAtMs } = identity;
+  if (session === undefined) {
+    const createdAtMs = must(keyCreatedAtMs, 'who has no session has signed with a key of long term');
+    return { issuer: accessKey, issuerKey: { accountId, principalId, createdAtMs } };
+  }
+  const { issuer, issuerKey, kind, id, through: before = [] } = session;
+  const isNew = kind === 'role' && !before.some((role) => role.accountId === accountId && role.id === id);
+  const through = isNew ? [...before, { accountId: session.accountId, id }] : before;
+  return { issuer, ...(issuerKey && { issuerKey }), ...(through.length > 0 && { through }) };
+}
 
 interface Role {
   readonly accountId: AccountId;

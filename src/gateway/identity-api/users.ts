@@ -51,9 +51,21 @@ export function noSuchUser(name: string): AppError {
   return new AppError('NoSuchEntity', { message: `The user with name ${name} cannot be found.` });
 }
 
-/** The name that a request gives, or else the caller's. Throws ValidationError where there is neither. */
-export function userNameOf({ caller }: ActionContext, given: string | undefined): string {
-  const name = given ?? caller.userName;
+/**
+ * The caller's own name; undefined: it is no user. It is found by the user's id: while the request came in, the user may have got
+ * another name, and the one that it had may be another user's. Throws InvalidClientTokenId where the user is gone.
+ */
+export async function ownUserName({ caller, store }: ActionContext): Promise<string | undefined> {
+  if (caller.userName === undefined) return undefined;
+  const index = await store.find('index', identityKeys.id(caller.identity.id));
+  const user = index?.to === undefined ? undefined : await store.find('user', index.to);
+  if (user === undefined) throw new AppError('InvalidClientTokenId');
+  return user.name;
+}
+
+/** The name that a request gives, or else the caller's own. Throws as ownUserName, and ValidationError where there is neither. */
+export async function userNameOf(context: ActionContext, given: string | undefined): Promise<string> {
+  const name = given ?? (await ownUserName(context));
   if (name !== undefined) return name;
   throw new AppError('ValidationError', {
     message: 'Must specify userName when calling with non-User credentials',
@@ -146,14 +158,14 @@ const getUser = defineIamAction({
   parameters: { UserName: userName },
   async access({ UserName }, context) {
     const { caller } = context;
-    const name = UserName ?? caller.userName;
+    const name = UserName ?? (await ownUserName(context));
     return [name === undefined ? { resource: caller.principal.arn } : await userTarget(context, name)];
   },
   async run({ UserName }, context) {
     const { caller, store } = context;
     if (UserName === undefined && caller.principal.kind === 'root')
       return xmlElement('User', rootXml(context));
-    const user = await requireUser(store, userNameOf(context, UserName));
+    const user = await requireUser(store, await userNameOf(context, UserName));
     return xmlElement('User', userXml(store, user, { isWhole: true }));
   },
 });

@@ -155,6 +155,10 @@ test('a user of the root account may call what its policies allow', async () => 
     code: 'AccessDenied',
     message: expect.stringContaining('holdfast:ListAccounts'),
   });
+  // As the line of the request has it.
+  const action = 'holdfast:ListAccounts';
+  const rule = 'no identity policy allows it';
+  expect(caller.asker.record).toEqual({ action, refusedAccess: { action, resource: '*', rule } });
 });
 
 test("no policy gives a user the keys of the operator's account, or takes them away", async () => {

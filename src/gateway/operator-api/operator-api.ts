@@ -49,8 +49,10 @@ async function requirePermission(request: FastifyRequest): Promise<void> {
   if (schema === undefined) return;
   const operationId = must(schema.operationId, 'every endpoint has a name');
   const { asker } = request.getDecorator<OperatorCaller>('caller');
+  const action = `holdfast:${operationId}`;
+  asker.record.action = action;
   await authorizeAction(asker, {
-    action: `holdfast:${operationId}`,
+    action,
     resource: '*',
     resourceAccount: asker.account.accountId,
     contextOf: () => undefined,

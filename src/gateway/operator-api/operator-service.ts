@@ -13,13 +13,15 @@ export const operatorService: Service<SignedCaller> = {
     service: 'holdfast',
     bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
     bodyMaxMs: LIMITS.operatorBodyMaxMs,
+    // Operators must be able to act on a server with too much to do, and nobody else may ask.
+    isShed: false,
     mayAsk: ({ account }) => account.isRoot,
   }),
   logLevel: 'info',
   renderError: renderJsonError,
-  answer({ deps, exchange, caller }) {
+  answer({ deps, exchange, caller, record }) {
     const { request, uri } = exchange;
-    const asker = callerOf(caller, exchange, deps.clock.wallMs());
+    const asker = callerOf(caller, exchange, { nowMs: deps.clock.wallMs(), record });
     const asked = { method: request.method ?? '', url: uri, body: caller.body };
     return deps.operatorApi.answer({ ...asked, caller: { ...caller, asker } });
   },

@@ -5,6 +5,7 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { redact, redactOptional } from '../http/redact.ts';
+import { refusalFields } from '../http/refusal-fields.ts';
 
 /** One of several things that a request did: a key of DeleteObjects (service 4.2, delete rule 2). */
 export interface ItemRecord {
@@ -156,13 +157,6 @@ function logFields(record: AccessRecord): object {
     remoteAddress: record.remoteAddress,
     userAgent: record.userAgent,
   };
-}
-
-/** The requested actions, and which of them were refused: for the operator only. */
-function refusalFields({ errorCode, refusedAccess }: AccessRecord): object {
-  if (errorCode !== 'AccessDenied' || refusedAccess === undefined) return {};
-  const { action, resource, rule } = refusedAccess;
-  return { refusedAction: action, refusedResource: redactOptional(resource), refusedBy: rule };
 }
 
 /** A request that did many things is answered 200, whatever became of some of them. */

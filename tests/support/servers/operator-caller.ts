@@ -19,6 +19,7 @@ export function operatorCaller(body: Buffer, policies?: CallerPolicies): Operato
   const id = policies === undefined ? 'root' : 'AIDA';
   const principal = { caller, policies: policies ?? NO_POLICIES, id, valuesAt: () => () => undefined };
   const accessKey = 'AK';
-  const asker = { account, accessKey, principal: caller, identity: principal, contextOf: () => undefined };
+  const known = { account, accessKey, principal: caller, identity: principal };
+  const asker = { ...known, contextOf: () => undefined, record: {} };
   return { account, principal, accessKey, body, asker };
 }
