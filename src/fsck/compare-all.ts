@@ -21,6 +21,8 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   versionIds: 'row',
   deletedBuckets: 'row',
   bucketConfigs: 'row',
+  lifecycles: 'row',
+  lifecycleTimes: 'row',
   uploads: 'row',
   uploadTimes: 'row',
   completedUploads: 'row',

@@ -35,7 +35,10 @@ import { SECTION, wrappedKeyName } from './master-keys/wrapped-keys.ts';
 import { currentRow, versionPosition } from './schema/keyspace.ts';
 import { metadataMachine } from './state-machine.ts';
 
-/** What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts. */
+/**
+ * What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts; of lifecycle
+ * in lifecycle/run-lifecycle.test.ts.
+ */
 const COMMANDS: Readonly<
   Record<Exclude<CommandName, keyof EngineCommands>, 'rows' | 'tests' | { touchesNoVersion: string }>
 > = {
@@ -64,6 +67,7 @@ const COMMANDS: Readonly<
   'set-bucket-config': 'tests',
   'unlock-compliance': 'tests',
   'delete-account': 'tests',
+  'step-lifecycle': 'tests',
   'create-account': { touchesNoVersion: 'accounts' },
   'set-account': { touchesNoVersion: 'accounts' },
   'add-access-key': { touchesNoVersion: 'accounts' },

@@ -93,6 +93,13 @@ import {
   listSurplusJobs,
 } from './jobs/list-jobs.ts';
 import {
+  findExpirable,
+  lifecycleStatus,
+  listDueLifecycles,
+  previewLifecycle,
+} from './lifecycle/find-expirable.ts';
+import { stepLifecycle } from './lifecycle/step-lifecycle.ts';
+import {
   listCompletedUploads,
   listEndedLinks,
   listEndedUploads,
@@ -255,13 +262,17 @@ const commands: Commands = {
   'close-bucket': { define: closeBucket, growthBytes: NONE },
   'step-closing': { define: stepClosing, growthBytes: NONE },
   'empty-bucket': { define: emptyBucket, growthBytes: NONE },
+  // A delete marker is a row more, and yet a delete.
+  'step-lifecycle': { define: stepLifecycle, growthBytes: NONE },
   'take-events': { define: takeEvents, growthBytes: NONE },
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
   tick: { define: tick, growthBytes: NONE },
 };
 
-/** All queries but `find-protected`, the only one that asks the rules of deletion. */
-const queries: Omit<Queries, 'find-protected'> = {
+type AskRules = 'find-protected' | 'find-expirable' | 'preview-lifecycle';
+
+/** All queries but those that ask the rules of deletion. */
+const queries: Omit<Queries, AskRules> = {
   'get-access-key': getAccessKey,
   'list-access-keys': listKeysOfAccount,
   'get-principal': getPrincipal,
@@ -313,6 +324,8 @@ const queries: Omit<Queries, 'find-protected'> = {
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
   'list-surplus-jobs': listSurplusJobs,
+  'list-due-lifecycles': listDueLifecycles,
+  'lifecycle-status': lifecycleStatus,
   'list-events': listEvents,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
@@ -336,7 +349,12 @@ export function createMetadataMachine(rules: DeleteRules): StateMachine {
   const specs = Object.entries(commands).map(([name, { define }]) => [name, define(rules)] as const);
   return {
     commands: Object.fromEntries(specs),
-    queries: { ...queries, 'find-protected': findProtected(rules) } satisfies Queries,
+    queries: {
+      ...queries,
+      'find-protected': findProtected(rules),
+      'find-expirable': findExpirable(rules),
+      'preview-lifecycle': previewLifecycle(rules),
+    } satisfies Queries,
     bucketGuard,
     history: historyRow,
   };

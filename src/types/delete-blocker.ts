@@ -48,6 +48,22 @@ export const DELETE_RULES: DeleteRules = {
   },
 };
 
+/** When the last thing that keeps the version ends by itself, ms since epoch; Infinity: somebody has to end a hold. */
+export function protectedUntilMs(
+  { isDeleteMarker, modifiedAtMs, protection }: VersionSummary,
+  bucket: BucketRecord,
+): number {
+  if (isDeleteMarker) return 0;
+  const { retention, legalHold, compliance = {} } = protection ?? {};
+  if (legalHold) return Number.POSITIVE_INFINITY;
+  const untilMs = retention?.untilMs ?? 0;
+  const settings = bucket.compliance;
+  if (settings === undefined || !settings.isEnabled) return untilMs;
+  const { legalHold: isHeld, conditionalHold, holdReleasedAtMs } = compliance;
+  if (isHeld || (conditionalHold && holdReleasedAtMs === undefined)) return Number.POSITIVE_INFINITY;
+  return Math.max(untilMs, complianceEndMs({ modifiedAtMs, ...(protection && { protection }) }, settings));
+}
+
 /** Settings of compliance bind while they are enabled, and then all versions at once, however old. */
 function complianceBlocker(
   version: VersionSummary,

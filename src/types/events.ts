@@ -13,6 +13,9 @@ export const EVENT_TYPES = [
   's3:ObjectTagging:Put',
   's3:ObjectTagging:Delete',
   's3:ObjectAcl:Put',
+  /** By a rule of the bucket's lifecycle, or because compliance retention has ended. */
+  's3:LifecycleExpiration:Delete',
+  's3:LifecycleExpiration:DeleteMarkerCreated',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

@@ -18,6 +18,7 @@ import type { BucketId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
 import { isComplianceLocked, refusedCompliance } from '../../types/retention.ts';
 import type { RowCheck } from '../checks/scan.ts';
+import { endLifecycle, findLifecycle, restartLifecycle } from '../lifecycle/lifecycle-rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketConfigRow, bucketRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -37,6 +38,8 @@ interface ConfigRule<Document> {
   applyTo?(bucket: BucketRecord, document: Document | undefined): BucketRecord;
   /** Why it does not fit to what the bucket is; undefined: it does. */
   refusal?(change: Change<Document>): ConfigRefusal | undefined;
+  /** What goes by itself in the bucket goes by it: a change is examined at once, in the same entry. */
+  restartsLifecycle?: true;
   /** False: it is never taken away again. */
   mayDelete: boolean;
   /** Of a bucket that was configured before its document had a row. */
@@ -90,9 +93,17 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
       if (setting !== undefined) return `locked-${setting}`;
       return document.isEnabled ? mayBeginToProtect(bucket) : undefined;
     },
+    restartsLifecycle: true,
     mayDelete: false,
   },
-  lifecycle: { mayDelete: true },
+  lifecycle: {
+    applyTo({ hasLifecycle: _, ...bucket }, document) {
+      const isOn = document?.rules.some(({ isEnabled }) => isEnabled) ?? false;
+      return isOn ? { ...bucket, hasLifecycle: true } : bucket;
+    },
+    restartsLifecycle: true,
+    mayDelete: true,
+  },
 };
 
 function mayBeginToProtect({ mayProtect, keyRenames }: BucketRecord): ConfigRefusal | undefined {
@@ -113,6 +124,7 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
   look({ bucketId, kind }, view) {
     findBucket(view, bucketId);
     view.row(bucketConfigRow(bucketId, kind));
+    if (ruleOf(kind).restartsLifecycle) findLifecycle(view, bucketId);
   },
 
   decide({ bucketId, kind, document: given }, view, { nowMs }) {
@@ -133,6 +145,7 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
       document === undefined
         ? remove(row)
         : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
+      ...(rule.restartsLifecycle ? restartLifecycle(view, changed, nowMs) : []),
     ];
     return { outcome: { kind: 'changed', bucket: changed }, puts };
   },
@@ -193,12 +206,14 @@ export const getBucket: QuerySpec<QueryOf<'get-bucket'>, ResultOf<'get-bucket'>>
 /** Of a bucket that is deleted for good. */
 export function removeConfigs(view: View, bucketId: BucketId): RowPut[] {
   const rows = CONFIG_KINDS.map((kind) => bucketConfigRow(bucketId, kind));
-  return rows.filter((row) => view.row(row) !== undefined).map(remove);
+  const puts = rows.filter((row) => view.row(row) !== undefined).map(remove);
+  return [...puts, ...endLifecycle(view, bucketId)];
 }
 
 /** For `look` of commands that delete the bucket. */
 export function lookAtConfigs(view: View, bucketId: BucketId): void {
   for (const kind of CONFIG_KINDS) view.row(bucketConfigRow(bucketId, kind));
+  findLifecycle(view, bucketId);
 }
 
 /** A document is a known kind's, of a bucket that is there, and the bucket's row agrees with it. */

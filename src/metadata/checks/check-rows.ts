@@ -31,6 +31,7 @@ import {
 } from '../buckets/check-names.ts';
 import { checkEvent, checkEventCursor } from '../events/check-events.ts';
 import { checkEndedJob, checkJob, checkOpenJob } from '../jobs/check-jobs.ts';
+import { checkLifecycle, checkLifecycleTime } from '../lifecycle/check-lifecycle.ts';
 import { checkToken, checkTokenTime } from '../outcomes/check-tokens.ts';
 import { TABLES } from '../schema/keyspace.ts';
 import {
@@ -57,6 +58,8 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   buckets: checkBucket,
   deletedBuckets: checkDeletedBucket,
   bucketConfigs: checkBucketConfig,
+  lifecycles: checkLifecycle,
+  lifecycleTimes: checkLifecycleTime,
   uploads: checkUpload,
   uploadTimes: checkUploadTime,
   parts: checkPart,

@@ -29,6 +29,8 @@ export const COUNTER = {
   debtChunks: (copies: number) => `debt-chunks/${copies}`,
   /** Events that were ever written for a consumer: the number of the next one. */
   events: (consumer: EventConsumer) => `events/${consumer}`,
+  /** Changes of what is in the bucket that may make due what was not, where anything goes by itself (lifecycle-rows.ts). */
+  lifecycleChanges: (bucketId: BucketId) => `bucket/${bucketId}/lifecycle-changes`,
   bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
   bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
 } as const;

@@ -100,6 +100,8 @@ export const LOCK = {
   namesOf: (bucketId: string) => `names-of/${bucketId}`,
   /** Shared by new blobs that go by the map of the last audit; exclusive where another audit begins. */
   audit: 'audit',
+  /** How far the lifecycle of a bucket has come. What changes the bucket's settings holds `bucket` instead. */
+  lifecycle: (bucketId: string) => `lifecycle/${bucketId}`,
   /** How far a scan has come. */
   scan: (name: string) => `scan/${name}`,
   /** What is known of this shard's own history (R23). */

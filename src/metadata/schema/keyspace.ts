@@ -50,6 +50,10 @@ export const TABLES = {
   deletedBuckets: rows(4),
   /** bucket | kind 1 -> BucketConfigRecord */
   bucketConfigs: rows(5),
+  /** bucket -> LifecycleRecord, of buckets in which anything may go by itself */
+  lifecycles: rows(6),
+  /** due at | bucket */
+  lifecycleTimes: rows(7),
 
   /** bucket | key, escaped | upload -> UploadRecord */
   uploads: rows(10),
@@ -273,6 +277,14 @@ export function deletedBucketRow(bucketId: BucketId): RowAddress {
 export function bucketConfigRow(bucketId: BucketId, kind: ConfigKind): RowAddress {
   const key = concatBytes(fromHex(bucketId), Uint8Array.of(CONFIG_KIND_IDS[kind]));
   return { table: TABLES.bucketConfigs, key };
+}
+
+export function lifecycleRow(bucketId: BucketId): RowAddress {
+  return { table: TABLES.lifecycles, key: fromHex(bucketId) };
+}
+
+export function lifecycleTimeRow(dueAtMs: number, bucketId: BucketId): RowAddress {
+  return { table: TABLES.lifecycleTimes, key: concatBytes(u48(dueAtMs), fromHex(bucketId)) };
 }
 
 // ---- uploads ----

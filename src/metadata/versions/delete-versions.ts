@@ -5,17 +5,18 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DeleteItem, DeleteOutcome } from '../../ports/metadata/versions.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { type AccountId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';
-import { NO_ORIGINALS } from '../../types/originals.ts';
+import { type AccountId, NULL_VERSION, type ObjectKey } from '../../types/names.ts';
 import { checkDeleteConditions } from '../../types/preconditions.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
-import { EMPTY_MANIFEST, type VersionRecord } from '../../types/version.ts';
+import type { VersionRecord } from '../../types/version.ts';
 import { deletesByMarker, type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { joinChanges } from '../blobs/repair-entries.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { type NewEvent, noteEvents, removalOf } from '../events/note-events.ts';
+import { countChange } from '../lifecycle/lifecycle-rows.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { currentRow } from '../schema/keyspace.ts';
+import { newMarker } from './delete-marker.ts';
 import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from './key-history.ts';
 import { putHistories } from './put-histories.ts';
 
@@ -44,9 +45,12 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
     });
     const placed = putHistories({ bucketId, histories: histories.values(), nowMs: context.nowMs });
     const noted = noteEvents(bucket, context, () => happened);
+    // Without the version that is gone an older one may be the latest, or a marker alone.
+    const hasNamed = items.some(({ versionId }) => versionId !== undefined);
+    const changed = { puts: [], counters: hasNamed && happened.length > 0 ? countChange(bucket) : [] };
     return {
       outcome: { kind: 'deleted-versions', items: outcomes },
-      ...joinChanges([placed, noted]),
+      ...joinChanges([placed, noted, changed]),
     };
   },
 });
@@ -148,18 +152,8 @@ function bypassOf({ bypassesGovernance }: DeleteItem): { bypassesGovernance?: tr
 }
 
 function writeMarker({ item, owner, bucket, history, happened, context }: Deletion): DeleteOutcome {
-  const { nowMs } = context;
-  const versionId = writesNullVersion(bucket.versioning) ? NULL_VERSION : makeVersionId(context.random(24));
-  const marker: Omit<VersionRecord, 'order'> = {
-    versionId,
-    isDeleteMarker: true,
-    sizeBytes: 0,
-    modifiedAtMs: nowMs,
-    etag: '',
-    owner,
-    originals: NO_ORIGINALS,
-    manifest: EMPTY_MANIFEST,
-  };
+  const marker = newMarker(bucket, owner, context);
+  const { versionId } = marker;
   const blocker = history.write(marker, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   happened.push({ type: 's3:ObjectRemoved:DeleteMarkerCreated', key: item.key, versionId });

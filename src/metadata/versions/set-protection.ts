@@ -8,6 +8,7 @@ import type { BucketRecord } from '../../types/records/rows.ts';
 import { complianceEndMs, mayChangeRetention } from '../../types/retention.ts';
 import type { VersionRecord } from '../../types/version.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { countChange } from '../lifecycle/lifecycle-rows.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { type HistoryScope, loadHistory, lookAtHistory } from './key-history.ts';
 import { isReadVersion, refuse } from './write-version.ts';
@@ -42,6 +43,7 @@ export const setProtection = defineCommand<Command, OutcomeOf<'set-protection'>>
     return {
       outcome: { kind: 'set', versionId: version.versionId, versioning },
       puts: [history.rewritten(version, isEmpty(protection) ? rest : { ...rest, protection })],
+      counters: countChange(bucket),
     };
   },
 });

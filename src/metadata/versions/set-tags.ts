@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteEvents } from '../events/note-events.ts';
+import { countChange } from '../lifecycle/lifecycle-rows.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { type HistoryScope, loadHistory, lookAtHistory } from './key-history.ts';
 import { refuse } from './write-version.ts';
@@ -39,7 +40,7 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
     return {
       outcome: { kind: 'tagged', versionId: version.versionId, versioning },
       puts: [history.retagged(version, tags ?? []), ...noted.puts],
-      counters: noted.counters,
+      counters: [...noted.counters, ...countChange(bucket)],
     };
   },
 });

@@ -19,6 +19,8 @@ export type CheckedTable =
   | 'buckets'
   | 'deletedBuckets'
   | 'bucketConfigs'
+  | 'lifecycles'
+  | 'lifecycleTimes'
   | 'uploads'
   | 'uploadTimes'
   | 'parts'

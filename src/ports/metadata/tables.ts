@@ -7,6 +7,7 @@ import type { CheckQueries } from './checks.ts';
 import type { EngineCommands, EngineQueries } from './engine.ts';
 import type { EventCommands, EventQueries } from './events.ts';
 import type { JobCommands, JobQueries } from './jobs.ts';
+import type { LifecycleCommands, LifecycleQueries } from './lifecycle.ts';
 import type { MoveCommands, MoveQueries } from './moves.ts';
 import type { RepairCommands, RepairQueries } from './repair.ts';
 import type { UploadCommands, UploadQueries } from './uploads.ts';
@@ -22,6 +23,7 @@ export interface CommandTable
     JobCommands,
     RepairCommands,
     EventCommands,
+    LifecycleCommands,
     EngineCommands {}
 
 export interface QueryTable
@@ -34,5 +36,6 @@ export interface QueryTable
     JobQueries,
     RepairQueries,
     EventQueries,
+    LifecycleQueries,
     CheckQueries,
     EngineQueries {}

@@ -134,6 +134,8 @@ export interface BucketRecord {
   objectLock?: BucketObjectLock;
   /** As its document says: what versions are kept by. */
   compliance?: BucketCompliance;
+  /** As its document says: some rule of its lifecycle is enabled. */
+  hasLifecycle?: true;
   /**
    * Set before the first version or upload is stored whose owner is not the bucket's, and never taken away. Where it is absent,
    * the bucket's owner owns all that is in it, and no object has to be looked at to know that.

@@ -91,6 +91,20 @@ export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   return summary;
 }
 
+/** What of the head says how old a version is, and how large: for whoever looks at millions of them. */
+export type StoredHead = Pick<VersionSummary, 'isDeleteMarker' | 'order' | 'sizeBytes' | 'modifiedAtMs'>;
+
+export function storedHead(bytes: Uint8Array): StoredHead {
+  const buffer = asBuffer(bytes);
+  requireKnownForm(buffer);
+  return {
+    isDeleteMarker: ((buffer[1] ?? 0) & FLAG_DELETE_MARKER) !== 0,
+    order: buffer.readUIntBE(ORDER_AT, 6),
+    sizeBytes: buffer.readUIntBE(17, 6),
+    modifiedAtMs: buffer.readUIntBE(23, 6),
+  };
+}
+
 /** The order alone. */
 export function versionOrder(bytes: Uint8Array): number {
   return asBuffer(bytes).readUIntBE(ORDER_AT, 6);

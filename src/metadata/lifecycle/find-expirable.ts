@@ -1,0 +1,135 @@
+// The queries about lifecycle: which buckets are due, what is due in one of them, how it stands, and what a rule set would do
+// that is not put. They write nothing.
+import { toHex } from '../../base/bytes/bytes.ts';
+import type { LifecycleItem, PreviewedItem } from '../../ports/metadata/lifecycle.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
+import type { DeleteRules } from '../../types/delete-blocker.ts';
+import type { BucketLifecycle } from '../../types/lifecycle.ts';
+import type { BucketId } from '../../types/names.ts';
+import { type LifecycleCounts, lifecycleCodec } from '../../types/records/lifecycle-record.ts';
+import { bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
+import { storedVersionId } from '../../types/records/version-record.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { readU48 } from '../schema/key-parts.ts';
+import { bucketConfigRow, bucketRow, lifecycleRow, TABLES, timeRange } from '../schema/keyspace.ts';
+import { type ExaminedPage, examinePage, type FoundItem } from './examine-page.ts';
+import { LifecycleJudge } from './judge.ts';
+import { changeCounters } from './lifecycle-rows.ts';
+
+const TIME_BYTES = 6;
+
+export const listDueLifecycles: QuerySpec<QueryOf<'list-due-lifecycles'>, ResultOf<'list-due-lifecycles'>> = {
+  async run({ limit }, state, { acceptedMs: nowMs }) {
+    const rows = await state.range(timeRange({ table: TABLES.lifecycleTimes, toMs: nowMs + 1, limit }));
+    const due = rows.map(({ key }) => ({
+      bucketId: toHex(key.subarray(TIME_BYTES)) as BucketId,
+      dueAtMs: readU48(key),
+    }));
+    return { due, nowMs };
+  },
+};
+
+async function changeCountOf(state: StateReader, bucketId: BucketId): Promise<number> {
+  return (await state.counters(changeCounters(bucketId))).reduce((sum, count) => sum + count, 0);
+}
+
+/** What a document says that may not be there. */
+export function rulesOf(row: Uint8Array | undefined): BucketLifecycle['rules'] {
+  return row === undefined ? [] : (bucketConfigCodec.decode(row).document as BucketLifecycle).rules;
+}
+
+export function findExpirable(
+  deleteRules: DeleteRules,
+): QuerySpec<QueryOf<'find-expirable'>, ResultOf<'find-expirable'>> {
+  return {
+    async run(query, state, { nowMs: readAtMs, acceptedMs: nowMs }) {
+      const { bucketId, dayMs, from, rowsMax, itemsMax } = query;
+      // Before anything is examined: a change that comes meanwhile is seen by the next pass.
+      const changeCount = await changeCountOf(state, bucketId);
+      const [row, bucketBytes, configBytes] = await state.rows([
+        lifecycleRow(bucketId),
+        bucketRow(bucketId),
+        bucketConfigRow(bucketId, 'lifecycle'),
+      ]);
+      const record = row && lifecycleCodec.decode(row);
+      const bucket = bucketBytes && bucketCodec.decode(bucketBytes);
+      if (record === undefined || bucket?.state !== 'open') return { kind: 'gone' };
+      const { stepCount, pass, nothingBeforeMs = Number.POSITIVE_INFINITY } = record;
+      const { cfgVersion } = bucket;
+      const found = { kind: 'found' as const, cfgVersion, stepCount, changeCount, nowMs };
+      const isDue = nothingBeforeMs <= nowMs || record.changeCount !== changeCount;
+      if (from === undefined && pass === undefined && !isDue) return found;
+      const rules = rulesOf(configBytes);
+      const judge = new LifecycleJudge({ rules, bucket, deleteRules, nowMs, readAtMs, dayMs });
+      const place = from ?? pass?.place;
+      const page = await examinePage(state, judge, place, { rowsMax, itemsMax });
+      // What comes from here on may not be seen by this pass.
+      const laterMs = Math.min(page.laterMs, place === undefined ? judge.earliestOfNewMs() : Infinity);
+      const { next, examinedCount, keptCount, from: begun = { stage: 'uploads' as const } } = page;
+      return {
+        ...found,
+        page: {
+          from: begun,
+          items: page.found.map(itemOf),
+          examinedCount,
+          keptCount,
+          ...(laterMs < Infinity && { laterMs }),
+          ...(next && { next }),
+        },
+      };
+    },
+  };
+}
+
+function itemOf({ key, order, newer, uploadId }: FoundItem): LifecycleItem {
+  return {
+    key,
+    ...(order !== undefined && { order }),
+    ...(newer && { newer }),
+    ...(uploadId && { uploadId }),
+  };
+}
+
+export const lifecycleStatus: QuerySpec<QueryOf<'lifecycle-status'>, ResultOf<'lifecycle-status'>> = {
+  async run({ bucketId }, state, { acceptedMs: nowMs }) {
+    const [row] = await state.rows([lifecycleRow(bucketId)]);
+    const [objectCount = 0] = await state.counters([COUNTER.bucketObjects(bucketId)]);
+    return { record: row === undefined ? null : lifecycleCodec.decode(row), nowMs, objectCount };
+  },
+};
+
+export function previewLifecycle(
+  deleteRules: DeleteRules,
+): QuerySpec<QueryOf<'preview-lifecycle'>, ResultOf<'preview-lifecycle'>> {
+  return {
+    async run(query, state, { nowMs: readAtMs, acceptedMs }) {
+      const { bucketId, rules, dayMs, atMs: nowMs = acceptedMs, from, rowsMax, firstMax } = query;
+      const [row] = await state.rows([bucketRow(bucketId)]);
+      const bucket = row && bucketCodec.decode(row);
+      if (bucket === undefined)
+        return { counts: countsOf({ found: [], examinedCount: 0, keptCount: 0 }), first: [] };
+      const options = { rules, bucket, deleteRules, nowMs, readAtMs, dayMs, ofRulesOnly: true };
+      const bounds = { rowsMax, itemsMax: rowsMax };
+      const page = await examinePage(state, new LifecycleJudge(options), from, bounds);
+      const first = page.found.slice(0, firstMax).map(previewed);
+      return { counts: countsOf(page), first, ...(page.next && { next: page.next }) };
+    },
+  };
+}
+
+function countsOf(page: Pick<ExaminedPage, 'found' | 'examinedCount' | 'keptCount'>): LifecycleCounts {
+  const { found, examinedCount, keptCount } = page;
+  const byAction: LifecycleCounts['byAction'] = {};
+  let total = 0;
+  for (const { action, sizeBytes } of found) {
+    byAction[action] = (byAction[action] ?? 0) + 1;
+    total += sizeBytes;
+  }
+  return { examinedCount, keptCount, sizeBytes: total, byAction };
+}
+
+function previewed({ action, key, uploadId, sizeBytes, value }: FoundItem): PreviewedItem {
+  if (uploadId !== undefined) return { action, key, uploadId, sizeBytes };
+  return { action, key, versionId: storedVersionId(value), sizeBytes };
+}

@@ -1,0 +1,195 @@
+// What becomes of one version, marker or upload by the rules of its bucket at a moment. The look that finds what is due and
+// the commit that takes it ask here, so they cannot differ but by what has changed between them.
+import { type DeleteRules, protectedUntilMs } from '../../types/delete-blocker.ts';
+import {
+  abortOf,
+  earliestOfNew,
+  expirationOf,
+  type LifecycleRule,
+  markerExpirationOf,
+  nextMidnight,
+  noncurrentExpirationOf,
+  noTags,
+} from '../../types/lifecycle.ts';
+import type { ObjectKey } from '../../types/names.ts';
+import {
+  LIFECYCLE_STAGES,
+  type LifecycleAction,
+  type LifecycleStage,
+  type NewerVersion,
+} from '../../types/records/lifecycle-record.ts';
+import type { BucketRecord, UploadRecord } from '../../types/records/rows.ts';
+import { decodeVersion, decodeVersionSummary, type StoredHead } from '../../types/records/version-record.ts';
+import { complianceEndMs } from '../../types/retention.ts';
+import type { VersionSummary } from '../../types/version.ts';
+import { mayHaveOlderVersions } from '../../types/versioning.ts';
+import { endsRetention } from './lifecycle-rows.ts';
+
+export interface Judged {
+  /** Due now. */
+  action?: LifecycleAction;
+  /** Due, and kept by retention or a hold. */
+  isKept?: true;
+  /** When to look at it again; Infinity: when something is changed. */
+  laterMs: number;
+}
+
+/** A version as it is stored: its head, and the whole of it for those who need more. */
+export interface JudgedVersion {
+  key: ObjectKey;
+  head: StoredHead;
+  value: Uint8Array;
+}
+
+const NEVER: Judged = { laterMs: Number.POSITIVE_INFINITY };
+
+export class LifecycleJudge {
+  readonly rules: readonly LifecycleRule[];
+  readonly bucket: BucketRecord;
+  /** A latest version that is not older may have come while its key was being read. */
+  readonly readAtMs: number;
+  readonly #deleteRules: DeleteRules;
+  readonly #nowMs: number;
+  readonly #dayMs: number;
+  readonly #endsRetention: boolean;
+  readonly #mayBlock: boolean;
+
+  /** `nowMs`: accepted shard time (R19); `readAtMs`: shard time. `ofRulesOnly`: what goes when its retention ends is left out. */
+  constructor(options: {
+    rules: readonly LifecycleRule[];
+    bucket: BucketRecord;
+    deleteRules: DeleteRules;
+    nowMs: number;
+    readAtMs: number;
+    dayMs: number;
+    ofRulesOnly?: boolean;
+  }) {
+    const { rules, bucket, deleteRules, nowMs, dayMs, ofRulesOnly = false } = options;
+    this.rules = rules.filter(({ isEnabled }) => isEnabled);
+    this.bucket = bucket;
+    this.#deleteRules = deleteRules;
+    this.#nowMs = nowMs;
+    this.readAtMs = options.readAtMs;
+    this.#dayMs = dayMs;
+    this.#endsRetention = !ofRulesOnly && endsRetention(bucket);
+    this.#mayBlock = this.#endsRetention || deleteRules.mayBlockDeletes(bucket);
+  }
+
+  /** The next midnight: for what is due and cannot be judged, or done, before. */
+  get tomorrowMs(): number {
+    return nextMidnight(this.#nowMs, this.#dayMs);
+  }
+
+  /** The first moment at which anything may be due that comes to be, or becomes noncurrent, from now on. */
+  earliestOfNewMs(): number {
+    const { compliance } = this.bucket;
+    const endMs =
+      this.#endsRetention && compliance !== undefined
+        ? complianceEndMs({ modifiedAtMs: this.#nowMs }, compliance)
+        : Number.POSITIVE_INFINITY;
+    return Math.min(endMs, earliestOfNew(this.rules, this.#nowMs, this.#dayMs));
+  }
+
+  /** Stages in which anything may be due, with the prefixes of keys that have to be looked at. */
+  stages(): { stage: LifecycleStage; prefixes: readonly string[] }[] {
+    const hasOlder = mayHaveOlderVersions(this.bucket.versioning);
+    return LIFECYCLE_STAGES.flatMap((stage) => {
+      if (!hasOlder && (stage === 'noncurrent' || stage === 'markers')) return [];
+      const ofVersions = stage === 'noncurrent' || stage === 'current';
+      const prefixes =
+        this.#endsRetention && ofVersions
+          ? ['']
+          : this.rules.filter((rule) => actsIn(rule, stage)).map(({ filter }) => filter.prefix ?? '');
+      return prefixes.length === 0 ? [] : [{ stage, prefixes: outermost(prefixes) }];
+    });
+  }
+
+  current(version: JudgedVersion): Judged {
+    const { modifiedAtMs } = version.head;
+    const dueAtMs = expirationOf(this.rules, { ...subjectOf(version), modifiedAtMs }, this.#dayMs)?.atMs;
+    const byMarker = mayHaveOlderVersions(this.bucket.versioning);
+    return this.#ofVersion(version, dueAtMs, byMarker ? 'make-marker' : 'expire');
+  }
+
+  noncurrent(version: JudgedVersion, newer: NewerVersion): Judged {
+    const subject = { ...subjectOf(version), sinceMs: newer.modifiedAtMs };
+    const dueOf = (newerCount: number) =>
+      noncurrentExpirationOf(this.rules, { ...subject, newerCount }, this.#dayMs)?.atMs;
+    const dueAtMs = dueOf(newer.count);
+    const judged = this.#ofVersion(version, dueAtMs, 'remove-noncurrent');
+    if (judged.action !== undefined || judged.isKept) return judged;
+    // One that is kept as one of the newest may be due as soon as another one becomes noncurrent.
+    const agedMs = dueOf(Number.POSITIVE_INFINITY);
+    if (agedMs === dueAtMs || agedMs === undefined) return judged;
+    return { laterMs: Math.min(judged.laterMs, Math.max(agedMs, this.tomorrowMs)) };
+  }
+
+  /** Of a delete marker that is the latest; one that is not alone stays. */
+  marker({ key, head }: Omit<JudgedVersion, 'value'>): Judged {
+    const due = markerExpirationOf(this.rules, { key, modifiedAtMs: head.modifiedAtMs }, this.#dayMs);
+    if (due === undefined) return NEVER;
+    return due.atMs <= this.#nowMs ? { action: 'remove-marker', ...NEVER } : { laterMs: due.atMs };
+  }
+
+  upload(upload: Pick<UploadRecord, 'key' | 'initiatedAtMs'>): Judged {
+    const due = abortOf(this.rules, upload, this.#dayMs);
+    if (due === undefined) return NEVER;
+    return due.atMs <= this.#nowMs ? { action: 'abort-upload', ...NEVER } : { laterMs: due.atMs };
+  }
+
+  #ofVersion(
+    { head, value }: JudgedVersion,
+    dueAtMs = Number.POSITIVE_INFINITY,
+    action: LifecycleAction,
+  ): Judged {
+    const isDue = dueAtMs <= this.#nowMs;
+    // A marker over a version takes nothing away.
+    if (!this.#mayBlock || head.isDeleteMarker) return isDue ? { action, ...NEVER } : { laterMs: dueAtMs };
+    const version = decodeVersionSummary(value);
+    const endMs = this.#retentionEndMs(version);
+    if (endMs <= this.#nowMs && !this.#isBlocked(version)) return { action: 'end-retention', ...NEVER };
+    if (isDue && (action === 'make-marker' || !this.#isBlocked(version))) return { action, ...NEVER };
+    if (!isDue && endMs > this.#nowMs) return { laterMs: Math.min(dueAtMs, endMs) };
+    const untilMs = protectedUntilMs(version, this.bucket);
+    const others = Math.min(...[dueAtMs, endMs].filter((atMs) => atMs > this.#nowMs));
+    return { isKept: true, laterMs: Math.min(others, Math.max(untilMs, this.tomorrowMs)) };
+  }
+
+  #retentionEndMs(version: VersionSummary): number {
+    const { compliance } = this.bucket;
+    return this.#endsRetention && compliance !== undefined
+      ? complianceEndMs(version, compliance)
+      : Number.POSITIVE_INFINITY;
+  }
+
+  #isBlocked(version: VersionSummary): boolean {
+    const removal = { acceptedMs: this.#nowMs };
+    return this.#deleteRules.deleteBlocker(version, this.bucket, removal) !== undefined;
+  }
+}
+
+function actsIn(rule: LifecycleRule, stage: LifecycleStage): boolean {
+  const { expiration, noncurrentExpiration, abortUploadsAfterDays } = rule;
+  if (stage === 'uploads') return abortUploadsAfterDays !== undefined;
+  if (stage === 'noncurrent') return noncurrentExpiration !== undefined;
+  if (expiration === undefined) return false;
+  if ('expiredObjectDeleteMarker' in expiration)
+    return stage === 'markers' && expiration.expiredObjectDeleteMarker;
+  return true;
+}
+
+/** In the order of keys, and none that begins with another one. */
+function outermost(prefixes: readonly string[]): string[] {
+  const ordered = [...prefixes].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const found: string[] = [];
+  for (const prefix of ordered) {
+    const last = found.at(-1);
+    if (last === undefined || !prefix.startsWith(last)) found.push(prefix);
+  }
+  return found;
+}
+
+function subjectOf({ key, head, value }: JudgedVersion) {
+  if (head.isDeleteMarker) return { key, tags: noTags };
+  return { key, sizeBytes: head.sizeBytes, tags: () => decodeVersion(value).tags ?? [] };
+}
