@@ -95,8 +95,6 @@ export interface PutObject {
   customerKey?: CustomerKey | undefined;
   body: BodySource;
   conditions?: WriteConditions;
-  /** The SHA-256 of the body, where the request had it checked, is kept with the version: its bucket is protected by compliance. */
-  keepsSha256?: boolean;
   /** What the bucket's events call it. Default: a PUT. */
   event?: 's3:ObjectCreated:Post';
   signal: AbortSignal;

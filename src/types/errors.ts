@@ -86,6 +86,10 @@ export const ERRORS = {
   InvalidArgument: { status: 400, message: 'Invalid Argument' },
   InvalidAuthenticationCode: { status: 403, message: 'Authentication code for device is not valid.' },
   InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
+  InvalidBucketState: {
+    status: 409,
+    message: 'The request is not valid for the current state of the bucket.',
+  },
   InvalidChunkSizeError: {
     status: 403,
     message: 'Only the last chunk is allowed to have a size less than 8192 bytes',
@@ -177,6 +181,10 @@ export const ERRORS = {
   MissingSecurityHeader: { status: 400, message: 'Your request is missing a required header.' },
   NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },
   NoSuchBucketPolicy: { status: 404, message: 'The bucket policy does not exist.' },
+  NoSuchComplianceConfiguration: {
+    status: 404,
+    message: 'The bucket is not protected by compliance.',
+  },
   NoSuchConfiguration: { status: 404, message: 'The specified configuration does not exist.' },
   NoSuchEntity: { status: 404, message: 'The request referred to something that does not exist.' },
   NoSuchKey: { status: 404, message: 'The specified key does not exist.' },

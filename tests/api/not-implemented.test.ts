@@ -115,10 +115,6 @@ const BEYOND: Record<string, Request> = {
 /** Of later issues, which take their lines out of here. */
 const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
-  GetBucketCompliance: ['GET', '?compliance'],
-  PutBucketCompliance: ['PUT', '?compliance'],
-  GetObjectCompliance: ['GET', 'k?compliance'],
-  PutObjectCompliance: ['PUT', 'k?compliance'],
   PutBucketLogging: ['PUT', '?logging'],
   PutBucketNotificationConfiguration: ['PUT', '?notification'],
   PutObjectLockConfiguration: ['PUT', '?object-lock'],

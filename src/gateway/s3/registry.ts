@@ -16,6 +16,10 @@ import { putBucketLifecycleConfiguration } from './buckets/put-bucket-lifecycle-
 import { putBucketPolicy } from './buckets/put-bucket-policy.ts';
 import { putBucketVersioning } from './buckets/put-bucket-versioning.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from './buckets/unset-configurations.ts';
+import { getBucketCompliance } from './compliance/get-bucket-compliance.ts';
+import { getObjectCompliance } from './compliance/get-object-compliance.ts';
+import { putBucketCompliance } from './compliance/put-bucket-compliance.ts';
+import { putObjectCompliance } from './compliance/put-object-compliance.ts';
 import { appendObject } from './extensions/append-object.ts';
 import { composeObject } from './extensions/compose-object.ts';
 import { forceDeleteBucket } from './extensions/force-delete-bucket.ts';
@@ -64,6 +68,8 @@ export const OPERATIONS = [
   getBucketLifecycleConfiguration,
   putBucketLifecycleConfiguration,
   deleteBucketLifecycle,
+  getBucketCompliance,
+  putBucketCompliance,
   ...UNSET_BUCKET_CONFIGURATIONS,
   listObjects,
   listObjectsV2,
@@ -76,6 +82,8 @@ export const OPERATIONS = [
   deleteObjectTagging,
   getObjectAcl,
   putObjectAcl,
+  getObjectCompliance,
+  putObjectCompliance,
   getObjectRetention,
   getObjectLegalHold,
   putObject,

@@ -109,8 +109,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
-  ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),
-  ...subResource('object', 'compliance', { GET: 'GetObjectCompliance', PUT: 'PutObjectCompliance' }),
   ...subResource('bucket', 'logging', { PUT: 'PutBucketLogging' }),
   ...subResource('bucket', 'notification', { PUT: 'PutBucketNotificationConfiguration' }),
   ...subResource('bucket', 'object-lock', { PUT: 'PutObjectLockConfiguration' }),

@@ -332,9 +332,11 @@ describe('the SHA-256 of a version', () => {
     expect(await complianceOf()).toBeUndefined();
   });
 
-  test('comes with a version that is put with it', async () => {
+  test('comes with a version that is put with it, where compliance is enabled', async () => {
     await world.createBucket();
-    await enable({ conditionalHold: true });
+    await world.put(a, { version: { protection: { compliance: { sha256 } } } });
+    expect(await read()).not.toHaveProperty('protection');
+    await enable({ retentionDays: 0, conditionalHold: true });
     await world.put(a, { version: { protection: { compliance: { sha256 } } } });
     expect(await complianceOf()).toEqual({ conditionalHold: true, sha256 });
   });

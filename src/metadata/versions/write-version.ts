@@ -52,12 +52,7 @@ export function writeVersion(options: {
 }
 
 /** For what stores a version, or an upload that becomes one: whoever sends it has looked at the bucket (R45). */
-export function requireProtectable(
-  { objectLock, compliance }: BucketRecord,
-  given: VersionProtection | undefined,
-): void {
-  const mayHaveAny = objectLock !== undefined || compliance !== undefined;
-  assert(mayHaveAny || given === undefined, 'versions are protected only in buckets that may protect them');
+export function requireProtectable({ objectLock }: BucketRecord, given: VersionProtection | undefined): void {
   const isLocked = given?.retention !== undefined || given?.legalHold === true;
   assert(!isLocked || objectLock !== undefined, 'versions are locked only in buckets with object lock');
 }

@@ -124,6 +124,13 @@ const VERSIONING = xml('<VersioningConfiguration><Status>Suspended</Status></Ver
 const RULES = xml(
   '<LifecycleConfiguration><Rule><Filter/><Status>Disabled</Status><Expiration><Days>1</Days></Expiration></Rule></LifecycleConfiguration>',
 );
+const COMPLIANCE = xml(
+  '<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>1</RetentionDays></BucketComplianceConfiguration>',
+);
+const LEGAL_HOLD = xml(
+  '<ObjectComplianceConfiguration><LegalHold>true</LegalHold></ObjectComplianceConfiguration>',
+);
+const NO_COMPLIANCE = '404 NoSuchComplianceConfiguration';
 const TAGS = { 'x-amz-tagging': 'a=b' };
 const PUBLIC = { 'x-amz-acl': 'public-read' };
 const PRIVATE = { 'x-amz-acl': 'private' };
@@ -221,6 +228,8 @@ export const REQUESTS: readonly RequestCase[] = [
     answer: '204',
     answers: OWN_ONLY,
   }),
+  row('GetBucketCompliance', 's3:GetBucketCompliance', 'GET', '?compliance'),
+  row('PutBucketCompliance', 's3:PutBucketCompliance', 'PUT', '?compliance', { body: COMPLIANCE }),
   row('GetBucketWebsite', 's3:GetBucketWebsite', 'GET', '?website', {
     answer: '404 NoSuchWebsiteConfiguration',
   }),
@@ -288,6 +297,20 @@ export const REQUESTS: readonly RequestCase[] = [
   row('PutObjectAcl', 's3:PutObjectVersionAcl', 'PUT', '/KEY?acl&versionId=VERSION', {
     form: 'of a version',
     headers: PRIVATE,
+  }),
+  row('GetObjectCompliance', 's3:GetObjectCompliance', 'GET', '/KEY?compliance', { answer: NO_COMPLIANCE }),
+  row('GetObjectCompliance', 's3:GetObjectCompliance', 'GET', '/KEY?compliance&versionId=VERSION', {
+    form: 'of a version',
+    answer: NO_COMPLIANCE,
+  }),
+  row('PutObjectCompliance', 's3:PutObjectCompliance', 'PUT', '/KEY?compliance', {
+    body: LEGAL_HOLD,
+    answer: NO_COMPLIANCE,
+  }),
+  row('PutObjectCompliance', 's3:PutObjectCompliance', 'PUT', '/KEY?compliance&versionId=VERSION', {
+    form: 'of a version',
+    body: LEGAL_HOLD,
+    answer: NO_COMPLIANCE,
   }),
   row('GetObjectRetention', 's3:GetObjectRetention', 'GET', '/KEY?retention', {
     answer: '400 InvalidRequest',

@@ -22,15 +22,15 @@ export async function presentAcl(context: OperationContext): Promise<Acl> {
   return { owner: bucket.owner, grants: configs.acl?.grants };
 }
 
-async function readPresent(
+/** With the time of its home, which never decreases. NoSuchBucket when it is gone. */
+export async function readPresent(
   context: OperationContext,
-): Promise<{ bucket: BucketRecord; configs: ConfigsOfBucket }> {
+): Promise<{ bucket: BucketRecord; configs: ConfigsOfBucket; timeMs: number }> {
   const { homeShard, believed } = context.bucket();
   const { bucketId } = believed;
-  const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'get-bucket', {
-    bucketId,
-  });
+  const target = { shard: homeShard, bucket: believed };
+  const { value, timeMs } = await context.metadata.query(target, 'get-bucket', { bucketId });
   const { bucket, configs } = value;
   if (bucket === null) throw new AppError('NoSuchBucket', { fields: { BucketName: believed.name } });
-  return { bucket, configs };
+  return { bucket, configs, timeMs };
 }
