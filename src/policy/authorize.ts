@@ -5,6 +5,7 @@
 // What has to be read for an answer is read only where it can matter: stored tags where a policy mentions them, an object's owner
 // and ACL where policies alone do not decide.
 import { assert } from '../base/assert.ts';
+import { parseIsoDate } from '../base/text/iso-dates.ts';
 import { type Acl, type AclNeed, aclGrantFor, aclNeedOf } from '../types/acl.ts';
 import type { AccountId, VersionId } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
@@ -195,7 +196,9 @@ async function decidePair(
       // Under the names of keys that the action does not have a caller could send anything: `GET /bucket/key?prefix=...`.
       if (key.startsWith('s3:') && !hasKey(action, key)) return undefined;
       if (key === COPY_SOURCE) return values?.[key];
-      return values !== undefined && key in values ? values[key] : contextOf(key);
+      const given = (name: string) =>
+        values !== undefined && name in values ? values[name] : contextOf(name);
+      return key === REMAINING_DAYS ? remainingDays(given) : given(key);
     },
   };
   if (options.isBeforeDocument && mayAllowSomewhere(question)) return { isAllowed: true, by: 'extension' };
@@ -252,6 +255,8 @@ const VERSION_ID = 's3:versionid';
 const COPY_SOURCE = 's3:x-amz-copy-source';
 const TAG_KEYS = 's3:requestobjecttagkeys';
 const GIVEN_TAG = 's3:requestobjecttag/';
+const REMAINING_DAYS = 's3:object-lock-remaining-retention-days';
+const DAY_MS = 86_400_000;
 const RESOURCE_ACCOUNT: ReadonlySet<string> = new Set(['aws:resourceaccount', 's3:resourceaccount']);
 
 function withTags(question: AccessQuestion, stored: StoredObject | undefined): AccessQuestion {
@@ -264,6 +269,15 @@ function withTags(question: AccessQuestion, stored: StoredObject | undefined): A
         ? stored.tags.find((tag) => tag.key === key.slice(TAG_FAMILY.length))?.value
         : contextOf(key),
   };
+}
+
+/** Whole days from the request to the date that it gives, rounded up as AWS does, so that no more than are allowed pass. */
+function remainingDays(given: ContextOf): string | undefined {
+  const [untilMs, nowMs] = ['s3:object-lock-retain-until-date', 'aws:currenttime'].map((key) =>
+    parseIsoDate(String(given(key) ?? '')),
+  );
+  if (untilMs === undefined || nowMs === undefined) return undefined;
+  return String(Math.ceil((untilMs - nowMs) / DAY_MS));
 }
 
 function isWithin(resource: string, bucket: BucketRecord): boolean {

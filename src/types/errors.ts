@@ -130,6 +130,10 @@ export const ERRORS = {
   },
   InvalidRange: { status: 416, message: 'The requested range is not satisfiable.' },
   InvalidRequest: { status: 400, message: 'Invalid Request' },
+  InvalidRetentionPeriod: {
+    status: 400,
+    message: 'The retention period must be a positive integer.',
+  },
   InvalidStorageClass: { status: 400, message: 'The storage class that you specified is not valid.' },
   InvalidTag: { status: 400, message: 'The tag provided was not a valid tag.' },
   InvalidToken: { status: 400, message: 'The provided token is malformed or otherwise not valid.' },
@@ -189,6 +193,10 @@ export const ERRORS = {
   NoSuchEntity: { status: 404, message: 'The request referred to something that does not exist.' },
   NoSuchKey: { status: 404, message: 'The specified key does not exist.' },
   NoSuchLifecycleConfiguration: { status: 404, message: 'The lifecycle configuration does not exist.' },
+  NoSuchObjectLockConfiguration: {
+    status: 404,
+    message: 'The specified object does not have a ObjectLock configuration',
+  },
   NoSuchUpload: {
     status: 404,
     message:

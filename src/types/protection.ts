@@ -14,6 +14,8 @@ export interface VersionProtection {
   retention?: Retention;
   /** Object lock: no removal while it is on. */
   legalHold?: true;
+  /** It was put OFF, which protects nothing: reads then say so, and not that there never was one (AWS GetObjectLegalHold). */
+  hadLegalHold?: true;
   compliance?: ComplianceProtection;
 }
 
@@ -42,22 +44,24 @@ const HAS = {
   sha256: 128,
 } as const;
 const BOTH_MODES = HAS.governanceMode | HAS.complianceMode;
+/** Both modes at once, which no version has, say that a second byte of flags follows, and that the mode is in that one. */
+const HAS_MORE = { governanceMode: 1, complianceMode: 2, hadLegalHold: 4 } as const;
+const ALL_MORE = BOTH_MODES | HAS_MORE.hadLegalHold;
 const TIME_BYTES = 6;
 const SHA256_BYTES = 32;
 
-/** Bytes of the stored form: flags 1 | end of the retention 6? | RetentionTime 6? | release of the hold 6? | SHA-256 32? */
-export function protectionBytes({ retention, compliance = {} }: VersionProtection): number {
+/** Bytes of the stored form: flags 1 | more 1? | end of the retention 6? | RetentionTime 6? | release of the hold 6? | SHA-256 32? */
+export function protectionBytes({ retention, hadLegalHold, compliance = {} }: VersionProtection): number {
   const times = [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs];
   const timesBytes = TIME_BYTES * times.filter((time) => time !== undefined).length;
-  return 1 + timesBytes + (compliance.sha256 === undefined ? 0 : SHA256_BYTES);
+  return 1 + (hadLegalHold ? 1 : 0) + timesBytes + (compliance.sha256 === undefined ? 0 : SHA256_BYTES);
 }
 
 export function writeProtection(buffer: Buffer, at: number, protection: VersionProtection): void {
-  const { retention, legalHold, compliance = {} } = protection;
+  const { retention, legalHold, hadLegalHold, compliance = {} } = protection;
   const writer = new ByteWriter(buffer, at);
-  let has = 0;
-  if (retention !== undefined)
-    has |= retention.mode === 'GOVERNANCE' ? HAS.governanceMode : HAS.complianceMode;
+  const mode = retention === undefined ? 0 : flagOf(retention.mode);
+  let has: number = hadLegalHold ? BOTH_MODES : mode;
   if (legalHold) has |= HAS.legalHold;
   if (compliance.retainUntilMs !== undefined) has |= HAS.retainUntil;
   if (compliance.conditionalHold) has |= HAS.conditionalHold;
@@ -65,22 +69,31 @@ export function writeProtection(buffer: Buffer, at: number, protection: VersionP
   if (compliance.legalHold) has |= HAS.complianceHold;
   if (compliance.sha256 !== undefined) has |= HAS.sha256;
   writer.uint(has, 1);
+  if (hadLegalHold) writer.uint(mode | HAS_MORE.hadLegalHold, 1);
   for (const time of [retention?.untilMs, compliance.retainUntilMs, compliance.holdReleasedAtMs])
     if (time !== undefined) writer.uint(time, TIME_BYTES);
   if (compliance.sha256 !== undefined) writer.hex(compliance.sha256, SHA256_BYTES);
 }
 
+function flagOf(mode: Retention['mode']): number {
+  return mode === 'GOVERNANCE' ? HAS.governanceMode : HAS.complianceMode;
+}
+
 export function readProtection(bytes: Uint8Array, at: number): VersionProtection {
   const reader = new ByteReader(bytes, at);
   const has = reader.uint(1);
-  assert((has & BOTH_MODES) !== BOTH_MODES, `version record: unknown protection ${has}`);
+  const more = (has & BOTH_MODES) === BOTH_MODES ? reader.uint(1) : undefined;
+  const mode = (more ?? has) & BOTH_MODES;
+  const isKnown = mode !== BOTH_MODES && ((more ?? 0) & ~ALL_MORE) === 0;
+  assert(isKnown, `version record: unknown protection ${has} ${more}`);
   const protection: VersionProtection = {};
   const compliance: ComplianceProtection = {};
-  if (has & BOTH_MODES)
+  if (mode !== 0)
     protection.retention = {
-      mode: has & HAS.governanceMode ? 'GOVERNANCE' : 'COMPLIANCE',
+      mode: mode === HAS.governanceMode ? 'GOVERNANCE' : 'COMPLIANCE',
       untilMs: reader.uint(TIME_BYTES),
     };
+  if ((more ?? 0) & HAS_MORE.hadLegalHold) protection.hadLegalHold = true;
   if (has & HAS.legalHold) protection.legalHold = true;
   if (has & HAS.retainUntil) compliance.retainUntilMs = reader.uint(TIME_BYTES);
   if (has & HAS.conditionalHold) compliance.conditionalHold = true;

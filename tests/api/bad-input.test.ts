@@ -333,7 +333,7 @@ describe('targets and features', () => {
     ['PUT', '/{b}/%FF', 'what is no UTF-8', 400, 'InvalidURI'],
     ['GET', '/{b}?prefix=%C3', 'a prefix that is no UTF-8', 400, 'InvalidURI'],
     ['PUT', '/{b}/k?torrent', 'a sub-resource of another method', 405, 'MethodNotAllowed'],
-    ['PUT', '/{b}/k?retention', 'one that is not there yet', 501, 'NotImplemented'],
+    ['PUT', '/{b}/k?annotation', 'one that is not there', 501, 'NotImplemented'],
     ['PUT', '/{b}/none?append', 'an append to what is not there', 404, 'NoSuchKey'],
     ['PUT', '/{b}/k?append&compose', 'two extensions at once', 400, 'InvalidArgument'],
     ['PUT', '/{b}/k?lifecycle', 'one of another level', 400, 'InvalidArgument'],

@@ -1,9 +1,11 @@
 // CreateBucket: names, owners, bodies, and every refusal, after which no bucket is there.
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { grantsIn } from '../support/servers/acls.ts';
+import { CREATES_LOCK } from '../support/servers/locks.ts';
 import type { Access } from '../support/servers/raw-s3.ts';
-import { expectError, expectStatus, freshWord, useApi } from '../support/servers/s3-api.ts';
+import { expectError, expectStatus, fieldsOf, freshWord, useApi } from '../support/servers/s3-api.ts';
+import { setVersioning } from '../support/servers/versions.ts';
 
 const api = useApi();
 const freshName = () => `fresh-${freshWord()}`;
@@ -80,7 +82,12 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   ['no XML', 'eu-central-1', {}, { status: 400, code: 'MalformedXML' }],
   ['an open element', '<CreateBucketConfiguration>', {}, { status: 400, code: 'MalformedXML' }],
   ['another root', '<Bucket/>', {}, { status: 400, code: 'MalformedXML' }],
-  ['a lock', '', { 'x-amz-bucket-object-lock-enabled': 'true' }, { status: 501, code: 'NotImplemented' }],
+  [
+    'a lock that is neither wanted nor not',
+    '',
+    { 'x-amz-bucket-object-lock-enabled': 'maybe' },
+    { status: 400, code: 'InvalidArgument' },
+  ],
   [
     'a grant to an address of nobody',
     '',
@@ -162,4 +169,48 @@ test('with an access control list, and with the kind of ownership that all bucke
   const trial = await api.makeAccount({ state: 'trial' });
   const refused = { method: 'PUT', path: `/acl-${freshWord()}`, headers };
   expectError(await api.send(refused, trial), { status: 403, code: 'AccessDenied' });
+});
+
+describe('with an object lock', () => {
+  const lockOf = (name: string) => api.send({ method: 'GET', path: `/${name}?object-lock` });
+  const versioningOf = async (name: string) =>
+    fieldsOf(await api.send({ method: 'GET', path: `/${name}?versioning` }));
+
+  test.each(['true', 'True'])('%s: the bucket has versions and a lock, and no default', async (value) => {
+    const name = freshName();
+    const answer = await create(name, undefined, { 'x-amz-bucket-object-lock-enabled': value });
+    expectStatus(answer, 200);
+    expect(fieldsOf(await lockOf(name))).toEqual({ ObjectLockEnabled: 'Enabled' });
+    expect(await versioningOf(name)).toEqual({ Status: 'Enabled' });
+  });
+
+  test('created again it is 200, and keeps its default', async () => {
+    const name = freshName();
+    expectStatus(await create(name, undefined, CREATES_LOCK), 200);
+    const rule = '<Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>1</Days></DefaultRetention></Rule>';
+    const body = `<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled>${rule}</ObjectLockConfiguration>`;
+    const path = `/${name}?object-lock`;
+    expectStatus(await api.send({ method: 'PUT', path, body: Buffer.from(body) }), 200);
+    expectStatus(await create(name, undefined, CREATES_LOCK), 200);
+    expectStatus(await create(name), 200);
+    expect(String((await lockOf(name)).body)).toContain(rule);
+  });
+
+  test('one of before that has none is not taken for locked', async () => {
+    const name = freshName();
+    expectStatus(await create(name), 200);
+    const refused = { status: 409, code: 'BucketAlreadyOwnedByYou', BucketName: name } as const;
+    expectError(await create(name, undefined, CREATES_LOCK), refused);
+    expectStatus(await lockOf(name), 404);
+    await setVersioning(api, name, 'Enabled');
+    expectError(await create(name, undefined, CREATES_LOCK), refused);
+  });
+
+  test('the SDK, with an ACL', async () => {
+    const name = freshName();
+    const wanted = { Bucket: name, ACL: 'public-read', ObjectLockEnabledForBucket: true } as const;
+    await api.s3.send(new CreateBucketCommand(wanted));
+    expect(fieldsOf(await lockOf(name))).toEqual({ ObjectLockEnabled: 'Enabled' });
+    expect(await grantsIn(await api.send({ method: 'GET', path: `/${name}?acl` }))).toHaveLength(2);
+  });
 });

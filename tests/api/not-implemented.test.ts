@@ -117,9 +117,6 @@ const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
   PutBucketLogging: ['PUT', '?logging'],
   PutBucketNotificationConfiguration: ['PUT', '?notification'],
-  PutObjectLockConfiguration: ['PUT', '?object-lock'],
-  PutObjectRetention: ['PUT', 'k?retention'],
-  PutObjectLegalHold: ['PUT', 'k?legal-hold'],
 };
 
 const NOT_IMPLEMENTED = { status: 501, code: 'NotImplemented' } as const;

@@ -21,7 +21,6 @@ const ERRORS: [query: string, code: ErrorCode][] = [
   ['website', 'NoSuchWebsiteConfiguration'],
   ['replication', 'ReplicationConfigurationNotFoundError'],
   ['inventory&id=1', 'NoSuchConfiguration'],
-  ['object-lock', 'ObjectLockConfigurationNotFoundError'],
 ];
 
 test.each(ERRORS)('?%s is 404 %s', async (query, code) => {

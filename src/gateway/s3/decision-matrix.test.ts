@@ -14,6 +14,7 @@ import {
   type Fixture,
   type OperationRequest,
   REQUESTS,
+  RETENTION,
 } from '../../../tests/support/objects/operation-requests.ts';
 import { postForm, signForm } from '../../../tests/support/servers/forms.ts';
 import { type RawAnswer, send, sendBare } from '../../../tests/support/servers/raw-s3.ts';
@@ -103,10 +104,10 @@ let bucketCount = 0;
 const STORED = Buffer.from('what is stored');
 
 /** A bucket with an object of two versions, another one beside it, and an upload of a part. */
-async function makeFixture(): Promise<Fixture> {
+async function makeFixture({ isLocked = false }: { isLocked?: boolean | undefined } = {}): Promise<Fixture> {
   const bucket = `fixture-${++bucketCount}`;
   const at = `/${bucket}`;
-  await asOwner('PUT', at);
+  await asOwner('PUT', at, isLocked ? { headers: { 'x-amz-bucket-object-lock-enabled': 'true' } } : {});
   const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
   await asOwner('PUT', `${at}?versioning`, { body: Buffer.from(enabled) });
   const written = await asOwner('PUT', `${at}/secret-plan`, { body: STORED });
@@ -116,6 +117,11 @@ async function makeFixture(): Promise<Fixture> {
   const uploadId = /<UploadId>([^<]+)</.exec(String(begun.body))?.[1] ?? '';
   const part = await asOwner('PUT', `${at}/secret-plan?partNumber=1&uploadId=${uploadId}`, { body: STORED });
   const versionId = String(written.headers['x-amz-version-id']);
+  if (isLocked) {
+    await asOwner('PUT', `${at}/secret-plan?retention&versionId=${versionId}`, { body: RETENTION });
+    const body = Buffer.from('<LegalHold><Status>ON</Status></LegalHold>');
+    await asOwner('PUT', `${at}/secret-plan?legal-hold&versionId=${versionId}`, { body });
+  }
   return { bucket, key: 'secret-plan', versionId, uploadId, etag: String(part.headers.etag) };
 }
 
@@ -127,15 +133,19 @@ function absent(fixture: Fixture): Fixture {
 }
 
 /** Of requests that read, one for all. */
-let shared: Fixture;
+let shared: { plain: Fixture; locked: Fixture };
 let sharedContents: string[];
 beforeAll(async () => {
-  shared = await makeFixture();
-  sharedContents = await contentsOf(shared);
+  shared = { plain: await makeFixture(), locked: await makeFixture({ isLocked: true }) };
+  sharedContents = await contentsOfShared();
 });
+const contentsOfShared = async () => [
+  ...(await contentsOf(shared.plain)),
+  ...(await contentsOf(shared.locked)),
+];
 
 /** All that requests may change of a fixture. */
-async function contentsOf({ bucket, key, uploadId }: Fixture): Promise<string[]> {
+async function contentsOf({ bucket, key, versionId, uploadId }: Fixture): Promise<string[]> {
   const at = `/${bucket}`;
   const paths = [
     `${at}?versions`,
@@ -148,8 +158,19 @@ async function contentsOf({ bucket, key, uploadId }: Fixture): Promise<string[]>
   ];
   const contents: string[] = [];
   for (const path of paths) contents.push(String((await asOwner('GET', path)).body));
-  const policy = await ask(owner, { method: 'GET', path: `${at}?policy` });
-  return [...contents, policy.status === 200 ? String(policy.body) : 'none'];
+  const mayBeNone = [
+    `${at}?policy`,
+    `${at}?object-lock`,
+    ...['retention', 'legal-hold'].flatMap((query) => [
+      `${at}/${key}?${query}`,
+      `${at}/${key}?${query}&versionId=${versionId}`,
+    ]),
+  ];
+  for (const path of mayBeNone) {
+    const answer = await ask(owner, { method: 'GET', path });
+    contents.push(answer.status === 200 ? String(answer.body) : 'none');
+  }
+  return contents;
 }
 
 /** The bucket's policy, of statements about all of it. */
@@ -217,6 +238,11 @@ describe.each(
     refusal = '403 AccessDenied',
     answers = {},
   } = row;
+  const { isLocked } = row;
+  const fixtureOf = async () => {
+    if (!isRead) return makeFixture({ isLocked });
+    return isLocked ? shared.locked : shared.plain;
+  };
   const match = OPERATIONS.find(({ name }) => name === row.operation)?.match;
   const isRead = READ_METHODS.has(match?.method ?? '');
   const isHead = match?.method === 'HEAD';
@@ -227,7 +253,7 @@ describe.each(
   const expected = (outcome: string) => (isHead ? ofHead(outcome) : outcome);
 
   test('whoever is not allowed is refused, learns nothing, and changes nothing', async () => {
-    const fixture = isRead ? shared : await makeFixture();
+    const fixture = await fixtureOf();
     const before = await look(fixture);
     const wanted = row.request(fixture);
     const found: Record<string, string> = {};
@@ -266,7 +292,7 @@ describe.each(
   });
 
   test.runIf(ofBucket.length > 0)('whom the policy of the bucket denies it is refused', async () => {
-    const fixture = isRead ? shared : await makeFixture();
+    const fixture = await fixtureOf();
     const denied = await userWith([allow('s3:*')]);
     for (const action of ofBucket) {
       await setPolicy(fixture, [{ Effect: 'Deny', Principal: { AWS: denied.arn }, Action: action }]);
@@ -281,7 +307,7 @@ describe.each(
     const found: Record<string, string> = {};
     const wished: Record<string, string> = {};
     const judge = async (caller: Caller, keys: Keys, principal?: unknown) => {
-      const fixture = isRead ? shared : await makeFixture();
+      const fixture = await fixtureOf();
       const isShared = principal !== undefined && ofBucket.length > 0;
       if (isShared) await setPolicy(fixture, [{ Effect: 'Allow', Principal: principal, Action: ofBucket }]);
       found[caller] = outcomeOf(await ask(keys, row.request(fixture)));
@@ -300,5 +326,5 @@ describe.each(
 });
 
 test('requests that read have changed nothing', async () => {
-  expect(await contentsOf(shared)).toEqual(sharedContents);
+  expect(await contentsOfShared()).toEqual(sharedContents);
 });

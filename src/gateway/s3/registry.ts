@@ -8,6 +8,7 @@ import { getBucketLifecycleConfiguration } from './buckets/get-bucket-lifecycle-
 import { getBucketLocation } from './buckets/get-bucket-location.ts';
 import { getBucketPolicy } from './buckets/get-bucket-policy.ts';
 import { getBucketVersioning } from './buckets/get-bucket-versioning.ts';
+import { getObjectLockConfiguration } from './buckets/get-object-lock-configuration.ts';
 import { headBucket } from './buckets/head-bucket.ts';
 import { listBuckets } from './buckets/list-buckets.ts';
 import { preflightBucket, preflightObject, preflightService } from './buckets/preflight.ts';
@@ -15,6 +16,7 @@ import { putBucketAcl } from './buckets/put-bucket-acl.ts';
 import { putBucketLifecycleConfiguration } from './buckets/put-bucket-lifecycle-configuration.ts';
 import { putBucketPolicy } from './buckets/put-bucket-policy.ts';
 import { putBucketVersioning } from './buckets/put-bucket-versioning.ts';
+import { putObjectLockConfiguration } from './buckets/put-object-lock-configuration.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from './buckets/unset-configurations.ts';
 import { getBucketCompliance } from './compliance/get-bucket-compliance.ts';
 import { getObjectCompliance } from './compliance/get-object-compliance.ts';
@@ -41,13 +43,16 @@ import { deleteObjectTagging } from './objects/delete-object-tagging.ts';
 import { deleteObjects } from './objects/delete-objects.ts';
 import { getObject } from './objects/get-object.ts';
 import { getObjectAcl } from './objects/get-object-acl.ts';
+import { getObjectLegalHold } from './objects/get-object-legal-hold.ts';
+import { getObjectRetention } from './objects/get-object-retention.ts';
 import { getObjectTagging } from './objects/get-object-tagging.ts';
 import { headObject } from './objects/head-object.ts';
 import { postObject } from './objects/post-object.ts';
 import { putObject } from './objects/put-object.ts';
 import { putObjectAcl } from './objects/put-object-acl.ts';
+import { putObjectLegalHold } from './objects/put-object-legal-hold.ts';
+import { putObjectRetention } from './objects/put-object-retention.ts';
 import { putObjectTagging } from './objects/put-object-tagging.ts';
-import { getObjectLegalHold, getObjectRetention } from './objects/unset-locks.ts';
 import { SOS_OPERATIONS } from './sosapi/sos-objects.ts';
 
 export const OPERATIONS = [
@@ -70,6 +75,8 @@ export const OPERATIONS = [
   deleteBucketLifecycle,
   getBucketCompliance,
   putBucketCompliance,
+  getObjectLockConfiguration,
+  putObjectLockConfiguration,
   ...UNSET_BUCKET_CONFIGURATIONS,
   listObjects,
   listObjectsV2,
@@ -85,7 +92,9 @@ export const OPERATIONS = [
   getObjectCompliance,
   putObjectCompliance,
   getObjectRetention,
+  putObjectRetention,
   getObjectLegalHold,
+  putObjectLegalHold,
   putObject,
   postObject,
   deleteObject,

@@ -1,5 +1,6 @@
 // The values of condition keys that are about the request (AWS "Actions, resources, and condition keys for Amazon S3"): taken
 // from it when a policy looks.
+import { parseIsoDate } from '../../base/text/iso-dates.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -10,9 +11,6 @@ import type { Target } from './request/target.ts';
 import { checkSecondFactor, MFA_HEADER } from './second-factor.ts';
 import { SeenObjects } from './seen-objects.ts';
 
-const DAY_MS = 86_400_000;
-const RETAIN_UNTIL = 'x-amz-object-lock-retain-until-date';
-
 /** Condition keys whose values are headers of other names. */
 const HEADERS: Readonly<Record<string, string>> = {
   'aws:useragent': 'user-agent',
@@ -21,7 +19,6 @@ const HEADERS: Readonly<Record<string, string>> = {
   's3:if-none-match': 'if-none-match',
   's3:object-lock-mode': 'x-amz-object-lock-mode',
   's3:object-lock-legal-hold': 'x-amz-object-lock-legal-hold',
-  's3:object-lock-retain-until-date': RETAIN_UNTIL,
 };
 
 const PARAMETERS: Readonly<Record<string, string>> = {
@@ -90,8 +87,8 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
       caller.kind === 'account' ? SIGNATURE_VERSIONS[caller.signatureVersion] : undefined,
     's3:signatureage': () =>
       signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs)),
+    's3:object-lock-retain-until-date': () => isoDate(headers['x-amz-object-lock-retain-until-date']),
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
-    's3:object-lock-remaining-retention-days': () => remainingDays(headers[RETAIN_UNTIL], nowMs()),
   };
   const ofCaller =
     caller.kind === 'account' ? caller.principal.valuesAt(nowMs()) : (key: string) => ANONYMOUS[key];
@@ -108,13 +105,13 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
   };
 }
 
+/** In one form, whatever form the request has it in: comparisons know fewer of them. */
+function isoDate(text = ''): string | undefined {
+  const timeMs = parseIsoDate(text);
+  return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
+}
+
 const ANONYMOUS: Readonly<Record<string, string>> = {
   'aws:principaltype': 'Anonymous',
   'aws:userid': 'anonymous',
 };
-
-/** Whole days from now to the date, rounded up as AWS does. */
-function remainingDays(date: string | undefined, nowMs: number): string | undefined {
-  const untilMs = date === undefined ? Number.NaN : Date.parse(date);
-  return Number.isNaN(untilMs) ? undefined : String(Math.ceil((untilMs - nowMs) / DAY_MS));
-}

@@ -111,9 +111,6 @@ const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   ...subResource('bucket', 'logging', { PUT: 'PutBucketLogging' }),
   ...subResource('bucket', 'notification', { PUT: 'PutBucketNotificationConfiguration' }),
-  ...subResource('bucket', 'object-lock', { PUT: 'PutObjectLockConfiguration' }),
-  ...subResource('object', 'retention', { PUT: 'PutObjectRetention' }),
-  ...subResource('object', 'legal-hold', { PUT: 'PutObjectLegalHold' }),
 ];
 
 export const UNSUPPORTED: readonly UnsupportedOperation[] = [...NEVER, ...LATER];

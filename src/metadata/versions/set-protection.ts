@@ -59,18 +59,19 @@ function changed(
   change: ProtectionChange,
   context: CommandContext,
 ): VersionProtection | 'blocked' {
-  const { retention, legalHold: _, ...others } = version.protection ?? {};
   switch (change.kind) {
     case 'retention': {
+      const { retention: before, ...rest } = version.protection ?? {};
       const after = change.retention ?? undefined;
       const { acceptedMs } = context;
       const { bypassesGovernance = false } = change;
-      if (!mayChangeRetention(retention, after, { acceptedMs, bypassesGovernance })) return 'blocked';
-      const { retention: _before, ...rest } = version.protection ?? {};
+      if (!mayChangeRetention(before, after, { acceptedMs, bypassesGovernance })) return 'blocked';
       return { ...rest, ...(after && { retention: after }) };
     }
-    case 'legal-hold':
-      return { ...others, ...(retention && { retention }), ...(change.isOn && { legalHold: true }) };
+    case 'legal-hold': {
+      const { legalHold: _on, hadLegalHold: _off, ...rest } = version.protection ?? {};
+      return { ...rest, ...(change.isOn ? { legalHold: true } : { hadLegalHold: true }) };
+    }
     default: {
       const compliance = changedCompliance(version, bucket, change, context);
       if (compliance === 'blocked') return 'blocked';

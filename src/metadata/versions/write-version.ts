@@ -77,6 +77,7 @@ function protectionOfNew(
   const protection: VersionProtection = {
     ...(retention && { retention }),
     ...(given?.legalHold && { legalHold: true as const }),
+    ...(given?.hadLegalHold && { hadLegalHold: true as const }),
     ...(Object.keys(ofCompliance).length > 0 && { compliance: ofCompliance }),
   };
   return Object.keys(protection).length > 0 ? protection : undefined;

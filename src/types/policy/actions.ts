@@ -7,6 +7,7 @@
 
 export const POLICY_ACTIONS = [
   's3:AbortMultipartUpload',
+  's3:BypassGovernanceRetention',
   's3:CreateBucket',
   's3:DeleteBucket',
   's3:DeleteBucketPolicy',
@@ -42,12 +43,15 @@ export const POLICY_ACTIONS = [
   's3:ListMultipartUploadParts',
   's3:PutBucketAcl',
   's3:PutBucketCompliance',
+  's3:PutBucketObjectLockConfiguration',
   's3:PutBucketPolicy',
   's3:PutBucketVersioning',
   's3:PutLifecycleConfiguration',
   's3:PutObject',
   's3:PutObjectAcl',
   's3:PutObjectCompliance',
+  's3:PutObjectLegalHold',
+  's3:PutObjectRetention',
   's3:PutObjectTagging',
   's3:PutObjectVersionAcl',
   's3:PutObjectVersionTagging',

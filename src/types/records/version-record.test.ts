@@ -77,7 +77,7 @@ const protection: fc.Arbitrary<VersionProtection> = fc
   .record({
     mode: fc.constantFrom('GOVERNANCE' as const, 'COMPLIANCE' as const, undefined),
     untilMs: size,
-    legalHold: fc.boolean(),
+    hold: fc.constantFrom({ legalHold: true as const }, { hadLegalHold: true as const }, {}),
     compliance: fc.option(
       fc.record(
         {
@@ -90,9 +90,9 @@ const protection: fc.Arbitrary<VersionProtection> = fc
       ),
     ),
   })
-  .map(({ mode, untilMs, legalHold, compliance }) => ({
+  .map(({ mode, untilMs, hold, compliance }) => ({
     ...(mode && { retention: { mode, untilMs } }),
-    ...(legalHold && { legalHold }),
+    ...hold,
     ...(compliance && Object.keys(compliance).length > 0 && { compliance }),
   }));
 
@@ -263,12 +263,22 @@ test('an unknown form is refused', () => {
     expect(() => read(Buffer.alloc(100, 5))).toThrow('unknown format 5');
 });
 
-test('a protection of both modes is refused, and not read as none', () => {
-  const stored = Buffer.from(encodeVersion({ ...marker, protection: { legalHold: true } }));
-  expect(decodeVersionSummary(stored).protection).toEqual({ legalHold: true });
-  stored[HEAD_BYTES] = 3;
-  for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
-    expect(() => read(stored)).toThrow('unknown protection 3');
+test.each([3, 8, 128])(
+  'a protection with the flags %i behind those of before is refused, and not read as none',
+  (more) => {
+    const stored = Buffer.from(encodeVersion({ ...marker, protection: { hadLegalHold: true } }));
+    expect(decodeVersionSummary(stored).protection).toEqual({ hadLegalHold: true });
+    stored[HEAD_BYTES + 1] = more;
+    for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
+      expect(() => read(stored)).toThrow(`unknown protection 3 ${more}`);
+  },
+);
+
+test('flags of protection stand where they stood before there was a second byte of them', () => {
+  const flagsOf = (its: VersionProtection) => encodeVersion({ ...marker, protection: its })[HEAD_BYTES];
+  const untilMs = 1;
+  expect(flagsOf({ retention: { mode: 'GOVERNANCE', untilMs } })).toBe(1);
+  expect(flagsOf({ retention: { mode: 'COMPLIANCE', untilMs }, legalHold: true })).toBe(6);
 });
 
 test('a version without protection is stored as before', () => {

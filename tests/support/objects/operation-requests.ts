@@ -6,7 +6,10 @@ import type { OperationName } from '../../../src/gateway/s3/registry.ts';
 import type { PolicyAction } from '../../../src/types/policy/actions.ts';
 import type { Fields } from '../servers/forms.ts';
 
-/** What requests are about: a bucket with versions, an object of two versions, and an upload of one part for its key. */
+/**
+ * What requests are about: a bucket with versions, an object of two versions, and an upload of one part for its key. Where the
+ * bucket has an object lock, the older version is under GOVERNANCE and a legal hold.
+ */
 export interface Fixture {
   bucket: string;
   key: string;
@@ -36,6 +39,8 @@ export interface RequestCase {
   operation: OperationName;
   /** Which form of it. */
   form?: string;
+  /** In a bucket with an object lock. */
+  isLocked?: true;
   /** Each of them must be allowed. */
   needs: readonly PolicyAction[];
   /** Callers of the bucket's account need these only not to be denied, all others need them, too. */
@@ -131,6 +136,15 @@ const LEGAL_HOLD = xml(
   '<ObjectComplianceConfiguration><LegalHold>true</LegalHold></ObjectComplianceConfiguration>',
 );
 const NO_COMPLIANCE = '404 NoSuchComplianceConfiguration';
+const OBJECT_LOCK = xml(
+  '<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>',
+);
+/** That fixtures have: extended only, without a bypass. */
+export const LOCKED_UNTIL = '2100-01-01T00:00:00Z';
+export const RETENTION = xml(
+  `<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>${LOCKED_UNTIL}</RetainUntilDate></Retention>`,
+);
+const BYPASS = { 'x-amz-bypass-governance-retention': 'true' };
 const TAGS = { 'x-amz-tagging': 'a=b' };
 const PUBLIC = { 'x-amz-acl': 'public-read' };
 const PRIVATE = { 'x-amz-acl': 'private' };
@@ -192,6 +206,18 @@ export const REQUESTS: readonly RequestCase[] = [
     headers: PUBLIC,
     answers: { stranger: '200', guest: '200', public: REFUSED },
   }),
+  row(
+    'CreateBucket',
+    ['s3:CreateBucket', 's3:PutBucketObjectLockConfiguration', 's3:PutBucketVersioning'],
+    'PUT',
+    '-more',
+    {
+      form: 'with an object lock',
+      notOfBucket: ['s3:CreateBucket', 's3:PutBucketObjectLockConfiguration', 's3:PutBucketVersioning'],
+      headers: { 'x-amz-bucket-object-lock-enabled': 'true' },
+      answers: { stranger: '200', guest: '200', public: REFUSED },
+    },
+  ),
   row('HeadBucket', 's3:ListBucket', 'HEAD', ''),
   row('DeleteBucket', 's3:DeleteBucket', 'DELETE', '', { answer: '409 BucketNotEmpty' }),
   row(
@@ -255,6 +281,9 @@ export const REQUESTS: readonly RequestCase[] = [
   row('GetObjectLockConfiguration', 's3:GetBucketObjectLockConfiguration', 'GET', '?object-lock', {
     answer: '404 ObjectLockConfigurationNotFoundError',
   }),
+  row('PutObjectLockConfiguration', 's3:PutBucketObjectLockConfiguration', 'PUT', '?object-lock', {
+    body: OBJECT_LOCK,
+  }),
   row('ListObjects', 's3:ListBucket', 'GET', ''),
   row('ListObjectsV2', 's3:ListBucket', 'GET', '?list-type=2'),
   row('ListObjectVersions', 's3:ListBucketVersions', 'GET', '?versions'),
@@ -312,11 +341,33 @@ export const REQUESTS: readonly RequestCase[] = [
     body: LEGAL_HOLD,
     answer: NO_COMPLIANCE,
   }),
-  row('GetObjectRetention', 's3:GetObjectRetention', 'GET', '/KEY?retention', {
-    answer: '400 InvalidRequest',
+  row('GetObjectRetention', 's3:GetObjectRetention', 'GET', '/KEY?retention&versionId=VERSION', {
+    isLocked: true,
   }),
-  row('GetObjectLegalHold', 's3:GetObjectLegalHold', 'GET', '/KEY?legal-hold', {
-    answer: '400 InvalidRequest',
+  row('PutObjectRetention', 's3:PutObjectRetention', 'PUT', '/KEY?retention', {
+    isLocked: true,
+    body: RETENTION,
+  }),
+  row(
+    'PutObjectRetention',
+    ['s3:PutObjectRetention', 's3:BypassGovernanceRetention'],
+    'PUT',
+    '/KEY?retention&versionId=VERSION',
+    {
+      form: 'that takes it away',
+      isLocked: true,
+      // Without the bypass the shard refuses it.
+      unnamed: ['s3:BypassGovernanceRetention'],
+      headers: BYPASS,
+      body: xml('<Retention/>'),
+    },
+  ),
+  row('GetObjectLegalHold', 's3:GetObjectLegalHold', 'GET', '/KEY?legal-hold&versionId=VERSION', {
+    isLocked: true,
+  }),
+  row('PutObjectLegalHold', 's3:PutObjectLegalHold', 'PUT', '/KEY?legal-hold', {
+    isLocked: true,
+    body: xml('<LegalHold><Status>ON</Status></LegalHold>'),
   }),
   row('PutObject', 's3:PutObject', 'PUT', '/KEY', { body: BODY }),
   row('PutObject', ['s3:PutObject', 's3:PutObjectTagging'], 'PUT', '/KEY', {

@@ -7,6 +7,7 @@ import { bucketArn, defineOperation } from '../operation.ts';
 import { secondFactorMissing } from '../second-factor.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
 import { presentBucket, presentConfigs } from './present-bucket.ts';
+import { setBucketDocument } from './set-bucket-document.ts';
 
 interface VersioningBody {
   versioning: 'enabled' | 'suspended' | undefined;
@@ -19,7 +20,12 @@ export const putBucketVersioning = defineOperation({
   logName: 'REST.PUT.VERSIONING',
   body: 'xml',
   decidesInRun: true,
-  errors: ['IllegalVersioningConfigurationException', 'MalformedXML', 'MissingRequestBodyError'],
+  errors: [
+    'IllegalVersioningConfigurationException',
+    'InvalidBucketState',
+    'MalformedXML',
+    'MissingRequestBodyError',
+  ],
   differences: 'MfaDelete may be spelt MFADelete.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:PutBucketVersioning', resource]],
@@ -34,19 +40,10 @@ export const putBucketVersioning = defineOperation({
       });
     }
     await checkMfaDelete(context, { versioning, mfaDelete });
-    const { homeShard, believed } = context.bucket();
-    const { value } = await context.metadata.execute(
-      { shard: homeShard, bucket: believed },
-      'set-bucket-config',
-      {
-        bucketId: believed.bucketId,
-        kind: 'versioning',
-        document: { ...(versioning && { status: versioning }), ...(mfaDelete && { mfaDelete }) },
-      },
-    );
-    if (value.kind === 'no-such-bucket') {
-      throw new AppError('NoSuchBucket', { fields: { BucketName: believed.name } });
-    }
+    await setBucketDocument(context, {
+      kind: 'versioning',
+      document: { ...(versioning && { status: versioning }), ...(mfaDelete && { mfaDelete }) },
+    });
     return { status: 200 };
   },
 });

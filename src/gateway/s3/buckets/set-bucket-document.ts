@@ -7,22 +7,27 @@ import { AppError } from '../../../types/errors.ts';
 import type { BucketName } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';
 
-type Change =
+/** A document with its kind, as `set-bucket-config` takes it. */
+export type BucketDocument =
   CommandOf<'set-bucket-config'> extends infer C ? (C extends unknown ? Omit<C, 'bucketId'> : never) : never;
 
 /** NoSuchBucket when it is gone; InvalidBucketState, OperationAborted, AccessDenied for what does not fit to what it is. */
-export async function setBucketDocument(context: OperationContext, change: Change): Promise<void> {
+export async function setBucketDocument(context: OperationContext, change: BucketDocument): Promise<void> {
   const { homeShard, believed } = context.bucket();
   const target = { shard: homeShard, bucket: believed };
   const command = { bucketId: believed.bucketId, ...change };
   const { value } = await context.metadata.execute(target, 'set-bucket-config', command);
   if (value.kind === 'no-such-bucket')
     throw new AppError('NoSuchBucket', { fields: { BucketName: believed.name } });
-  if (value.kind === 'refused') throw refusedDocument(value.because, believed.name);
+  if (value.kind === 'refused')
+    throw refusedDocument(value.because, { kind: change.kind, name: believed.name });
 }
 
 /** What clients are told of a document that does not fit. */
-export function refusedDocument(because: ConfigRefusal, name: BucketName): AppError {
+function refusedDocument(
+  because: ConfigRefusal,
+  { kind, name }: { kind: BucketDocument['kind']; name: BucketName },
+): AppError {
   const fields = { BucketName: name };
   switch (because) {
     case 'needs-versioning':
@@ -32,7 +37,10 @@ export function refusedDocument(because: ConfigRefusal, name: BucketName): AppEr
       });
     case 'has-object-lock':
       return new AppError('InvalidBucketState', {
-        message: 'The bucket has object lock, which excludes this setting.',
+        message:
+          kind === 'versioning'
+            ? 'An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.'
+            : 'The bucket has object lock, which excludes this setting.',
         fields,
       });
     case 'has-compliance':

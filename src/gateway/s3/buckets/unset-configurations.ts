@@ -90,11 +90,4 @@ export const UNSET_BUCKET_CONFIGURATIONS = [
     action: 's3:GetBucketNotification',
     nothing: { document: s3Document('NotificationConfiguration') },
   }),
-  unset({
-    name: 'GetObjectLockConfiguration',
-    query: ['object-lock'],
-    logName: 'REST.GET.OBJECT_LOCK_CONFIGURATION',
-    action: 's3:GetBucketObjectLockConfiguration',
-    nothing: { error: 'ObjectLockConfigurationNotFoundError' },
-  }),
 ] as const;

@@ -3,8 +3,10 @@
 import { must } from '../../../base/assert.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import type { DeleteItem } from '../../../ports/metadata/versions.ts';
+import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
+import { asksBypass, BYPASS_HEADER, mayBypass } from '../request/object-lock.ts';
 import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';
 import { writerOf } from '../sharing/resolve-acl.ts';
 import { requireDeleted } from './delete-outcome.ts';
@@ -15,6 +17,15 @@ export function deleteAccess(resource: string, { versionId }: Pick<DeleteItem, '
   return ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true }];
 }
 
+/** Whether a deletion that asks for it bypasses retention in GOVERNANCE mode. A delete marker needs no bypass. */
+export async function mayBypassOf(
+  context: OperationContext,
+  resource: string,
+  { versionId }: Pick<DeleteItem, 'versionId'>,
+): Promise<boolean> {
+  return versionId !== undefined && (await mayBypass(context, resource));
+}
+
 export const deleteObject = defineOperation({
   name: 'DeleteObject',
   match: { method: 'DELETE', on: 'object' },
@@ -22,7 +33,11 @@ export const deleteObject = defineOperation({
   body: 'none',
   parameters: ['versionId'],
   conditions: DELETE_CONDITION_HEADERS,
+  options: [BYPASS_HEADER],
+  decidesInRun: true,
   errors: ['InvalidArgument', 'PreconditionFailed'],
+  differences:
+    '`x-amz-bypass-governance-retention` is taken in any bucket, and is passed over where the caller lacks s3:BypassGovernanceRetention.',
   parse: ({ bucket, key, query, headers }) => {
     const versionId = parseVersionId(query.get('versionId'));
     const conditions = parseDeleteConditions(headers);
@@ -31,10 +46,11 @@ export const deleteObject = defineOperation({
       ...(versionId !== undefined && { versionId }),
       ...(conditions && { conditions }),
     };
-    return { item, resource: objectArn({ bucket, key }) };
+    return { item, resource: objectArn({ bucket, key }), asksBypass: asksBypass(headers) };
   },
   access: ({ item, resource }) => [deleteAccess(resource, item)],
-  async run(context, { item }) {
+  async run(context, { item, resource, asksBypass }) {
+    const bypasses = asksBypass && (await mayBypassOf(context, resource, item));
     const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.execute(
       { shard: homeShard, bucket: believed },
@@ -42,7 +58,7 @@ export const deleteObject = defineOperation({
       {
         bucketId: believed.bucketId,
         owner: writerOf(context),
-        items: [item],
+        items: [bypasses ? { ...item, bypassesGovernance: true } : item],
       },
     );
     const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));

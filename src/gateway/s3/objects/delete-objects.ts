@@ -10,10 +10,11 @@ import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { hasBodyDigest } from '../request/checksum-headers.ts';
+import { asksBypass, BYPASS_HEADER } from '../request/object-lock.ts';
 import { s3Document } from '../request/vendor.ts';
 import { writerOf } from '../sharing/resolve-acl.ts';
 import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
-import { deleteAccess } from './delete-object.ts';
+import { deleteAccess, mayBypassOf } from './delete-object.ts';
 import { type Deleted, requireDeleted } from './delete-outcome.ts';
 
 type EntryResult =
@@ -26,11 +27,17 @@ export const deleteObjects = defineOperation({
   logName: 'REST.POST.MULTI_OBJECT_DELETE',
   body: 'xml',
   bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
+  options: [BYPASS_HEADER],
   keyActions: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
   decidesInRun: true,
   errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
-  differences: 'Who may delete nothing in the bucket is refused as a whole, before the list is read.',
-  parse: ({ bucket, headers }) => ({ bucket, hasDigest: hasBodyDigest(headers) }),
+  differences:
+    'Who may delete nothing in the bucket is refused as a whole, before the list is read. The bypass of GOVERNANCE as for DeleteObject, for each key by itself.',
+  parse: ({ bucket, headers }) => ({
+    bucket,
+    hasDigest: hasBodyDigest(headers),
+    asksBypass: asksBypass(headers),
+  }),
   // Every key is a decision of its own, made in `run`: a caller may be allowed some of them.
   access: () => [],
   parseDocument: (xmlBody, { hasDigest }) => {
@@ -39,8 +46,8 @@ export const deleteObjects = defineOperation({
       message: 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
     });
   },
-  async run(context, { bucket }, { isQuiet, entries }) {
-    const results = await deleteEntries(context, bucket, entries);
+  async run(context, { bucket, asksBypass }, { isQuiet, entries }) {
+    const results = await deleteEntries(context, { bucket, asksBypass }, entries);
     let inner = '';
     for (const [index, entry] of entries.entries()) {
       if (index % KEYS_OF_TURN === 0) await context.turn();
@@ -58,17 +65,18 @@ const KEYS_OF_TURN = 100;
 
 async function deleteEntries(
   context: OperationContext,
-  bucket: BucketName,
+  { bucket, asksBypass }: { bucket: BucketName; asksBypass: boolean },
   entries: readonly DeleteEntry[],
 ): Promise<EntryResult[]> {
   const items: DeleteItem[] = [];
   const judge = async (entry: DeleteEntry): Promise<EntryResult | undefined> => {
     if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
     const { kind: _kind, ...item } = entry;
-    const pair = deleteAccess(objectArn({ bucket, key: item.key }), item);
-    const isAllowed = await context.mayAlso([pair], context.bucket());
+    const resource = objectArn({ bucket, key: item.key });
+    const isAllowed = await context.mayAlso([deleteAccess(resource, item)], context.bucket());
     if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
-    items.push(item);
+    const bypasses = asksBypass && (await mayBypassOf(context, resource, item));
+    items.push(bypasses ? { ...item, bypassesGovernance: true } : item);
     return undefined;
   };
   const results: (EntryResult | undefined)[] = [];

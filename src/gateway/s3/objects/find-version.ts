@@ -49,11 +49,12 @@ export async function queryVersion(
 
 /**
  * The version that GET or HEAD shows. NoSuchKey with x-amz-delete-marker (s3-behaviour 38), AccessDenied instead for
- * callers that may not list (11, 23), NoSuchVersion, or MethodNotAllowed for a delete marker asked for by its id.
+ * callers that may not list (11, 23), NoSuchVersion, or MethodNotAllowed for a delete marker asked for by its id; with
+ * `refusesMarker` also for a current one.
  */
 export async function findVersion(
   context: OperationContext,
-  query: VersionAddress & { includeBody: boolean },
+  query: VersionAddress & { includeBody: boolean; refusesMarker?: true },
 ): Promise<FoundVersion> {
   const bucket = context.bucket();
   const result = asJudged(context, context.bucket(), {
@@ -61,7 +62,9 @@ export async function findVersion(
     result: await queryVersion(context, bucket, query),
   });
   if (result.kind === 'found') return result;
-  throw await absentVersion(context, query, result);
+  const { key, refusesMarker } = query;
+  const isRefused = refusesMarker === true && result.kind === 'delete-marker';
+  throw await absentVersion(context, isRefused ? { key, versionId: result.versionId } : query, result);
 }
 
 /** What was found, unless it came after the request was judged as one for a missing version. Throws as requireJudged. */
