@@ -76,6 +76,8 @@ export interface GatewaySettings extends ListenerSettings {
   readonly idleTimeoutMs: number;
   /** S3 requests beyond them are refused; health, metrics and the operator API are not. */
   readonly requestsInFlightMax: number;
+  /** Length of a day as lifecycle rules count them. */
+  readonly lifecycleDayMs: number;
 }
 
 /** From the start on. */
@@ -164,6 +166,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     },
     match: createMatcher(rowsOf(deps)),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    lifecycleDayMs: settings.lifecycleDayMs,
     ...formIntake(shedding),
     turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,

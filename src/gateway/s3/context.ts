@@ -59,6 +59,8 @@ export interface OperationContext {
   readonly store: StoreFacts;
   readonly clock: ClockPort;
   readonly random: RandomPort;
+  /** Length of a day as lifecycle rules count them. */
+  readonly lifecycleDayMs: number;
   readonly record: AccessRecord;
   /** Aborts when the client goes away. */
   signal(): AbortSignal;

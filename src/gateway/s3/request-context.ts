@@ -46,6 +46,8 @@ export interface ContextDependencies {
   store: StoreFacts;
   clock: ClockPort;
   random: RandomPort;
+  /** Length of a day as lifecycle rules count them. */
+  lifecycleDayMs: number;
   /** Long work of this thread, in turns by account: documents and listings. */
   turns: FairTurns;
   /** Those under way in this gateway, the one that asks among them. */
@@ -250,6 +252,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     store: deps.store,
     clock: deps.clock,
     random: deps.random,
+    lifecycleDayMs: deps.lifecycleDayMs,
     record,
     signal: () => exchange.signal,
     turn: () => deps.turns.take(`listings of ${exchange.tenant.account ?? 'nobody'}`),

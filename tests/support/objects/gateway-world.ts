@@ -84,6 +84,7 @@ export async function openGatewayWorld(
       keepAliveTimeoutMs: 60_000,
       connectionsMax: 1000,
       requestsInFlightMax: 900,
+      lifecycleDayMs: 24 * 3600 * 1000,
       ...options.settings,
     },
     metadata,

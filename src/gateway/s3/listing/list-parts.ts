@@ -8,6 +8,7 @@ import { defineOperation, objectArn } from '../operation.ts';
 import { parseCount, parseNumberMarker, parseUploadId } from '../request/arguments.ts';
 import { checksumXml } from '../request/checksum-headers.ts';
 import { parseCustomerKey, requireUploadKey } from '../request/customer-key.ts';
+import { abortHeaders } from '../request/lifecycle-headers.ts';
 import { s3Document } from '../request/vendor.ts';
 import { identityXml } from '../xml/list-xml.ts';
 
@@ -59,7 +60,7 @@ export const listParts = defineOperation({
           : `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`) +
         parts.map(partXml).join(''),
     );
-    return { status: 200, body: { kind: 'xml', text } };
+    return { status: 200, headers: abortHeaders(context, upload), body: { kind: 'xml', text } };
   },
 });
 

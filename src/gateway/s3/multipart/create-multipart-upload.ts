@@ -4,6 +4,7 @@ import { defineOperation, objectArn } from '../operation.ts';
 import { ACL_HEADERS, aclAccess, parseAclHeaders } from '../request/acl-headers.ts';
 import { parseUploadChecksum } from '../request/checksum-headers.ts';
 import { customerKeyAnswer, parseCustomerKey } from '../request/customer-key.ts';
+import { abortHeaders } from '../request/lifecycle-headers.ts';
 import { parseObjectHeaders } from '../request/object-headers.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
@@ -67,6 +68,7 @@ export const createMultipartUpload = defineOperation({
         'x-amz-checksum-algorithm': checksum?.algorithm,
         'x-amz-checksum-type': checksum?.type,
         ...customerKeyAnswer(customerKey),
+        ...abortHeaders(context, upload),
       },
       body: { kind: 'xml', text },
     };

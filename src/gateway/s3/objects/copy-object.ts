@@ -24,6 +24,7 @@ import {
   parseSourceKey,
   requireObjectKey,
 } from '../request/customer-key.ts';
+import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { parseObjectHeaders } from '../request/object-headers.ts';
 import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
@@ -107,7 +108,9 @@ function isReplaced(headers: OperationRequest['headers'], what: 'metadata' | 'ta
 async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
   const { key, conditions, replacement, tags, checksumAlgorithm, customerKey, sourceKey } = input;
   const source = await openCopySource(context, input.source, input.expectedOwner);
+  let takenTags = tags;
   const requireFit = (version: VersionRecord) => {
+    takenTags = tags ?? version.tags;
     requireJudged(context, addressOf(source), version);
     requireObjectKey(context, version, sourceKey);
     requireCopyConditions(input.sourceConditions, version, context.clock.wallMs());
@@ -150,6 +153,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     headers: {
       'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
       ...copiedVersionHeader(source, written),
+      'x-amz-expiration': expirationHeader(context, { key, tags: takenTags, ...written }),
       ...customerKeyAnswer(customerKey),
     },
     body: { kind: 'xml', text },

@@ -18,6 +18,7 @@ import {
   parseCustomerKey,
   requireObjectKey,
 } from '../request/customer-key.ts';
+import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { type AnswerHeaders, addObjectHeaders } from '../request/object-headers.ts';
 import { contentRange, resolveRange } from '../request/ranges.ts';
 import { isRangeStillWanted, judgeRead, type Validators } from '../request/read-conditions.ts';
@@ -94,6 +95,7 @@ export async function prepareRead(
   if (version.tags !== undefined && (await mayReadTags(context, input))) {
     headers['x-amz-tagging-count'] = version.tags.length;
   }
+  if (versionId === undefined) headers['x-amz-expiration'] = expirationHeader(context, { ...version, key });
   requireConditions(input, { version, headers, nowMs: context.clock.wallMs() });
   addResponseOverrides(headers, {
     query: input.query,

@@ -14,6 +14,7 @@ import { ACL_HEADERS, aclAccess, isPrivate, parseAclHeaders } from '../request/a
 import { addChecksum } from '../request/checksum-headers.ts';
 import { addCustomerKey, parseCustomerKey } from '../request/customer-key.ts';
 import { parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
+import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../request/object-headers.ts';
 import { boundBody } from '../request/request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
@@ -136,6 +137,7 @@ export async function upload(
   const answer: AnswerHeaders = {
     ETag: `"${written.etag}"`,
     'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
+    'x-amz-expiration': expirationHeader(context, { key, tags, ...written }),
   };
   addChecksum(answer, written.checksum);
   addCustomerKey(answer, customerKey);
