@@ -55,8 +55,9 @@ export interface PageBounds {
   itemsMax: number;
 }
 
-/** Read on another thread at once, and judged between two turns of the process. */
+/** Read on another thread at once, and judged between two turns of the process: less of them where there are many rules. */
 const CHUNK_ROWS = 250;
+const CHUNK_COMPARISONS = 400_000;
 /** Of an order, at the end of the row key of a noncurrent version. */
 const ORDER_BYTES = 6;
 /** Rows of items, which the commit reads again. */
@@ -95,6 +96,7 @@ class PageWalk {
   readonly #stage: LifecycleStage;
   readonly #bounds: PageBounds;
   readonly #bucketId: BucketId;
+  readonly #chunkRows: number;
   #foundBytes = 0;
   /** Of noncurrent versions: the row before this one, where that may be of the same key. */
   #before: { key: Uint8Array; newer: NewerVersion } | undefined;
@@ -105,6 +107,7 @@ class PageWalk {
     this.#stage = stage;
     this.#bounds = bounds;
     this.#bucketId = judge.bucket.bucketId;
+    this.#chunkRows = Math.min(CHUNK_ROWS, Math.ceil(CHUNK_COMPARISONS / judge.comparisonsMax));
   }
 
   /** Where the stage goes on; undefined: it is over. */
@@ -140,7 +143,7 @@ class PageWalk {
   /** The key of the last row that was examined, where the page ends before the range. */
   async #walkRange(cursor: RowCursor, lt: Uint8Array): Promise<Uint8Array | undefined> {
     for (;;) {
-      const rows = await cursor.next(CHUNK_ROWS);
+      const rows = await cursor.next(this.#chunkRows);
       const inside = rows.filter(({ key }) => compareBytes(key, lt) < 0);
       const judge = await this.#judgeOf(inside);
       for (const row of inside) {

@@ -18,6 +18,9 @@ import { LifecycleJudge } from './judge.ts';
 import { changeCounters } from './lifecycle-rows.ts';
 
 const TIME_BYTES = 6;
+/** Of one step, texts that it compares: some ms. */
+const STEP_COMPARISONS = 1_000_000;
+const STEP_NEWER_ROWS = 2500;
 
 export const listDueLifecycles: QuerySpec<QueryOf<'list-due-lifecycles'>, ResultOf<'list-due-lifecycles'>> = {
   async run({ limit }, state, { acceptedMs: nowMs }) {
@@ -63,7 +66,8 @@ export function findExpirable(
       const rules = rulesOf(configBytes);
       const judge = new LifecycleJudge({ rules, bucket, deleteRules, nowMs, readAtMs, dayMs });
       const place = from ?? pass?.place;
-      const page = await examinePage(state, judge, place, { rowsMax, itemsMax });
+      const bounds = { rowsMax, itemsMax: Math.min(itemsMax, itemsOfStep(judge)) };
+      const page = await examinePage(state, judge, place, bounds);
       // What comes from here on may not be seen by this pass.
       const laterMs = Math.min(page.laterMs, place === undefined ? judge.earliestOfNewMs() : Infinity);
       const { next, examinedCount, keptCount, from: begun = { stage: 'uploads' as const } } = page;
@@ -80,6 +84,12 @@ export function findExpirable(
       };
     },
   };
+}
+
+/** The commit judges all of its items again in one piece, and reads for each the newer versions that rules count. */
+function itemsOfStep({ comparisonsMax, newestMax }: LifecycleJudge): number {
+  const most = Math.min(STEP_COMPARISONS / comparisonsMax, STEP_NEWER_ROWS / newestMax);
+  return Math.max(1, Math.ceil(most));
 }
 
 function itemOf({ key, order, newer, uploadId }: FoundItem): LifecycleItem {

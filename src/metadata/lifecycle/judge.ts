@@ -11,6 +11,7 @@ import {
   noncurrentExpirationOf,
   noTags,
 } from '../../types/lifecycle.ts';
+import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import {
   LIFECYCLE_STAGES,
@@ -21,6 +22,7 @@ import {
 import type { BucketRecord, UploadRecord } from '../../types/records/rows.ts';
 import { decodeVersion, decodeVersionSummary, type StoredHead } from '../../types/records/version-record.ts';
 import { complianceEndMs } from '../../types/retention.ts';
+import type { Tag } from '../../types/tags.ts';
 import type { VersionSummary } from '../../types/version.ts';
 import { mayHaveOlderVersions } from '../../types/versioning.ts';
 import { endsRetention } from './lifecycle-rows.ts';
@@ -48,6 +50,10 @@ export class LifecycleJudge {
   readonly bucket: BucketRecord;
   /** A latest version that is not older may have come while its key was being read. */
   readonly readAtMs: number;
+  /** Texts that are compared to judge one version, at most; each takes some 10 ns. */
+  readonly comparisonsMax: number;
+  /** Newest noncurrent versions of a key that rules count. */
+  readonly newestMax: number;
   readonly #deleteRules: DeleteRules;
   readonly #nowMs: number;
   readonly #dayMs: number;
@@ -66,6 +72,8 @@ export class LifecycleJudge {
   }) {
     const { rules, bucket, deleteRules, nowMs, dayMs, ofRulesOnly = false } = options;
     this.rules = rules.filter(({ isEnabled }) => isEnabled);
+    this.comparisonsMax = this.rules.reduce((sum, rule) => sum + comparisonsOf(rule), 0);
+    this.newestMax = newestMaxOf(this.rules);
     this.bucket = bucket;
     this.#deleteRules = deleteRules;
     this.#nowMs = nowMs;
@@ -168,6 +176,15 @@ export class LifecycleJudge {
   }
 }
 
+/** Of its prefix, and of each of its tags with all that a version has. */
+function comparisonsOf({ filter: { tags = [] } }: LifecycleRule): number {
+  return 1 + tags.length * LIMITS.tagsMax;
+}
+
+export function newestMaxOf(rules: readonly LifecycleRule[]): number {
+  return Math.max(0, ...rules.map(({ noncurrentExpiration }) => noncurrentExpiration?.newerVersions ?? 0));
+}
+
 function actsIn(rule: LifecycleRule, stage: LifecycleStage): boolean {
   const { expiration, noncurrentExpiration, abortUploadsAfterDays } = rule;
   if (stage === 'uploads') return abortUploadsAfterDays !== undefined;
@@ -180,16 +197,23 @@ function actsIn(rule: LifecycleRule, stage: LifecycleStage): boolean {
 
 /** In the order of keys, and none that begins with another one. */
 function outermost(prefixes: readonly string[]): string[] {
-  const ordered = [...prefixes].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const ordered = [...new Set(prefixes)].map((prefix) => ({ prefix, bytes: Buffer.from(prefix) }));
+  ordered.sort((a, b) => Buffer.compare(a.bytes, b.bytes));
   const found: string[] = [];
-  for (const prefix of ordered) {
+  for (const { prefix } of ordered) {
     const last = found.at(-1);
     if (last === undefined || !prefix.startsWith(last)) found.push(prefix);
   }
   return found;
 }
 
-function subjectOf({ key, head, value }: JudgedVersion) {
+/** Decoded once, however many rules ask for its tags. */
+export function subjectOf({ key, head, value }: JudgedVersion) {
   if (head.isDeleteMarker) return { key, tags: noTags };
-  return { key, sizeBytes: head.sizeBytes, tags: () => decodeVersion(value).tags ?? [] };
+  let decoded: readonly Tag[] | undefined;
+  const tags = () => {
+    decoded ??= decodeVersion(value).tags ?? [];
+    return decoded;
+  };
+  return { key, sizeBytes: head.sizeBytes, tags };
 }

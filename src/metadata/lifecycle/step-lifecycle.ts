@@ -39,7 +39,7 @@ import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from '
 import { putHistories } from '../versions/put-histories.ts';
 import { refuse } from '../versions/write-version.ts';
 import { rulesOf } from './find-expirable.ts';
-import { type Judged, LifecycleJudge } from './judge.ts';
+import { type Judged, LifecycleJudge, newestMaxOf } from './judge.ts';
 import { findLifecycle, replaceLifecycle } from './lifecycle-rows.ts';
 
 type Command = CommandOf<'step-lifecycle'>;
@@ -57,7 +57,7 @@ export const stepLifecycle = defineCommand<Command, OutcomeOf<'step-lifecycle'>>
     const row = view.row(bucketConfigRow(bucketId, 'lifecycle'));
     const bucket = findBucket(view, bucketId);
     if (bucket === undefined || page === undefined) return;
-    const newestMax = newerVersionsMax(row);
+    const newestMax = newestMaxOf(rulesOf(row));
     for (const item of page.items) lookAtItem(item, { bucket, page, newestMax }, view);
   },
 
@@ -99,13 +99,6 @@ export const stepLifecycle = defineCommand<Command, OutcomeOf<'step-lifecycle'>>
 
 function lockOf(bucketId: string, { key, uploadId }: LifecycleItem): string {
   return uploadId === undefined ? LOCK.key(bucketId, key) : LOCK.upload(uploadId);
-}
-
-function newerVersionsMax(configRow: Uint8Array | undefined): number {
-  const counts = rulesOf(configRow).map(
-    ({ noncurrentExpiration }) => noncurrentExpiration?.newerVersions ?? 0,
-  );
-  return Math.max(0, ...counts);
 }
 
 interface Looking {
@@ -234,10 +227,7 @@ class Taking {
 
   /** Of the noncurrent versions of a key that are newer: as many as rules count. */
   #newerCountOf(key: ObjectKey, order: number): number {
-    const counts = this.#judge.rules.map(
-      ({ noncurrentExpiration }) => noncurrentExpiration?.newerVersions ?? 0,
-    );
-    const limit = Math.max(0, ...counts);
+    const limit = this.#judge.newestMax;
     if (limit === 0) return 0;
     const newest = this.#view.range(versionRange({ bucketId: this.#bucket.bucketId, key, limit }));
     return newest.filter(({ value }) => storedHead(value).order > order).length;
