@@ -43,9 +43,10 @@ interface Sharing {
   policy?: readonly object[];
   grants?: readonly Grant[];
   record?: Partial<BucketRecord>;
+  mayBePublic?: boolean;
 }
 
-function bucketOf({ policy, grants, record }: Sharing = {}): JudgedBucket {
+function bucketOf({ policy, grants, record, mayBePublic = true }: Sharing = {}): JudgedBucket {
   return {
     record: {
       bucketId: 'b000000000000001' as BucketId,
@@ -60,6 +61,7 @@ function bucketOf({ policy, grants, record }: Sharing = {}): JudgedBucket {
     },
     policy: policy && policyOf('resource', policy),
     acl: { owner: OWNER, grants },
+    mayBePublic,
   };
 }
 
@@ -89,6 +91,43 @@ const forAll = (Action: string, Resource: string, Effect = 'Allow') => ({
   Principal: '*',
   Action,
   Resource,
+});
+
+test('where an account may not share with everybody, its lists and policy share with those they name alone', async () => {
+  const pair = ['s3:GetObject', KEY] as const;
+  const policy = [forAll('s3:GetObject', KEY), forAll('s3:GetObjectTagging', KEY, 'Deny')];
+  const grants: Grant[] = [
+    { grantee: 'AllUsers', permission: 'READ' },
+    { grantee: 'AuthenticatedUsers', permission: 'READ' },
+  ];
+  const ofObject = { acl: { owner: OWNER, grants }, tags: [] };
+  const strangers = [ANONYMOUS, root(OTHER)];
+  for (const stranger of strangers) {
+    expect(await answer(stranger, pair, { policy })).toBe('resource policy resource, statement 0');
+    expect(await answer(stranger, pair, {}, ofObject)).toBe('acl');
+    const [refused, byPolicy] = ['no resource policy allows it', { policy, mayBePublic: false }];
+    expect(await answer(stranger, pair, byPolicy)).toBe(refused);
+    expect(await answer(stranger, pair, { mayBePublic: false }, ofObject)).toBe(refused);
+    expect(await answer(stranger, pair, {}, { ...ofObject, isPrivate: true })).toBe(refused);
+    const listing = ['s3:ListBucket', 'arn:aws:s3:::bucket'] as const;
+    expect(await answer(stranger, listing, { grants })).toBe('acl');
+    expect(await answer(stranger, listing, { grants, mayBePublic: false })).toBe(refused);
+    const bucket = bucketOf({ policy, grants, mayBePublic: false });
+    expect(isSomeAllowed({ asker: stranger, bucket }, ['s3:ListBucket'])).toBe(false);
+  }
+  const named = [{ ...forAll('s3:GetObject', KEY), Principal: { AWS: OTHER } }];
+  expect(await answer(root(OTHER), pair, { policy: named, mayBePublic: false })).toBe(
+    'resource policy resource, statement 0',
+  );
+  const shared: Grant[] = [...grants, { grantee: OTHER, permission: 'READ' }];
+  const stored = { acl: { owner: OWNER, grants: shared }, tags: [] };
+  expect(await answer(root(OTHER), pair, { mayBePublic: false }, stored)).toBe('acl');
+  // Users of the account itself are not everybody.
+  expect(await answer(user([]), pair, { policy, mayBePublic: false })).toBe(
+    'resource policy resource, statement 0',
+  );
+  const tagging = ['s3:GetObjectTagging', KEY] as const;
+  expect(await answer(root(OTHER), tagging, { policy, mayBePublic: false })).toMatch(/statement 1$/);
 });
 
 describe('by policies', () => {

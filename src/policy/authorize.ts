@@ -6,7 +6,7 @@
 // and ACL where policies alone do not decide.
 import { assert } from '../base/assert.ts';
 import { parseIsoDate } from '../base/text/iso-dates.ts';
-import { type Acl, type AclNeed, aclGrantFor, aclNeedOf } from '../types/acl.ts';
+import { type Acl, type AclNeed, aclGrantFor, aclNeedOf, withoutPublicGrants } from '../types/acl.ts';
 import type { AccountId, VersionId } from '../types/names.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
@@ -23,6 +23,7 @@ import {
 } from './evaluate.ts';
 import type { ContextOf, ContextValue } from './patterns.ts';
 import type { Caller } from './principals.ts';
+import { withoutPublicStatements } from './public-statements.ts';
 
 /**
  * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
@@ -73,11 +74,18 @@ export interface JudgedBucket {
   readonly record: BucketRecord;
   readonly policy: NamedPolicy | undefined;
   readonly acl: Acl;
+  /**
+   * Whether its account may share with everybody. Otherwise what its policy and lists say for everybody says nothing, to nobody
+   * known and to other accounts (service 1; AWS "Blocking public access").
+   */
+  readonly mayBePublic: boolean;
 }
 
 /** An object that is stored, as far as decisions look at it. */
 export interface StoredObject {
   readonly acl: Acl;
+  /** As of buckets: the account that wrote it may not share with everybody. */
+  readonly isPrivate?: boolean;
   readonly tags: readonly Tag[];
 }
 
@@ -125,13 +133,14 @@ export function isSomeAllowed(
   actions: readonly string[],
 ): boolean {
   const { caller, policies } = asker;
-  const question = { caller, policies, resourceAccount: bucket.record.owner, resourcePolicy: bucket.policy };
+  const resourcePolicy = policyFor(bucket, caller);
+  const question = { caller, policies, resourceAccount: bucket.record.owner, resourcePolicy };
   return actions.some((action) => {
     if (mayAllowSomewhere({ ...question, action })) return true;
     const need = aclNeedOf(action, { isOfNewObject: false });
     // Whether an object's list allows it is known only with the object.
     if (need === undefined || need.of === 'object') return need !== undefined;
-    const grant = aclGrantFor(bucket.acl, accountOf(caller), need.permission);
+    const grant = grantOf(bucket, need, caller);
     const isOther = caller.kind !== 'anonymous' && caller.accountId !== bucket.record.owner;
     return isOther ? grant !== 'none' : grant === 'everyone';
   });
@@ -185,7 +194,7 @@ async function decidePair(
     resource,
     isPrefix,
     resourceAccount,
-    resourcePolicy: bucket?.policy,
+    resourcePolicy: bucket && policyFor(bucket, asker.caller),
     contextOf(key) {
       if (RESOURCE_ACCOUNT.has(key)) return resourceAccount;
       // Of the pair alone: what the request says elsewhere would be the caller's to choose.
@@ -208,7 +217,7 @@ async function decidePair(
   const read = seesTags ? await request.storedObject(resource, versionId) : undefined;
   const first = evaluate({
     ...withTags(question, read),
-    ...(need?.of === 'bucket' && { aclGrant: () => grantOf(bucket.acl, need, asker.caller) }),
+    ...(need?.of === 'bucket' && { aclGrant: () => grantOf(bucket, need, asker.caller) }),
   });
   if (need?.of !== 'object' && !OF_OBJECT_OWNER.has(action)) return first;
   const mayHaveForeign = bucket.record.mayHaveForeignObjects === true && !isOfNewObject;
@@ -216,15 +225,26 @@ async function decidePair(
     return first;
   const stored = seesTags ? read : await request.storedObject(resource, versionId);
   if (stored === undefined) return decideMissing(request, { first, action, resource, bucket });
+  const listed = { acl: stored.acl, mayBePublic: bucket.mayBePublic && stored.isPrivate !== true };
   return evaluate({
     ...withTags(question, stored),
     objectAccount: stored.acl.owner,
-    ...(need && { aclGrant: () => grantOf(stored.acl, need, asker.caller) }),
+    ...(need && { aclGrant: () => grantOf(listed, need, asker.caller) }),
   });
 }
 
-function grantOf(acl: Acl, { permission }: AclNeed, caller: Caller): AclGrant {
-  return aclGrantFor(acl, accountOf(caller), permission);
+function grantOf(
+  { acl, mayBePublic }: { acl: Acl; mayBePublic: boolean },
+  { permission }: AclNeed,
+  caller: Caller,
+): AclGrant {
+  return aclGrantFor(mayBePublic ? acl : withoutPublicGrants(acl), accountOf(caller), permission);
+}
+
+/** What the bucket's policy says to the caller. */
+function policyFor({ policy, mayBePublic, record }: JudgedBucket, caller: Caller): NamedPolicy | undefined {
+  if (mayBePublic || accountOf(caller) === record.owner) return policy;
+  return policy && withoutPublicStatements(policy);
 }
 
 /**

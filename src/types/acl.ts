@@ -56,9 +56,16 @@ export function storedGrants(owner: AccountId, given: readonly Grant[]): Grant[]
   return [...distinct.filter(isOfGroup), ...distinct.filter((grant) => !isOfGroup(grant))];
 }
 
+const PUBLIC: ReadonlySet<Grantee> = new Set(['AllUsers', 'AuthenticatedUsers']);
+
 /** Whether it grants anything to everybody, or to everybody who has an account. */
 export function isPublic(grants: readonly Grant[] | undefined): boolean {
-  return grants?.some(({ grantee }) => grantee === 'AllUsers' || grantee === 'AuthenticatedUsers') ?? false;
+  return grants?.some(({ grantee }) => PUBLIC.has(grantee)) ?? false;
+}
+
+/** The list without what it grants to everybody. */
+export function withoutPublicGrants({ owner, grants }: Acl): Acl {
+  return { owner, grants: grants?.filter(({ grantee }) => !PUBLIC.has(grantee)) };
 }
 
 // ---- canned lists ----

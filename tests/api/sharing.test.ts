@@ -1,10 +1,17 @@
 // What others may do by ACLs and bucket policies: the rules of s3-behaviour about access, by number. How lists and policies are
 // set is in put-bucket-acl, put-object-acl and put-bucket-policy.
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { aclDocument, grantsIn } from '../support/servers/acls.ts';
 import { type Form, postForm } from '../support/servers/forms.ts';
 import type { RawAnswer } from '../support/servers/raw-s3.ts';
-import { type Account, expectError, expectStatus, fieldsOf, useApi } from '../support/servers/s3-api.ts';
+import {
+  type Account,
+  callOperator,
+  expectError,
+  expectStatus,
+  fieldsOf,
+  useApi,
+} from '../support/servers/s3-api.ts';
 import { setVersioning, versionOf } from '../support/servers/versions.ts';
 
 const api = useApi();
@@ -376,5 +383,59 @@ describe('bucket policies', () => {
     expect(await statusOf('other', 'GET', '/theirs')).toBe(200);
     await setPolicy(deny('s3:GetObject', 'BUCKET/theirs'));
     expect(await statusOf('other', 'GET', '/theirs')).toBe(403);
+  });
+});
+
+describe('an account that may share with everybody no more', () => {
+  const setPublic = (account: Account, mayBePublic: boolean) =>
+    callOperator(api.server, 'PATCH', `/accounts/${account.id}`, { mayBePublic });
+  const reads = () =>
+    Promise.all((['owner', 'other', 'anonymous'] as const).map((who) => statusOf(who, 'GET', '/k')));
+  afterEach(async () => {
+    for (const account of [owner, other]) await setPublic(account, true);
+  });
+
+  test.each([
+    ['a list for all', 'public-read', 200],
+    ['a list for all accounts', 'authenticated-read', 403],
+  ])('shares nothing by %s, also with signed requests of others', async (_, acl, anonymous) => {
+    await prepare(acl, acl);
+    expect(await reads()).toEqual([200, 200, anonymous]);
+    await setPublic(owner, false);
+    expect(await reads()).toEqual([200, 403, 403]);
+    expect([await statusOf('other', 'GET', ''), await statusOf('anonymous', 'GET', '')]).toEqual([403, 403]);
+    expect(api.server.logs().at(-1)).toMatchObject({
+      refusedBy: 'no resource policy allows it, and its account may not share with everybody',
+    });
+    // Whom it names it still shares with.
+    const headers = { 'x-amz-grant-read': `id=${other.canonicalId}` };
+    expectStatus(await send('owner', 'PUT', '/k?acl', { headers }), 200);
+    expect(await reads()).toEqual([200, 200, 403]);
+  });
+
+  test('shares nothing by what a policy says to everybody, and goes on with what it says to some, and to known addresses', async () => {
+    await prepare('private');
+    const open = { ...allow('s3:GetObject', 'BUCKET/*'), Principal: '*' };
+    await setPolicy(open);
+    expect(await reads()).toEqual([200, 200, 200]);
+    await setPublic(owner, false);
+    expect(await reads()).toEqual([200, 403, 403]);
+    await setPublic(owner, true);
+    await setPolicy(open, allow('s3:GetObject', 'BUCKET/*'));
+    await setPublic(owner, false);
+    expect(await reads()).toEqual([200, 200, 403]);
+    await setPolicy({ ...open, Condition: { IpAddress: { 'aws:SourceIp': '127.0.0.0/24' } } });
+    expect(await reads()).toEqual([200, 200, 200]);
+    await setPolicy({ ...open, Condition: { IpAddress: { 'aws:SourceIp': '192.0.2.0/24' } } });
+    expect(await reads()).toEqual([200, 403, 403]);
+  });
+
+  test("in another account's bucket, its objects are shared with those alone whom they name", async () => {
+    await prepare('public-read-write');
+    const headers = { 'x-amz-acl': 'public-read' };
+    expectStatus(await send('other', 'PUT', '/k', { headers, body: 'theirs' }), 200);
+    expect(await reads()).toEqual([200, 200, 200]);
+    await setPublic(other, false);
+    expect(await reads()).toEqual([403, 200, 403]);
   });
 });

@@ -42,6 +42,11 @@ export interface OperationContext {
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
   authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
   /**
+   * The request needs these on its own bucket, too: now, and whenever a shard says that the bucket has changed (R45). Throws
+   * AccessDenied.
+   */
+  alsoNeed(pairs: readonly AccessPair[]): Promise<void>;
+  /**
    * As `authorize`, for a part that the request can do without: a header of the answer, one key of many. A refusal is not noted
    * in the request's record.
    */

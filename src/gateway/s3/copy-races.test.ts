@@ -1,7 +1,8 @@
 // Copies whose source is replaced while they are under way: what a request said of its source holds for what is read
 // again, too.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { addUser, policyText } from '../../../tests/support/objects/identities.ts';
 import { keyHeaders } from '../../../tests/support/servers/customer-keys.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { BucketName } from '../../types/names.ts';
@@ -121,4 +122,77 @@ test('the answer names the copied version, even if it is not the one that was fo
     expect(copied.status, copied.body.toString()).toBe(200);
     expect(copied.headers['x-amz-copy-source-version-id']).toBe(second);
   }
+});
+
+describe('tags that a copy takes along', () => {
+  async function openTagged(name: string) {
+    const owner = await world.makeAccount(name);
+    const statements = [{ Effect: 'Allow', Action: 's3:*', Resource: '*' }];
+    const user = await addUser(world, owner.accountId, { name: 'copier', statements });
+    const [source, target] = [`${name}-source`, `${name}-target`];
+    const ask = (
+      method: string,
+      path: string,
+      more: { body?: string; headers?: Record<string, string> } = {},
+    ) => {
+      const { body, headers = {} } = more;
+      const wanted = { method, path, headers, ...(body !== undefined && { body: Buffer.from(body) }) };
+      return send({ ...owner, endpoint: world.endpoint }, wanted);
+    };
+    for (const bucket of [source, target]) await ask('PUT', `/${bucket}`);
+    const copy = () =>
+      send(
+        { ...user, endpoint: racing.endpoint },
+        { method: 'PUT', path: `/${target}/copy`, headers: { 'x-amz-copy-source': `/${source}/k` } },
+      );
+    const deny = (bucket: string, Action: string) => {
+      const Resource = `arn:aws:s3:::${bucket}/*`;
+      const body = policyText([{ Effect: 'Deny', Principal: '*', Action, Resource }]);
+      return ask('PUT', `/${bucket}?policy`, { body });
+    };
+    // So long that it is linked to, and not copied.
+    const body = 'k'.repeat(200_000);
+    const put = (tagging: string) =>
+      ask('PUT', `/${source}/k`, { body, headers: tagging === '' ? {} : { 'x-amz-tagging': tagging } });
+    return { ask, copy, deny, put, source, target };
+  }
+
+  test.each([
+    ['set by the target', 'target', 's3:PutObjectTagging'],
+    ['read by the source', 'source', 's3:GetObjectTagging'],
+  ] as const)('may not be %s any more: the copy is refused', async (_, which, action) => {
+    const { copy, deny, put, ask, ...buckets } = await openTagged(`of-${which}`);
+    await put('a=b');
+    meanwhile = async () => {};
+    expect((await copy()).status).toBe(200);
+    await put('a=b');
+    meanwhile = async () => {
+      await deny(buckets[which], action);
+      // What was found is gone: the source is read again, as it is now.
+      await put('a=b');
+      await markAll();
+    };
+    const refused = await copy();
+    expect([refused.status, refused.body.toString()]).toEqual([
+      403,
+      expect.stringContaining(`${action} on resource`),
+    ]);
+    // Without tags nothing of it is asked.
+    await put('');
+    meanwhile = async () => {};
+    expect((await copy()).status).toBe(200);
+  });
+
+  test('of a version that came meanwhile were not judged: nothing is copied', async () => {
+    const { copy, deny, put, ask, source, target } = await openTagged('meanwhile');
+    await put('');
+    await deny(source, 's3:GetObjectTagging');
+    meanwhile = async () => {
+      await put('secret=tag');
+      await markAll();
+    };
+    expect((await copy()).status).toBe(503);
+    expect((await ask('GET', `/${target}/copy`)).status).toBe(404);
+    expect((await copy()).status).toBe(403);
+  });
 });

@@ -308,7 +308,7 @@ async function isGranted(
   if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
     return false;
   const { caller } = identity;
-  if (row.keyActions !== undefined && !mayDoSome(deps, { caller, actions: row.keyActions, bucket }))
+  if (row.keyActions !== undefined && !(await mayDoSome(deps, { caller, actions: row.keyActions, bucket })))
     return false;
   return mayDo(deps, { caller, pairs, bucket, facts, record });
 }

@@ -17,9 +17,10 @@ import { NO_POLICIES } from '../../policy/evaluate.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { isPublic } from '../../types/acl.ts';
 import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
-import type { ObjectKey, VersionId } from '../../types/names.ts';
+import type { AccountId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import { mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
@@ -87,25 +88,16 @@ export async function mayDo(
 ): Promise<boolean> {
   const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
   const asker = askerOf(caller);
-  // What was shared with everybody is so no longer where its account may not share any more (service 1).
-  if (caller.kind === 'anonymous' && bucket !== undefined && pairs.length > 0) {
-    const owner = await deps.identities.account(bucket.record.owner);
-    if (owner !== null && !mayBePublic(owner)) {
-      const [action, resource] = must(pairs[0], 'there is one');
-      if (!isProbe)
-        record.refusedAccess = { action, resource, rule: 'the account may not share with everybody' };
-      return false;
-    }
-  }
+  const judged = bucket && (await judgedBucket(deps, caller, bucket));
   const isJudged = await isAllowed({
     asker,
     pairs,
-    bucket: bucket && judgedBucket(deps, bucket),
+    bucket: judged,
     contextOf: facts.contextOf,
     async storedObject(resource, versionId) {
       const address = bucket && addressOf(bucket, { resource, versionId });
       if (address === undefined || bucket === undefined) return undefined;
-      const stored = await readStoredObject(deps, bucket, address);
+      const stored = await readStoredObject(deps, { caller, bucket, address });
       // What a part of the request may do without is not held against the whole.
       if (!isProbe) facts.seen.note(address, stored);
       return stored;
@@ -117,10 +109,11 @@ export async function mayDo(
       const resourceAccount = bucket?.record.owner ?? ofCaller;
       const refused = { caller: asker.caller, action, resource, resourceAccount, decision, isOfS3: true };
       const message = refusalMessage(refused);
+      const isPrivate = judged?.mayBePublic === false && judged.record.owner !== ofCaller;
       record.refusedAccess = {
         action,
         resource,
-        rule: describeDecision(decision),
+        rule: `${describeDecision(decision)}${isPrivate ? NOT_WITH_EVERYBODY : ''}`,
         ...(message && { message }),
       };
     },
@@ -134,12 +127,15 @@ export async function mayDo(
   return false;
 }
 
+/** Behind what refused a caller of another account, or nobody known. */
+const NOT_WITH_EVERYBODY = ', and its account may not share with everybody';
+
 /** False where no key of the bucket allows the caller any of these actions. */
-export function mayDoSome(
+export async function mayDoSome(
   deps: Pick<ContextDependencies, 'identities'>,
   asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
-): boolean {
-  const bucket = judgedBucket(deps, must(asked.bucket, 'keys are in a bucket'));
+): Promise<boolean> {
+  const bucket = await judgedBucket(deps, asked.caller, must(asked.bucket, 'keys are in a bucket'));
   return isSomeAllowed({ asker: askerOf(asked.caller), bucket }, asked.actions);
 }
 
@@ -149,17 +145,32 @@ function askerOf(caller: Caller): Asker {
   return caller.kind === 'anonymous' ? ANONYMOUS : caller.principal;
 }
 
-function judgedBucket(
-  { identities }: Pick<ContextDependencies, 'identities'>,
+async function judgedBucket(
+  deps: Pick<ContextDependencies, 'identities'>,
+  caller: Caller,
   { record, configs }: ResolvedBucket,
-): JudgedBucket {
+): Promise<JudgedBucket> {
+  const { identities } = deps;
   const { policy, acl } = configs;
   const name = `arn:aws:s3:::${record.name}`;
   return {
     record,
     policy: policy && identities.policies.named({ name, text: policy.text, type: 'resource' }),
     acl: { owner: record.owner, grants: acl?.grants },
+    mayBePublic: await mayShareWithAll(deps, caller, record.owner),
   };
+}
+
+/** Whether the account may share with everybody. What it has shared goes by it with each request, not only when it is put. */
+async function mayShareWithAll(
+  { identities }: Pick<ContextDependencies, 'identities'>,
+  caller: Caller,
+  accountId: AccountId,
+): Promise<boolean> {
+  const isOwn = caller.kind === 'account' && caller.account.accountId === accountId;
+  const account = isOwn ? caller.account : await identities.account(accountId);
+  // Objects outlive the account that wrote them into another one's bucket: there its word is the only one left.
+  return account === null || mayBePublic(account);
 }
 
 /** The object that a resource names; undefined where it names none. */
@@ -175,15 +186,17 @@ function addressOf(
 
 /** As decisions see it; undefined where none is there. */
 async function readStoredObject(
-  { metadata }: Pick<ContextDependencies, 'metadata'>,
-  { homeShard }: ResolvedBucket,
-  { versionId, ...address }: SeenAddress,
+  deps: Pick<ContextDependencies, 'metadata' | 'identities'>,
+  asked: { caller: Caller; bucket: ResolvedBucket; address: SeenAddress },
 ): Promise<StoredObject | undefined> {
+  const { homeShard } = asked.bucket;
+  const { versionId, ...address } = asked.address;
   const query = { ...address, includeBody: false, ...(versionId && { versionId }) };
-  const found = requireDone(await metadata.query({ shard: homeShard }, 'get-version', query));
+  const found = requireDone(await deps.metadata.query({ shard: homeShard }, 'get-version', query));
   if (found.kind !== 'found') return undefined;
   const { owner, acl: grants, tags = [] } = found.version;
-  return { acl: { owner, grants }, tags };
+  const isPrivate = isPublic(grants) && !(await mayShareWithAll(deps, asked.caller, owner));
+  return { acl: { owner, grants }, isPrivate, tags };
 }
 
 /** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
@@ -202,11 +215,13 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   const asked = { caller, facts, record };
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
+  /** Found in `run`. */
+  const needed: AccessPair[] = [];
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
       if (parts.decidesInRun) throw new BucketReplaced(bucket);
-      const pairs = parts.pairsOf(bucket);
+      const pairs = [...parts.pairsOf(bucket), ...needed];
       if (!(await mayDo(deps, { ...asked, pairs, bucket }))) throw accessDenied(record);
       ownBucket = bucket;
     }
@@ -238,6 +253,11 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     },
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket }),
+    async alsoNeed(pairs) {
+      // Before it is judged: meanwhile the bucket may change.
+      needed.push(...pairs);
+      if (!(await mayDo(deps, { ...asked, pairs, bucket: ownBucket }))) throw accessDenied(record);
+    },
     mayAlso: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket, isProbe: true }),
     seen: facts.seen,
     hasSecondFactor: () => facts.hasSecondFactor(),

@@ -55,8 +55,12 @@ test('commands that revoke rights return their change, and no others do', async 
   expect(await set(ANN, { bucketsMax: 2 })).not.toHaveProperty('revokedSeq');
   expect(await set(ANN, { state: 'suspended' })).toMatchObject({ revokedSeq: 2 });
   expect(await set(ANN, { state: 'paid' })).not.toHaveProperty('revokedSeq');
-  expect(await world.execute('delete-account', { accountId: ANN })).toMatchObject({ revokedSeq: 4 });
-  expect(await ask()).toMatchObject({ upTo: { seq: 4 } });
+  // What it shares with everybody goes by it.
+  expect(await set(ANN, { mayBePublic: false })).toMatchObject({ revokedSeq: 4 });
+  expect(await set(ANN, { mayBePublic: true })).not.toHaveProperty('revokedSeq');
+  expect(await set(BOB, { state: 'trial' })).toMatchObject({ revokedSeq: 6 });
+  expect(await world.execute('delete-account', { accountId: ANN })).toMatchObject({ revokedSeq: 7 });
+  expect(await ask()).toMatchObject({ upTo: { seq: 7 } });
 });
 
 test('that an account is gone is answered no sooner than its deletion', async () => {

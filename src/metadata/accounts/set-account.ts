@@ -1,7 +1,7 @@
 // Changes an account's state, its limit of buckets, or whether it may share with everybody. Buckets above a lowered limit stay.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { accountCodec } from '../../types/records/rows.ts';
+import { type AccountRecord, accountCodec, mayBePublic } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -17,8 +17,8 @@ export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set
   },
 
   decide({ accountId, changes }, view, { random }) {
-    const isRevoked = changes.state === 'suspended';
     const before = findAccount(view, accountId);
+    const isRevoked = takesAway(changes, before);
     if (before === undefined) return refuse({ kind: 'no-such-account', ...(isRevoked && allChanges(view)) });
     const account = { ...before, ...changes };
     const change = noteChange(view, { accountId, random });
@@ -28,3 +28,10 @@ export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set
     };
   },
 });
+
+/** Also where it is so already: who takes it away again hears it no sooner than who did. */
+function takesAway(changes: CommandOf<'set-account'>['changes'], before: AccountRecord | undefined): boolean {
+  if (changes.state === 'suspended' || changes.mayBePublic === false) return true;
+  const isSaid = changes.state !== undefined || changes.mayBePublic !== undefined;
+  return isSaid && before !== undefined && !mayBePublic({ ...before, ...changes });
+}

@@ -166,12 +166,17 @@ function compile(
 ): CompiledPolicy {
   const hasVariables = version === '2012-10-17';
   const statements = forms.map((form) => compileStatement(form, { type, hasVariables }));
+  return makePolicy({ type, version, id, statements });
+}
+
+/** The policy of these statements. */
+export function makePolicy(
+  parts: Pick<CompiledPolicy, 'type' | 'version' | 'id' | 'statements'>,
+): CompiledPolicy {
+  const { statements } = parts;
   const known = new Map<string, ActionStatements>();
   return {
-    type,
-    version,
-    id,
-    statements,
+    ...parts,
     keys: new Set(statements.flatMap(({ keys }) => [...keys])),
     families: new Set(statements.flatMap(({ families }) => [...families])),
     about(action) {

@@ -138,7 +138,8 @@ export async function createAccount(
   return { ...account, endpoint: server.endpoint };
 }
 
-async function callOperator(
+/** A call of the operator API, as root, which must succeed. */
+export async function callOperator(
   server: TestServer,
   method: string,
   path: string,

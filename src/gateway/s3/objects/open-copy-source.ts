@@ -1,7 +1,9 @@
 // The source of CopyObject and UploadPartCopy: its bucket resolved, its reading allowed, its version found.
 
 import type { Copied } from '../../../objects/object-store.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { FoundVersion } from '../../../ports/metadata/versions.ts';
+import { accessDenied } from '../access-record.ts';
 import type { OperationContext, ResolvedBucket } from '../context.ts';
 import { objectArn } from '../operation.ts';
 import { BucketReplaced } from '../reauthorise.ts';
@@ -13,6 +15,8 @@ import { findCopySource } from './find-version.ts';
 export interface OpenCopySource extends CopySource {
   bucketRow: ResolvedBucket;
   found: FoundVersion;
+  /** The request needs these on the source's bucket, too: as OperationContext.alsoNeed. */
+  alsoNeed(pairs: readonly AccessPair[]): Promise<void>;
 }
 
 /**
@@ -26,15 +30,20 @@ export async function openCopySource(
 ): Promise<OpenCopySource> {
   const { versionId } = source;
   const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  const needed: AccessPair[] = [];
   const mayRead = async (bucket: ResolvedBucket) => {
     if (expectedOwner !== undefined && !(await context.isOwner(expectedOwner, bucket))) return false;
     const resource = objectArn({ bucket: bucket.record.name, key: source.key });
-    return context.authorize([[action, resource, undefined, { versionId }]], bucket);
+    return context.authorize([[action, resource, undefined, { versionId }], ...needed], bucket);
   };
   const find = async () => {
     const bucket = await context.resolveBucket(source.bucket, mayRead);
     const found = await findCopySource(context, bucket, source);
-    return { ...source, bucketRow: bucket(), found };
+    const alsoNeed: OpenCopySource['alsoNeed'] = async (pairs) => {
+      needed.push(...pairs);
+      if (!(await context.authorize(pairs, bucket()))) throw accessDenied(context.record);
+    };
+    return { ...source, bucketRow: bucket(), found, alsoNeed };
   };
   try {
     return await find();
