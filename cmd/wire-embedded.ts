@@ -75,7 +75,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   let endpoint = '';
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);
-  const operated = { accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, fsck };
+  const operated = { accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, log, fsck };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
     ...services,

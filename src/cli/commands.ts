@@ -24,6 +24,7 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addJobsCommand(program, context);
   addComposedCommand(program, context);
   addEventsCommand(program, context);
+  addBucketCommands(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => {
       process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
@@ -69,6 +70,20 @@ function addEventsCommand(program: Command, context: CliContext): void {
   command('show <bucket>', 'see whether they are recorded').action(async (bucket, options) =>
     (await load()).bucketEvents(context, bucket, options),
   );
+}
+
+/** What only the operator sees and does of a bucket. */
+function addBucketCommands(program: Command, context: CliContext): void {
+  const load = () => import('./bucket-command.ts');
+  const bucket = program.command('bucket').description('compliance settings of buckets, as the operator');
+  withConnection(
+    bucket.command('compliance <bucket>').description('see them, and when their lock was ended'),
+  ).action(async (name, options) => (await load()).showCompliance(context, name, options));
+  withConnection(
+    bucket.command('unlock-compliance <bucket>').description('end their lock, which is recorded'),
+  )
+    .requiredOption('--reason <text>', 'for the record, up to 500 characters')
+    .action(async (name, options) => (await load()).unlockCompliance(context, name, options));
 }
 
 /** Exits with 0 when all agrees, 1 when something was found, 2 when it could not be said. */

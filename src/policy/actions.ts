@@ -295,6 +295,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'DeleteAccessKey',
   'DeleteAccount',
   'GetAccount',
+  'GetBucketCompliance',
   'GetBucketEvents',
   'GetComposed',
   'GetComposedBehind',
@@ -309,6 +310,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'RotateKeys',
   'SetBucketEvents',
   'TakeEvents',
+  'UnlockBucketCompliance',
 ];
 
 function s3Rows(names: Readonly<Record<string, Keys>>, type: ResourceType, isInert = false): ActionRow[] {

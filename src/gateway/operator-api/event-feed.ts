@@ -6,11 +6,10 @@ import type { MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { EventConsumer } from '../../types/events.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { parseBucketName } from '../../types/names.ts';
 import type { EventRecord } from '../../types/records/event-record.ts';
 import { requireDone } from '../../types/require-done.ts';
-import { lookUpBucket } from '../s3/buckets/bucket-cache.ts';
 import type { ResolvedBucket } from '../s3/context.ts';
+import { findBucket, noSuchBucket } from './find-bucket.ts';
 
 const FEED: EventConsumer = 'feed';
 /** Asked at once. */
@@ -151,17 +150,6 @@ export async function setBucketEvents(
 
 function consumersOf({ events }: ResolvedBucket['configs']): readonly EventConsumer[] {
   return events?.consumers ?? [];
-}
-
-async function findBucket(metadata: MetadataPort, text: string): Promise<ResolvedBucket> {
-  const name = parseBucketName(text);
-  const bucket = name && (await lookUpBucket(metadata, name));
-  if (bucket === undefined) throw noSuchBucket();
-  return bucket;
-}
-
-function noSuchBucket(): AppError {
-  return new AppError('NoSuchEntity', { message: 'There is no bucket of that name.' });
 }
 
 function showEvent(event: EventRecord, place: { shard: number; seq: number }): ShownEvent {

@@ -11,6 +11,7 @@ import type { JsonError } from '../http/serve-route.ts';
 import { authorizeAction } from '../identity-api/authorize-action.ts';
 import { ACCESS_KEY, accessKeys } from './endpoints/access-keys.ts';
 import { ACCOUNT, accounts } from './endpoints/accounts.ts';
+import { bucketCompliance } from './endpoints/bucket-compliance.ts';
 import { clock } from './endpoints/clock.ts';
 import { COMPOSITIONS, compositions } from './endpoints/compositions.ts';
 import { events } from './endpoints/events.ts';
@@ -25,7 +26,18 @@ export const OPERATOR_PREFIX = '/holdfast-admin/v1';
 /** Bytes of a request body at most: the largest there is has a few short fields. */
 export const OPERATOR_BODY_BYTES_MAX = 64 * 1024;
 
-const TOPICS = [accounts, accessKeys, masterKeys, clock, status, jobs, compositions, events, fsck];
+const TOPICS = [
+  accounts,
+  accessKeys,
+  masterKeys,
+  clock,
+  status,
+  jobs,
+  compositions,
+  events,
+  bucketCompliance,
+  fsck,
+];
 
 export function createOperatorApi(
   context: OperatorContext,

@@ -4,6 +4,7 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { Logger } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 import type { IdentityCaller } from '../identity-api/authorize-action.ts';
@@ -17,6 +18,7 @@ export interface OperatorContext {
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
   readonly metadata: MetadataPort;
+  readonly log: Pick<Logger, 'warn'>;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

@@ -20,6 +20,7 @@ import {
   setBucketEvents,
   takeEvents,
 } from '../event-feed.ts';
+import { BUCKET_PARAMETER, type OfBucket } from '../find-bucket.ts';
 import { NO_CONTENT, type OperatorContext } from '../operator-context.ts';
 
 const EVENT = objectOf<ShownEvent>({
@@ -62,20 +63,11 @@ const ASKED = inputOf<Asked>({
 const BUCKET_EVENTS = objectOf<BucketEvents>({ bucket: textOf(), isRecorded: booleanOf() });
 
 const TAGS = ['events'];
-const BUCKET_PARAMETER = {
-  type: 'object',
-  properties: { bucket: textOf('Its name.') },
-  required: ['bucket'],
-} as const;
 const OF_BUCKET = {
   tags: TAGS,
   params: BUCKET_PARAMETER,
   response: { 200: { description: 'Whether events of the bucket are recorded.', ...BUCKET_EVENTS } },
 };
-
-interface OfBucket {
-  Params: { bucket: string };
-}
 
 export async function events(
   app: FastifyInstance,
