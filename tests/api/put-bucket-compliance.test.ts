@@ -6,7 +6,9 @@ import {
   enableCompliance,
   sendBucketCompliance,
 } from '../support/servers/compliance.ts';
+import { makeLockBucket } from '../support/servers/locks.ts';
 import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { setVersioning } from '../support/servers/versions.ts';
 
 const api = useApi();
 let bucket: string;
@@ -179,6 +181,24 @@ test.each<[string, string, string]>([
 ])('%s is refused', async (_case, text, code) => {
   expectError(await send(text), { status: 400, code: code as 'MalformedXML' });
   expect(await shown()).toEqual({ Status: 'disabled' });
+});
+
+test('compliance and object lock exclude each other', async () => {
+  const lockBucket = await makeLockBucket(api);
+  expectError(await sendBucketCompliance(api, lockBucket, ENABLED), {
+    status: 409,
+    code: 'InvalidBucketState',
+    BucketName: lockBucket,
+  });
+  expect(await complianceOfBucket(api, lockBucket)).toEqual({ Status: 'disabled' });
+  await setVersioning(api, bucket, 'Enabled');
+  await enableCompliance(api, bucket);
+  const lock =
+    '<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>';
+  const putLock = () => api.send({ method: 'PUT', path: `/${bucket}?object-lock`, body: Buffer.from(lock) });
+  expectError(await putLock(), { status: 409, code: 'InvalidBucketState', BucketName: bucket });
+  expectStatus(await put({ Status: 'disabled' }), 200);
+  expectStatus(await putLock(), 200);
 });
 
 test('a bucket that is not there has none', async () => {

@@ -73,6 +73,8 @@ const KINDS = [
   'post form',
   'put object acl',
   'put bucket acl',
+  'put bucket compliance',
+  'put object compliance',
   'put policy',
   'delete policy',
   'put rules',

@@ -9,6 +9,7 @@ import { seededNumbers } from '../clients/tree.ts';
 import { postForm, signForm } from '../servers/forms.ts';
 import { type Access, pathOf, type RawAnswer, send } from '../servers/raw-s3.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
+import { compliantObject } from './load-compliance.ts';
 import { growingKey, movingBucket, renamedPrefix } from './load-extensions.ts';
 import { ruledBucket } from './load-lifecycle.ts';
 import { sharedObject } from './load-sharing.ts';
@@ -135,6 +136,7 @@ function makeThings(random: () => number): Thing[] {
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
     ...['load-shared-one', 'load-shared-two'].map(sharedObject),
+    compliantObject('load-compliant'),
     ruledBucket('load-ruled'),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
     renamedPrefix({ bucket: BUCKETS[2] ?? '', name: 'renamed', keepsVersions: false, random }),

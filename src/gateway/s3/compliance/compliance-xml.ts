@@ -2,9 +2,9 @@
 // shown. They are taken with and without a namespace; elements that are not known are passed over, as IsLocked of a document
 // that was read before.
 import type { Steps } from '../../../base/async/steps.ts';
+import { parseIsoDate } from '../../../base/text/iso-dates.ts';
 import { textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
 import { xmlText } from '../../../base/xml/write-xml.ts';
-import { parseDate } from '../../../policy/conditions/scalars.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketName } from '../../../types/names.ts';
 import { type BucketCompliance, isComplianceLocked, RETENTION_PERIOD_MAX } from '../../../types/retention.ts';
@@ -15,7 +15,7 @@ import { readXmlBody, requiredText } from '../xml/xml-body.ts';
 const BUCKET_ROOT = 'BucketComplianceConfiguration';
 const OBJECT_ROOT = 'ObjectComplianceConfiguration';
 const INTEGER = /^[+-]?\d{1,15}$/;
-/** A date with a time; without a zone it is of UTC. */
+/** A date alone says no time. */
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/;
 const YEARS_MAX = RETENTION_PERIOD_MAX.years;
 
@@ -140,10 +140,10 @@ function parseFlag(root: XmlElement, name: string): boolean | undefined {
   return text === 'true';
 }
 
-/** ms since epoch, of what is finer the next one: never earlier than was asked for. */
+/** ms since epoch. */
 function parseInstant(name: string, text: string): number {
-  const timeMs = DATE_TIME.test(text) ? parseDate(text) : undefined;
-  if (timeMs !== undefined && timeMs >= 0) return Math.ceil(timeMs);
+  const timeMs = DATE_TIME.test(text) ? parseIsoDate(text) : undefined;
+  if (timeMs !== undefined && timeMs >= 0) return timeMs;
   const message = `${name} must be a date and time of ISO 8601, as 2030-01-31T12:00:00Z`;
   throw invalidArgument({ name, value: text, message });
 }
