@@ -25,6 +25,9 @@ export function createBackground(
     shards: () => allShards,
     made: [rotation, ...storeWorkers],
     uploadKeptMs: config.uploads.expiryMs,
+    lifecycleDayMs: config.lifecycle.dayMs,
+    lifecycleLookEveryMs: config.lifecycle.scanIntervalMs,
+    lifecycleWorkShare: config.lifecycle.workShare,
     readingGraceMs: config.storage.readingGraceMs,
   });
   const runner = createWorkerRunner({ workers, clock, log, telemetry });

@@ -20,7 +20,6 @@ import { LIMITS } from '../src/types/limits.ts';
 
 /** Where the command line tool finds the address (cli/connect.ts). */
 const ADDRESS_FILE = 'server.json';
-const DAY_MS = 24 * 3600 * 1000;
 
 /** Undefined for plain HTTP. */
 export async function openListenerTls(config: Config, folder: string): Promise<TlsSource | undefined> {
@@ -72,7 +71,7 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     idleTimeoutMs: config.requests.idleTimeoutMs,
     connectionsMax: LIMITS.connectionsMax,
     requestsInFlightMax: LIMITS.requestsInFlightMax,
-    lifecycleDayMs: DAY_MS,
+    lifecycleDayMs: config.lifecycle.dayMs,
   };
 }
 

@@ -17,6 +17,7 @@ import { createRepairWatch } from '../src/metadata/blobs/watch-repairs.ts';
 import { createBucketEmptier } from '../src/metadata/buckets/empty-buckets.ts';
 import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
 import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
+import { createLifecycleWorker, type LifecyclePace } from '../src/metadata/lifecycle/lifecycle-worker.ts';
 import { createOutcomeWatch } from '../src/metadata/outcomes/watch-outcomes.ts';
 import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
 import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
@@ -37,7 +38,7 @@ export interface MadeWorkers {
 }
 
 /** What the workers of shards have, in every form. */
-export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps {
+export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps, LifecyclePace {
   clock: ClockPort;
   log: Logger;
   telemetry: TelemetryPort;
@@ -143,6 +144,14 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Ends uploads that are older than `uploads.expiry`, and those of deleted buckets.',
     create: createUploadExpiry,
+  },
+  {
+    name: 'run-lifecycle',
+    role: 'shard',
+    forms: 'both',
+    help: 'Carries out the lifecycle rules of buckets, each midnight (`lifecycle.day`), and deletes versions whose compliance retention has ended where the bucket asks for it.',
+    scan: 'in the row of the bucket, with each entry that removes something and each 200,000 rows: after a restart or a failover it goes on there',
+    create: createLifecycleWorker,
   },
   {
     name: 'forget-completed-uploads',

@@ -26,7 +26,7 @@ export function startShardWork(
   };
   const mayRemoveByAge = (shard: number) => node.replica(shard)?.shard?.timeJumpMs === 0;
   const timeJumps: TimeJumps = { ...createTimeJumps(metadata), mayRemoveByAge };
-  const { storage, uploads } = config;
+  const { lifecycle, storage, uploads } = config;
   const workers = metadataNodeWorkers({
     metadata,
     chunks,
@@ -39,6 +39,9 @@ export function startShardWork(
     timeJumps,
     made: createEngineWorkers(served),
     uploadKeptMs: uploads.expiryMs,
+    lifecycleDayMs: lifecycle.dayMs,
+    lifecycleLookEveryMs: lifecycle.scanIntervalMs,
+    lifecycleWorkShare: lifecycle.workShare,
     readingGraceMs: storage.readingGraceMs,
     auditEveryMs: storage.auditPeriodMs,
     passEveryMs: storage.sweepPeriodMs,

@@ -34,7 +34,7 @@ export interface FoundItem {
   key: ObjectKey;
   /** Of the version. */
   order?: number;
-  newer?: { order: number; isLatest: boolean };
+  newer?: { order: number; modifiedAtMs: number; isLatest: boolean };
   uploadId?: UploadId;
   /** Of a version that goes for good. */
   sizeBytes: number;
@@ -92,7 +92,9 @@ interface Range {
 class PageWalk {
   readonly page: ExaminedPage = { found: [], examinedCount: 0, keptCount: 0, laterMs: Infinity };
   readonly #state: StateReader;
-  readonly #judge: LifecycleJudge;
+  readonly #whole: LifecycleJudge;
+  /** For the keys of one prefix. */
+  #judge: LifecycleJudge;
   readonly #stage: LifecycleStage;
   readonly #bounds: PageBounds;
   readonly #bucketId: BucketId;
@@ -103,6 +105,7 @@ class PageWalk {
 
   constructor(state: StateReader, judge: LifecycleJudge, stage: LifecycleStage, bounds: PageBounds) {
     this.#state = state;
+    this.#whole = judge;
     this.#judge = judge;
     this.#stage = stage;
     this.#bounds = bounds;
@@ -114,7 +117,7 @@ class PageWalk {
   async run(place: LifecyclePlace, prefixes: readonly string[]): Promise<LifecyclePlace | undefined> {
     const { after, newer } = place;
     if (after !== undefined && newer !== undefined) this.#before = { key: after, newer };
-    const ranges = prefixes.map((prefix) => rangeOf(this.#stage, this.#bucketId, prefix));
+    const ranges = prefixes.map((prefix) => ({ prefix, ...rangeOf(this.#stage, this.#bucketId, prefix) }));
     const [first] = ranges;
     const end = ranges.at(-1);
     if (first === undefined || end === undefined) return undefined;
@@ -126,6 +129,7 @@ class PageWalk {
         if (after !== undefined && compareBytes(range.lt, after) <= 0) continue;
         const isInside = after !== undefined && compareBytes(range.gte, after) <= 0;
         cursor.seek(isInside ? concatBytes(after, Uint8Array.of(0)) : range.gte);
+        this.#judge = this.#whole.within(this.#stage, range.prefix);
         const last = await this.#walkRange(cursor, range.lt);
         if (last !== undefined) return this.#placeAfter(last);
       }
@@ -224,7 +228,7 @@ class PageWalk {
       action,
       key,
       order: head.order,
-      newer: { order: newer.order, isLatest: isFirst },
+      newer: { order: newer.order, modifiedAtMs: newer.modifiedAtMs, isLatest: isFirst },
       sizeBytes,
       value,
     }));

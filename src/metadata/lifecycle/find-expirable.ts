@@ -92,13 +92,10 @@ function itemsOfStep({ comparisonsMax, newestMax }: LifecycleJudge): number {
   return Math.max(1, Math.ceil(most));
 }
 
-function itemOf({ key, order, newer, uploadId }: FoundItem): LifecycleItem {
-  return {
-    key,
-    ...(order !== undefined && { order }),
-    ...(newer && { newer }),
-    ...(uploadId && { uploadId }),
-  };
+function itemOf({ key, order, newer, uploadId, value }: FoundItem): LifecycleItem {
+  if (uploadId !== undefined) return { key, uploadId };
+  if (order === undefined || newer === undefined) return { key };
+  return { key, order, newer, versionId: storedVersionId(value) };
 }
 
 export const lifecycleStatus: QuerySpec<QueryOf<'lifecycle-status'>, ResultOf<'lifecycle-status'>> = {

@@ -45,6 +45,19 @@ export interface JudgedVersion {
 
 const NEVER: Judged = { laterMs: Number.POSITIVE_INFINITY };
 
+export interface JudgeOptions {
+  rules: readonly LifecycleRule[];
+  bucket: BucketRecord;
+  deleteRules: DeleteRules;
+  /** Accepted shard time (R19). */
+  nowMs: number;
+  /** Shard time. */
+  readAtMs: number;
+  dayMs: number;
+  /** What goes when its retention ends is left out. */
+  ofRulesOnly?: boolean;
+}
+
 export class LifecycleJudge {
   readonly rules: readonly LifecycleRule[];
   readonly bucket: BucketRecord;
@@ -60,16 +73,10 @@ export class LifecycleJudge {
   readonly #endsRetention: boolean;
   readonly #mayBlock: boolean;
 
-  /** `nowMs`: accepted shard time (R19); `readAtMs`: shard time. `ofRulesOnly`: what goes when its retention ends is left out. */
-  constructor(options: {
-    rules: readonly LifecycleRule[];
-    bucket: BucketRecord;
-    deleteRules: DeleteRules;
-    nowMs: number;
-    readAtMs: number;
-    dayMs: number;
-    ofRulesOnly?: boolean;
-  }) {
+  readonly #options: JudgeOptions;
+
+  constructor(options: JudgeOptions) {
+    this.#options = options;
     const { rules, bucket, deleteRules, nowMs, dayMs, ofRulesOnly = false } = options;
     this.rules = rules.filter(({ isEnabled }) => isEnabled);
     this.comparisonsMax = this.rules.reduce((sum, rule) => sum + comparisonsOf(rule), 0);
@@ -110,6 +117,13 @@ export class LifecycleJudge {
           : this.rules.filter((rule) => actsIn(rule, stage)).map(({ filter }) => filter.prefix ?? '');
       return prefixes.length === 0 ? [] : [{ stage, prefixes: outermost(prefixes) }];
     });
+  }
+
+  /** The same for keys of one of its prefixes in a stage: a thousand rules are not asked for each key. */
+  within(stage: LifecycleStage, prefix: string): LifecycleJudge {
+    const isAsked = (rule: LifecycleRule) =>
+      actsIn(rule, stage) && (rule.filter.prefix ?? '').startsWith(prefix);
+    return new LifecycleJudge({ ...this.#options, rules: this.rules.filter(isAsked) });
   }
 
   current(version: JudgedVersion): Judged {

@@ -15,7 +15,7 @@ import {
   NO_LIFECYCLE_COUNTS,
 } from '../../types/records/lifecycle-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
-import { decodeVersion, storedHead } from '../../types/records/version-record.ts';
+import { decodeVersion, storedHead, storedVersionId } from '../../types/records/version-record.ts';
 import { linksOf, type VersionRecord } from '../../types/version.ts';
 import { mayHaveOlderVersions, type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { endLinks } from '../blobs/links.ts';
@@ -129,6 +129,14 @@ function findNewer({ key, newer }: LifecycleItem, { bucketId }: BucketRecord, vi
   return head?.order === newer.order ? head : undefined;
 }
 
+/**
+ * The successor as the look has seen it, where it has gone since, by the step before this one as a rule. Not of a null version:
+ * that may be another one by now, for a renamed key brings its history along.
+ */
+function knownNewer({ newer, versionId }: LifecycleItem, value: Uint8Array) {
+  return versionId !== NULL_VERSION && versionId === storedVersionId(value) ? newer : undefined;
+}
+
 /** Of a latest version that may go, or get a marker over it; the one below it comes to light, or shows that it is not alone. */
 function scopeOf(
   { bucketId, compliance }: BucketRecord,
@@ -207,8 +215,7 @@ class Taking {
     const row = versionRow(bucketId, key, order);
     const value = this.#view.row(row);
     if (value === undefined) return;
-    const newer = findNewer(item, this.#bucket, this.#view);
-    // Another one is its successor now, or it has none.
+    const newer = findNewer(item, this.#bucket, this.#view) ?? knownNewer(item, value);
     if (newer === undefined) {
       this.#later(this.#judge.tomorrowMs);
       return;

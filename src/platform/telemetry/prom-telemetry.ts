@@ -218,6 +218,27 @@ export const METRICS = {
     help: 'The same of the shard that keeps most of it (tokens, tokenless): requests are refused where it is as much as may be.',
     labels: ['of'],
   },
+  holdfast_lifecycle_examined_total: {
+    kind: 'counter',
+    help: 'Versions, delete markers and uploads that lifecycle has looked at.',
+  },
+  holdfast_lifecycle_actions_total: {
+    kind: 'counter',
+    help: 'What lifecycle has done: objects expired (expire), delete markers made (make-marker) and removed (remove-marker), noncurrent versions removed (remove-noncurrent), uploads aborted (abort-upload), versions removed whose compliance retention has ended (end-retention).',
+    labels: ['action'],
+  },
+  holdfast_lifecycle_kept_total: {
+    kind: 'counter',
+    help: 'Versions that were due by lifecycle, and that retention or a hold keeps.',
+  },
+  holdfast_lifecycle_passes_total: {
+    kind: 'counter',
+    help: 'Passes of lifecycle through a bucket that have ended.',
+  },
+  holdfast_lifecycle_lag_seconds: {
+    kind: 'gauge',
+    help: 'For how long the bucket has been due whose lifecycle is most behind, of the shards that are led here; 0: none is.',
+  },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
   holdfast_pending_reclaim_bytes: {

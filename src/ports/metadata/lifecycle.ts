@@ -13,8 +13,9 @@ export interface LifecycleItem {
   key: ObjectKey;
   /** Of a noncurrent version. */
   order?: number;
-  /** The order of the version that has replaced it, and whether that is the latest. */
-  newer?: { order: number; isLatest: boolean };
+  versionId?: VersionId;
+  /** The version that has replaced it, and whether that is the latest. */
+  newer?: { order: number; modifiedAtMs: number; isLatest: boolean };
   uploadId?: UploadId;
 }
 

@@ -14,6 +14,8 @@ import {
   bucketConfigRow,
   bucketRow,
   currentRow,
+  lifecycleRow,
+  lifecycleTimeRow,
   markerRow,
   nameRow,
   outboxRow,
@@ -28,6 +30,7 @@ import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../../
 import { NO_ORIGINALS } from '../../../src/types/originals.ts';
 import { eventCodec, eventCursorCodec } from '../../../src/types/records/event-record.ts';
 import { jobCodec, type MovePrefixJob } from '../../../src/types/records/job-record.ts';
+import { lifecycleCodec } from '../../../src/types/records/lifecycle-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
@@ -393,6 +396,22 @@ export const ROW_DAMAGES: readonly Damage[] = [
         await world.plant(identityChangeRow(seq), change);
       }
       return [['index-missing', { shard: 0, account: OWNER, table: 'identityChanges' }]];
+    },
+  ],
+  [
+    'a lifecycle of a bucket without rules, and another place in the queue than its own',
+    { 'queue-missing': 1, 'queue-orphaned': 2 },
+    async (world) => {
+      const { bucketId, name } = world.bucket(2).believed;
+      const record = lifecycleCodec.encode({ bucketId, stepCount: 1, dueAtMs: 5, changeCount: 0 });
+      await world.plant(lifecycleRow(bucketId), record, 2);
+      await world.plant(lifecycleTimeRow(6, bucketId), PRESENT, 2);
+      const place = { shard: 2, bucket: name, table: 'lifecycles' };
+      return [
+        ['queue-orphaned', place],
+        ['queue-missing', place],
+        ['queue-orphaned', { shard: 2, bucket: bucketId, table: 'lifecycleTimes' }],
+      ];
     },
   ],
   [
