@@ -3,6 +3,7 @@
 // or not any more, goes (service 2.4, 2.5, 3; extensions 2.6).
 import { describe, expect, test } from 'vitest';
 import { beginMove, DRIVER, driveJob } from '../../tests/support/metadata/drive-job.ts';
+import { passLifecycle } from '../../tests/support/metadata/lifecycle-pass.ts';
 import {
   BUCKET,
   beginUpload,
@@ -25,7 +26,7 @@ import {
 } from '../../tests/support/metadata/retention-cases.ts';
 import { storedRows } from '../../tests/support/metadata/stored-rows.ts';
 import type { EngineCommands } from '../ports/metadata/engine.ts';
-import type { CommandName, OutcomeOf } from '../ports/metadata/port.ts';
+import type { CommandName, CommandOf, OutcomeOf, QueryOf } from '../ports/metadata/port.ts';
 import type { ObjectKey, VersionId } from '../types/names.ts';
 import { packOriginals } from '../types/originals.ts';
 import { dataLinkId, type VersionRecord } from '../types/version.ts';
@@ -35,10 +36,7 @@ import { SECTION, wrappedKeyName } from './master-keys/wrapped-keys.ts';
 import { currentRow, versionPosition } from './schema/keyspace.ts';
 import { metadataMachine } from './state-machine.ts';
 
-/**
- * What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts; of lifecycle
- * in lifecycle/run-lifecycle.test.ts.
- */
+/** What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts. */
 const COMMANDS: Readonly<
   Record<Exclude<CommandName, keyof EngineCommands>, 'rows' | 'tests' | { touchesNoVersion: string }>
 > = {
@@ -67,7 +65,7 @@ const COMMANDS: Readonly<
   'set-bucket-config': 'tests',
   'unlock-compliance': 'tests',
   'delete-account': 'tests',
-  'step-lifecycle': 'tests',
+  'step-lifecycle': 'rows',
   'create-account': { touchesNoVersion: 'accounts' },
   'set-account': { touchesNoVersion: 'accounts' },
   'add-access-key': { touchesNoVersion: 'accounts' },
@@ -126,10 +124,15 @@ interface Table {
 interface Mutation {
   commands: readonly CommandName[];
   /**
-   * What it does to the version of KEY: whether `gone` in each state of the bucket, or whatever the state; or it changes these
-   * fields of it; or nothing, and is done or refused whatever protects the version.
+   * What it does to the version of KEY: whether it is gone in each state of the bucket, or in some; or it changes these fields of
+   * it; or nothing, and is done or refused whatever protects the version.
    */
-  does: 'gone' | 'gone where null' | { changes: readonly (keyof VersionRecord)[] } | 'is refused';
+  does:
+    | 'gone'
+    | 'gone where null'
+    | 'gone but under a marker'
+    | { changes: readonly (keyof VersionRecord)[] }
+    | 'is refused';
   bypasses?: true;
   /** Another version has to go for it, too. */
   movesSource?: true;
@@ -381,6 +384,27 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
         return kind === 'deleted' ? 'done' : 'blocked';
       },
   },
+  'rules of lifecycle by which it is due': {
+    commands: ['step-lifecycle'],
+    does: 'gone but under a marker',
+    leavesTrace: true,
+    prepare: async ({ world }) => {
+      const expiration = { days: 1 };
+      const rule = { id: 'r', isEnabled: true, filter: { prefix: KEY }, noncurrentExpiration: { days: 1 } };
+      const document = { rules: [{ ...rule, expiration }] };
+      const set = await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'lifecycle', document });
+      expect(set.kind).toBe('changed');
+      world.clock.advance(1000);
+      const calls = {
+        find: (query: QueryOf<'find-expirable'>) => world.query('find-expirable', query),
+        step: (command: CommandOf<'step-lifecycle'>) => world.execute('step-lifecycle', command),
+      };
+      return async () => {
+        const counts = await passLifecycle(calls, { bucketId: BUCKET, dayMs: 100 });
+        return counts.keptCount > 0 ? 'blocked' : 'done';
+      };
+    },
+  },
   'emptying of a bucket before it is deleted': {
     commands: ['empty-bucket', 'close-bucket'],
     does: 'is refused',
@@ -513,6 +537,13 @@ function without(record: VersionRecord, fields: readonly (keyof VersionRecord)[]
   return rest;
 }
 
+function takesVersion(does: Mutation['does'], at: { isNull: boolean; isHidden: boolean }): boolean {
+  if (does === 'gone') return true;
+  if (does === 'gone where null') return at.isNull;
+  // A current version that is not the null version stays below the marker that it gets.
+  return does === 'gone but under a marker' && (at.isNull || at.isHidden);
+}
+
 function expectedVerdict(
   { does, bypasses, movesSource, isRefusedByRule }: Mutation,
   retention: RetentionCase,
@@ -532,7 +563,7 @@ async function check(retention: RetentionCase, rule: Rule, versioning: Versionin
     const { does, leavesTrace } = mutation;
     const table = await setUp(retention, { rule, versioning, isHidden });
     const { world, target } = table;
-    const isGone = does === 'gone' || (does === 'gone where null' && target.versionId === 'null');
+    const isGone = takesVersion(does, { isNull: target.versionId === 'null', isHidden });
     const run = await mutation.prepare(table);
     const before = await storedRows(world.kv);
     const verdict = await run();
