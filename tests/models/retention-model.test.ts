@@ -115,6 +115,7 @@ test('each kind of refusal was met', () => {
       'locked-retention-days',
       'locked-status',
       'needs-versioning',
+      'what lifecycle would take',
     ].map((what) => `kept: ${what}`),
   );
 });

@@ -1,12 +1,16 @@
-// One pass over the lifecycle of a bucket, as its worker makes it, in small steps.
+// One pass over the lifecycle of a bucket, as its worker makes it.
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../../src/ports/metadata/port.ts';
-import { LIMITS } from '../../../src/types/limits.ts';
+
 import type { BucketId } from '../../../src/types/names.ts';
 import {
   addLifecycleCounts,
   type LifecycleCounts,
   NO_LIFECYCLE_COUNTS,
 } from '../../../src/types/records/lifecycle-record.ts';
+
+/** As the worker's. */
+const PAGE_ROWS = 5000;
+const PAGE_ITEMS = 250;
 
 interface LifecycleCalls {
   find(query: QueryOf<'find-expirable'>): Promise<ResultOf<'find-expirable'>>;
@@ -20,7 +24,7 @@ export async function passLifecycle(
 ): Promise<LifecycleCounts> {
   let counts = NO_LIFECYCLE_COUNTS;
   for (;;) {
-    const found = await calls.find({ bucketId, dayMs, rowsMax: LIMITS.listPageMax, itemsMax: 3 });
+    const found = await calls.find({ bucketId, dayMs, rowsMax: PAGE_ROWS, itemsMax: PAGE_ITEMS });
     if (found.kind === 'gone') return counts;
     const { cfgVersion, stepCount, changeCount, nowMs: beganAtMs, page } = found;
     const place = { bucketId, cfgVersion, stepCount, changeCount, beganAtMs, dayMs };

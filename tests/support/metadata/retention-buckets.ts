@@ -254,16 +254,18 @@ export class RetentionBuckets {
       hold: this.flip(3),
       lockAtMs: before !== undefined && this.flip() ? before.lockAtMs : lockAtMs,
     };
+    const deletesAfter = this.flip(4);
     const document = {
       isEnabled: after.isOn,
       retentionDays: after.days,
       conditionalHold: after.hold,
-      deleteAfterRetention: false,
+      deleteAfterRetention: deletesAfter,
       ...(after.lockAtMs !== undefined && { lockAtMs: after.lockAtMs }),
     };
     if (!(await this.set(slot, { kind: 'compliance', document }, { kind: 'compliance', after }, isMoving)))
       return;
     slot.model.compliance = after;
+    slot.model.deletesAfter = deletesAfter;
     if (after.isOn) slot.model.hasRules = true;
   }
 
@@ -277,7 +279,7 @@ export class RetentionBuckets {
     const outcome = await this.send('set-bucket-config', command);
     // A lock of settings goes by shard time, whether the operator has accepted it or not.
     const refused = refusedSetting(slot.model, setting, { atMs: this.lastMs, isMoving });
-    const isSame = await this.isSame(slot, setting);
+    const isSame = this.isSame(slot, setting);
     if (outcome.kind === 'refused') this.count(`kept: ${outcome.because}`);
     expectSame(
       outcome.kind === 'refused' ? outcome.because : outcome.kind,
@@ -287,7 +289,7 @@ export class RetentionBuckets {
   }
 
   /** What is set already is set again, whatever else there is. */
-  protected async isSame({ model }: Slot, setting: Parameters<typeof refusedSetting>[1]): Promise<boolean> {
+  protected isSame({ model }: Slot, setting: Parameters<typeof refusedSetting>[1]): boolean {
     if (setting.kind !== 'compliance' || model.compliance === undefined) return false;
     const { isOn, days, hold, lockAtMs } = model.compliance;
     const { after } = setting;
@@ -352,9 +354,11 @@ export class RetentionBuckets {
 
   // ---- comparison ----
 
-  protected async compare({ bucketId, model }: Slot): Promise<void> {
+  /** Versions of the bucket, as they are listed. */
+  protected async listed(bucketId: BucketId): Promise<Map<string, ModelVersion[]>> {
     const page = await this.shard.query('list-versions', { bucketId, prefix: '', max: 1000 });
-    const seen = page.versions.map(({ key, versionId, isLatest, summary }) => {
+    const keys = new Map<string, ModelVersion[]>();
+    for (const { key, versionId, isLatest, summary } of page.versions) {
       const { retention, legalHold, compliance } = summary.protection ?? {};
       const version: ModelVersion = {
         id: versionId,
@@ -369,18 +373,27 @@ export class RetentionBuckets {
         releasedMs: compliance?.holdReleasedAtMs,
         complianceHold: compliance?.legalHold,
       };
-      return { key, isLatest, version: textOf(version) };
-    });
-    const expected = [...model.keys]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .flatMap(([key, versions]) =>
-        versions.map((version, at) => ({ key, isLatest: at === 0, version: textOf(version) })),
-      );
-    expectSame(JSON.stringify(seen, undefined, 1), JSON.stringify(expected, undefined, 1));
+      const others = keys.get(key) ?? [];
+      expectSame(isLatest, others.length === 0);
+      keys.set(key, [...others, version]);
+    }
+    return keys;
+  }
+
+  protected async compare({ bucketId, model }: Slot): Promise<void> {
+    expectSame(textOf(await this.listed(bucketId)), textOf(model.keys));
   }
 }
 
-function textOf(version: ModelVersion): string {
+/** In the order of keys; fields that do not protect are left out. */
+function textOf(keys: ReadonlyMap<string, readonly ModelVersion[]>): string {
+  return [...keys]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([key, versions]) => versions.map((version) => `${key} ${textOfVersion(version)}`))
+    .join('\n');
+}
+
+function textOfVersion(version: ModelVersion): string {
   const fields = Object.entries(version).filter(([, value]) => value !== undefined && value !== false);
   return JSON.stringify(Object.fromEntries(fields.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
@@ -388,5 +401,3 @@ function textOf(version: ModelVersion): string {
 export function expectSame(seen: unknown, expected: unknown): void {
   if (seen !== expected) throw new Error(`expected ${expected}, is ${seen}`);
 }
-
-/** Each is a method of RetentionRun, and comes so often. */

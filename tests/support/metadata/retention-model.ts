@@ -37,6 +37,11 @@ export class ModelBucket {
   compliance: ModelCompliance | undefined;
   /** Object lock or compliance has been on at some time. */
   hasRules = false;
+  /** Lifecycle: days of current versions, days of versions since another one has taken their place. */
+  expireDays: number | undefined;
+  noncurrentDays: number | undefined;
+  /** Versions go once compliance lets them. */
+  deletesAfter = false;
   /** Newest first. */
   keys = new Map<string, ModelVersion[]>();
 

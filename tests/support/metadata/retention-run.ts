@@ -11,7 +11,8 @@ import type { VersionProtection } from '../../../src/types/protection.ts';
 import type { MovePrefixJob } from '../../../src/types/records/job-record.ts';
 import { dataLinkId, type VersionRecord } from '../../../src/types/version.ts';
 import { copyOf, dataOf, kek, type NewData, OWNER } from './metadata-shards.ts';
-import { expectSame, RetentionBuckets, type Slot } from './retention-buckets.ts';
+import { expectSame, type Slot } from './retention-buckets.ts';
+import { RetentionLifecycle } from './retention-lifecycle.ts';
 import { type ModelBucket, type ModelVersion, mayRetain } from './retention-model.ts';
 
 const DRIVER = 'a gateway';
@@ -20,7 +21,7 @@ const PREFIXES = ['p/', 'q/', 'p/n/'] as const;
 /** A bucket that still has its rules then is left to itself, and another one takes its place. */
 const STEPS_OF_A_BUCKET = 250;
 
-export class RetentionRun extends RetentionBuckets {
+export class RetentionRun extends RetentionLifecycle {
   async step(): Promise<void> {
     const at = this.below(SLOTS);
     const slot = this.slots[at] ?? (await this.newBucket(at));
@@ -450,6 +451,8 @@ const OPERATIONS = {
   protect: 12,
   describe: 2,
   rewrap: 2,
+  lifecycleRules: 2,
+  lifecycle: 4,
   versioning: 3,
   lock: 3,
   compliance: 4,
