@@ -90,7 +90,7 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
       fields: { ProposedSize: sizeBytes, MaxSizeAllowed: LIMITS.objectBytesMax },
     });
   }
-  const { owner, tags } = input;
+  const { owner, tags, lock } = input;
   const checksum = joinChecksums(versions);
   const sealedHeaders = sealHeaders(path, first, input.userMetadata);
   return {
@@ -101,6 +101,7 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
     kek: path.keys.renewKek(first.kek),
     ...(sealedHeaders && { sealedHeaders }),
     ...(tags && { tags }),
+    ...(lock && { protection: lock }),
     ...(checksum && { checksum }),
   };
 }

@@ -79,6 +79,7 @@ async function versionOfCopy(path: DataPath, input: CopyObject, source: Source):
   if (sealed !== undefined) copy.sealedHeaders = sealed;
   if (tags !== undefined && tags.length > 0) copy.tags = tags;
   if (input.acl !== undefined) copy.acl = input.acl;
+  if (input.lock !== undefined) copy.protection = input.lock;
   if (checksumAlgorithm === undefined || checksumAlgorithm === checksum?.algorithm) {
     if (checksum !== undefined) copy.checksum = checksum;
   } else {
@@ -123,7 +124,7 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
   const { calls, bucket, key, tags } = input;
   const shard = bucket.homeShard;
   const { versionId, order, manifest } = source.found.version;
-  const { owner, acl, kek, sealedHeaders, checksum } = version;
+  const { owner, acl, kek, sealedHeaders, checksum, protection } = version;
   const command: CommandOf<'recommit-version'> = {
     bucketId: bucket.believed.bucketId,
     key,
@@ -134,6 +135,7 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
       ...(kek && { kek }),
       ...(sealedHeaders && { sealedHeaders }),
       ...(checksum && { checksum }),
+      ...(protection && { protection }),
     },
     ...(tags && { tags }),
     linkId: newLinkId(path, await path.times.timeMs(calls, shard)),

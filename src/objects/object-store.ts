@@ -18,6 +18,7 @@ import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../types/checksu
 import type { ETag } from '../types/etag.ts';
 import type { AccountId, ObjectKey, VersionId } from '../types/names.ts';
 import type { WriteConditions } from '../types/preconditions.ts';
+import type { VersionLock } from '../types/protection.ts';
 import type { BucketRecord, UploadRecord } from '../types/records/rows.ts';
 import type { Tag } from '../types/tags.ts';
 import type { Tenant } from '../types/tenant.ts';
@@ -92,6 +93,8 @@ export interface PutObject {
   tags?: Tag[];
   /** Absent: what `private` means. */
   acl?: Grant[] | undefined;
+  /** In buckets with object lock only. */
+  lock?: VersionLock | undefined;
   customerKey?: CustomerKey | undefined;
   body: BodySource;
   conditions?: WriteConditions;
@@ -124,6 +127,8 @@ export interface CopyObject {
   tags?: Tag[];
   /** The source's is never copied. Absent: what `private` means. */
   acl?: Grant[] | undefined;
+  /** Likewise. In buckets with object lock only. */
+  lock?: VersionLock | undefined;
   /** The key for the copy, whatever key the source has. */
   customerKey?: CustomerKey | undefined;
   /** An algorithm other than the source's: computed by reading it. */
@@ -143,6 +148,8 @@ export interface ComposeObject {
   userMetadata?: ObjectHeaders['userMetadata'];
   /** Never empty. */
   tags?: Tag[];
+  /** In buckets with object lock only. */
+  lock?: VersionLock | undefined;
   conditions?: WriteConditions;
   token?: IdempotencyToken | undefined;
   /** Awaited before thousands of segments are put together. Default: no wait. */
@@ -220,6 +227,8 @@ export interface ObjectStore {
     tags?: Tag[];
     /** Of the object. Absent: what `private` means. */
     acl?: Grant[] | undefined;
+    /** Likewise, in buckets with object lock only. */
+    lock?: VersionLock | undefined;
     customerKey?: CustomerKey | undefined;
     checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
   }): Promise<UploadRecord>;

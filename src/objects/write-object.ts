@@ -18,7 +18,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 
 /** Writes a body as the next version of a key. */
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
-  const { calls, bucket, key, owner, headers, tags, acl, body, conditions, event } = input;
+  const { calls, bucket, key, owner, headers, tags, acl, lock, body, conditions, event } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
   const algorithm = declaredAlgorithm(body);
@@ -42,7 +42,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     sealedHeaders: path.keys.sealHeaders(kek, headers),
     ...(tags && { tags }),
     ...(acl && { acl }),
-    ...(sha256 !== undefined && { protection: { compliance: { sha256 } } }),
+    ...((lock || sha256) && { protection: { ...lock, ...(sha256 && { compliance: { sha256 } }) } }),
     originals: packOriginals({ sizeBytes, md5: etag }),
     manifest: { kind: 'direct' as const, parts: [], ...written.data },
     ...(checksum && { checksum }),
@@ -125,7 +125,7 @@ export async function createUpload(
   path: DataPath,
   input: Parameters<ObjectStore['createUpload']>[0],
 ): Promise<UploadRecord> {
-  const { calls, bucket, key, owner, initiator, headers, tags, acl, checksum } = input;
+  const { calls, bucket, key, owner, initiator, headers, tags, acl, lock, checksum } = input;
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.believed }, 'create-upload', {
     bucketId: bucket.believed.bucketId,
@@ -137,6 +137,7 @@ export async function createUpload(
       sealedHeaders: path.keys.sealHeaders(kek, headers),
       ...(tags && { tags }),
       ...(acl && { acl }),
+      ...(lock && { protection: lock }),
       ...(checksum && { checksum }),
     },
   });

@@ -19,6 +19,9 @@ export interface VersionProtection {
   compliance?: ComplianceProtection;
 }
 
+/** What a request may ask for a version that it makes, in a bucket with object lock. */
+export type VersionLock = Omit<VersionProtection, 'compliance'>;
+
 /** Settings of the object under its bucket's compliance rule (extensions 2.6). */
 export interface ComplianceProtection {
   /** The RetentionTime that was put for this object; the bucket's RetentionDays count besides. */

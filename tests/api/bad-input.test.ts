@@ -353,7 +353,7 @@ describe('targets and features', () => {
     { 'x-amz-copy-source-if-match': '"x"' },
     { 'x-amz-server-side-encryption': 'aws:kms' },
     { 'x-amz-server-side-encryption-aws-kms-key-id': 'k' },
-    { 'x-amz-object-lock-mode': 'GOVERNANCE' },
+    { 'x-amz-object-lock-event-hold': 'ON' },
     { 'x-amz-grant-anything': 'id=1' },
   ] as Record<string, string>[])('%j is of a feature that is not there yet', async (headers) => {
     await expectRefusal(await put({ headers }), 501, 'NotImplemented');

@@ -177,10 +177,10 @@ test.each<[string, Fields, Record<string, string | number>]>([
     { code: 'MetadataTooLarge' },
   ],
   [
-    'a lock',
+    'an event hold',
     [
       ['key', 'odd'],
-      ['x-amz-object-lock-mode', 'GOVERNANCE'],
+      ['x-amz-object-lock-event-hold', 'ON'],
     ],
     { status: 501, code: 'NotImplemented' },
   ],

@@ -168,7 +168,7 @@ test.each([
   {
     what: 'a header that is not supported',
     status: 501,
-    head: () => putHead('/conn/no', { ...expecting, 'x-amz-object-lock-mode': 'GOVERNANCE' }),
+    head: () => putHead('/conn/no', { ...expecting, 'x-amz-object-lock-event-hold': 'ON' }),
   },
 ])('100-continue: $what is answered at once, and the connection ends', async ({ status, head }) => {
   const connection = await openSocket(server);

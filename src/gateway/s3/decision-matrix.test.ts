@@ -120,7 +120,7 @@ async function makeFixture({ isLocked = false }: { isLocked?: boolean | undefine
   if (isLocked) {
     await asOwner('PUT', `${at}/secret-plan?retention&versionId=${versionId}`, { body: RETENTION });
     const body = Buffer.from('<LegalHold><Status>ON</Status></LegalHold>');
-    await asOwner('PUT', `${at}/secret-plan?legal-hold&versionId=${versionId}`, { body });
+    await asOwner('PUT', `${at}/secret-plan?legal-hold`, { body });
   }
   return { bucket, key: 'secret-plan', versionId, uploadId, etag: String(part.headers.etag) };
 }

@@ -8,7 +8,7 @@ import type { Fields } from '../servers/forms.ts';
 
 /**
  * What requests are about: a bucket with versions, an object of two versions, and an upload of one part for its key. Where the
- * bucket has an object lock, the older version is under GOVERNANCE and a legal hold.
+ * bucket has an object lock, the older version is under GOVERNANCE, and the newer one under a legal hold.
  */
 export interface Fixture {
   bucket: string;
@@ -144,6 +144,12 @@ export const LOCKED_UNTIL = '2100-01-01T00:00:00Z';
 export const RETENTION = xml(
   `<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>${LOCKED_UNTIL}</RetainUntilDate></Retention>`,
 );
+const LOCK = {
+  'x-amz-object-lock-mode': 'GOVERNANCE',
+  'x-amz-object-lock-retain-until-date': LOCKED_UNTIL,
+  'x-amz-object-lock-legal-hold': 'ON',
+};
+const LOCK_ACTIONS = ['s3:PutObjectRetention', 's3:PutObjectLegalHold'] as const;
 const BYPASS = { 'x-amz-bypass-governance-retention': 'true' };
 const TAGS = { 'x-amz-tagging': 'a=b' };
 const PUBLIC = { 'x-amz-acl': 'public-read' };
@@ -362,12 +368,10 @@ export const REQUESTS: readonly RequestCase[] = [
       body: xml('<Retention/>'),
     },
   ),
-  row('GetObjectLegalHold', 's3:GetObjectLegalHold', 'GET', '/KEY?legal-hold&versionId=VERSION', {
-    isLocked: true,
-  }),
+  row('GetObjectLegalHold', 's3:GetObjectLegalHold', 'GET', '/KEY?legal-hold', { isLocked: true }),
   row('PutObjectLegalHold', 's3:PutObjectLegalHold', 'PUT', '/KEY?legal-hold', {
     isLocked: true,
-    body: xml('<LegalHold><Status>ON</Status></LegalHold>'),
+    body: xml('<LegalHold><Status>OFF</Status></LegalHold>'),
   }),
   row('PutObject', 's3:PutObject', 'PUT', '/KEY', { body: BODY }),
   row('PutObject', ['s3:PutObject', 's3:PutObjectTagging'], 'PUT', '/KEY', {
@@ -379,6 +383,12 @@ export const REQUESTS: readonly RequestCase[] = [
     form: 'with an ACL',
     body: BODY,
     headers: PUBLIC,
+  }),
+  row('PutObject', ['s3:PutObject', ...LOCK_ACTIONS], 'PUT', '/KEY', {
+    form: 'with a lock',
+    isLocked: true,
+    body: BODY,
+    headers: LOCK,
   }),
   {
     operation: 'PostObject',
@@ -401,7 +411,38 @@ export const REQUESTS: readonly RequestCase[] = [
       ],
     }),
   },
+  {
+    operation: 'PostObject',
+    form: 'with a lock',
+    isLocked: true,
+    needs: ['s3:PutObject', ...LOCK_ACTIONS],
+    answer: '204',
+    request: (fixture) => ({
+      method: 'POST',
+      path: at(fixture),
+      form: [['key', fixture.key], ...Object.entries(LOCK)],
+    }),
+  },
   row('DeleteObject', 's3:DeleteObject', 'DELETE', '/KEY', { answer: '204' }),
+  row('DeleteObject', 's3:DeleteObjectVersion', 'DELETE', '/KEY?versionId=VERSION', {
+    form: 'of a version that needs no bypass',
+    headers: BYPASS,
+    answer: '204',
+  }),
+  row(
+    'DeleteObject',
+    ['s3:DeleteObjectVersion', 's3:BypassGovernanceRetention'],
+    'DELETE',
+    '/KEY?versionId=VERSION',
+    {
+      form: 'of a version under GOVERNANCE',
+      isLocked: true,
+      // Without the bypass the shard refuses it.
+      unnamed: ['s3:BypassGovernanceRetention'],
+      headers: BYPASS,
+      answer: '204',
+    },
+  ),
   row('DeleteObject', 's3:DeleteObjectVersion', 'DELETE', '/KEY?versionId=VERSION', {
     form: 'of a version',
     answer: '204',
@@ -433,6 +474,11 @@ export const REQUESTS: readonly RequestCase[] = [
     form: 'with an ACL',
     headers: { ...SOURCE, ...PUBLIC },
   }),
+  row('CopyObject', ['s3:PutObject', 's3:GetObject', ...LOCK_ACTIONS], 'PUT', '/KEY', {
+    form: 'with a lock',
+    isLocked: true,
+    headers: { ...SOURCE, ...LOCK },
+  }),
   row('MoveObject', 's3:PutObject', 'MOVE', '/KEY', {
     othersNeed: ['s3:DeleteObject'],
     headers: { destination: '/BUCKET/KEY-moved' },
@@ -452,6 +498,13 @@ export const REQUESTS: readonly RequestCase[] = [
     headers: TAGS,
     body: COMPONENT,
   }),
+  row('ComposeObject', ['s3:PutObject', ...LOCK_ACTIONS], 'PUT', '/KEY?compose', {
+    form: 'with a lock',
+    isLocked: true,
+    othersNeed: ['s3:GetObject'],
+    headers: LOCK,
+    body: COMPONENT,
+  }),
   row('AppendObject', 's3:PutObject', 'PUT', '/KEY?append', { body: BODY }),
   row('CreateMultipartUpload', 's3:PutObject', 'POST', '/KEY?uploads'),
   row('CreateMultipartUpload', ['s3:PutObject', 's3:PutObjectTagging'], 'POST', '/KEY?uploads', {
@@ -461,6 +514,11 @@ export const REQUESTS: readonly RequestCase[] = [
   row('CreateMultipartUpload', ['s3:PutObject', 's3:PutObjectAcl'], 'POST', '/KEY?uploads', {
     form: 'with an ACL',
     headers: PUBLIC,
+  }),
+  row('CreateMultipartUpload', ['s3:PutObject', ...LOCK_ACTIONS], 'POST', '/KEY?uploads', {
+    form: 'with a lock',
+    isLocked: true,
+    headers: LOCK,
   }),
   row('UploadPart', 's3:PutObject', 'PUT', '/KEY?partNumber=2&uploadId=UPLOAD', { body: BODY }),
   row('UploadPartCopy', ['s3:PutObject', 's3:GetObject'], 'PUT', '/KEY?partNumber=2&uploadId=UPLOAD', {

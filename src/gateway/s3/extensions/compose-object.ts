@@ -16,6 +16,7 @@ import { findComponents, requireJudged } from '../objects/find-version.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { parseUserMetadata } from '../request/object-headers.ts';
+import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
 import { admitWriter } from '../sharing/resolve-acl.ts';
@@ -29,7 +30,7 @@ export const composeObject = defineOperation({
   body: 'xml',
   bodyBytesMax: LIMITS.composeBodyBytesMax,
   conditions: WRITE_CONDITION_HEADERS,
-  options: [TOKEN_HEADER],
+  options: [TOKEN_HEADER, ...LOCK_HEADERS],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',
@@ -55,13 +56,15 @@ export const composeObject = defineOperation({
       resource: objectArn({ bucket, key }),
       userMetadata: parseUserMetadata(headers),
       tags: parseTaggingHeader(headers),
+      lock: parseLockHeaders(headers),
       conditions: parseWriteConditions(headers),
       token: parseTokenHeader(headers),
     };
   },
-  access: ({ resource, tags }, bucket) => [
+  access: ({ resource, tags, lock }, bucket) => [
     ...composedAccess(resource, bucket, tags),
     ...taggingAccess(resource, tags),
+    ...lockAccess(resource, lock),
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
   // The rule asks for s3:PutObject (service 4.2, compose rule 1): of a component, too, where it may not be read.
@@ -70,15 +73,17 @@ export const composeObject = defineOperation({
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
       return [action, objectArn({ bucket, key }), 'component', { versionId }];
     }),
-  async run(context, { key, userMetadata, tags, conditions, token }, components) {
+  async run(context, { key, userMetadata, tags, conditions, token, ...input }, components) {
     // Neither the order of headers nor that of tags means anything.
     const headers = [
       userMetadata && sortedByName(Object.entries(userMetadata)),
       tags && sortedByName(tags.map(({ key, value }) => [key, value])),
+      ...(input.lock ? [input.lock] : []),
     ];
     const asked = idempotencyToken(token, ['ComposeObject', key, components, ...headers, conditions]);
     const stored = asked && (await findStoredOutcome(context, asked));
     if (stored !== undefined) return answer(context, stored);
+    const lock = await admitLock(context, input.lock);
     const found = await openAll(context, components);
     const written = await context.objects.composeObject({
       calls: context.metadata,
@@ -88,6 +93,7 @@ export const composeObject = defineOperation({
       owner: await admitWriter(context),
       ...(userMetadata && { userMetadata }),
       ...(tags && { tags }),
+      lock,
       ...(conditions && { conditions }),
       token: asked,
       turn: context.turn,

@@ -6,6 +6,7 @@ import { parseUploadChecksum } from '../request/checksum-headers.ts';
 import { customerKeyAnswer, parseCustomerKey } from '../request/customer-key.ts';
 import { abortHeaders } from '../request/lifecycle-headers.ts';
 import { parseObjectHeaders } from '../request/object-headers.ts';
+import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
 import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
@@ -15,7 +16,7 @@ export const createMultipartUpload = defineOperation({
   match: { method: 'POST', on: 'object', query: ['uploads'] },
   logName: 'REST.POST.UPLOADS',
   body: 'none',
-  options: ACL_HEADERS,
+  options: [...ACL_HEADERS, ...LOCK_HEADERS],
   errors: [
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
@@ -34,16 +35,19 @@ export const createMultipartUpload = defineOperation({
       headers: parseObjectHeaders(headers),
       tags: parseTaggingHeader(headers),
       acl: parseAclHeaders(headers),
+      lock: parseLockHeaders(headers),
       checksum: parseUploadChecksum(headers),
       customerKey: parseCustomerKey(request),
     };
   },
-  access: ({ resource, tags, acl }) => [
+  access: ({ resource, tags, acl, lock }) => [
     ['s3:PutObject', resource, undefined, { givenTags: tags }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
+    ...lockAccess(resource, lock),
   ],
   async run(context, { bucket, key, headers, tags, checksum, customerKey, ...input }) {
+    const lock = await admitLock(context, input.lock);
     const owner = await admitWriter(context);
     const bucketOwner = context.bucket().record.owner;
     const upload = await context.objects.createUpload({
@@ -55,6 +59,7 @@ export const createMultipartUpload = defineOperation({
       headers,
       ...(tags && { tags }),
       acl: await resolveAcl(context, input.acl, { owner, bucketOwner }),
+      lock,
       customerKey: customerKey?.secret,
       ...(checksum && { checksum }),
     });

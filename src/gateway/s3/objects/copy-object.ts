@@ -26,6 +26,7 @@ import {
 } from '../request/customer-key.ts';
 import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { parseObjectHeaders } from '../request/object-headers.ts';
+import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
@@ -41,7 +42,7 @@ export const copyObject = defineOperation({
   logName: 'REST.COPY.OBJECT',
   body: 'none',
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
-  options: ACL_HEADERS,
+  options: [...ACL_HEADERS, ...LOCK_HEADERS],
   errors: [
     'EncryptionNotAllowed',
     'InvalidArgument',
@@ -58,10 +59,11 @@ export const copyObject = defineOperation({
   differences:
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource, tags, acl, source }) => [
+  access: ({ resource, tags, acl, lock, source }) => [
     ['s3:PutObject', resource, undefined, { givenTags: tags, values: copySourceValues(source) }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
+    ...lockAccess(resource, lock),
   ],
   run: (context, input) =>
     answerWhenDone(context, copy(context, input), customerKeyAnswer(input.customerKey)),
@@ -79,6 +81,7 @@ function parse(request: OperationRequest) {
     replacement: parseReplacement(headers),
     tags: parseReplacementTags(headers),
     acl: parseAclHeaders(headers),
+    lock: parseLockHeaders(headers),
     checksumAlgorithm: parseChecksumAlgorithm(headers),
     customerKey: parseCustomerKey(request),
     sourceKey: parseSourceKey(request),
@@ -107,6 +110,7 @@ function isReplaced(headers: OperationRequest['headers'], what: 'metadata' | 'ta
 
 async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
   const { key, conditions, replacement, tags, checksumAlgorithm, customerKey, sourceKey } = input;
+  const lock = await admitLock(context, input.lock);
   const source = await openCopySource(context, input.source, input.expectedOwner);
   let takenTags = tags;
   const requireFit = (version: VersionRecord) => {
@@ -135,6 +139,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     key,
     owner,
     acl: await resolveAcl(context, input.acl, { owner, bucketOwner }),
+    lock,
     customerKey: customerKey?.secret,
     ...(replacement && { headers: replacement }),
     ...(tags && { tags }),

@@ -20,6 +20,7 @@ import {
 } from '../request/customer-key.ts';
 import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { type AnswerHeaders, addObjectHeaders } from '../request/object-headers.ts';
+import { addLock } from '../request/object-lock.ts';
 import { contentRange, resolveRange } from '../request/ranges.ts';
 import { isRangeStillWanted, judgeRead, type Validators } from '../request/read-conditions.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from '../request/response-overrides.ts';
@@ -95,6 +96,9 @@ export async function prepareRead(
   if (version.tags !== undefined && (await mayReadTags(context, input))) {
     headers['x-amz-tagging-count'] = version.tags.length;
   }
+  const { protection } = version;
+  if (protection !== undefined)
+    await addLock(headers, context, { resource: input.resource, versionId, protection });
   if (versionId === undefined) headers['x-amz-expiration'] = expirationHeader(context, { ...version, key });
   requireConditions(input, { version, headers, nowMs: context.clock.wallMs() });
   addResponseOverrides(headers, {

@@ -16,6 +16,7 @@ import { addCustomerKey, parseCustomerKey } from '../request/customer-key.ts';
 import { parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { expirationHeader } from '../request/lifecycle-headers.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../request/object-headers.ts';
+import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { boundBody } from '../request/request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
@@ -29,7 +30,7 @@ export const putObject = defineOperation({
   logName: 'REST.PUT.OBJECT',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
-  options: [TOKEN_HEADER, ...ACL_HEADERS],
+  options: [TOKEN_HEADER, ...ACL_HEADERS, ...LOCK_HEADERS],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',
@@ -49,7 +50,7 @@ export const putObject = defineOperation({
     'XAmzContentSHA256Mismatch',
   ],
   differences:
-    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`, signed as in [extensions.md](extensions.md#curl)), which AWS refuses.',
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`, signed as in [extensions.md](extensions.md#curl)), which AWS refuses. With `x-amz-object-lock-*`, or a default retention of the bucket, no Content-MD5 or checksum is demanded.',
   parse: (request) => {
     const offsetBytes = parseWriteOffset(request.headers);
     if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
@@ -57,6 +58,9 @@ export const putObject = defineOperation({
     // What is appended to keeps its list.
     if (offsetBytes !== undefined && offsetBytes > 0 && !isPrivate(given.acl))
       throw new AppError('NotImplemented', { fields: { Header: 'x-amz-acl' } });
+    // An append keeps what the object has but its lock: its new version gets the default of the bucket.
+    if (offsetBytes !== undefined && given.lock !== undefined)
+      throw new AppError('NotImplemented', { fields: { Header: 'x-amz-object-lock-*' } });
     return {
       ...given,
       offsetBytes,
@@ -93,6 +97,7 @@ export function parseUpload(request: OperationRequest) {
     headers: parseObjectHeaders(headers),
     tags: parseTaggingHeader(headers),
     acl: parseAclHeaders(headers),
+    lock: parseLockHeaders(headers),
     conditions: parseWriteConditions(headers),
     customerKey: parseCustomerKey(request),
   };
@@ -102,11 +107,13 @@ export function uploadAccess({
   resource,
   tags,
   acl,
-}: Pick<Upload, 'resource' | 'tags' | 'acl'>): readonly AccessPair[] {
+  lock,
+}: Pick<Upload, 'resource' | 'tags' | 'acl' | 'lock'>): readonly AccessPair[] {
   return [
     ['s3:PutObject', resource, undefined, { givenTags: tags }],
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
+    ...lockAccess(resource, lock),
   ];
 }
 
@@ -116,6 +123,7 @@ export async function upload(
   input: Upload & Pick<PutObject, 'event'>,
 ): Promise<AnswerHeaders> {
   const { key, headers, tags, customerKey, body, conditions, event } = input;
+  const lock = await admitLock(context, input.lock);
   const owner = await admitWriter(context);
   const bucketOwner = context.bucket().record.owner;
   const acl = await resolveAcl(context, input.acl, { owner, bucketOwner });
@@ -127,6 +135,7 @@ export async function upload(
     headers,
     ...(tags && { tags }),
     acl,
+    lock,
     customerKey: customerKey?.secret,
     body,
     ...(conditions && { conditions }),

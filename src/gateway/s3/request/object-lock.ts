@@ -5,7 +5,7 @@ import { parseIsoDate } from '../../../base/text/iso-dates.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { VersionId } from '../../../types/names.ts';
-import type { Retention, VersionProtection } from '../../../types/protection.ts';
+import type { Retention, VersionLock, VersionProtection } from '../../../types/protection.ts';
 import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import type { OperationRequest } from '../operation.ts';
@@ -75,7 +75,7 @@ export function lockAccess(resource: string, lock: GivenLock | undefined): reado
 export async function admitLock(
   context: OperationContext,
   lock: GivenLock | undefined,
-): Promise<VersionProtection | undefined> {
+): Promise<VersionLock | undefined> {
   if (lock === undefined) return undefined;
   const { retention, legalHold } = lock;
   if (retention !== undefined) requireFuture(context, retention, UNTIL);
@@ -118,9 +118,8 @@ export function missingObjectLock(): AppError {
 export async function addLock(
   headers: AnswerHeaders,
   context: OperationContext,
-  read: { resource: string; versionId: VersionId | undefined; protection: VersionProtection | undefined },
+  read: { resource: string; versionId: VersionId | undefined; protection: VersionProtection },
 ): Promise<void> {
-  if (read.protection === undefined) return;
   const { retention, legalHold, hadLegalHold } = read.protection;
   const { resource, versionId } = read;
   const may = (action: string) =>
