@@ -52,11 +52,13 @@ describe('Proxmox Backup Server', () => {
   };
 
   beforeAll(async () => {
-    at = await calls.makeBucket('proxmox', { policy: 'bucket-admin', kind: 'plain' });
+    at = await calls.makeBucket('proxmox', { policy: 'veeam', kind: 'plain' });
   });
 
   test('looks for its bucket, and writes each chunk once', async () => {
     const { Bucket, program } = at;
+    const { Buckets } = await program.send(new ListBucketsCommand({}));
+    expect(Buckets?.map(({ Name }) => Name)).toContain(Bucket);
     await program.send(new HeadBucketCommand({ Bucket }));
     await put(chunk(1), bodyOf(1));
     // A chunk that is there is a success to it.

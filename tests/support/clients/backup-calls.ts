@@ -1,8 +1,16 @@
 // A server with a bucket for one backup program, and the AWS SDK with the key that the command line makes for the program: for
 // tests that replay what programs call which cannot be had here.
 import { createHash } from 'node:crypto';
-import { CreateBucketCommand, PutBucketVersioningCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  ListObjectVersionsCommand,
+  type ListObjectVersionsCommandInput,
+  type ListObjectVersionsCommandOutput,
+  PutBucketVersioningCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { must } from '../../../src/base/assert.ts';
+import type { ClientLines } from '../../../src/cli/access/client-lines.ts';
 import type { Access } from '../servers/raw-s3.ts';
 import { makeBackupUser } from './backup-keys.ts';
 import { type ClientWorld, openWorld } from './clients.ts';
@@ -14,7 +22,10 @@ export interface BackupBucket {
   owner: S3Client;
   /** With the program's key. */
   program: S3Client;
+  /** Of the program's user. */
+  name: string;
   access: Access;
+  lines: ClientLines;
 }
 
 export interface BackupCalls {
@@ -48,8 +59,9 @@ export async function openBackupCalls(): Promise<BackupCalls> {
         const VersioningConfiguration = { Status: 'Enabled' } as const;
         await owner.send(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration }));
       }
-      const { access } = await makeBackupUser(world.server, { name: `of-${Bucket}`, policy, bucket: Bucket });
-      return { Bucket, owner, program: clientOf(access), access };
+      const name = `of-${Bucket}`;
+      const { access, lines } = await makeBackupUser(world.server, { name, policy, bucket: Bucket });
+      return { Bucket, owner, program: clientOf(access), name, access, lines };
     },
     async close() {
       for (const client of clients) client.destroy();
@@ -73,3 +85,33 @@ export async function refusalOf(call: Promise<unknown>): Promise<string> {
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** In whole seconds, as programs say it. */
 export const inDays = (days: number) => new Date(Math.floor((Date.now() + days * DAY_MS) / 1000) * 1000);
+
+/** All pages of versions and delete markers, which the SDK has no paginator for. */
+export async function* versionPages(
+  client: S3Client,
+  wanted: ListObjectVersionsCommandInput,
+): AsyncGenerator<ListObjectVersionsCommandOutput, void> {
+  let from: Pick<ListObjectVersionsCommandInput, 'KeyMarker' | 'VersionIdMarker'> = {};
+  for (;;) {
+    const page = await client.send(new ListObjectVersionsCommand({ ...wanted, ...from }));
+    yield page;
+    if (!page.IsTruncated) return;
+    from = { KeyMarker: page.NextKeyMarker, VersionIdMarker: page.NextVersionIdMarker };
+  }
+}
+
+/**
+ * Listings show of a version the second at which it came. This is a time behind all that has been written; what is written next
+ * comes in a later second.
+ */
+export async function endOfSecond({ endpoint }: Pick<Access, 'endpoint'>): Promise<string> {
+  const secondMs = async () => {
+    const { headers } = await fetch(`${endpoint}/health/ready`);
+    return Date.parse(must(headers.get('date') ?? undefined, 'an answer says when it is'));
+  };
+  const writtenMs = await secondMs();
+  for (;;) {
+    const nowMs = await secondMs();
+    if (nowMs > writtenMs) return new Date(nowMs - 1).toISOString();
+  }
+}

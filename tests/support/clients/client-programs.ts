@@ -1,6 +1,6 @@
 // The programs of other makers that the tests drive: where they are, and how they come here. Debian packages by apt
-// when this runs as root on Debian (it says so first), today's Python clients and the linters of deploy/ into .venv at the top of
-// the project.
+// when this runs as root on Debian (it says so first), today's Python clients, today's rclone and the linters of deploy/ into .venv
+// at the top of the project.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,6 +15,8 @@ const STAMP = join(VENV, '.holdfast-ready');
 export const VENV_PYTHON = join(VENV, 'bin', 'python');
 /** Today's AWS CLI, beside the distribution's (`programPath('aws')`). */
 export const VENV_AWS = join(VENV, 'bin', 'aws');
+/** Today's rclone, which sets object locks. */
+export const VENV_RCLONE = join(VENV, 'bin', 'rclone');
 /** The linter of container files. */
 export const VENV_HADOLINT = join(VENV, 'bin', 'hadolint');
 /** Validates by JSON schemas, and carries that of compose files. */
@@ -26,6 +28,8 @@ const DEBIAN_PACKAGES = {
   rclone: 'rclone',
   s3cmd: 's3cmd',
   aws: 'awscli',
+  borg: 'borgbackup',
+  'barman-cloud-wal-archive': 'barman-cli-cloud',
   strace: 'strace',
   haproxy: 'haproxy',
   'systemd-analyze': 'systemd',

@@ -15,7 +15,7 @@ import { ownServerTest } from '../servers/own-server-test.ts';
 import { type Access, pathOf, type RawRequest, send } from '../servers/raw-s3.ts';
 import { createAccount } from '../servers/s3-api.ts';
 import { startServer, type TestServer } from '../servers/start-server.ts';
-import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON } from './client-programs.ts';
+import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON, VENV_RCLONE } from './client-programs.ts';
 
 const CLIENT_TIMEOUT_MS = 240_000;
 
@@ -30,8 +30,11 @@ export const PROGRAMS = {
   rclone: installed('rclone'),
   s3cmd: installed('s3cmd'),
   debianAws: installed('aws'),
+  borg: installed('borg'),
+  barmanWalArchive: installed('barman-cloud-wal-archive'),
   pypiAws: VENV_AWS,
   pypiPython: VENV_PYTHON,
+  pypiRclone: VENV_RCLONE,
   curl: '/usr/bin/curl',
 } as const;
 
