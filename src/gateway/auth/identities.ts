@@ -3,6 +3,7 @@
 // current; unknown keys are always read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../base/assert.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
 import type { RandomPort } from '../../ports/clock.ts';
@@ -90,6 +91,8 @@ export function createIdentities(deps: {
   keyring: KeyringPort;
   random: RandomPort;
   feed: IdentityFeed;
+  /** Long policies are compiled in them; absent: in turns of their own. */
+  turns?: FairTurns;
 }): Identities {
   const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(
@@ -107,7 +110,7 @@ export function createIdentities(deps: {
     ENTRIES_MAX,
     byPolicies(({ stored }) => stored),
   );
-  const policies = createPolicyCache();
+  const policies = createPolicyCache(deps.turns);
   const sessions = createSessions(deps);
   /** A read during reported changes may be outdated, and is not cached. */
   let tellings = 0;
@@ -143,7 +146,7 @@ export function createIdentities(deps: {
     const principal = {
       ...(stored === undefined
         ? rootPrincipal(account)
-        : storedPrincipal({ account, principal: stored }, { policies })),
+        : await storedPrincipal({ account, principal: stored }, { policies })),
       keyCreatedAtMs: found.accessKey.createdAtMs,
     };
     const identity = { accessKey, account, principal, ...keys, sealedSecret, ...(stored && { stored }) };
@@ -199,7 +202,7 @@ export function createIdentities(deps: {
       const principal =
         stored === undefined
           ? rootPrincipal(account, session)
-          : storedPrincipal({ account, principal: stored }, { policies, session });
+          : await storedPrincipal({ account, principal: stored }, { policies, session });
       const keys =
         cached?.identity.principal.session === session
           ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }

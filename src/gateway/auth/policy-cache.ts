@@ -1,7 +1,13 @@
-// Compiled policies by their text. Compiling costs some hundred microseconds, and the same text is used by many principals
-// and requests.
+// Compiled policies by their text. Compiling costs some hundred microseconds, of the longest several ms, and the same text is used by
+// many principals and requests.
+import { createFairTurns, type FairTurns } from '../../base/async/fair-turns.ts';
+import { finishAtOnce } from '../../base/async/steps.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import { type CompiledPolicy, compileStoredPolicy } from '../../policy/documents/compile-policy.ts';
+import {
+  type CompiledPolicy,
+  compileStoredInSteps,
+  compileStoredPolicy,
+} from '../../policy/documents/compile-policy.ts';
 import type { NamedPolicy } from '../../policy/evaluate.ts';
 
 type DocumentType = Parameters<typeof compileStoredPolicy>[1];
@@ -15,25 +21,51 @@ interface Entry {
   readonly charactersCount: number;
 }
 
-export interface PolicyCache {
-  /** A stored document. One that cannot be read any more denies everything. */
-  named(policy: { name: string; text: string; type: DocumentType }): NamedPolicy;
+/** Longer ones are compiled in turns with those of other accounts: a user may have a hundred of the longest. */
+const SHORT_CHARACTERS_MAX = 500;
+
+interface StoredPolicy {
+  readonly name: string;
+  readonly text: string;
+  readonly type: DocumentType;
+  /** Who waits for it: accounts take turns. */
+  readonly accountId: string;
 }
 
-export function createPolicyCache(): PolicyCache {
+export interface PolicyCache {
+  /** A stored document. One that cannot be read any more denies everything. */
+  named(policy: StoredPolicy): Promise<NamedPolicy>;
+}
+
+export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyCache {
   const compiled = new BoundedMap<string, Entry>(ENTRIES_MAX, {
     weightMax: CHARACTERS_MAX,
     weightOf: ({ charactersCount }) => charactersCount,
   });
+  /** Many who wait for one text do not each compile it. */
+  const underWay = new Map<string, Promise<CompiledPolicy>>();
+
+  async function compile(key: string, { text, type, accountId }: StoredPolicy): Promise<CompiledPolicy> {
+    const steps = compileStoredInSteps(text, type);
+    const isShort = text.length <= SHORT_CHARACTERS_MAX;
+    const outcome = isShort ? finishAtOnce(steps) : await turns.finish(`policies of ${accountId}`, steps);
+    const policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
+    compiled.set(key, { policy, charactersCount: key.length });
+    return policy;
+  }
+
   return {
-    named({ name, text, type }) {
-      const key = `${type}:${text}`;
+    async named(stored) {
+      const { name } = stored;
+      const key = `${stored.type}:${stored.text}`;
       const known = compiled.get(key);
       if (known !== undefined) return { name, policy: known.policy };
-      const outcome = compileStoredPolicy(text, type);
-      const policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
-      compiled.set(key, { policy, charactersCount: key.length });
-      return { name, policy };
+      let making = underWay.get(key);
+      if (making === undefined) {
+        making = compile(key, stored).finally(() => underWay.delete(key));
+        underWay.set(key, making);
+      }
+      return { name, policy: await making };
     },
   };
 }

@@ -2,7 +2,7 @@
 // allow and limit it, and the values of the condition keys that are about the caller (AWS "AWS global condition context keys").
 
 import { findReadyMadePolicy } from '../../policy/documents/ready-made-policies.ts';
-import { type CallerPolicies, NO_POLICIES } from '../../policy/evaluate.ts';
+import { type CallerPolicies, type NamedPolicy, NO_POLICIES } from '../../policy/evaluate.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { Caller as PolicyCaller } from '../../policy/principals.ts';
 import type { RoleRecord, StoredPrincipal, UserRecord } from '../../types/records/identity-records.ts';
@@ -53,14 +53,14 @@ export function rootPrincipal(account: AccountRecord, session?: Session): Princi
 }
 
 /** `session`: of a user, GetSessionToken's; of a role, always there. */
-export function storedPrincipal(
+export async function storedPrincipal(
   { account, principal }: { account: AccountRecord; principal: StoredPrincipal },
   { policies, session }: { policies: PolicyCache; session?: Session },
-): Principal {
+): Promise<Principal> {
   const { accountId, canonicalId } = account;
   const { entity } = principal;
   const common = {
-    policies: policiesOf(principal, policies, session),
+    policies: await policiesOf(principal, { cache: policies, session, accountId }),
     id: entity.id,
     ...(session && { session }),
   };
@@ -88,28 +88,32 @@ function sessionTags(ofRole: readonly Tag[], ofSession: readonly Tag[]): readonl
   return [...ofSession, ...ofRole.filter(({ key }) => !given.has(key.toLowerCase()))];
 }
 
-function policiesOf(
+/** One after the other: of one account only one policy is being compiled at a time. */
+async function policiesOf(
   { entity, groups, policies: texts }: StoredPrincipal,
-  cache: PolicyCache,
-  session: Session | undefined,
-): CallerPolicies {
+  { cache, session, accountId }: { cache: PolicyCache; session: Session | undefined; accountId: string },
+): Promise<CallerPolicies> {
   const own = new Map(texts.map(({ arn, text }) => [arn, text]));
-  const managed = (arn: string, type: 'identity' | 'boundary') => {
-    const text = own.get(arn) ?? findReadyMadePolicy(arn)?.text;
-    return text === undefined ? undefined : cache.named({ name: arn, text, type });
-  };
-  const identity = [entity, ...groups].flatMap((holder) => [
-    ...holder.inlinePolicies.map(({ name, text }) => cache.named({ name, text, type: 'identity' })),
-    ...holder.attachedPolicies.flatMap((arn) => managed(arn, 'identity') ?? []),
-  ]);
+  const named = (name: string, text: string, type: 'identity' | 'boundary' | 'session') =>
+    cache.named({ name, text, type, accountId });
+  const textOf = (arn: string) => own.get(arn) ?? findReadyMadePolicy(arn)?.text;
+  const identity: NamedPolicy[] = [];
+  for (const holder of [entity, ...groups]) {
+    for (const { name, text } of holder.inlinePolicies) identity.push(await named(name, text, 'identity'));
+    for (const arn of holder.attachedPolicies) {
+      const text = textOf(arn);
+      if (text !== undefined) identity.push(await named(arn, text, 'identity'));
+    }
+  }
   // A boundary whose policy is gone allows nothing.
   const boundary =
     entity.boundary === undefined
       ? undefined
-      : (managed(entity.boundary, 'boundary') ??
-        cache.named({ name: entity.boundary, text: '', type: 'boundary' }));
-  const limits = session?.policies?.map(({ name, text }) => cache.named({ name, text, type: 'session' }));
-  return { identity, boundary, ...(limits && { session: limits }) };
+      : await named(entity.boundary, textOf(entity.boundary) ?? '', 'boundary');
+  if (session?.policies === undefined) return { identity, boundary };
+  const limits: NamedPolicy[] = [];
+  for (const { name, text } of session.policies) limits.push(await named(name, text, 'session'));
+  return { identity, boundary, session: limits };
 }
 
 interface Facts {

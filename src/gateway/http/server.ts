@@ -144,7 +144,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
   const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
   const reads = createReadTurns({ ...READ_TURNS, readBytes: READ_BYTES });
-  const identities = createIdentities({ ...deps, feed: deps.identityFeed });
+  const turns = createFairTurns({ clock });
+  const identities = createIdentities({ ...deps, feed: deps.identityFeed, turns });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
   function hostsOf({ client, headers }: Exchange, label?: string): SignedHosts {
@@ -154,7 +155,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
   const room = overloadChecks(live, shedding);
-  const shared = { ...deps, identities, ...credentialChecks(deps), ...room, ids, hostsOf };
+  const shared = { ...deps, identities, ...credentialChecks(deps), ...room, turns, ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
@@ -168,7 +169,6 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     lifecycleDayMs: settings.lifecycleDayMs,
     ...formIntake(shedding),
-    turns: createFairTurns({ clock: deps.clock }),
     requestCount: () => live.count,
   };
   const hasRoom = () => live.overload() === undefined;

@@ -268,12 +268,15 @@ function contextOfHolder({ store }: ActionContext, holder: PolicyHolder): Map<st
   return context;
 }
 
-function boundaryOf(values: Simulated, own: SourcePolicy | undefined): SourcePolicy | undefined {
+async function boundaryOf(
+  values: Simulated,
+  own: SourcePolicy | undefined,
+): Promise<SourcePolicy | undefined> {
   const given = values.PermissionsBoundaryPolicyInputList ?? [];
   if (given.length > 1) {
     throw new AppError('InvalidInput', { message: 'Only one permissions boundary policy can be simulated.' });
   }
-  return givenPolicies('PermissionsBoundaryPolicyInputList', given, 'boundary')[0] ?? own;
+  return (await givenPolicies('PermissionsBoundaryPolicyInputList', given, 'boundary'))[0] ?? own;
 }
 
 const simulateCustomPolicy = defineIamAction({
@@ -286,9 +289,9 @@ const simulateCustomPolicy = defineIamAction({
       throw new AppError('InvalidInput', { message: 'CallerArn is required where ResourcePolicy is given.' });
     }
     const scene: Scene = {
-      identity: givenPolicies('PolicyInputList', PolicyInputList, 'identity'),
-      boundary: boundaryOf(values, undefined),
-      resourcePolicy: ResourcePolicy === undefined ? undefined : givenResourcePolicy(ResourcePolicy),
+      identity: await givenPolicies('PolicyInputList', PolicyInputList, 'identity'),
+      boundary: await boundaryOf(values, undefined),
+      resourcePolicy: ResourcePolicy === undefined ? undefined : await givenResourcePolicy(ResourcePolicy),
       caller: CallerArn === undefined ? someCaller(store) : callerOfArn(CallerArn),
       resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
       context: contextOf(values.ContextEntries),
@@ -332,9 +335,12 @@ const simulatePrincipalPolicy = defineIamAction({
       throw new AppError('InvalidInput', { message: 'CallerArn is required where ResourcePolicy is given.' });
     }
     const scene: Scene = {
-      identity: [...source.identity, ...givenPolicies('PolicyInputList', PolicyInputList, 'identity')],
-      boundary: boundaryOf(values, source.boundary),
-      resourcePolicy: ResourcePolicy === undefined ? undefined : givenResourcePolicy(ResourcePolicy),
+      identity: [
+        ...source.identity,
+        ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
+      ],
+      boundary: await boundaryOf(values, source.boundary),
+      resourcePolicy: ResourcePolicy === undefined ? undefined : await givenResourcePolicy(ResourcePolicy),
       caller: CallerArn === undefined ? callerOfHolder(context, holder) : callerOfArn(CallerArn),
       resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
       context: new Map([...contextOfHolder(context, holder), ...contextOf(values.ContextEntries)]),
@@ -352,7 +358,8 @@ const getContextKeysForCustomPolicy = defineIamAction({
   name: 'GetContextKeysForCustomPolicy',
   parameters: { PolicyInputList: required(documents) },
   access: () => [ANY_RESOURCE],
-  run: async ({ PolicyInputList }) => keysXml(givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
+  run: async ({ PolicyInputList }) =>
+    keysXml(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
 });
 
 const getContextKeysForPrincipalPolicy = defineIamAction({
@@ -361,7 +368,7 @@ const getContextKeysForPrincipalPolicy = defineIamAction({
   access: ({ PolicySourceArn }) => [{ resource: PolicySourceArn }],
   async run({ PolicySourceArn, PolicyInputList = [] }, { store }) {
     const { identity }: PrincipalPolicies = await policiesOfPrincipal(store, PolicySourceArn);
-    return keysXml([...identity, ...givenPolicies('PolicyInputList', PolicyInputList, 'identity')]);
+    return keysXml([...identity, ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity'))]);
   },
 });
 

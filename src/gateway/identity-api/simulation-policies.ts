@@ -1,8 +1,12 @@
 // The policies that a simulation goes by: documents that the request gives, and those of a user, group or role. Each has the name
 // under which the answer shows its statements.
+import { nextTurn } from '../../base/async/next-turn.ts';
+import { finishInTurns, type Steps } from '../../base/async/steps.ts';
 import {
   type CompiledPolicy,
-  compilePolicy,
+  type CompileOutcome,
+  compileInSteps,
+  compileStoredInSteps,
   compileStoredPolicy,
 } from '../../policy/documents/compile-policy.ts';
 import { isReadyMadeArn } from '../../policy/documents/ready-made-policies.ts';
@@ -39,27 +43,35 @@ export interface Exclusion {
 
 const HOLDER_ARN = /^arn:aws:iam::(\d{12}):(user|group|role)(\/(?:[\x21-\x7e]+\/)?)([\w+=,.@-]{1,128})$/;
 
+/** There may be a hundred of them: others have their turns meanwhile. */
+function compile(steps: Steps<CompileOutcome>): Promise<CompileOutcome> {
+  return finishInTurns(steps, nextTurn);
+}
+
 /** Documents of a request: `PolicyInputList.1` and so on. Throws InvalidInput with the place. */
-export function givenPolicies(
+export async function givenPolicies(
   parameter: string,
   documents: readonly string[],
   type: 'identity' | 'boundary',
-): SourcePolicy[] {
+): Promise<SourcePolicy[]> {
   const sourceType = type === 'identity' ? 'IAM Policy' : 'IAM Permissions Boundary Policy';
-  return documents.map((text, at) => {
+  const given: SourcePolicy[] = [];
+  for (const [at, text] of documents.entries()) {
     const name = `${parameter}.${at + 1}`;
-    return { name, text, sourceType, policy: requireCompiled(name, compilePolicy(text, { type })) };
-  });
+    const policy = requireCompiled(name, await compile(compileInSteps(text, { type })));
+    given.push({ name, text, sourceType, policy });
+  }
+  return given;
 }
 
 /** Throws InvalidInput. */
-export function givenResourcePolicy(text: string): SourcePolicy {
+export async function givenResourcePolicy(text: string): Promise<SourcePolicy> {
   // No bucket is asked for: the policy may be of any.
-  const policy = requireCompiled('ResourcePolicy', compileStoredPolicy(text, 'resource'));
+  const policy = requireCompiled('ResourcePolicy', await compile(compileStoredInSteps(text, 'resource')));
   return { name: 'ResourcePolicy', text, sourceType: 'Resource Policy', policy };
 }
 
-function requireCompiled(name: string, outcome: ReturnType<typeof compilePolicy>): CompiledPolicy {
+function requireCompiled(name: string, outcome: CompileOutcome): CompiledPolicy {
   if (outcome.kind === 'compiled') return outcome.policy;
   throw new AppError('InvalidInput', { message: `${name}: ${outcome.message} (${outcome.place})` });
 }
@@ -102,9 +114,11 @@ async function policiesOf(
   holder: PolicyHolder,
   exclusions: readonly Exclusion[],
 ): Promise<SourcePolicy[]> {
-  const found = holder.inlinePolicies
-    .filter(({ name }) => !exclusions.some((exclusion) => excludesInline(exclusion, holder, name)))
-    .map(({ name, text }) => stored(`${holder.kind}_${holder.name}_${name}`, text, 'identity'));
+  const found: SourcePolicy[] = [];
+  for (const { name, text } of holder.inlinePolicies) {
+    if (exclusions.some((exclusion) => excludesInline(exclusion, holder, name))) continue;
+    found.push(await stored(`${holder.kind}_${holder.name}_${name}`, text, 'identity'));
+  }
   for (const arn of holder.attachedPolicies) {
     const type = isReadyMadeArn(arn) ? 'aws-managed' : 'user-managed';
     if (exclusions.some(({ PolicyType, PolicyArn }) => PolicyType === type && PolicyArn === arn)) continue;
@@ -140,9 +154,9 @@ async function managedPolicy(
 const NOTHING = '{"Version":"2012-10-17","Statement":{"Effect":"Deny","Action":"*","Resource":"*"}}';
 
 /** What cannot be read any more denies everything, as where requests are judged. */
-function stored(name: string, text: string, type: 'identity' | 'boundary'): SourcePolicy {
+async function stored(name: string, text: string, type: 'identity' | 'boundary'): Promise<SourcePolicy> {
   const sourceType = type === 'identity' ? 'IAM Policy' : 'IAM Permissions Boundary Policy';
-  const outcome = compileStoredPolicy(text, type);
+  const outcome = await compile(compileStoredInSteps(text, type));
   if (outcome.kind === 'compiled') return { name, text, sourceType, policy: outcome.policy };
   return {
     name,

@@ -216,7 +216,13 @@ async function authorizeAll(
   const { values, role, sourceIdentity } = asked;
   const { RoleArn: resource, Tags = [] } = values;
   const text = role?.record.trustPolicy ?? NOBODY;
-  const trustPolicy = deps.identities.policies.named({ name: resource, text, type: 'trust' });
+  const { accountId } = caller.account;
+  const trustPolicy = await deps.identities.policies.named({
+    name: resource,
+    text,
+    type: 'trust',
+    accountId,
+  });
   const resourceAccount = role?.accountId ?? ROLE_ARN.exec(resource)?.[1] ?? '';
   const contextOf = assumeContext(asked);
   const question = { resource, resourceAccount, trustPolicy, contextOf };

@@ -153,9 +153,11 @@ async function judgedBucket(
   const { identities } = deps;
   const { policy, acl } = configs;
   const name = `arn:aws:s3:::${record.name}`;
+  const accountId = record.owner;
   return {
     record,
-    policy: policy && identities.policies.named({ name, text: policy.text, type: 'resource' }),
+    policy:
+      policy && (await identities.policies.named({ name, text: policy.text, type: 'resource', accountId })),
     acl: { owner: record.owner, grants: acl?.grants },
     mayBePublic: await mayShareWithAll(deps, caller, record.owner),
   };

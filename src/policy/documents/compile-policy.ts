@@ -1,5 +1,6 @@
 // From the text of a policy document to the form in which requests are judged by it. The text itself is the caller's to keep,
 // byte for byte. Nothing here depends on the time or on a request, so a compiled policy may be kept as long as its text.
+import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import { familyOf } from '../condition-keys.ts';
 import { type Condition, makeCondition } from '../conditions/condition.ts';
 import { matchPattern, type Pattern, parsePattern } from '../patterns.ts';
@@ -99,16 +100,26 @@ export function compilePolicy(
   text: string,
   options: { type: Exclude<DocumentType, 'resource'> } | { type: 'resource'; bucket: string },
 ): CompileOutcome {
-  return outcomeOf(() => {
+  return finishAtOnce(compileInSteps(text, options));
+}
+
+/** The same in steps of a few ms. */
+export function compileInSteps(
+  text: string,
+  options: Parameters<typeof compilePolicy>[1],
+): Steps<CompileOutcome> {
+  return outcomeOf(function* () {
     if (options.type === 'resource') {
       const form = readBucketDocument(text);
+      yield;
       checkBucketDocument(form, options);
-      return compile(form, options.type);
+      yield;
+      return yield* compile(form, options.type);
     }
     const { type } = options;
     const form = readIdentityDocument(text, type);
     checkVersion(form, type);
-    const policy = compile(form, type);
+    const policy = yield* compile(form, type);
     if (type === 'trust') {
       checkTrustDocument(form);
       checkSids(form.statements, type);
@@ -122,12 +133,21 @@ export function compilePolicy(
  * stricter. One that is malformed all the same must count as denying everything.
  */
 export function compileStoredPolicy(text: string, type: DocumentType): CompileOutcome {
-  return outcomeOf(() => compile(readDocument(text, type), type));
+  return finishAtOnce(compileStoredInSteps(text, type));
 }
 
-function outcomeOf(act: () => CompiledPolicy): CompileOutcome {
+/** The same in steps of a few ms. */
+export function compileStoredInSteps(text: string, type: DocumentType): Steps<CompileOutcome> {
+  return outcomeOf(function* () {
+    const form = readDocument(text, type);
+    yield;
+    return yield* compile(form, type);
+  });
+}
+
+function* outcomeOf(act: () => Steps<CompiledPolicy>): Steps<CompileOutcome> {
   try {
-    return { kind: 'compiled', policy: act() };
+    return { kind: 'compiled', policy: yield* act() };
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error;
     const { message, place, detail, isTooLarge } = error;
@@ -160,12 +180,17 @@ function readIdentityDocument(text: string, type: DocumentType): DocumentForm {
   throw new DocumentFault(message, { place: 'document', isTooLarge: true });
 }
 
-function compile(
+function* compile(
   { version = '2008-10-17', id, statements: forms }: DocumentForm,
   type: DocumentType,
-): CompiledPolicy {
+): Steps<CompiledPolicy> {
   const hasVariables = version === '2012-10-17';
-  const statements = forms.map((form) => compileStatement(form, { type, hasVariables }));
+  const statements: Statement[] = [];
+  const pace = { textsLeft: TEXTS_OF_STEP };
+  for (const form of forms) {
+    statements.push(yield* compileStatement(form, { type, hasVariables, pace }));
+    if (--pace.textsLeft <= 0) yield* endStep(pace);
+  }
   return makePolicy({ type, version, id, statements });
 }
 
@@ -206,11 +231,32 @@ interface CompileContext {
   readonly hasVariables: boolean;
 }
 
-function compileStatement(form: StatementForm, { type, hasVariables }: CompileContext): Statement {
+/** Texts that one step may still make patterns of. */
+interface Pace {
+  textsLeft: number;
+}
+
+const TEXTS_OF_STEP = 200;
+
+function* endStep(pace: Pace): Steps<void> {
+  pace.textsLeft = TEXTS_OF_STEP;
+  yield;
+}
+
+function* compileStatement(
+  form: StatementForm,
+  { type, hasVariables, pace }: CompileContext & { pace: Pace },
+): Steps<Statement> {
   const { index, sid, effect, place } = form;
   if (effect !== 'Allow' && effect !== 'Deny') throw legacyFault(`${place}.Effect`);
-  const conditions = form.conditions.map((entry) => compileCondition(entry, { type, hasVariables, effect }));
-  const resources = form.resources && patternsOf(form.resources, { hasVariables });
+  const conditions: Condition[] = [];
+  for (const entry of form.conditions) {
+    conditions.push(compileCondition(entry, { type, hasVariables, effect }));
+    pace.textsLeft -= entry.values.length;
+    if (pace.textsLeft <= 0) yield* endStep(pace);
+  }
+  const resources = form.resources && (yield* patternsOf(form.resources, { hasVariables, pace }));
+  const actions = yield* foldedPatterns(form.actions, pace);
   const keys = [
     ...(resources?.patterns ?? []).flatMap((pattern) => pattern.keys),
     ...conditions.flatMap((condition) => condition.keys),
@@ -219,7 +265,7 @@ function compileStatement(form: StatementForm, { type, hasVariables }: CompileCo
     index,
     sid: sid || undefined,
     effect,
-    actions: foldedPatterns(form.actions),
+    actions,
     resources,
     principals:
       isOfIdentity(type) || form.principals === undefined
@@ -236,18 +282,24 @@ function isOfIdentity(type: DocumentType): boolean {
 }
 
 /** Actions have no variables. */
-function foldedPatterns(list: TextList | undefined) {
-  const patterns = (list?.texts ?? []).map(({ text }) =>
-    parsePattern(text.toLowerCase(), { hasVariables: false, hasWildcards: true }),
-  );
-  return { isNot: list?.isNot ?? false, patterns };
+function foldedPatterns(list: TextList | undefined, pace: Pace): Steps<Patterns> {
+  const texts = (list?.texts ?? []).map(({ text, place }) => ({ text: text.toLowerCase(), place }));
+  const folded = { isNot: list?.isNot ?? false, texts, place: list?.place ?? '' };
+  return patternsOf(folded, { hasVariables: false, pace });
 }
 
-function patternsOf({ isNot, texts }: TextList, { hasVariables }: { hasVariables: boolean }) {
-  return {
-    isNot,
-    patterns: texts.map(({ text }) => parsePattern(text, { hasVariables, hasWildcards: true })),
-  };
+type Patterns = NonNullable<Statement['resources']>;
+
+function* patternsOf(
+  { isNot, texts }: TextList,
+  { hasVariables, pace }: { hasVariables: boolean; pace: Pace },
+): Steps<Patterns> {
+  const patterns: Pattern[] = [];
+  for (const { text } of texts) {
+    patterns.push(parsePattern(text, { hasVariables, hasWildcards: true }));
+    if (--pace.textsLeft <= 0) yield* endStep(pace);
+  }
+  return { isNot, patterns };
 }
 
 function compilePrincipals({ isNot, names }: PrincipalList, type: DocumentType) {

@@ -3,7 +3,7 @@
 import type { Steps } from '../../../base/async/steps.ts';
 import {
   type CompiledPolicy,
-  compilePolicy,
+  compileInSteps,
   POLICY_SIZES,
 } from '../../../policy/documents/compile-policy.ts';
 import { evaluate } from '../../../policy/evaluate.ts';
@@ -36,7 +36,7 @@ export const putBucketPolicy = defineOperation({
     if (body.length === 0) throw new AppError('MissingRequestBodyError');
     const text = readText(body);
     yield;
-    const outcome = compilePolicy(text, { type: 'resource', bucket });
+    const outcome = yield* compileInSteps(text, { type: 'resource', bucket });
     if (outcome.kind === 'compiled') return { text, policy: outcome.policy };
     const { message, detail } = outcome;
     throw new AppError('MalformedPolicy', { message, ...(detail && { fields: { Detail: detail } }) });
