@@ -47,8 +47,9 @@ export const getObjectCompliance = defineOperation({
       headers,
       body: { kind: 'xml', text: documentOf(version, settings, sha256) },
     });
+    if (!mayBeDigested(version, customerKey)) return answer(undefined);
     const kept = version.protection?.compliance?.sha256;
-    if (kept !== undefined || !canBeDigested(version, customerKey)) return answer(kept);
+    if (kept !== undefined) return answer(kept);
     const work = digest(context, { key, version, isLatest, customerKey }).then(answer);
     return answerWhenDone(context, work, headers);
   },
@@ -80,8 +81,8 @@ function documentOf(version: VersionRecord, settings: BucketCompliance, sha256: 
   });
 }
 
-/** Only of what came in one PUT, and of copies of it; under a customer's key only with that key. */
-function canBeDigested(version: VersionRecord, customerKey: CustomerKey | undefined): boolean {
+/** Only what came in one PUT, and copies of it; what is under a customer's key only for who has the key. */
+function mayBeDigested(version: VersionRecord, customerKey: CustomerKey | undefined): boolean {
   const isOnePiece = isPlainMd5(version.etag) && !isComposed(version);
   return isOnePiece && (version.kek?.by !== 'customer' || customerKey !== undefined);
 }
