@@ -84,7 +84,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
-    operatorApi: createOperatorApi(operated),
+    operatorApi: createOperatorApi({ ...operated, lifecycleDayMs: config.lifecycle.dayMs }),
   });
   runner.start();
   closing.defer(() => runner.stop());

@@ -90,7 +90,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
-    operatorApi: createOperatorApi(operated),
+    operatorApi: createOperatorApi({ ...operated, lifecycleDayMs: config.lifecycle.dayMs }),
   });
   const port = await startListening(gateway, config);
   closing.defer(() => {

@@ -25,6 +25,7 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addComposedCommand(program, context);
   addEventsCommand(program, context);
   addBucketCommands(program, context);
+  addLifecycleCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => {
       process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
@@ -84,6 +85,20 @@ function addBucketCommands(program: Command, context: CliContext): void {
   )
     .requiredOption('--reason <text>', 'for the record, up to 500 characters')
     .action(async (name, options) => (await load()).unlockCompliance(context, name, options));
+}
+
+function addLifecycleCommand(program: Command, context: CliContext): void {
+  const load = () => import('./lifecycle-command.ts');
+  const lifecycle = program.command('lifecycle').description('what goes by the lifecycle rules of a bucket');
+  const command = (usage: string, help: string) => withConnection(lifecycle.command(usage).description(help));
+  command(
+    'status <bucket>',
+    'what has gone, how far the pass under way has come, and when the next one is due',
+  ).action(async (bucket, options) => (await load()).lifecycleStatus(context, bucket, options));
+  command('preview <bucket>', 'what rules would do to what is there now, without doing it')
+    .option('--file <path>', 'these rules, in XML or as the AWS CLI takes them; absent: those of the bucket')
+    .option('--at <time>', 'what would be due then, as 2030-01-31; absent: now')
+    .action(async (bucket, options) => (await load()).previewLifecycle(context, bucket, options));
 }
 
 /** Exits with 0 when all agrees, 1 when something was found, 2 when it could not be said. */

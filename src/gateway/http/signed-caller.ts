@@ -21,6 +21,8 @@ export interface SigningPolicy {
   readonly service: string;
   /** Bytes of a request's body at most. */
   readonly bodyBytesMax: number;
+  /** The same where the head does not say the body's digest. Default bodyBytesMax. */
+  readonly unverifiedBytesMax?: number;
   /** From the head to the last byte of the body. */
   readonly bodyMaxMs: number;
   /** Whether requests are refused while there are too many (docs/limits.md). */
@@ -66,10 +68,11 @@ async function takeSigned(
   // Clients of other services than S3 sign the digest without sending it: the body must be read to know.
   await requireSigner(policy, deps, exchange);
   const isRead = Promise.withResolvers<void>();
-  const units = bodyBytesOf(exchange, policy);
+  const bodyBytesMax = policy.unverifiedBytesMax ?? policy.bodyBytesMax;
+  const units = bodyBytesOf(exchange, bodyBytesMax);
   takePlaces(deps.shedding, deps.unverifiedBodies, { exchange, units, until: isRead.promise });
   try {
-    const body = await readWhole(exchange, reading);
+    const body = await readWhole(exchange, { ...reading, bodyBytesMax });
     return { ...(await identify(policy, deps, { ...asked, payloadHash: hash('sha256', body) })), body };
   } finally {
     isRead.resolve();
@@ -77,7 +80,7 @@ async function takeSigned(
 }
 
 /** What a body may have at most, by the head. Throws MaxMessageLengthExceeded. */
-function bodyBytesOf({ body }: Exchange, { bodyBytesMax }: SigningPolicy): number {
+function bodyBytesOf({ body }: Exchange, bodyBytesMax: number): number {
   const { declaredBytes = bodyBytesMax } = body;
   if (declaredBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
   return body.isAtEnd ? 0 : declaredBytes;

@@ -17,14 +17,17 @@ import { COMPOSITIONS, compositions } from './endpoints/compositions.ts';
 import { events } from './endpoints/events.ts';
 import { fsck } from './endpoints/fsck.ts';
 import { jobs } from './endpoints/jobs.ts';
+import { lifecycle } from './endpoints/lifecycle.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
 import { status } from './endpoints/status.ts';
 import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
 export const OPERATOR_PREFIX = '/holdfast-admin/v1';
 
-/** Bytes of a request body at most: the largest there is has a few short fields. */
+/** Bytes of a request body at most, where its digest is not in the head: the largest but one has a few short fields. */
 export const OPERATOR_BODY_BYTES_MAX = 64 * 1024;
+/** Where it is: the largest there is has a document of lifecycle rules, as a string of JSON. */
+export const OPERATOR_SIGNED_BODY_BYTES_MAX = 768 * 1024;
 
 const TOPICS = [
   accounts,
@@ -36,6 +39,7 @@ const TOPICS = [
   compositions,
   events,
   bucketCompliance,
+  lifecycle,
   fsck,
 ];
 
@@ -43,7 +47,7 @@ export function createOperatorApi(
   context: OperatorContext,
 ): ReturnType<typeof createJsonService<OperatorCaller>> {
   return createJsonService({
-    bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
+    bodyBytesMax: OPERATOR_SIGNED_BODY_BYTES_MAX,
     async plugin(app) {
       for (const [$id, schema] of Object.entries(NAMED)) app.addSchema({ $id, ...schema });
       await app.register(swagger, DOCUMENT);

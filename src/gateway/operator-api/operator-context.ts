@@ -19,6 +19,8 @@ export interface OperatorContext {
   readonly readStatus: () => Promise<StatusReport>;
   readonly metadata: MetadataPort;
   readonly log: Pick<Logger, 'warn'>;
+  /** Length of a day as lifecycle rules count them. */
+  readonly lifecycleDayMs: number;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

@@ -5,13 +5,14 @@ import { anybody, renderJsonError } from '../http/serve-route.ts';
 import type { Service, SignedCaller } from '../http/service-route.ts';
 import { signedCaller } from '../http/signed-caller.ts';
 import { callerOf } from '../identity-api/authorize-action.ts';
-import { OPERATOR_BODY_BYTES_MAX } from './operator-api.ts';
+import { OPERATOR_BODY_BYTES_MAX, OPERATOR_SIGNED_BODY_BYTES_MAX } from './operator-api.ts';
 
 /** For callers of the root account: its root, and others by policies that allow `holdfast:` actions (operator-api.ts). What operators do is logged like every S3 request. */
 export const operatorService: Service<SignedCaller> = {
   authentication: signedCaller({
     service: 'holdfast',
-    bodyBytesMax: OPERATOR_BODY_BYTES_MAX,
+    bodyBytesMax: OPERATOR_SIGNED_BODY_BYTES_MAX,
+    unverifiedBytesMax: OPERATOR_BODY_BYTES_MAX,
     bodyMaxMs: LIMITS.operatorBodyMaxMs,
     // Operators must be able to act on a server with too much to do, and nobody else may ask.
     isShed: false,

@@ -31,6 +31,8 @@ import type { Judged, LifecycleJudge } from './judge.ts';
 /** Something that is due, with the row in which it was found. */
 export interface FoundItem {
   action: LifecycleAction;
+  /** Absent: its retention has ended. */
+  ruleId?: string;
   key: ObjectKey;
   /** Of the version. */
   order?: number;
@@ -45,6 +47,8 @@ export interface ExaminedPage {
   found: FoundItem[];
   examinedCount: number;
   keptCount: number;
+  /** What is due and kept, where that is asked for (PageBounds). */
+  kept: FoundItem[];
   /** Infinity: never. */
   laterMs: number;
   next?: LifecyclePlace;
@@ -53,6 +57,8 @@ export interface ExaminedPage {
 export interface PageBounds {
   rowsMax: number;
   itemsMax: number;
+  /** What is kept is named, too. */
+  withKept?: true;
 }
 
 /** Read on another thread at once, and judged between two turns of the process: less of them where there are many rules. */
@@ -75,7 +81,7 @@ export async function examinePage(
   const stages = judge.stages();
   const at = from === undefined ? 0 : stages.findIndex(({ stage }) => stage === from.stage);
   const under = stages[at];
-  if (under === undefined) return { found: [], examinedCount: 0, keptCount: 0, laterMs: Infinity };
+  if (under === undefined) return { found: [], examinedCount: 0, keptCount: 0, kept: [], laterMs: Infinity };
   const { stage, prefixes } = under;
   const place = from ?? { stage };
   const walk = new PageWalk(state, judge, stage, bounds);
@@ -90,7 +96,7 @@ interface Range {
 }
 
 class PageWalk {
-  readonly page: ExaminedPage = { found: [], examinedCount: 0, keptCount: 0, laterMs: Infinity };
+  readonly page: ExaminedPage = { found: [], examinedCount: 0, keptCount: 0, kept: [], laterMs: Infinity };
   readonly #state: StateReader;
   readonly #whole: LifecycleJudge;
   /** For the keys of one prefix. */
@@ -234,11 +240,14 @@ class PageWalk {
     }));
   }
 
-  #note({ action, isKept, laterMs }: Judged, item: (action: LifecycleAction) => FoundItem): void {
+  #note(judged: Judged, item: (action: LifecycleAction) => FoundItem): void {
+    const { action, isKept, keptFrom, ruleId, laterMs } = judged;
+    const itemOf = (named: LifecycleAction) => ({ ...item(named), ...(ruleId !== undefined && { ruleId }) });
     if (isKept) this.page.keptCount++;
     this.#later(laterMs);
+    if (this.#bounds.withKept && keptFrom !== undefined) this.page.kept.push(itemOf(keptFrom));
     if (action === undefined) return;
-    const found = item(action);
+    const found = itemOf(action);
     this.page.found.push(found);
     this.#foundBytes += found.value.length;
   }

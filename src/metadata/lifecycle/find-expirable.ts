@@ -1,19 +1,19 @@
 // The queries about lifecycle: which buckets are due, what is due in one of them, how it stands, and what a rule set would do
 // that is not put. They write nothing.
 import { toHex } from '../../base/bytes/bytes.ts';
-import type { LifecycleItem, PreviewedItem } from '../../ports/metadata/lifecycle.ts';
+import type { LifecycleItem, PreviewedItem, PreviewedSum } from '../../ports/metadata/lifecycle.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import type { DeleteRules } from '../../types/delete-blocker.ts';
 import type { BucketLifecycle } from '../../types/lifecycle.ts';
 import type { BucketId } from '../../types/names.ts';
-import { type LifecycleCounts, lifecycleCodec } from '../../types/records/lifecycle-record.ts';
+import { lifecycleCodec } from '../../types/records/lifecycle-record.ts';
 import { bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
 import { storedVersionId } from '../../types/records/version-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { bucketConfigRow, bucketRow, lifecycleRow, TABLES, timeRange } from '../schema/keyspace.ts';
-import { type ExaminedPage, examinePage, type FoundItem } from './examine-page.ts';
+import { examinePage, type FoundItem } from './examine-page.ts';
 import { LifecycleJudge } from './judge.ts';
 import { changeCounters } from './lifecycle-rows.ts';
 
@@ -114,29 +114,37 @@ export function previewLifecycle(
       const { bucketId, rules, dayMs, atMs: nowMs = acceptedMs, from, rowsMax, firstMax } = query;
       const [row] = await state.rows([bucketRow(bucketId)]);
       const bucket = row && bucketCodec.decode(row);
-      if (bucket === undefined)
-        return { counts: countsOf({ found: [], examinedCount: 0, keptCount: 0 }), first: [] };
+      if (bucket === undefined) return { examinedCount: 0, sums: [], first: [] };
       const options = { rules, bucket, deleteRules, nowMs, readAtMs, dayMs, ofRulesOnly: true };
-      const bounds = { rowsMax, itemsMax: rowsMax };
+      const bounds = { rowsMax, itemsMax: rowsMax, withKept: true as const };
       const page = await examinePage(state, new LifecycleJudge(options), from, bounds);
-      const first = page.found.slice(0, firstMax).map(previewed);
-      return { counts: countsOf(page), first, ...(page.next && { next: page.next }) };
+      const { examinedCount, found, kept, next } = page;
+      const first = [
+        ...found.slice(0, firstMax).map((item) => previewed(item, false)),
+        ...kept.slice(0, firstMax).map((item) => previewed(item, true)),
+      ];
+      const sums = [...sumsOf(found, false), ...sumsOf(kept, true)];
+      return { examinedCount, sums, first, ...(next && { next }) };
     },
   };
 }
 
-function countsOf(page: Pick<ExaminedPage, 'found' | 'examinedCount' | 'keptCount'>): LifecycleCounts {
-  const { found, examinedCount, keptCount } = page;
-  const byAction: LifecycleCounts['byAction'] = {};
-  let total = 0;
-  for (const { action, sizeBytes } of found) {
-    byAction[action] = (byAction[action] ?? 0) + 1;
-    total += sizeBytes;
+function sumsOf(items: readonly FoundItem[], isKept: boolean): PreviewedSum[] {
+  const sums = new Map<string, PreviewedSum>();
+  for (const { ruleId = '', action, sizeBytes } of items) {
+    const name = `${action} ${ruleId}`;
+    const sum = sums.get(name) ?? { ruleId, action, isKept, count: 0, sizeBytes: 0 };
+    sum.count++;
+    sum.sizeBytes += sizeBytes;
+    sums.set(name, sum);
   }
-  return { examinedCount, keptCount, sizeBytes: total, byAction };
+  return [...sums.values()];
 }
 
-function previewed({ action, key, uploadId, sizeBytes, value }: FoundItem): PreviewedItem {
-  if (uploadId !== undefined) return { action, key, uploadId, sizeBytes };
-  return { action, key, versionId: storedVersionId(value), sizeBytes };
+function previewed(
+  { ruleId = '', action, key, uploadId, sizeBytes, value }: FoundItem,
+  isKept: boolean,
+): PreviewedItem {
+  const item = { ruleId, key, action, isKept, sizeBytes };
+  return uploadId === undefined ? { ...item, versionId: storedVersionId(value) } : { ...item, uploadId };
 }

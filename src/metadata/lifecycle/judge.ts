@@ -5,6 +5,7 @@ import {
   abortOf,
   earliestOfNew,
   expirationOf,
+  type LifecycleDue,
   type LifecycleRule,
   markerExpirationOf,
   nextMidnight,
@@ -32,6 +33,10 @@ export interface Judged {
   action?: LifecycleAction;
   /** Due, and kept by retention or a hold. */
   isKept?: true;
+  /** What would become of it if it were not kept. */
+  keptFrom?: LifecycleAction;
+  /** By which rule it is due. Absent: because its retention has ended. */
+  ruleId?: string;
   /** When to look at it again; Infinity: when something is changed. */
   laterMs: number;
 }
@@ -128,21 +133,21 @@ export class LifecycleJudge {
 
   current(version: JudgedVersion): Judged {
     const { modifiedAtMs } = version.head;
-    const dueAtMs = expirationOf(this.rules, { ...subjectOf(version), modifiedAtMs }, this.#dayMs)?.atMs;
+    const due = expirationOf(this.rules, { ...subjectOf(version), modifiedAtMs }, this.#dayMs);
     const byMarker = mayHaveOlderVersions(this.bucket.versioning);
-    return this.#ofVersion(version, dueAtMs, byMarker ? 'make-marker' : 'expire');
+    return this.#ofVersion(version, due, byMarker ? 'make-marker' : 'expire');
   }
 
   noncurrent(version: JudgedVersion, newer: NewerVersion): Judged {
     const subject = { ...subjectOf(version), sinceMs: newer.modifiedAtMs };
     const dueOf = (newerCount: number) =>
-      noncurrentExpirationOf(this.rules, { ...subject, newerCount }, this.#dayMs)?.atMs;
-    const dueAtMs = dueOf(newer.count);
-    const judged = this.#ofVersion(version, dueAtMs, 'remove-noncurrent');
+      noncurrentExpirationOf(this.rules, { ...subject, newerCount }, this.#dayMs);
+    const due = dueOf(newer.count);
+    const judged = this.#ofVersion(version, due, 'remove-noncurrent');
     if (judged.action !== undefined || judged.isKept) return judged;
     // One that is kept as one of the newest may be due as soon as another one becomes noncurrent.
-    const agedMs = dueOf(Number.POSITIVE_INFINITY);
-    if (agedMs === dueAtMs || agedMs === undefined) return judged;
+    const agedMs = dueOf(Number.POSITIVE_INFINITY)?.atMs;
+    if (agedMs === due?.atMs || agedMs === undefined) return judged;
     return { laterMs: Math.min(judged.laterMs, Math.max(agedMs, this.tomorrowMs)) };
   }
 
@@ -150,31 +155,41 @@ export class LifecycleJudge {
   marker({ key, head }: Omit<JudgedVersion, 'value'>): Judged {
     const due = markerExpirationOf(this.rules, { key, modifiedAtMs: head.modifiedAtMs }, this.#dayMs);
     if (due === undefined) return NEVER;
-    return due.atMs <= this.#nowMs ? { action: 'remove-marker', ...NEVER } : { laterMs: due.atMs };
+    return this.#ofDue(due, 'remove-marker');
   }
 
   upload(upload: Pick<UploadRecord, 'key' | 'initiatedAtMs'>): Judged {
     const due = abortOf(this.rules, upload, this.#dayMs);
     if (due === undefined) return NEVER;
-    return due.atMs <= this.#nowMs ? { action: 'abort-upload', ...NEVER } : { laterMs: due.atMs };
+    return this.#ofDue(due, 'abort-upload');
   }
 
-  #ofVersion(
-    { head, value }: JudgedVersion,
-    dueAtMs = Number.POSITIVE_INFINITY,
-    action: LifecycleAction,
-  ): Judged {
-    const isDue = dueAtMs <= this.#nowMs;
+  /** Of what nothing keeps. */
+  #ofDue({ atMs, ruleId }: LifecycleDue, action: LifecycleAction): Judged {
+    return atMs <= this.#nowMs ? { action, ruleId, ...NEVER } : { laterMs: atMs };
+  }
+
+  #ofVersion({ head, value }: JudgedVersion, due: LifecycleDue | undefined, action: LifecycleAction): Judged {
     // A marker over a version takes nothing away.
-    if (!this.#mayBlock || head.isDeleteMarker) return isDue ? { action, ...NEVER } : { laterMs: dueAtMs };
+    if (!this.#mayBlock || head.isDeleteMarker) return due === undefined ? NEVER : this.#ofDue(due, action);
+    const dueAtMs = due?.atMs ?? Number.POSITIVE_INFINITY;
+    const isDue = dueAtMs <= this.#nowMs;
+    const byRule = due && { ruleId: due.ruleId };
     const version = decodeVersionSummary(value);
     const endMs = this.#retentionEndMs(version);
     if (endMs <= this.#nowMs && !this.#isBlocked(version)) return { action: 'end-retention', ...NEVER };
-    if (isDue && (action === 'make-marker' || !this.#isBlocked(version))) return { action, ...NEVER };
+    if (isDue && (action === 'make-marker' || !this.#isBlocked(version)))
+      return { action, ...byRule, ...NEVER };
     if (!isDue && endMs > this.#nowMs) return { laterMs: Math.min(dueAtMs, endMs) };
     const untilMs = protectedUntilMs(version, this.bucket);
     const others = Math.min(...[dueAtMs, endMs].filter((atMs) => atMs > this.#nowMs));
-    return { isKept: true, laterMs: Math.min(others, Math.max(untilMs, this.tomorrowMs)) };
+    const keptFrom = isDue ? action : 'end-retention';
+    return {
+      isKept: true,
+      keptFrom,
+      ...(isDue && byRule),
+      laterMs: Math.min(others, Math.max(untilMs, this.tomorrowMs)),
+    };
   }
 
   #retentionEndMs(version: VersionSummary): number {

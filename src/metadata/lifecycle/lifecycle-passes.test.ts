@@ -377,15 +377,15 @@ test('a preview counts what the rules would do, now or later, page by page, and 
     }
   };
   world.clock.advance(DAY);
-  expect((await preview()).map(({ counts }) => counts.byAction)).toEqual([{}, {}, {}, {}]);
+  expect((await preview()).map(({ sums }) => sums)).toEqual([[], [], [], []]);
   const later = await preview(world.clock.wallMs() + 9 * DAY);
-  expect(later.map(({ counts }) => counts.byAction)).toEqual([
-    { 'remove-noncurrent': 1 },
-    { 'make-marker': 2 },
-    { 'make-marker': 1 },
-    {},
+  const ofRule = { ruleId: rules[0]?.id, isKept: false };
+  expect(later.map(({ sums }) => sums)).toEqual([
+    [{ ...ofRule, action: 'remove-noncurrent', count: 1, sizeBytes: 10 }],
+    [{ ...ofRule, action: 'make-marker', count: 2, sizeBytes: 0 }],
+    [{ ...ofRule, action: 'make-marker', count: 1, sizeBytes: 0 }],
+    [],
   ]);
-  expect(later[0]?.counts.sizeBytes).toBe(10);
   expect(later[0]?.first).toMatchObject([{ key: 'a', action: 'remove-noncurrent', sizeBytes: 10 }]);
   expect(later[1]?.first).toHaveLength(1);
   expect(await world.versions()).toHaveLength(4);

@@ -33,10 +33,24 @@ export interface LifecyclePage {
   next?: LifecyclePlace;
 }
 
+/** What one rule would do in one way, to a page of a bucket. */
+export interface PreviewedSum {
+  ruleId: string;
+  action: LifecycleAction;
+  /** Retention or a hold keeps them. */
+  isKept: boolean;
+  count: number;
+  /** Of what would go for good. */
+  sizeBytes: number;
+}
+
 /** One thing that a rule set would take, as far as a preview names them. */
 export interface PreviewedItem {
+  ruleId: string;
   key: ObjectKey;
   action: LifecycleAction;
+  /** Retention or a hold keeps it. */
+  isKept: boolean;
   /** Of a version or marker. */
   versionId?: VersionId;
   uploadId?: UploadId;
@@ -113,6 +127,6 @@ export interface LifecycleQueries {
       rowsMax: number;
       firstMax: number;
     };
-    result: { counts: LifecycleCounts; first: PreviewedItem[]; next?: LifecyclePlace };
+    result: { examinedCount: number; sums: PreviewedSum[]; first: PreviewedItem[]; next?: LifecyclePlace };
   };
 }

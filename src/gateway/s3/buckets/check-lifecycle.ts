@@ -17,8 +17,11 @@ const NEWER_VERSIONS_MAX = 100;
 const SIZE_BYTES_MAX = 1_099_511_627_776_000;
 const DAY_MS = 24 * 3600 * 1000;
 
-/** The rules to store; ids that are absent are made up. InvalidArgument, InvalidRequest, InvalidTag, NotImplemented. */
-export function checkRules(given: readonly GivenRule[], random: RandomPort): LifecycleRule[] {
+/** The rules to store; `makeId` gives ids that are absent. InvalidArgument, InvalidRequest, InvalidTag, NotImplemented. */
+export function checkRules(
+  given: readonly GivenRule[],
+  makeId: (position: number) => string,
+): LifecycleRule[] {
   if (given.length === 0) throw refused('At least one lifecycle rule must be specified.');
   if (given.length > LIMITS.lifecycleRulesMax) {
     const message = `The number of lifecycle rules must not exceed the allowed limit of ${LIMITS.lifecycleRulesMax} rules.`;
@@ -26,7 +29,7 @@ export function checkRules(given: readonly GivenRule[], random: RandomPort): Lif
   }
   requireIds(given);
   const isOldForm = given[0]?.prefix !== undefined;
-  const rules = given.map((rule) => checkRule(rule, { isOldForm, random }));
+  const rules = given.map((rule, at) => ({ id: rule.id ?? makeId(at), ...checkRule(rule, isOldForm) }));
   if (isOldForm) refuseOverlaps(given);
   if (given.some(({ hasTransition }) => hasTransition)) {
     const message = 'There is one storage class: rules cannot move objects to another one.';
@@ -50,11 +53,8 @@ function requireIds(given: readonly GivenRule[]): void {
  * `isOldForm`: the first rule has a Prefix of its own. Then all have, and none has what came with Filter; AWS calls the new
  * form "Lifecycle V2".
  */
-function checkRule(
-  given: GivenRule,
-  { isOldForm, random }: { isOldForm: boolean; random: RandomPort },
-): LifecycleRule {
-  const { id, isEnabled, expiration, noncurrentExpiration, abortUploadsAfterDays } = given;
+function checkRule(given: GivenRule, isOldForm: boolean): Omit<LifecycleRule, 'id'> {
+  const { isEnabled, expiration, noncurrentExpiration, abortUploadsAfterDays } = given;
   if (isOldForm && given.filter !== undefined)
     throw refused('Filter element can only be used in Lifecycle V2.');
   if (!isOldForm && given.prefix !== undefined) {
@@ -74,7 +74,6 @@ function checkRule(
     requirePlainFilter(filter, place.action);
   }
   return {
-    id: id ?? makeId(random),
     isEnabled,
     filter,
     ...(isOldForm && { hasOldPrefix: true as const }),
@@ -171,7 +170,7 @@ function refuseOverlaps(given: readonly GivenRule[]): void {
 }
 
 /** A random UUID in base64, as AWS makes them. */
-function makeId(random: RandomPort): string {
+export function makeRuleId(random: RandomPort): string {
   const bytes = random.bytes(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;

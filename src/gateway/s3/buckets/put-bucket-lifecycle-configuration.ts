@@ -6,7 +6,7 @@ import { LIMITS } from '../../../types/limits.ts';
 import { bucketArn, defineOperation, type OperationRequest } from '../operation.ts';
 import { type GivenRule, LIFECYCLE_ROOT, readRules } from '../xml/lifecycle-xml.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
-import { checkRules } from './check-lifecycle.ts';
+import { checkRules, makeRuleId } from './check-lifecycle.ts';
 import { setBucketDocument } from './set-bucket-document.ts';
 
 /** Of moving small objects to other storage classes, which there are not: kept, and said again. */
@@ -40,7 +40,7 @@ export const putBucketLifecycleConfiguration = defineOperation({
     return yield* readXmlBody(body, LIFECYCLE_ROOT, readRules);
   },
   async run(context, { transitionMinimum }, given) {
-    const rules = checkRules(given, context.random);
+    const rules = checkRules(given, () => makeRuleId(context.random));
     const document: BucketLifecycle = { rules, ...(transitionMinimum && { transitionMinimum }) };
     await setBucketDocument(context, { kind: 'lifecycle', document });
     return { status: 200, headers: transitionMinimumAnswer(document) };
