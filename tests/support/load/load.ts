@@ -12,6 +12,7 @@ import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer }
 import { compliantObject } from './load-compliance.ts';
 import { growingKey, movingBucket, renamedPrefix } from './load-extensions.ts';
 import { ruledBucket } from './load-lifecycle.ts';
+import { lockedObject } from './load-locks.ts';
 import { sharedObject } from './load-sharing.ts';
 import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 
@@ -137,6 +138,7 @@ function makeThings(random: () => number): Thing[] {
     ...PASSING_BUCKETS.map(passingBucket),
     ...['load-shared-one', 'load-shared-two'].map(sharedObject),
     compliantObject('load-compliant'),
+    lockedObject('load-locked'),
     ruledBucket('load-ruled'),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
     renamedPrefix({ bucket: BUCKETS[2] ?? '', name: 'renamed', keepsVersions: false, random }),

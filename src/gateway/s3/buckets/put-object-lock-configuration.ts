@@ -11,14 +11,7 @@ export const putObjectLockConfiguration = defineOperation({
   logName: 'REST.PUT.OBJECT_LOCK_CONFIGURATION',
   body: 'xml',
   decidesInRun: true,
-  errors: [
-    'BadDigest',
-    'InvalidArgument',
-    'InvalidBucketState',
-    'InvalidRetentionPeriod',
-    'MalformedXML',
-    'OperationAborted',
-  ],
+  errors: ['BadDigest', 'InvalidArgument', 'InvalidBucketState', 'InvalidRetentionPeriod', 'MalformedXML'],
   differences:
     'Days or Years of 0 or less are InvalidRetentionPeriod, not InvalidArgument. Without a Rule, or with the elements of one and nothing in them, it clears the default: the answer has the latter document, as GetObjectLockConfiguration has from then on. No digest of the body is demanded.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),

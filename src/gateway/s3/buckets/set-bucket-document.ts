@@ -11,7 +11,7 @@ import type { OperationContext } from '../context.ts';
 export type BucketDocument =
   CommandOf<'set-bucket-config'> extends infer C ? (C extends unknown ? Omit<C, 'bucketId'> : never) : never;
 
-/** NoSuchBucket when it is gone; InvalidBucketState, OperationAborted, AccessDenied for what does not fit to what it is. */
+/** NoSuchBucket when it is gone; InvalidBucketState, ServiceUnavailable, AccessDenied for what does not fit to what it is. */
 export async function setBucketDocument(context: OperationContext, change: BucketDocument): Promise<void> {
   const { homeShard, believed } = context.bucket();
   const target = { shard: homeShard, bucket: believed };
@@ -49,7 +49,8 @@ function refusedDocument(
         fields,
       });
     case 'keys-are-moving':
-      return new AppError('OperationAborted', {
+      // For a moment: clients try again by themselves.
+      return new AppError('ServiceUnavailable', {
         message: 'Keys of the bucket are being renamed. Try again when that has ended.',
         fields,
       });

@@ -142,7 +142,7 @@ test('an answer that takes long begins with white space', async () => {
 test('a document that does not fit to what goes on in the bucket is refused for now', async () => {
   onCommand = async (name) =>
     name === 'set-bucket-config' ? { kind: 'refused', because: 'keys-are-moving' } : undefined;
-  expectError(await enable(), { status: 409, code: 'OperationAborted', BucketName: bucket });
+  expectError(await enable(), { status: 503, code: 'ServiceUnavailable', BucketName: bucket });
 });
 
 test('a bucket with object lock takes none', async () => {

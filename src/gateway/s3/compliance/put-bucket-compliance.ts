@@ -13,13 +13,7 @@ export const putBucketCompliance = defineOperation({
   logName: 'REST.PUT.COMPLIANCE',
   body: 'xml',
   decidesInRun: true,
-  errors: [
-    'InvalidArgument',
-    'InvalidBucketState',
-    'MalformedXML',
-    'MissingRequestBodyError',
-    'OperationAborted',
-  ],
+  errors: ['InvalidArgument', 'InvalidBucketState', 'MalformedXML', 'MissingRequestBodyError'],
   differences:
     'Not in S3: the compliance settings of a bucket. Once they are locked, what would reduce them is AccessDenied.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
