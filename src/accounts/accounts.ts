@@ -17,9 +17,10 @@ const ROOT_NAME = 'root';
 const ROOT_EMAIL = 'root@holdfast.invalid';
 /** Account ids are 12 random digits: two collisions in a row do not happen. */
 const ID_ATTEMPTS = 3;
+const ACCOUNT_ID = /^\d{12}$/;
 const LIST_PAGE = 500;
-/** Rows of identities that a step of a deletion removes. */
-const FORGOTTEN_ROWS = 500;
+/** Rows of identities that a step of a deletion removes: each may hold policies of 64 KiB. */
+const FORGOTTEN_ROWS = 50;
 
 export interface NewAccount {
   name: string;
@@ -136,7 +137,7 @@ export function createAccounts(deps: {
   }
 
   async function byId(reference: string): Promise<AccountRecord | null> {
-    if (!/^\d{12}$/.test(reference)) return null;
+    if (!ACCOUNT_ID.test(reference)) return null;
     return requireDone(await metadata.query(system, 'get-account', { accountId: reference as AccountId }))
       .account;
   }
@@ -148,6 +149,26 @@ export function createAccounts(deps: {
       if (account !== null) return account;
     }
     return null;
+  }
+
+  /** What a deleted account has left of users, groups, roles and policies, in steps. */
+  async function forget(accountId: AccountId): Promise<void> {
+    for (let isAll = false; !isAll; ) {
+      const left = { accountId, limit: FORGOTTEN_ROWS };
+      const forgotten = requireDone(await metadata.execute(system, 'forget-identities', left));
+      isAll = forgotten.kind === 'account-exists' || forgotten.isAll;
+    }
+  }
+
+  /** True where the id is of an account whose deletion a crash had cut short, and that has left something. */
+  async function resumeRemoval(reference: string): Promise<boolean> {
+    if (!ACCOUNT_ID.test(reference) || (await byId(reference)) !== null) return false;
+    const accountId = reference as AccountId;
+    const ranges = [{ prefix: '', limit: 1 }];
+    const left = requireDone(await metadata.query(system, 'read-identities', { accountId, ranges }));
+    if (left.ranges[0]?.length === 0) return false;
+    await forget(accountId);
+    return true;
   }
 
   async function find(reference: string): Promise<AccountWithKeys> {
@@ -178,6 +199,7 @@ export function createAccounts(deps: {
       return { account: outcome.account, accessKeys };
     },
     async remove(reference) {
+      if (await resumeRemoval(reference)) return;
       const { accountId } = (await find(reference)).account;
       const outcome = requireDone(await metadata.execute(system, 'delete-account', { accountId }));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
@@ -187,11 +209,7 @@ export function createAccounts(deps: {
           message: 'The account still owns buckets. Delete them first.',
         });
       }
-      for (let isAll = false; !isAll; ) {
-        const left = { accountId, limit: FORGOTTEN_ROWS };
-        const forgotten = requireDone(await metadata.execute(system, 'forget-identities', left));
-        isAll = forgotten.kind === 'account-exists' || forgotten.isAll;
-      }
+      await forget(accountId);
     },
     async keys(reference) {
       const { account } = await find(reference);

@@ -123,6 +123,9 @@ export const CONDITION_KEYS: readonly (ConditionKeyRow & { readonly name: Condit
   ...VENDOR_KEYS,
 ];
 
+/** What `aws:userid` is of callers who are not known (AWS "AWS global condition context keys"). */
+export const ANONYMOUS_USER_ID = 'anonymous';
+
 const BY_NAME = new Map(CONDITION_KEYS.map((row) => [row.name.toLowerCase(), row]));
 
 /**

@@ -33,6 +33,9 @@ test.each([
   ['ArnLike', 'aws:PrincipalArn', 'arn:aws:iam::*:user/ann', true],
   ['StringEquals', 'aws:userid', 'AIDAEXAMPLE', false],
   ['StringEquals', 'aws:userid', '${aws:userid}', true],
+  // Of callers who are not known.
+  ['StringEquals', 'aws:userid', 'anonymous', true],
+  ['StringLike', 'aws:userid', ['AIDAEXAMPLE', 'anonymous'], true],
   ['StringEquals', 'aws:Referer', 'https://example.com', true],
 ] as const)('%s of %s %j: public is %s', (operator, key, value, expected) => {
   expect(isPublic({ Condition: { [operator]: { [key]: value } } })).toBe(expected);

@@ -1,6 +1,7 @@
 // Which statements of a bucket policy make something public (AWS "The meaning of public"): those that allow everybody, and are not
 // held to known addresses, accounts or users by a condition. And what a policy says where its account may not be public.
 
+import { ANONYMOUS_USER_ID } from './condition-keys.ts';
 import { parseAddressRange } from './conditions/addresses.ts';
 import type { Condition } from './conditions/condition.ts';
 import { type CompiledPolicy, makePolicy, type Statement } from './documents/compile-policy.ts';
@@ -21,7 +22,7 @@ interface Fixing {
 const FIXING: ReadonlyMap<string, Fixing> = new Map([
   ['aws:principalaccount', { operators: /^String(?:Equals|EqualsIgnoreCase|Like)$/, isFixed: isPlain }],
   ['aws:principalarn', { operators: /^(?:String(?:Equals|Like)|Arn(?:Equals|Like))$/, isFixed: isPlain }],
-  ['aws:userid', { operators: /^String(?:Equals|Like)$/, isFixed: isPlain }],
+  ['aws:userid', { operators: /^String(?:Equals|Like)$/, isFixed: isSomebody }],
 ]);
 
 /** Places of the statements, from 0. */
@@ -77,6 +78,11 @@ function isNarrow(value: string): boolean {
 function shareOf(value: string): number {
   const range = parseAddressRange(value);
   return range?.bytes.length === 4 ? 2 ** -range.bits : 0;
+}
+
+/** The id of a caller who is known: the one that nobody known has is everybody's. */
+function isSomebody(value: string): boolean {
+  return isPlain(value) && value !== ANONYMOUS_USER_ID;
 }
 
 /** Without wildcards and variables. */

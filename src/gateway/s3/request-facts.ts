@@ -1,6 +1,7 @@
 // The values of condition keys that are about the request (AWS "Actions, resources, and condition keys for Amazon S3"): taken
 // from it when a policy looks.
 import { parseIsoDate } from '../../base/text/iso-dates.ts';
+import { ANONYMOUS_USER_ID } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -113,5 +114,5 @@ function isoDate(text = ''): string | undefined {
 
 const ANONYMOUS: Readonly<Record<string, string>> = {
   'aws:principaltype': 'Anonymous',
-  'aws:userid': 'anonymous',
+  'aws:userid': ANONYMOUS_USER_ID,
 };

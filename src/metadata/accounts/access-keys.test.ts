@@ -74,3 +74,16 @@ test('an account is deleted with all of its keys', async () => {
   expect([await isFound('AKann'), await isFound('AK2')]).toEqual([false, false]);
   expect(await add(ROOT, 'AK2')).toMatchObject({ kind: 'added' });
 });
+
+test('a key that is made again under the name of one that was deleted has not been used', async () => {
+  const uses = [{ accessKey: 'AKann', atMs: 5, region: 'us-east-1', service: 's3' }];
+  const used = async () => (await world.query('get-key-uses', { accessKeys: ['AKann'] })).uses[0]?.atMs;
+  await world.execute('note-key-uses', { uses });
+  expect(await used()).toBe(5);
+  await change(ANN, 'AKann', 'delete');
+  expect(await used()).toBeUndefined();
+  await add(ANN, 'AKann');
+  await world.execute('note-key-uses', { uses });
+  await world.execute('delete-account', { accountId: ANN });
+  expect(await used()).toBeUndefined();
+});
