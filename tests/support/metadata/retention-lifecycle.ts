@@ -41,6 +41,8 @@ export class RetentionLifecycle extends RetentionBuckets {
   async lifecycle(slot: Slot): Promise<void> {
     const { bucketId, model } = slot;
     const before = placedOf(model.keys);
+    await this.hearTime();
+    const beganAtMs = this.lastMs;
     const counts = await passLifecycle(
       {
         find: (query: QueryOf<'find-expirable'>) => this.shard.query('find-expirable', query),
@@ -57,7 +59,8 @@ export class RetentionLifecycle extends RetentionBuckets {
       else this.#checkLeft(slot, placed, left);
     }
     for (const placed of after) {
-      if (!before.some((each) => isSame(each, placed))) this.#checkMarker(slot, placed, before);
+      if (!before.some((each) => isSame(each, placed)))
+        this.#checkMarker(slot, placed, { before, beganAtMs });
     }
     model.keys = keys;
   }
@@ -104,10 +107,14 @@ export class RetentionLifecycle extends RetentionBuckets {
     else this.#fail('was due, and is left', left);
   }
 
-  #checkMarker({ model }: Slot, placed: Placed, before: readonly Placed[]): void {
+  #checkMarker(
+    { model }: Slot,
+    placed: Placed,
+    { before, beganAtMs }: { before: readonly Placed[]; beganAtMs: number },
+  ): void {
     const { key, version, newer } = placed;
     const below = before.find((each) => each.key === key && each.newer === undefined)?.version;
-    const isMade = version.isMarker && newer === undefined && version.madeMs === this.lastMs;
+    const isMade = version.isMarker && newer === undefined && version.madeMs >= beganAtMs;
     const isDue = below !== undefined && !below.isMarker && isOver(below.madeMs, model.expireDays, this.atMs);
     if (!isMade || !isDue) this.#fail('came of itself', placed);
     this.count('a marker made');

@@ -68,6 +68,8 @@ export interface ShardCluster {
   skip(ms: number): void;
   /** Their wall clocks alone: what is left of a time in which the machines were suspended. */
   shiftWall(ms: number): void;
+  /** What the wall clocks of all say. */
+  wallMs(): number;
   /** Runs until it gives something, for 30 s at most. */
   until<T>(what: string, look: () => T | undefined): Promise<T>;
   primary(shard?: number): Promise<ClusterNode>;
@@ -220,6 +222,7 @@ export async function openShardCluster(options: {
     },
     skip: (ms) => clock.advance(ms),
     shiftWall: (ms) => clock.shiftWall(ms),
+    wallMs: () => clock.wallMs(),
     async until(what, look) {
       for (let passedMs = 0; passedMs < 30_000; passedMs += STEP_MS) {
         const seen = look();
