@@ -19,6 +19,7 @@ const OPERATORS = [
   'docs/failed-disk.md',
   'docs/sizing.md',
   'docs/logs.md',
+  ...PAGES.filter((page) => page.startsWith('docs/backup/')),
 ];
 const HELP_MAX_MS = 120_000;
 
