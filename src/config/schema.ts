@@ -171,7 +171,7 @@ export const SETTINGS = [
   {
     key: 'lifecycle.workShare',
     kind: 'integer',
-    default: '50',
+    default: '70',
     min: 1,
     max: 100,
     help: 'Share of the time, in percent, that a process works on lifecycle while something is due; the rest is left to clients.',

@@ -129,12 +129,14 @@ class PageWalk {
     if (first === undefined || end === undefined) return undefined;
     const table = this.#stage === 'uploads' ? TABLES.uploads : TABLES.objects;
     const bytesMax = LIMITS.queryPageBytesMax;
-    const cursor = this.#state.cursor({ table, gte: first.gte, lt: end.lt, bytesMax });
+    // It begins behind what earlier pages have examined: it would crawl over the traces of what they have taken (B11).
+    const begin = after === undefined ? first.gte : concatBytes(after, Uint8Array.of(0));
+    const cursor = this.#state.cursor({ table, gte: begin, lt: end.lt, bytesMax });
     try {
       for (const range of ranges) {
         if (after !== undefined && compareBytes(range.lt, after) <= 0) continue;
         const isInside = after !== undefined && compareBytes(range.gte, after) <= 0;
-        cursor.seek(isInside ? concatBytes(after, Uint8Array.of(0)) : range.gte);
+        cursor.seek(isInside ? begin : range.gte);
         this.#judge = this.#whole.within(this.#stage, range.prefix);
         const last = await this.#walkRange(cursor, range.lt);
         if (last !== undefined) return this.#placeAfter(last);
@@ -154,7 +156,9 @@ class PageWalk {
   async #walkRange(cursor: RowCursor, lt: Uint8Array): Promise<Uint8Array | undefined> {
     for (;;) {
       const rows = await cursor.next(this.#chunkRows);
-      const inside = rows.filter(({ key }) => compareBytes(key, lt) < 0);
+      const end = rows.at(-1);
+      const isInside = end === undefined || compareBytes(end.key, lt) < 0;
+      const inside = isInside ? rows : rows.filter(({ key }) => compareBytes(key, lt) < 0);
       const judge = await this.#judgeOf(inside);
       for (const row of inside) {
         judge(row);
@@ -196,8 +200,9 @@ class PageWalk {
   }
 
   #judgeCurrent({ key: rowKey, value }: Row): void {
-    const key = objectKeyOf(rowKey);
     const head = storedHead(value);
+    if (this.#isNothing(this.#judge.currentNotBeforeMs(head.modifiedAtMs))) return;
+    const key = objectKeyOf(rowKey);
     const judged = this.#judge.current({ key, head, value });
     this.#note(judged, (action) => {
       const sizeBytes = action === 'make-marker' ? 0 : head.sizeBytes;
@@ -227,6 +232,7 @@ class PageWalk {
       this.#later(this.#judge.tomorrowMs);
       return;
     }
+    if (this.#isNothing(this.#judge.noncurrentNotBeforeMs(newer.modifiedAtMs))) return;
     const key = objectKeyOf(rowKey);
     const judged = this.#judge.noncurrent({ key, head, value }, newer);
     const sizeBytes = head.isDeleteMarker ? 0 : head.sizeBytes;
@@ -238,6 +244,11 @@ class PageWalk {
       sizeBytes,
       value,
     }));
+  }
+
+  /** Whether what is due then is neither due now nor the next to be: most of what is examined. */
+  #isNothing(notBeforeMs: number): boolean {
+    return notBeforeMs >= this.page.laterMs && notBeforeMs > this.#judge.nowMs;
   }
 
   #note(judged: Judged, item: (action: LifecycleAction) => FoundItem): void {

@@ -3,6 +3,7 @@
 import { type DeleteRules, protectedUntilMs } from '../../types/delete-blocker.ts';
 import {
   abortOf,
+  daysAfter,
   earliestOfNew,
   expirationOf,
   type LifecycleDue,
@@ -73,10 +74,14 @@ export class LifecycleJudge {
   /** Newest noncurrent versions of a key that rules count. */
   readonly newestMax: number;
   readonly #deleteRules: DeleteRules;
-  readonly #nowMs: number;
+  readonly nowMs: number;
   readonly #dayMs: number;
   readonly #endsRetention: boolean;
   readonly #mayBlock: boolean;
+  /** Of the rules; Infinity: none has any. */
+  readonly #leastDays: number;
+  readonly #leastDateMs: number;
+  readonly #leastNoncurrentDays: number;
 
   readonly #options: JudgeOptions;
 
@@ -88,16 +93,25 @@ export class LifecycleJudge {
     this.newestMax = newestMaxOf(this.rules);
     this.bucket = bucket;
     this.#deleteRules = deleteRules;
-    this.#nowMs = nowMs;
+    this.nowMs = nowMs;
     this.readAtMs = options.readAtMs;
     this.#dayMs = dayMs;
     this.#endsRetention = !ofRulesOnly && endsRetention(bucket);
+    this.#leastDays = least(
+      this.rules.map(({ expiration: one }) => (one && 'days' in one ? one.days : Infinity)),
+    );
+    this.#leastDateMs = least(
+      this.rules.map(({ expiration: one }) => (one && 'atMs' in one ? one.atMs : Infinity)),
+    );
+    this.#leastNoncurrentDays = least(
+      this.rules.map(({ noncurrentExpiration }) => noncurrentExpiration?.days ?? Infinity),
+    );
     this.#mayBlock = this.#endsRetention || deleteRules.mayBlockDeletes(bucket);
   }
 
   /** The next midnight: for what is due and cannot be judged, or done, before. */
   get tomorrowMs(): number {
-    return nextMidnight(this.#nowMs, this.#dayMs);
+    return nextMidnight(this.nowMs, this.#dayMs);
   }
 
   /** The first moment at which anything may be due that comes to be, or becomes noncurrent, from now on. */
@@ -105,9 +119,9 @@ export class LifecycleJudge {
     const { compliance } = this.bucket;
     const endMs =
       this.#endsRetention && compliance !== undefined
-        ? complianceEndMs({ modifiedAtMs: this.#nowMs }, compliance)
+        ? complianceEndMs({ modifiedAtMs: this.nowMs }, compliance)
         : Number.POSITIVE_INFINITY;
-    return Math.min(endMs, earliestOfNew(this.rules, this.#nowMs, this.#dayMs));
+    return Math.min(endMs, earliestOfNew(this.rules, this.nowMs, this.#dayMs));
   }
 
   /** Stages in which anything may be due, with the prefixes of keys that have to be looked at. */
@@ -129,6 +143,17 @@ export class LifecycleJudge {
     const isAsked = (rule: LifecycleRule) =>
       actsIn(rule, stage) && (rule.filter.prefix ?? '').startsWith(prefix);
     return new LifecycleJudge({ ...this.#options, rules: this.rules.filter(isAsked) });
+  }
+
+  /** No current version made at `modifiedAtMs` is due before, whatever its key, size and tags. */
+  currentNotBeforeMs(modifiedAtMs: number): number {
+    if (this.#endsRetention) return 0;
+    return Math.min(this.#leastDateMs, daysAfter(modifiedAtMs, this.#leastDays, this.#dayMs));
+  }
+
+  /** The same of a version that is noncurrent since `sinceMs`. */
+  noncurrentNotBeforeMs(sinceMs: number): number {
+    return this.#endsRetention ? 0 : daysAfter(sinceMs, this.#leastNoncurrentDays, this.#dayMs);
   }
 
   current(version: JudgedVersion): Judged {
@@ -166,23 +191,24 @@ export class LifecycleJudge {
 
   /** Of what nothing keeps. */
   #ofDue({ atMs, ruleId }: LifecycleDue, action: LifecycleAction): Judged {
-    return atMs <= this.#nowMs ? { action, ruleId, ...NEVER } : { laterMs: atMs };
+    return atMs <= this.nowMs ? { action, ruleId, ...NEVER } : { laterMs: atMs };
   }
 
-  #ofVersion({ head, value }: JudgedVersion, due: LifecycleDue | undefined, action: LifecycleAction): Judged {
-    // A marker over a version takes nothing away.
-    if (!this.#mayBlock || head.isDeleteMarker) return due === undefined ? NEVER : this.#ofDue(due, action);
+  #ofVersion(judged: JudgedVersion, due: LifecycleDue | undefined, action: LifecycleAction): Judged {
+    if (!this.#mayBlock || judged.head.isDeleteMarker)
+      return due === undefined ? NEVER : this.#ofDue(due, action);
     const dueAtMs = due?.atMs ?? Number.POSITIVE_INFINITY;
-    const isDue = dueAtMs <= this.#nowMs;
+    const isDue = dueAtMs <= this.nowMs;
     const byRule = due && { ruleId: due.ruleId };
-    const version = decodeVersionSummary(value);
+    const version = decodeVersionSummary(judged.value);
     const endMs = this.#retentionEndMs(version);
-    if (endMs <= this.#nowMs && !this.#isBlocked(version)) return { action: 'end-retention', ...NEVER };
+    if (endMs <= this.nowMs && !this.#isBlocked(version)) return { action: 'end-retention', ...NEVER };
+    // A marker over a version takes nothing away.
     if (isDue && (action === 'make-marker' || !this.#isBlocked(version)))
       return { action, ...byRule, ...NEVER };
-    if (!isDue && endMs > this.#nowMs) return { laterMs: Math.min(dueAtMs, endMs) };
+    if (!isDue && endMs > this.nowMs) return { laterMs: Math.min(dueAtMs, endMs) };
     const untilMs = protectedUntilMs(version, this.bucket);
-    const others = Math.min(...[dueAtMs, endMs].filter((atMs) => atMs > this.#nowMs));
+    const others = Math.min(...[dueAtMs, endMs].filter((atMs) => atMs > this.nowMs));
     const keptFrom = isDue ? action : 'end-retention';
     return {
       isKept: true,
@@ -200,7 +226,7 @@ export class LifecycleJudge {
   }
 
   #isBlocked(version: VersionSummary): boolean {
-    const removal = { acceptedMs: this.#nowMs };
+    const removal = { acceptedMs: this.nowMs };
     return this.#deleteRules.deleteBlocker(version, this.bucket, removal) !== undefined;
   }
 }
@@ -212,6 +238,10 @@ function comparisonsOf({ filter: { tags = [] } }: LifecycleRule): number {
 
 export function newestMaxOf(rules: readonly LifecycleRule[]): number {
   return Math.max(0, ...rules.map(({ noncurrentExpiration }) => noncurrentExpiration?.newerVersions ?? 0));
+}
+
+function least(values: readonly number[]): number {
+  return values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
 }
 
 function actsIn(rule: LifecycleRule, stage: LifecycleStage): boolean {
@@ -237,11 +267,12 @@ function outermost(prefixes: readonly string[]): string[] {
 }
 
 /** Decoded once, however many rules ask for its tags. */
-export function subjectOf({ key, head, value }: JudgedVersion) {
+export function subjectOf(version: JudgedVersion) {
+  const { key, head } = version;
   if (head.isDeleteMarker) return { key, tags: noTags };
   let decoded: readonly Tag[] | undefined;
   const tags = () => {
-    decoded ??= decodeVersion(value).tags ?? [];
+    decoded ??= decodeVersion(version.value).tags ?? [];
     return decoded;
   };
   return { key, sizeBytes: head.sizeBytes, tags };

@@ -288,8 +288,8 @@ describe('a pass', () => {
     world.clock.advance(3 * DAY);
     await lifecycle.worker().work(signal);
     const { objectCount, record } = await world.query('lifecycle-status', { bucketId: BUCKET });
-    expect(objectCount).toBe(350);
-    expect(record?.pass).toMatchObject({ place: { stage: 'current' }, counts: { examinedCount: 250 } });
+    expect(objectCount).toBe(88);
+    expect(record?.pass).toMatchObject({ place: { stage: 'current' }, counts: { examinedCount: 512 } });
     await lifecycle.run();
     expect((await lifecycle.status())?.last?.counts).toMatchObject({
       examinedCount: 600,

@@ -16,9 +16,11 @@ import { createShardWorker, doneValue, forEachJob } from '../workers/shard-worke
 
 /** Rows of one look, and items of one entry. */
 const PAGE_ROWS = 5000;
-const PAGE_ITEMS = 250;
+const PAGE_ITEMS = 128;
 /** Examined without an entry, where nothing is due: what a restart examines again at most. */
 const UNNOTED_ROWS_MAX = 200_000;
+/** Of each due bucket, before the queue is looked at again. */
+const PAGES_OF_LOOK = 4;
 /** Due buckets of one shard in one round. */
 const BUCKETS_MAX = 100;
 
@@ -114,7 +116,16 @@ export function createLifecycleWorker(
       const query = { limit: BUCKETS_MAX };
       const { due, nowMs } = doneValue(await metadata.query({ shard }, 'list-due-lifecycles', query));
       noteLag(shard, due[0] === undefined ? 0 : nowMs - due[0].dueAtMs);
-      return forEachJob(due, signal, ({ bucketId }) => advance(shard, bucketId));
+      let busy = due;
+      for (let page = 0; page < PAGES_OF_LOOK && busy.length > 0; page++) {
+        const others: typeof due = [];
+        await forEachJob(busy, signal, async (bucket) => {
+          if (await advance(shard, bucket.bucketId)) others.push(bucket);
+          return true;
+        });
+        busy = others;
+      }
+      return busy.length > 0 || due.length === BUCKETS_MAX;
     },
   });
 

@@ -1,6 +1,7 @@
 // One step of a bucket's lifecycle: takes the items of a page that are due, and notes how far the pass has come, in one
 // entry. Each item is decided here, on the rules and the versions as they are now, whatever the look has found: so a rule that
 // has been changed takes nothing any more, and what retention or a hold keeps stays.
+import { must } from '../../base/assert.ts';
 import type { LifecycleItem } from '../../ports/metadata/lifecycle.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
@@ -243,23 +244,23 @@ class Taking {
   #takeLatest({ key }: LifecycleItem, page: Page): void {
     const { bucketId, versioning } = this.#bucket;
     const scope = scopeOf(this.#bucket, versioning, key, page);
-    const latest = this.#view.row(currentRow(bucketId, key)) ?? this.#markerOf(key);
-    if (latest === undefined) return;
-    const head = storedHead(latest);
-    const isOfStage = head.isDeleteMarker === (page.from.stage === 'markers');
-    if (!isOfStage) return;
-    const judged = head.isDeleteMarker
-      ? this.#judge.marker({ key, head })
-      : this.#judge.current({ key, head, value: latest });
+    const history = loadHistory(this.#view, this.#bucket, scope);
+    const { latest: head } = history;
+    const isOfStage = head?.isDeleteMarker === (page.from.stage === 'markers');
+    if (head === undefined || !isOfStage) return;
+    const view = this.#view;
+    const version = {
+      key,
+      head,
+      get value() {
+        return must(view.row(currentRow(bucketId, key)), 'the latest version is there');
+      },
+    };
+    const judged = head.isDeleteMarker ? this.#judge.marker(version) : this.#judge.current(version);
     this.#note(judged);
     const { action } = judged;
     if (action === undefined || (action === 'remove-marker' && !this.#isAlone(key))) return;
-    this.#act(action, key, loadHistory(this.#view, this.#bucket, scope));
-  }
-
-  #markerOf(key: ObjectKey): Uint8Array | undefined {
-    const { bucketId, versioning } = this.#bucket;
-    return mayHaveOlderVersions(versioning) ? this.#view.row(markerRow(bucketId, key)) : undefined;
+    this.#act(action, key, history);
   }
 
   #isAlone(key: ObjectKey): boolean {
