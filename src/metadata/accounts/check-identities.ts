@@ -9,7 +9,7 @@ import { decodeAccountId } from './accounts.ts';
 
 const ACCOUNT_BYTES = 6;
 
-/** Of a row of identities: its account is there, keys that it lists are, and what an index leads to. */
+/** Of a row of identities: its account is there, keys and groups that it lists are, and what an index leads to. */
 export const checkIdentity: RowCheck = async (row, scan) => {
   const account = decodeAccountId(row.key);
   const key = fromUtf8(row.key.subarray(ACCOUNT_BYTES));
@@ -17,9 +17,12 @@ export const checkIdentity: RowCheck = async (row, scan) => {
   const place: FindingPlace = { account, note: key, table: 'identities' };
   if ((await scan.row(accountRow(account))) === undefined) return scan.found('account-missing', place);
   if (record.kind === 'mfa-device') scan.checkKey(record.sealedSeed, { account, table: 'identities' });
-  if (record.kind === 'user')
+  if (record.kind === 'user') {
     for (const { accessKey } of record.accessKeys)
       await scan.expectRow(accessKeyRow(accessKey), 'index-orphaned', place);
+    for (const groupId of record.groups)
+      await scan.expectRow(identityRow(account, identityKeys.id(groupId)), 'index-orphaned', place);
+  }
   if (record.kind === 'index' && record.to !== undefined)
     await scan.expectRow(identityRow(account, record.to), 'index-orphaned', place);
 };

@@ -14,6 +14,7 @@ import {
   bucketConfigRow,
   bucketRow,
   currentRow,
+  identityRow,
   lifecycleRow,
   lifecycleTimeRow,
   markerRow,
@@ -29,6 +30,7 @@ import {
 import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../../src/types/names.ts';
 import { NO_ORIGINALS } from '../../../src/types/originals.ts';
 import { eventCodec, eventCursorCodec } from '../../../src/types/records/event-record.ts';
+import { identityCodec, identityKeys } from '../../../src/types/records/identity-records.ts';
 import { jobCodec, type MovePrefixJob } from '../../../src/types/records/job-record.ts';
 import { lifecycleCodec } from '../../../src/types/records/lifecycle-record.ts';
 import {
@@ -396,6 +398,18 @@ export const ROW_DAMAGES: readonly Damage[] = [
         await world.plant(identityChangeRow(seq), change);
       }
       return [['index-missing', { shard: 0, account: OWNER, table: 'identityChanges' }]];
+    },
+  ],
+  [
+    'a user of a group that is gone',
+    { 'index-orphaned': 1 },
+    async (world) => {
+      const holder = { id: 'AIDA', name: 'u', path: '/', createdAtMs: 0, inlinePolicies: [] };
+      const user = { ...holder, attachedPolicies: [], tags: [], accessKeys: [], mfaDevices: [] };
+      const record = identityCodec.encode({ kind: 'user', ...user, groups: ['AGPAGONE'] });
+      const key = identityKeys.user('u');
+      await world.plant(identityRow(OWNER, key), record);
+      return [['index-orphaned', { shard: 0, account: OWNER, note: key, table: 'identities' }]];
     },
   ],
   [
