@@ -17,7 +17,7 @@ export const getBucketLifecycleConfiguration = defineOperation({
     const { lifecycle } = await presentConfigs(context);
     if (lifecycle === undefined)
       throw new AppError('NoSuchLifecycleConfiguration', { fields: { BucketName: bucket } });
-    const text = lifecycleDocument(lifecycle);
+    const text = await lifecycleDocument(context, lifecycle);
     return { status: 200, headers: transitionMinimumAnswer(lifecycle), body: { kind: 'xml', text } };
   },
 });

@@ -13,6 +13,8 @@ import { setBucketDocument } from './set-bucket-document.ts';
 const TRANSITION_MINIMUM_HEADER = 'x-amz-transition-default-minimum-object-size';
 const TRANSITION_MINIMUM_DEFAULT = 'all_storage_classes_128K';
 
+const RULES_OF_TURN = 50;
+
 export const putBucketLifecycleConfiguration = defineOperation({
   name: 'PutBucketLifecycleConfiguration',
   match: { method: 'PUT', on: 'bucket', query: ['lifecycle'] },
@@ -42,6 +44,8 @@ export const putBucketLifecycleConfiguration = defineOperation({
   async run(context, { transitionMinimum }, given) {
     const rules = checkRules(given, () => makeRuleId(context.random));
     const document: BucketLifecycle = { rules, ...(transitionMinimum && { transitionMinimum }) };
+    // To check a thousand rules and to store them take some ms each.
+    if (rules.length > RULES_OF_TURN) await context.turn();
     await setBucketDocument(context, { kind: 'lifecycle', document });
     return { status: 200, headers: transitionMinimumAnswer(document) };
   },

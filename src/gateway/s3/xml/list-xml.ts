@@ -36,11 +36,12 @@ export async function writeInTurns<T>(
   context: Pick<OperationContext, 'turn'>,
   items: readonly T[],
   write: (item: T) => string,
+  charactersMax = TURN_CHARACTERS,
 ): Promise<string> {
   let xml = '';
   let turnCharacters = 0;
   for (const item of items) {
-    if (turnCharacters >= TURN_CHARACTERS) {
+    if (turnCharacters >= charactersMax) {
       await context.turn();
       turnCharacters = 0;
     }

@@ -12,7 +12,7 @@ const BOUNDS = {
   attributesMax: LIMITS.xmlAttributesMax,
   textUnitsMax: LIMITS.xmlTextUnitsMax,
 };
-/** Elements of a list that are read in one step. */
+/** Elements of a list that are read in one step, of a few children each. */
 const ELEMENTS_PER_STEP = 500;
 
 /** Reads a body with `read`, which may throw XmlError itself. */
@@ -32,11 +32,15 @@ export function* readXmlBody<T>(
   }
 }
 
-/** What `read` makes of each element of a list. */
-export function* readEach<T>(elements: readonly XmlElement[], read: (element: XmlElement) => T): Steps<T[]> {
+/** What `read` makes of each element of a list; `perStep` of them in one step. */
+export function* readEach<T>(
+  elements: readonly XmlElement[],
+  read: (element: XmlElement) => T,
+  perStep = ELEMENTS_PER_STEP,
+): Steps<T[]> {
   const values: T[] = [];
   for (const element of elements) {
-    if (values.length > 0 && values.length % ELEMENTS_PER_STEP === 0) yield;
+    if (values.length > 0 && values.length % perStep === 0) yield;
     values.push(read(element));
   }
   return values;
