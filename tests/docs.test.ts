@@ -350,6 +350,10 @@ these steps the loop turns, and steps are done in turns of accounts. So 32 listi
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
+A decision by policies may compare 6,000,000 characters (some 20 ms): thousands of patterns of a hundred policies, each with a long
+key or header, would take seconds. What is left then denies, and does not allow. Where a request needs many decisions, accounts take
+turns between them.
+
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
 Next is who has had least of this time of late, by the address or by the access key that the request names, whichever has had

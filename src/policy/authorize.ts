@@ -100,6 +100,8 @@ export interface AccessRequest {
   readonly contextOf: ContextOf;
   /** The object that a resource names, or a version of it; undefined where there is none. Reads metadata. */
   storedObject(resource: string, versionId: VersionId | undefined): Promise<StoredObject | undefined>;
+  /** Asked before each decision: a promise lets others have their turn. */
+  turn?(): Promise<void> | undefined;
   /** Called with the first pair that is refused, and the reason. */
   onRefused?(pair: AccessPair, decision: Extract<Decision, { isAllowed: false }>): void;
 }
@@ -119,6 +121,8 @@ const OF_OBJECT_OWNER: ReadonlySet<string> = new Set([
 /** True only if every pair is allowed, by its rule. A request of no pair needs no right, and asks for none here. */
 export async function isAllowed(request: AccessRequest): Promise<boolean> {
   for (const pair of request.pairs) {
+    const turn = request.turn?.();
+    if (turn !== undefined) await turn;
     const decision = await decide(request, pair);
     if (decision.isAllowed) continue;
     request.onRefused?.(pair, decision);

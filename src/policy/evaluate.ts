@@ -6,6 +6,7 @@
 // context only where `mentionsKey` says that a condition needs them.
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
+import { boundWork, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
 import { type Caller, isSpared, matchPrincipal, type PrincipalMatch } from './principals.ts';
 
@@ -71,7 +72,12 @@ export type PolicyDecision =
   /** `lacking`: the kind of policy that would have to allow it. */
   | { readonly isAllowed: false; readonly reason: 'no-allow'; readonly lacking: PolicyKind };
 
+/** Where there is more to compare than one request may take, what is left denies, and does not allow. */
 export function evaluate(question: AccessQuestion): PolicyDecision {
+  return boundWork(() => decide(question));
+}
+
+function decide(question: AccessQuestion): PolicyDecision {
   const denial = findDenial(question);
   if (denial !== undefined) {
     const isRepair = isOwnRoot(question) && REPAIR_ACTIONS.has(question.action);
@@ -120,12 +126,13 @@ export function mayAllowSomewhere(
 export function matchingStatements(
   question: AccessQuestion,
 ): readonly (DecidedBy & { readonly effect: 'Allow' | 'Deny' })[] {
-  return kindsOf(question).flatMap(({ kind, named }) => {
+  const matching = ({ kind, named }: ReturnType<typeof kindsOf>[number]) => {
     const { allows, denies } = named.policy.about(question.action);
     return [...denies, ...allows]
       .filter((statement) => applies(statement, question))
       .map((statement) => ({ ...decidedBy(kind, named, statement), effect: statement.effect }));
-  });
+  };
+  return boundWork(() => kindsOf(question).flatMap(matching));
 }
 
 function kindsOf({
@@ -295,10 +302,23 @@ function names({ principals }: Statement, caller: Caller): PrincipalMatch | unde
 }
 
 function applies(statement: Statement, question: AccessQuestion): boolean {
+  try {
+    return isMet(statement, question);
+  } catch (error) {
+    if (error instanceof TooMuchWork) return statement.effect === 'Deny';
+    throw error;
+  }
+}
+
+/** To look up what a condition asks about. */
+const CONDITION_STEPS = 50;
+
+function isMet(statement: Statement, question: AccessQuestion): boolean {
   const { resources, conditions } = statement;
   if (resources !== undefined && !isOn(statement, resources, question)) return false;
   if (!isAboutCaller(statement, question)) return false;
   for (const condition of conditions) {
+    spend(CONDITION_STEPS);
     if (question.isPrefix && condition.keys.some(isOfObject)) {
       // Of some of the objects it holds, of others not: that denies, and does not allow.
       if (statement.effect === 'Allow') return false;

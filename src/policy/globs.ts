@@ -1,5 +1,7 @@
 // Texts with wildcards, ready to be matched: `*` for any characters, `?` for one. A match takes time in proportion to the text's
-// length times a thirty-second of the pattern's, whatever they are: no regular expressions, no going back.
+// length times a thirty-second of the pattern's, whatever they are: no regular expressions, no going back. What searches take is
+// counted (match-work.ts).
+import { spend } from './match-work.ts';
 
 /** A piece of a pattern: text that stands for itself, or a wildcard. */
 export type GlobToken =
@@ -103,12 +105,17 @@ function matchTexts(parts: readonly string[], text: string): boolean {
   let at = first.length;
   for (let index = 1; index < parts.length - 1; index++) {
     const part = parts[index] ?? '';
+    spend(1);
     const found = text.indexOf(part, at);
+    spend(TEXT_STEPS * ((found < 0 ? text.length : found) - at));
     if (found < 0) return false;
     at = found + part.length;
   }
   return at <= end;
 }
+
+/** Of a character, where each looks like the beginning of the part. */
+const TEXT_STEPS = 2;
 
 function matchCodes(
   { parts, codesMin }: { parts: readonly Int32Array[]; codesMin: number },
@@ -141,9 +148,48 @@ const WORD_BITS = 32;
 
 /** Where the part comes first in the text, from an index on; below 0: nowhere. */
 function find(part: Int32Array, text: Int32Array, from: number): number {
-  if (part.length > WORD_BITS) return findLong(part, text, from);
-  for (let at = from; at + part.length <= text.length; at++) if (isAt(part, text, at)) return at;
-  return -1;
+  spend(1);
+  const found = part.length > WORD_BITS ? findLong(part, text, from) : findShort(part, text, from);
+  const seen = Math.max(0, (found < 0 ? text.length : found) - from);
+  spend(seen * (part.length > WORD_BITS ? LONG_STEPS + Math.ceil(part.length / WORD_BITS) : 1));
+  return found;
+}
+
+/** Of a character, beside those for each word. */
+const LONG_STEPS = 3;
+
+const ASCII_CODES = 128;
+/** Of a short part, where each code of ASCII stands in it, as bits. Empty between two searches. */
+const shortMasks = new Int32Array(ASCII_CODES);
+
+/** By the bits of all beginnings of the part that the text ends in so far ("Shift-And"), in one number. */
+function findShort(part: Int32Array, text: Int32Array, from: number): number {
+  if (part.length === 0) return from <= text.length ? from : -1;
+  let ones = 0;
+  let others: Map<number, number> | undefined;
+  for (let at = 0; at < part.length; at++) {
+    const code = part[at] as number;
+    const bit = 1 << at;
+    if (code === ONE_CODE) ones |= bit;
+    else if (code < ASCII_CODES) shortMasks[code] = (shortMasks[code] as number) | bit;
+    else {
+      others ??= new Map();
+      others.set(code, (others.get(code) ?? 0) | bit);
+    }
+  }
+  const last = 1 << (part.length - 1);
+  let state = 0;
+  let found = -1;
+  for (let at = from; at < text.length; at++) {
+    const code = text[at] as number;
+    const mask = code < ASCII_CODES ? (shortMasks[code] as number) : (others?.get(code) ?? 0);
+    state = ((state << 1) | 1) & (mask | ones);
+    if ((state & last) === 0) continue;
+    found = at - part.length + 1;
+    break;
+  }
+  for (const code of part) if (code >= 0 && code < ASCII_CODES) shortMasks[code] = 0;
+  return found;
 }
 
 /** By the bits of all beginnings of the part that the text ends in so far ("Shift-And"), 32 at a time. */

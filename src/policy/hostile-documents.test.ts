@@ -104,6 +104,102 @@ test('the largest bucket policies are checked and judged in one turn', () => {
   }
 });
 
+/** A document of a bucket's largest size with many values, as JSON makes them. */
+function manyValues(value: string): string[] {
+  const count = Math.floor((POLICY_SIZES.bucketBytesMax - 400) / (value.length + 3));
+  return Array.from({ length: count }, () => value);
+}
+
+const LONG_AGENT = { 'aws:useragent': 'a'.repeat(COMPARED_UNITS_MAX) };
+
+test.each([
+  ['*?b*'],
+  ['*ab*'],
+  ['*aa?b*'],
+  ['*aaab*'],
+  [`*${'a'.repeat(29)}?b*`],
+  [`*${'a'.repeat(31)}?b*`],
+  [`*${'a'.repeat(28)}b*`],
+])('thousands of short patterns, %s, are held against a long text within one turn', (pattern) => {
+  const Condition = { StringLike: { 'aws:UserAgent': manyValues(pattern) } };
+  const policy = compiled(of2012([{ ...ALLOW, Condition }]));
+  const hundred = Array.from({ length: 100 }, () => policy);
+  const decision = withinOneTurn(() => ask(hundred, 'arn:aws:s3:::b/k', LONG_AGENT));
+  expect(decision).toMatchObject({ isAllowed: false });
+});
+
+test('what is left when too much has been compared denies, and does not allow; what needs no search counts still', () => {
+  const Condition = { StringLike: { 'aws:UserAgent': manyValues('*ab*') } };
+  const costly = Array.from({ length: 10 }, () => compiled(of2012([{ ...ALLOW, Condition }])));
+  const searching = compiled(of2012([{ ...ALLOW, Resource: '*b/*k*' }]));
+  const plain = compiled(of2012([{ ...ALLOW, Sid: 'plain' }]));
+  const denying = compiled(of2012([{ ...ALLOW, Effect: 'Deny', Sid: 'costly', Condition }]));
+  const of = (...identity: NamedPolicy[]) => ask(identity, 'arn:aws:s3:::b/k', LONG_AGENT);
+  expect(of(searching)).toMatchObject({ isAllowed: true });
+  expect(of(...costly, searching)).toMatchObject({ isAllowed: false, reason: 'no-allow' });
+  expect(of(...costly, plain)).toMatchObject({ isAllowed: true, by: { sid: 'plain' } });
+  expect(of(plain, denying)).toMatchObject({
+    isAllowed: false,
+    reason: 'explicit-deny',
+    by: { sid: 'costly' },
+  });
+  // Each question has its own bound.
+  expect(of(searching)).toMatchObject({ isAllowed: true });
+});
+
+test('patterns are held against all keys below a long prefix within one turn', () => {
+  const policies = Array.from({ length: 20 }, () =>
+    compiled(of2012([{ ...ALLOW, Resource: `arn:aws:s3:::b/${'*a'.repeat(9000)}b` }])),
+  );
+  const decision = withinOneTurn(() =>
+    evaluate({
+      caller: { kind: 'user', accountId: '1', canonicalId: 'c', arn: 'a' },
+      policies: { identity: policies },
+      action: 's3:GetObject',
+      resource: `arn:aws:s3:::b/${'a'.repeat(1024)}`,
+      isPrefix: true,
+      resourceAccount: '1',
+      contextOf: nothing,
+    }),
+  );
+  expect(decision).toMatchObject({ isAllowed: false });
+});
+
+test.each([
+  ['Resource', (value: string) => ({ Resource: manyValues(`arn:aws:s3:::b/*${value}?`) })],
+  [
+    'StringEquals',
+    (value: string) => ({ Condition: { StringEquals: { 'aws:Referer': manyValues(value) } } }),
+  ],
+  [
+    'StringEqualsIgnoreCase',
+    (value: string) => ({
+      Condition: { StringEqualsIgnoreCase: { 'aws:Referer': value.repeat(900) } },
+    }),
+  ],
+])('%s: long values are put into thousands of places within one turn', (_name, partsOf) => {
+  const policy = compiled(of2012([{ ...ALLOW, ...partsOf('${aws:UserAgent}') }]));
+  const hundred = Array.from({ length: 100 }, () => policy);
+  for (const units of [1000, 30_000]) {
+    const values = { 'aws:useragent': 'a'.repeat(units), 'aws:referer': 'a' };
+    const decision = withinOneTurn(() => ask(hundred, `arn:aws:s3:::b/${'a'.repeat(900)}`, values));
+    expect(decision).toMatchObject({ isAllowed: false });
+  }
+});
+
+test('a long text is folded once for all values, and held against no ARN', () => {
+  const text = `arn:aws:s3:::${'A'.repeat(30_000)}`;
+  const ofAgent = (operator: string, value: string) =>
+    compiled(of2012([{ ...ALLOW, Condition: { [operator]: { 'aws:UserAgent': manyValues(value) } } }]));
+  for (const policy of [ofAgent('StringEqualsIgnoreCase', 'a'), ofAgent('ArnLike', 'arn:*:*:*:*:*A?b*')]) {
+    const decision = withinOneTurn(() => ask([policy], 'arn:aws:s3:::b/k', { 'aws:useragent': text }));
+    expect(decision).toMatchObject({ isAllowed: false });
+  }
+  const [any, short] = [ofAgent('ArnLike', 'arn:*:*:*:*:*A'), text.slice(0, 100)];
+  expect(ask([any], 'arn:aws:s3:::b/k', { 'aws:useragent': short })).toMatchObject({ isAllowed: true });
+  expect(ask([any], 'arn:aws:s3:::b/k', { 'aws:useragent': text })).toMatchObject({ isAllowed: false });
+});
+
 test.each([
   ['StringLike', 'a'],
   ['StringNotLike', 'b'],

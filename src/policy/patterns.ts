@@ -2,6 +2,7 @@
 // policy elements: Variables and tags").
 import { normalizeKey } from './condition-keys.ts';
 import { codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
+import { spend } from './match-work.ts';
 
 /** The value of a condition key in a request; undefined: the request has none. A list: of a key with many values. */
 export type ContextValue = string | readonly string[];
@@ -89,12 +90,15 @@ export function textOf(pattern: Pattern, contextOf: ContextOf): string | undefin
 }
 
 const ANY_CODE = -2;
+/** Of a place that a text is held against. */
+const PLACE_STEPS = 8;
 
 /**
  * What the pattern may match, whatever values its variables have: the text itself, and longer ones that begin with it.
  * For short texts: takes time in proportion to the square of the text's length.
  */
 export function mayMatch(pattern: Pattern, text: string): { itself: boolean; longer: boolean } {
+  spend(text.length);
   const codes = codesOf(text);
   // Between two wildcards of any length stands a character at least: further units are not reached.
   const units = firstUnits(pattern.tokens, 2 * codes.length + 2);
@@ -116,6 +120,7 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
       if (unit === ANY_CODE) reach(next, at + 1, place);
       else if (unit === ONE_CODE || unit === code) reach(next, at + 1, place + 1);
     }
+    spend(PLACE_STEPS * places.length);
     places = next;
   }
   return { itself: places.includes(units.length), longer: places.some((place) => place < units.length) };
@@ -193,17 +198,28 @@ function parseVariable(body: string): Variable {
   };
 }
 
+/** Code units of all values in one pattern; longer ones count as none. */
+const VALUES_UNITS_MAX = 32 * 1024;
+/** To look a variable up, and of each code unit that is put in. */
+const VARIABLE_STEPS = 100;
+const VALUE_STEPS = 16;
+
 /** Of its variables, in their order; undefined: one of them has none. */
 function valuesOf({ tokens }: Pattern, contextOf: ContextOf): string[] | undefined {
   const values: string[] = [];
+  let units = 0;
   for (const token of tokens) {
     if (token.kind !== 'variable') continue;
+    spend(VARIABLE_STEPS);
     const value = contextOf(token.variable.key);
     // Keys with many values are no variables.
     const text = typeof value === 'string' ? value : token.variable.fallback;
     if (text === undefined) return undefined;
+    units += text.length;
+    if (units > VALUES_UNITS_MAX) return undefined;
     values.push(text);
   }
+  spend(VALUE_STEPS * units);
   return values;
 }
 

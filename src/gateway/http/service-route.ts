@@ -1,6 +1,7 @@
 // A row of the table of HTTP services (routes.ts): which requests are a service's, how it learns who asks, how it answers,
 // what it logs. The rules that choose a row are here; serve-route.ts runs those rows that are not S3's.
 import type { FairShare } from '../../base/async/fair-share.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -62,6 +63,8 @@ export interface ServiceDependencies {
   readonly keyUses: KeyUses;
   readonly failures: SignatureFailures;
   readonly ids: RequestIds;
+  /** Long work of this thread, in turns by account. */
+  readonly turns: FairTurns;
   readonly log: Logger;
   /** Throw SlowDown, as for requests of S3 (pipeline-steps.ts). */
   requireRoom(exchange: Exchange): void;

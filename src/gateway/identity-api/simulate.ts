@@ -8,9 +8,10 @@ import type { ContextValue } from '../../policy/patterns.ts';
 import { type Caller, parsePrincipal } from '../../policy/principals.ts';
 import { type SimulatedDecision, type SimulatedResult, simulate } from '../../policy/simulate.ts';
 import { AppError } from '../../types/errors.ts';
+import { turnOfDecision } from '../decision-turns.ts';
 import { type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { identityArn, paging, policyArn, policyName } from './identity-parameters.ts';
-import { type PageRequest, pageEndXml, pageOf } from './list-pages.ts';
+import { pageEndXml, pageOf } from './list-pages.ts';
 import { choice, list, nested, required, structures, text, type ValuesOf } from './parameter-rules.ts';
 import { policyDocument } from './policy-documents.ts';
 import type { PolicyHolder } from './policy-holders.ts';
@@ -71,25 +72,30 @@ interface Scene {
   readonly context: ReadonlyMap<string, ContextValue>;
 }
 
-async function runSimulation(values: Simulated, scene: Scene, page: PageRequest): Promise<string> {
+async function runSimulation(
+  { deps, store: { accountId } }: ActionContext,
+  values: Simulated,
+  scene: Scene,
+): Promise<string> {
   const { ActionNames, ResourceArns } = values;
   const resources = ResourceArns === undefined || ResourceArns.length === 0 ? ['*'] : ResourceArns;
   const numbered = ActionNames.map((action, at) => ({ action, key: String(at).padStart(6, '0') }));
   const costOfOne = sourcesOf(scene).reduce((sum, { policy }) => sum + policy.statements.length, 1);
   const evaluationsMax = Math.min(EVALUATIONS_MAX, STATEMENTS_JUDGED_MAX / costOfOne);
-  const MaxItems = Math.max(1, Math.min(page.MaxItems, Math.floor(evaluationsMax / resources.length)));
-  const { items, next } = pageOf(numbered, ({ key }) => key, { ...page, MaxItems });
+  const MaxItems = Math.max(1, Math.min(values.MaxItems, Math.floor(evaluationsMax / resources.length)));
+  const { items, next } = pageOf(numbered, ({ key }) => key, { ...values, MaxItems });
   const positions = createPositions();
   const members: string[] = [];
   let cost = 0;
   for (const { action } of items) {
     const results: { resource: string; result: SimulatedResult }[] = [];
     for (const resource of resources) {
+      await turnOfDecision(deps.turns, accountId);
       results.push({ resource, result: simulate({ ...questionOf(scene), action, resource }) });
       cost += costOfOne;
       if (cost < STATEMENTS_AT_ONCE) continue;
       cost = 0;
-      await new Promise((resolve) => setImmediate(resolve));
+      await deps.turns.take(`simulations of ${accountId}`);
     }
     members.push(evaluationXml({ action, results, scene, positions }));
   }
@@ -283,7 +289,8 @@ const simulateCustomPolicy = defineIamAction({
   name: 'SimulateCustomPolicy',
   parameters: { PolicyInputList: required(documents), ...SIMULATION },
   access: () => [ANY_RESOURCE],
-  async run({ PolicyInputList, ...values }, { store }) {
+  async run({ PolicyInputList, ...values }, context) {
+    const { store } = context;
     const { CallerArn, ResourceOwner, ResourcePolicy } = values;
     if (ResourcePolicy !== undefined && CallerArn === undefined) {
       throw new AppError('InvalidInput', { message: 'CallerArn is required where ResourcePolicy is given.' });
@@ -296,7 +303,7 @@ const simulateCustomPolicy = defineIamAction({
       resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
       context: contextOf(values.ContextEntries),
     };
-    return runSimulation(values, scene, values);
+    return runSimulation(context, values, scene);
   },
 });
 
@@ -345,7 +352,7 @@ const simulatePrincipalPolicy = defineIamAction({
       resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
       context: new Map([...contextOfHolder(context, holder), ...contextOf(values.ContextEntries)]),
     };
-    return runSimulation(values, scene, values);
+    return runSimulation(context, values, scene);
   },
 });
 

@@ -25,6 +25,7 @@ import type { PolicyAction } from '../../types/policy/actions.ts';
 import { mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
+import { turnOfDecision } from '../decision-turns.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import { type AccessRecord, accessDenied } from './access-record.ts';
@@ -79,7 +80,7 @@ export interface Asked {
 
 /** Whether every pair is allowed. What refuses the first one stands in the request's record. */
 export async function mayDo(
-  deps: Pick<ContextDependencies, 'metadata' | 'identities'>,
+  deps: Pick<ContextDependencies, 'metadata' | 'identities' | 'turns'>,
   asked: Asked & {
     pairs: readonly AccessPair[];
     /** A refusal does not end the request. */
@@ -94,6 +95,8 @@ export async function mayDo(
     pairs,
     bucket: judged,
     contextOf: facts.contextOf,
+    turn: () =>
+      turnOfDecision(deps.turns, caller.kind === 'anonymous' ? undefined : caller.account.accountId),
     async storedObject(resource, versionId) {
       const address = bucket && addressOf(bucket, { resource, versionId });
       if (address === undefined || bucket === undefined) return undefined;

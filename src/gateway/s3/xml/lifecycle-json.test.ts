@@ -67,7 +67,7 @@ test.each<[name: string, text: string]>([
   expect(() => read(text)).toThrow();
 });
 
-test('what is written is read back as it was', () => {
+test('what is written is read back as it was', async () => {
   const rules = [
     {
       id: 'a & b',
@@ -83,7 +83,7 @@ test('what is written is read back as it was', () => {
       abortUploadsAfterDays: 1,
     },
   ];
-  const text = lifecycleDocument({ rules });
+  const text = await lifecycleDocument({ turn: async () => {} }, { rules });
   const found = finishAtOnce(readXmlBody(utf8(text), LIFECYCLE_ROOT, readRules));
   expect(found).toMatchObject([
     { id: 'a & b', filter: rules[0]?.filter, expiration: rules[0]?.expiration },

@@ -1,0 +1,36 @@
+// How much may be compared to decide one question. A policy of 20 KB may have thousands of patterns, a request a text of
+// thousands of characters, and a caller a hundred policies: without a bound one request could keep the thread for seconds.
+
+/** Steps of a search, some ns each: what takes more than some 20 ms ends here. */
+export const MATCH_WORK_MAX = 6_000_000;
+
+/** Thrown by `spend` within `boundWork`. */
+export class TooMuchWork extends Error {
+  override name = 'TooMuchWork';
+}
+
+/** Since the start of the program. */
+let doneWork = 0;
+let endsAt = Number.POSITIVE_INFINITY;
+
+/** Notes the steps of a search: before it, that it begins, and behind it what it has taken. */
+export function spend(steps: number): void {
+  doneWork += steps;
+  if (doneWork > endsAt) throw new TooMuchWork();
+}
+
+/** Of all questions so far: the difference of two readings tells what was compared between them. */
+export function matchWork(): number {
+  return doneWork;
+}
+
+/** Runs `decide`, within which `spend` throws once more than MATCH_WORK_MAX has been done. */
+export function boundWork<T>(decide: () => T): T {
+  const outer = endsAt;
+  endsAt = Math.min(outer, doneWork + MATCH_WORK_MAX);
+  try {
+    return decide();
+  } finally {
+    endsAt = outer;
+  }
+}
