@@ -152,7 +152,7 @@ const LOCK_CHANGES: Readonly<Record<string, ChangeCase>> = {
   'no legal hold any more': {
     before: { retention: strict(9), legalHold: true },
     change: { kind: 'legal-hold', isOn: false },
-    after: { retention: strict(9) },
+    after: { retention: strict(9), hadLegalHold: true },
   },
   'a retention beside a legal hold': {
     before: { legalHold: true },
@@ -252,21 +252,21 @@ describe('the rules of a bucket', () => {
     ['object lock goes without compliance', 'enabled', [lock], compliance(), 'has-object-lock'],
     ['compliance goes without object lock', 'enabled', [compliance()], lock, 'has-compliance'],
     ['locked, too', 'enabled', [compliance({ lockAtMs: START })], lock, 'has-compliance'],
-    ['locked: not switched off', 'enabled', [compliance({ lockAtMs: START })], off, 'is-locked'],
+    ['locked: not switched off', 'enabled', [compliance({ lockAtMs: START })], off, 'locked-status'],
     [
       'locked: not shorter',
       'enabled',
       [compliance({ lockAtMs: START })],
       compliance({ lockAtMs: START, retentionDays: 29 }),
-      'is-locked',
+      'locked-retention-days',
     ],
-    ['locked: not unlocked', 'enabled', [compliance({ lockAtMs: START })], compliance(), 'is-locked'],
+    ['locked: not unlocked', 'enabled', [compliance({ lockAtMs: START })], compliance(), 'locked-lock-time'],
     [
       'locked: not locked later',
       'enabled',
       [compliance({ lockAtMs: START })],
       compliance({ lockAtMs: START + 9 * DAY }),
-      'is-locked',
+      'locked-lock-time',
     ],
   ] as const)('%s', async (_, versioning, earlier, config, because) => {
     const world = await openMetadata();
@@ -300,7 +300,7 @@ describe('the rules of a bucket', () => {
       kind: 'changed',
     });
     world.clock.advance(8 * DAY);
-    expect(await setConfig(world, off)).toEqual({ kind: 'refused', because: 'is-locked' });
+    expect(await setConfig(world, off)).toEqual({ kind: 'refused', because: 'locked-status' });
     await world.put(key);
     // What is unlocked binds as before, until somebody changes it.
     expect(await unlock()).toMatchObject({ kind: 'unlocked', unlocks: [{ by: 'somebody' }] });
@@ -343,7 +343,7 @@ describe('the rules of a bucket', () => {
     await world.createBucket('enabled');
     const uploadId = await beginUpload(world, key);
     const protection = { legalHold: true as const };
-    await expect(beginUpload(world, key, undefined, undefined, { protection })).rejects.toThrow('protected');
+    await expect(beginUpload(world, key, undefined, undefined, { protection })).rejects.toThrow('locked');
     await putPart(world, { key, uploadId }, { partNumber: 1 });
     const defaultRetention = { mode: 'COMPLIANCE', days: 3 };
     await setConfig(world, { kind: 'objectLock', document: { defaultRetention } });
