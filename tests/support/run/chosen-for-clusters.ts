@@ -1,5 +1,5 @@
-// Which files of tests/api run against a cluster whenever all tests do (tests/cluster/api.test.ts): those that say most about
-// one. Each of them runs against the embedded form as well. A client program of a cluster is restic (tests/cluster).
+// Which files of tests/api and tests/clients run against a cluster whenever all tests do (tests/cluster/api.test.ts): those
+// that say most about one. Each of them runs against the embedded form as well. restic has a test of its own (tests/cluster).
 export const CHOSEN_FOR_CLUSTERS = [
   'api/put-object',
   'api/get-object',
@@ -17,4 +17,5 @@ export const CHOSEN_FOR_CLUSTERS = [
   'api/extension-reports',
   'api/large-objects',
   'api/sos-objects',
+  'clients/retention',
 ];
