@@ -5,13 +5,33 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { addUser, policyText, type TestKeys } from '../../../tests/support/objects/identities.ts';
 import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { BucketId, BucketName } from '../../types/names.ts';
+
+/** Called before a lock is set with a bucket's creation; what it gives stands for the shard's answer. */
+let onLock:
+  | ((command: { bucketId: BucketId }) => Promise<Awaited<ReturnType<MetadataPort['execute']>>>)
+  | undefined;
+
+function intercept(shards: MetadataPort): MetadataPort {
+  return {
+    ...shards,
+    shardCount: shards.shardCount,
+    query: (target, name, query) => shards.query(target, name, query),
+    async execute(target, name, command) {
+      const isLock = name === 'set-bucket-config' && (command as { kind?: string }).kind === 'objectLock';
+      if (!isLock || onLock === undefined) return shards.execute(target, name, command);
+      return (await onLock(command as never)) as never;
+    },
+  };
+}
 
 let world: GatewayWorld;
 let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
 let userCount = 0;
 let keyCount = 0;
 beforeAll(async () => {
-  world = await openGatewayWorld();
+  world = await openGatewayWorld({ intercept });
   owner = await world.makeAccount('owner');
   await ask('PUT', '', { headers: { 'x-amz-bucket-object-lock-enabled': 'true' } });
 });
@@ -194,4 +214,22 @@ describe('conditions', () => {
     expect(await putLocked(as, { 'x-amz-object-lock-legal-hold': 'ON' })).toBe('200');
     expect(await putLocked(as, { 'x-amz-object-lock-legal-hold': 'OFF' })).toBe('403 AccessDenied');
   });
+});
+
+test('a bucket whose name was opened before its lock was set is not taken for locked, however often it is created', async () => {
+  const create = () =>
+    send(
+      { ...owner, endpoint: world.endpoint },
+      { method: 'PUT', path: '/half-made', headers: { 'x-amz-bucket-object-lock-enabled': 'true' } },
+    ).then(codeOf);
+  const name = 'half-made' as BucketName;
+  // The gateway is lost, and the outbox brings the creation to its end.
+  onLock = async ({ bucketId }) => {
+    await world.metadata.execute('activate-name', { name, bucketId });
+    return { kind: 'unknown' };
+  };
+  expect(await create()).toBe('503 ServiceUnavailable');
+  onLock = undefined;
+  expect(await create()).toBe('409 BucketAlreadyOwnedByYou');
+  expect(await create()).toBe('409 BucketAlreadyOwnedByYou');
 });
