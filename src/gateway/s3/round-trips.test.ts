@@ -14,9 +14,11 @@ let shards: GatewayWorld;
 let asked: string[] = [];
 let world: GatewayWorld;
 
-/** The feed asks each second, whatever requests do. */
+/** The feed asks each second, and uses of keys are noted a second after the first of them, whatever requests do meanwhile. */
+const BY_THE_WAY = ['identity-changes', 'note-key-uses'];
+
 function note(name: string): void {
-  if (name !== 'identity-changes') asked.push(name);
+  if (!BY_THE_WAY.includes(name)) asked.push(name);
 }
 
 function watched(metadata: MetadataPort): MetadataPort {
