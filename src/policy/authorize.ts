@@ -44,7 +44,10 @@ export interface PairOptions {
    * pair must be judged again with the document.
    */
   readonly isBeforeDocument?: boolean;
-  /** A version goes for good: where the bucket asks for a second factor, the request must have one (extensions 3.1). */
+  /**
+   * A version goes for good, now or by what the request has the service do: where the bucket asks for a second factor, the request
+   * must have one (extensions 3.1).
+   */
   readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
   readonly isOfNewObject?: boolean;

@@ -121,6 +121,26 @@ test('it takes the right to read that key, in a bucket that is there', async () 
   expectError(nowhere, { status: 404, code: 'NoSuchBucket' });
 });
 
+test('a bucket that everybody may read says nothing of the server to anonymous callers', async () => {
+  const shared = await api.makeBucket();
+  const statement = {
+    Effect: 'Allow',
+    Principal: '*',
+    Action: 's3:GetObject',
+    Resource: `arn:aws:s3:::${shared}/*`,
+  };
+  const body = Buffer.from(JSON.stringify({ Version: '2012-10-17', Statement: [statement] }));
+  expectStatus(await api.send({ method: 'PUT', path: `/${shared}?policy`, body }), 204);
+  await api.put(shared, 'plain', 'bytes');
+  expectStatus(await api.sendAnonymous({ method: 'GET', path: `/${shared}/plain` }), 200);
+  for (const key of [SYSTEM, CAPACITY]) {
+    const path = `/${shared}/${key}`;
+    expectError(await api.sendAnonymous({ method: 'GET', path }), { status: 403, code: 'AccessDenied' });
+    expect((await api.sendAnonymous({ method: 'HEAD', path })).status).toBe(403);
+    expectStatus(await api.send({ method: 'GET', path }, await api.makeAccount()), 200);
+  }
+});
+
 test('what is stored under the key stays behind the virtual object, and is reached by its version', async () => {
   const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
   const at = `/${await api.makeBucket()}`;

@@ -84,6 +84,52 @@ test('MFA delete is switched by the root with a code, and versions go for good o
   expect((await ask('DELETE', path, { mfa: nextMfa() })).status).toBe(204);
 });
 
+const compliance = (inner: string) =>
+  `<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>0</RetentionDays>${inner}</BucketComplianceConfiguration>`;
+
+test.each([
+  [
+    '?lifecycle',
+    '<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status><NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration></Rule></LifecycleConfiguration>',
+  ],
+  ['?compliance', compliance('<DeleteAfterRetention>true</DeleteAfterRetention>')],
+])(
+  'with MFA delete, what makes the service remove versions is put with a factor only: %s',
+  async (query, body) => {
+    const path = `/by-service-${query.slice(1)}`;
+    await ask('PUT', path);
+    const withFactor = sessionWith(Date.now());
+    // Without MFA delete none is needed.
+    expect((await ask('PUT', path + query, { body })).status).toBe(200);
+    const none = query === '?lifecycle' ? undefined : compliance('');
+    if (none === undefined) await ask('DELETE', path + query);
+    else expect((await ask('PUT', path + query, { body: none })).status).toBe(200);
+    const before = await ask('GET', path + query);
+    expect((await ask('PUT', `${path}?versioning`, { body: ON, keys: withFactor })).status).toBe(200);
+
+    const refused = { status: 403, text: expect.stringContaining('Mfa Authentication') };
+    expect(await ask('PUT', path + query, { body })).toMatchObject(refused);
+    expect(await ask('PUT', path + query, { body, keys: sessionWith(undefined) })).toMatchObject(refused);
+    expect(await ask('PUT', path + query, { body, mfa: `${device.serial} 000000` })).toMatchObject(refused);
+    const after = await ask('GET', path + query);
+    expect([after.status, settingsIn(after.text)]).toEqual([before.status, settingsIn(before.text)]);
+    // Settings that remove nothing need none.
+    if (none !== undefined) expect((await ask('PUT', path + query, { body: none })).status).toBe(200);
+    expect((await ask('PUT', path + query, { body, keys: withFactor })).status).toBe(200);
+  },
+);
+
+/** Without what is of the answer alone. */
+const settingsIn = (text: string) => text.replace(/<(RequestId|HostId)>[^<]*</g, '');
+
+test('with MFA delete, a code of the device lets compliance that deletes be put', async () => {
+  await ask('PUT', '/by-code');
+  const keys = sessionWith(Date.now());
+  expect((await ask('PUT', '/by-code?versioning', { body: ON, keys })).status).toBe(200);
+  const body = compliance('<DeleteAfterRetention>true</DeleteAfterRetention>');
+  expect((await ask('PUT', '/by-code?compliance', { body, mfa: nextMfa() })).status).toBe(200);
+});
+
 test('a session that was given with MFA needs no code', async () => {
   await ask('PUT', '/by-session');
   expect(

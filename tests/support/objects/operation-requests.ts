@@ -132,6 +132,9 @@ const RULES = xml(
 const COMPLIANCE = xml(
   '<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>1</RetentionDays></BucketComplianceConfiguration>',
 );
+const DELETING_COMPLIANCE = xml(
+  '<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>1</RetentionDays><DeleteAfterRetention>true</DeleteAfterRetention></BucketComplianceConfiguration>',
+);
 const LEGAL_HOLD = xml(
   '<ObjectComplianceConfiguration><LegalHold>true</LegalHold></ObjectComplianceConfiguration>',
 );
@@ -262,6 +265,13 @@ export const REQUESTS: readonly RequestCase[] = [
   }),
   row('GetBucketCompliance', 's3:GetBucketCompliance', 'GET', '?compliance'),
   row('PutBucketCompliance', 's3:PutBucketCompliance', 'PUT', '?compliance', { body: COMPLIANCE }),
+  row(
+    'PutBucketCompliance',
+    ['s3:PutBucketCompliance', 's3:DeleteObject', 's3:DeleteObjectVersion'],
+    'PUT',
+    '?compliance',
+    { form: 'that deletes after retention', body: DELETING_COMPLIANCE },
+  ),
   row('GetBucketWebsite', 's3:GetBucketWebsite', 'GET', '?website', {
     answer: '404 NoSuchWebsiteConfiguration',
   }),
@@ -308,8 +318,9 @@ export const REQUESTS: readonly RequestCase[] = [
     form: 'of a missing key',
     answer: '404',
   }),
-  row('GetSosObject', 's3:GetObject', 'GET', `/${SOS_KEY}`),
-  row('HeadSosObject', 's3:GetObject', 'HEAD', `/${SOS_KEY}`),
+  // Whatever the bucket shares with everybody.
+  row('GetSosObject', 's3:GetObject', 'GET', `/${SOS_KEY}`, { answers: { public: REFUSED } }),
+  row('HeadSosObject', 's3:GetObject', 'HEAD', `/${SOS_KEY}`, { answers: { public: '403' } }),
   row('GetObjectTagging', 's3:GetObjectTagging', 'GET', '/KEY?tagging'),
   row('GetObjectTagging', 's3:GetObjectVersionTagging', 'GET', '/KEY?tagging&versionId=VERSION', {
     form: 'of a version',

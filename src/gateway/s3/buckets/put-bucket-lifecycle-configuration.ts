@@ -31,12 +31,13 @@ export const putBucketLifecycleConfiguration = defineOperation({
     'NotImplemented',
   ],
   differences:
-    'Transition and NoncurrentVersionTransition are 501 NotImplemented: there is one storage class. NewerNoncurrentVersions above 100 is InvalidArgument. No digest of the body is demanded.',
+    'Transition and NoncurrentVersionTransition are 501 NotImplemented: there is one storage class. NewerNoncurrentVersions above 100 is InvalidArgument. No digest of the body is demanded. In a bucket with MFA delete it needs a code in x-amz-mfa, or credentials that were given with MFA.',
   parse: ({ bucket, headers }) => ({
     resource: bucketArn(bucket),
     transitionMinimum: parseTransitionMinimum(headers),
   }),
-  access: ({ resource }) => [['s3:PutLifecycleConfiguration', resource]],
+  // Rules remove versions for good, which in a bucket with MFA delete nobody may without a second factor.
+  access: ({ resource }) => [['s3:PutLifecycleConfiguration', resource, undefined, { removesVersion: true }]],
   *parseDocument(body): Steps<GivenRule[]> {
     if (body.length === 0) throw new AppError('MissingRequestBodyError');
     return yield* readXmlBody(body, LIFECYCLE_ROOT, readRules);

@@ -15,13 +15,21 @@ export const putBucketCompliance = defineOperation({
   decidesInRun: true,
   errors: ['InvalidArgument', 'InvalidBucketState', 'MalformedXML', 'MissingRequestBodyError'],
   differences:
-    'Not in S3: the compliance settings of a bucket. Once they are locked, what would reduce them is AccessDenied.',
+    'Not in S3: the compliance settings of a bucket. Once they are locked, what would reduce them is AccessDenied. With DeleteAfterRetention it also needs s3:DeleteObject and s3:DeleteObjectVersion on all objects of the bucket and, with MFA delete, a code in x-amz-mfa, or credentials that were given with MFA.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:PutBucketCompliance', resource]],
   parseDocument(body) {
     if (body.length === 0) throw new AppError('MissingRequestBodyError');
     return parseBucketCompliance(body);
   },
+  // The service would delete every version that nothing keeps: whoever asks for that may delete them, as with force_delete.
+  documentAccess: ({ resource }, { deleteAfterRetention }) =>
+    deleteAfterRetention
+      ? [
+          ['s3:DeleteObject', `${resource}/`, undefined, { isPrefix: true }],
+          ['s3:DeleteObjectVersion', `${resource}/`, undefined, { isPrefix: true, removesVersion: true }],
+        ]
+      : [],
   async run(context, _input, given) {
     const { configs, timeMs } = await readPresent(context);
     const document = settingsOf(given, configs.compliance, timeMs);

@@ -105,6 +105,17 @@ test('composition with tags needs the tagging permission', () => {
   ]);
 });
 
+test('compliance that deletes after retention (extensions 2.6) needs deletion of every object and version', () => {
+  const settings = (its: string) =>
+    `<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>0</RetentionDays>${its}</BucketComplianceConfiguration>`;
+  const deleting = settings('<DeleteAfterRetention>true</DeleteAfterRetention>');
+  expect(documentAccessOf('PutBucketCompliance', deleting)).toEqual([
+    ['s3:DeleteObject', `${ARN}/`, undefined, { isPrefix: true }],
+    ['s3:DeleteObjectVersion', `${ARN}/`, undefined, { isPrefix: true, removesVersion: true }],
+  ]);
+  expect(documentAccessOf('PutBucketCompliance', settings(''))).toEqual([]);
+});
+
 test('forced deletion (extensions 2.5) needs s3:DeleteBucket, and deletion of every object and version', () => {
   expect(accessOf('ForceDeleteBucket')).toEqual([
     ['s3:DeleteBucket', ARN],

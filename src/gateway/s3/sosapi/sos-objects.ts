@@ -69,11 +69,16 @@ function sosAccess({ resource }: SosInput): readonly AccessPair[] {
   return [['s3:GetObject', resource]];
 }
 
-/** As prepareRead of a stored object. NoSuchBucket, InvalidRange, NotModified, PreconditionFailed, ServiceUnavailable. */
+/**
+ * As prepareRead of a stored object. AccessDenied for anonymous callers, NoSuchBucket, InvalidRange, NotModified,
+ * PreconditionFailed, ServiceUnavailable.
+ */
 async function readSos(
   context: OperationContext,
   input: SosInput,
 ): Promise<{ status: number; headers: AnswerHeaders; bytes: Buffer }> {
+  // A bucket that everybody may read shares its objects, not the server's version and room.
+  context.account();
   // Nothing else of the request asks the bucket's shard, which alone knows whether the bucket is as it was judged.
   await presentBucket(context);
   const make = must(MADE_BY.get(input.key), 'the row matches these keys');
@@ -92,7 +97,7 @@ async function readSos(
     'Content-Type': 'application/xml',
   };
   requireConditions(input, { version, headers, nowMs: context.clock.wallMs() });
-  addResponseOverrides(headers, { ...input, isSigned: context.caller.kind === 'account' });
+  addResponseOverrides(headers, { ...input, isSigned: true });
   const range = chooseRange(input, version);
   if (range === undefined) return { status: 200, headers, bytes };
   headers['Content-Range'] = contentRange(range, version.sizeBytes);
@@ -108,7 +113,7 @@ const getSosObject = defineOperation({
   parameters: RESPONSE_PARAMETERS,
   errors: ERRORS,
   differences:
-    "Not of AWS: the virtual objects of Veeam's Smart Object Storage API, in every bucket ([backup/veeam.md](backup/veeam.md)). A request with a version id, a part number or a sub-resource is about what is stored under the key.",
+    "Not of AWS: the virtual objects of Veeam's Smart Object Storage API, in every bucket ([backup/veeam.md](backup/veeam.md)). A request with a version id, a part number or a sub-resource is about what is stored under the key. Anonymous callers are refused (AccessDenied), whatever the bucket allows.",
   parse: parseSos,
   access: sosAccess,
   async run(context, input) {
