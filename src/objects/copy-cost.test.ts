@@ -67,8 +67,9 @@ async function makeLarge(world: ObjectWorld): Promise<void> {
   const { kek, sealedHeaders } = (await world.find('small')).version;
   if (kek === undefined || sealedHeaders === undefined) throw new Error('an object has a key');
   const upload = { key: KEY, initiator: OWNER, owner: OWNER, kek, sealedHeaders };
-  const { upload: begun } = await metadata.execute('create-upload', { bucketId, upload });
-  const { uploadId } = begun;
+  const begun = await metadata.execute('create-upload', { bucketId, upload });
+  if (begun.kind !== 'created') throw new Error(begun.kind);
+  const { uploadId } = begun.upload;
   const parts: { partNumber: number; etag: string }[] = [];
   for (let partNumber = 1; partNumber <= PARTS; partNumber++) {
     const data: NewData = metadata.newData({ sizeBytes: LIMITS.partBytesMax });

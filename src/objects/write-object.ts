@@ -141,6 +141,7 @@ export async function createUpload(
       ...(checksum && { checksum }),
     },
   });
+  if (reply.value.kind === 'blocked') throw blockedRemoval(reply.value.blocker);
   return reply.value.upload;
 }
 

@@ -6,9 +6,18 @@ import type { BucketRecord } from './records/rows.ts';
 import { type BucketCompliance, complianceEndMs } from './retention.ts';
 import type { VersionSummary } from './version.ts';
 
-/** The first two are of object lock, the others of compliance. */
+/**
+ * The first two are of object lock, the next three of compliance. `retention-passed` is no version's: what is to be written has
+ * a retention that has ended.
+ */
 export type DeleteBlocker = {
-  by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' | 'compliance-legal-hold';
+  by:
+    | 'retention'
+    | 'legal-hold'
+    | 'compliance'
+    | 'conditional-hold'
+    | 'compliance-legal-hold'
+    | 'retention-passed';
 };
 
 /** Of a removal. */
@@ -83,6 +92,7 @@ export function explainBlocker({ by }: DeleteBlocker): string {
 }
 
 const REASONS: Readonly<Record<DeleteBlocker['by'], string>> = {
+  'retention-passed': 'its retention has ended',
   retention: 'object protected by object lock',
   'legal-hold': 'object protected by object lock',
   compliance: 'the object is protected by compliance, and its retention has not ended',
@@ -90,7 +100,15 @@ const REASONS: Readonly<Record<DeleteBlocker['by'], string>> = {
   'compliance-legal-hold': 'the object is protected by compliance, and is under a legal hold',
 };
 
-/** The error of a request that would remove a version that has to stay (service 4.2, delete rule 3; s3-behaviour 41). */
+/** AWS's words for a lock whose end has come already. */
+export const RETENTION_PASSED = 'The retain until date must be in the future!';
+
+/**
+ * The error of a request that would remove a version that has to stay (service 4.2, delete rule 3; s3-behaviour 41), or whose own
+ * retention the shard's time has passed: stored, it would protect nothing.
+ */
 export function blockedRemoval(blocker: DeleteBlocker): AppError {
+  if (blocker.by === 'retention-passed')
+    return new AppError('InvalidArgument', { message: RETENTION_PASSED });
   return new AppError('AccessDenied', { message: explainBlocker(blocker) });
 }

@@ -133,6 +133,11 @@ describe.each(Object.entries(MAKERS))('%s', (name, make) => {
       UNTIL,
       'The retain until date must be in the future!',
     ],
+    [
+      { [MODE]: 'GOVERNANCE', [UNTIL]: '9999-12-31T00:00:00Z' },
+      UNTIL,
+      'The retain until date must be at most 100 years from now',
+    ],
     [{ [HOLD]: 'on' }, HOLD, 'Legal Hold must be either of &apos;ON&apos; or &apos;OFF&apos;'],
   ])('refuses %j', async (headers, ArgumentName, message) => {
     const answer = await make(`${key}-refused`, headers);

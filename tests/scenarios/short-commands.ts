@@ -109,7 +109,7 @@ export const SHORT_COMMANDS = {
   upload: short({
     name: 'create-upload',
     expand: (_: NoWords) => ({ bucketId: BUCKET, upload: NEW_UPLOAD }),
-    print: ({ upload }) => ({ uploadId: upload.uploadId }),
+    print: (outcome) => (outcome.kind === 'created' ? { uploadId: outcome.upload.uploadId } : outcome),
   }),
   part: short({ name: 'commit-part', expand: expandPart, print: ({ kind }) => kind }),
   complete: short({ name: 'complete-upload', expand: expandComplete, print: printComplete }),

@@ -127,7 +127,7 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
     if (ruleOf(kind).restartsLifecycle) findLifecycle(view, bucketId);
   },
 
-  decide({ bucketId, kind, document: given }, view, { nowMs }) {
+  decide({ bucketId, kind, document: given }, view, { nowMs, acceptedMs }) {
     const bucket = findBucket(view, bucketId);
     if (bucket?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
     const rule = ruleOf(kind);
@@ -145,7 +145,7 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
       document === undefined
         ? remove(row)
         : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
-      ...(rule.restartsLifecycle ? restartLifecycle(view, changed, nowMs) : []),
+      ...(rule.restartsLifecycle ? restartLifecycle(view, changed, acceptedMs) : []),
     ];
     return { outcome: { kind: 'changed', bucket: changed }, puts };
   },

@@ -99,6 +99,8 @@ export class Shard {
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
   #forgottenTo: Uint8Array | undefined;
   #timeJumpMs: number;
+  /** Under way. */
+  #accepting: Promise<number> | undefined;
 
   constructor(parts: ShardParts) {
     const { shard, shardCount, random } = parts;
@@ -129,7 +131,7 @@ export class Shard {
   ): Promise<Reply<unknown>> {
     const { requestId } = envelope;
     if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
-    if (name === ACCEPT_TIME_JUMP) return this.#acceptTimeJump();
+    if (name === ACCEPT_TIME_JUMP) return this.#acceptByCommand();
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
     if (running !== undefined) return running;
     if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
@@ -241,22 +243,41 @@ export class Shard {
     await this.#appendOwn([]);
   }
 
-  /** The operator's word that time is right (R19). Throws AppError ServiceUnavailable when it may not have been kept. */
-  async acceptTimeJump(): Promise<void> {
-    if (this.#timeJumpMs === 0) return;
-    if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
-    const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
-    const acceptedMs = this.#timeJumpMs;
-    await this.#appendOwn([{ column: 'rows', key, value: null }]);
-    if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
-    // Another jump may have come meanwhile: that one waits.
-    this.#timeJumpMs -= acceptedMs;
+  /**
+   * The operator's word that time is right (R19). Returns what was accepted, ms. Calls that come while one is under way share its
+   * answer: each jump is accepted once. Throws AppError ServiceUnavailable when it may not have been kept.
+   */
+  acceptTimeJump(): Promise<number> {
+    this.#accepting ??= this.#acceptNoted().finally(() => {
+      this.#accepting = undefined;
+    });
+    return this.#accepting;
   }
 
-  async #acceptTimeJump(): Promise<Reply<OutcomeOf<'accept-time-jump'>>> {
-    const jumpMs = this.#timeJumpMs;
-    await this.acceptTimeJump();
+  async #acceptNoted(): Promise<number> {
+    if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
+    // Asked first: a jump that shows just now is noted, and is among what is accepted or comes behind it.
+    const timeMs = this.#parts.log.nowMs();
+    const acceptedMs = this.#timeJumpMs;
+    if (acceptedMs === 0) return 0;
+    await this.#appendOwn([this.#timeJumpPut(0)], timeMs);
+    if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
+    this.#timeJumpMs -= acceptedMs;
+    assert(this.#timeJumpMs >= 0, 'no more is accepted than has jumped');
+    // Another one has come meanwhile: that one waits, and its row is to say no more.
+    if (this.#timeJumpMs > 0) await this.#appendOwn([this.#timeJumpPut(this.#timeJumpMs)]);
+    return acceptedMs;
+  }
+
+  async #acceptByCommand(): Promise<Reply<OutcomeOf<'accept-time-jump'>>> {
+    const jumpMs = await this.acceptTimeJump();
     return { kind: 'done', value: { kind: 'accepted', jumpMs }, timeMs: this.#parts.log.committed.timeMs };
+  }
+
+  /** 0: there is none. */
+  #timeJumpPut(jumpMs: number): KvPut {
+    const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+    return { column: 'rows', key, value: jumpMs === 0 ? null : timeJumpCodec.encode({ jumpMs }) };
   }
 
   /**
@@ -264,15 +285,12 @@ export class Shard {
    * entry of the new time, so that no primary behind this one takes it for accepted.
    */
   noteTimeJump(jumpMs: number, timeMs: number): void {
-    const { shard, log } = this.#parts;
     this.#timeJumpMs += jumpMs;
-    const key = rowKey(shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
-    const value = timeJumpCodec.encode({ jumpMs: this.#timeJumpMs });
-    log.append({ rows: [{ column: 'rows', key, value }], timeMs, done() {} });
+    this.#parts.log.append({ rows: [this.#timeJumpPut(this.#timeJumpMs)], timeMs, done() {} });
   }
 
   /** An entry of the engine itself. Resolves when it is committed, or never will be. */
-  #appendOwn(rows: KvPut[]): Promise<void> {
+  #appendOwn(rows: KvPut[], timeMs = this.#parts.log.nowMs()): Promise<void> {
     const { log } = this.#parts;
     return new Promise((resolve) => {
       const done = () => {
@@ -281,7 +299,7 @@ export class Shard {
         resolve();
       };
       this.#ownEntries.add(done);
-      log.append({ rows, timeMs: log.nowMs(), done });
+      log.append({ rows, timeMs, done });
     });
   }
 

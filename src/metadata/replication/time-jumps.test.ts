@@ -47,7 +47,9 @@ test('a jump of all clocks is kept through takeovers until it is accepted', asyn
   expect(await ask(cluster, 'query', 'get-time-jump')).toEqual({ jumpMs: gapMs });
   await cluster.start(primary);
 
-  expect(await ask(cluster, 'execute', 'accept-time-jump')).toEqual({ kind: 'accepted', jumpMs: gapMs });
+  // Said by two operators at once, it is accepted once.
+  const accepted = [1, 2, 3].map(() => ask(cluster, 'execute', 'accept-time-jump'));
+  expect(await Promise.all(accepted)).toEqual(Array(3).fill({ kind: 'accepted', jumpMs: gapMs }));
   expect(await gapOf(cluster)).toBe(0);
   cluster.kill(cluster.nodes.indexOf(await cluster.primary()));
   expect(await gapOf(cluster)).toBe(0);

@@ -61,7 +61,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
     if (refusal !== undefined) return refuse(refusal);
     const joined = joinParts(fit.parts, context);
     const version = versionOf(upload, fit, joined.manifest);
-    const written = writeVersion({ bucket, history, version, context });
+    const written = writeVersion({ bucket, history, version, context, mayHaveEnded: true });
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };

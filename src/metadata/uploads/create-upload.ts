@@ -5,7 +5,7 @@ import { type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { findBucket, openBucket, requireAdmitted } from '../buckets/buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { put, uploadRow, uploadTimeRow, uploadTimeValue } from '../schema/keyspace.ts';
-import { refuse, requireProtectable } from '../versions/write-version.ts';
+import { hasEnded, refuse, requireProtectable } from '../versions/write-version.ts';
 import { endUploadWithParts, findUpload } from './uploads.ts';
 
 export const createUpload = defineCommand<CommandOf<'create-upload'>, OutcomeOf<'create-upload'>>({
@@ -15,12 +15,15 @@ export const createUpload = defineCommand<CommandOf<'create-upload'>, OutcomeOf<
     findBucket(view, bucketId);
   },
 
-  decide(command, view, { nowMs, random }) {
+  decide(command, view, context) {
     const { bucketId } = command;
+    const { nowMs, random } = context;
     const bucket = openBucket(view, bucketId);
     const { key, owner, protection } = command.upload;
     requireAdmitted(bucket, owner);
     requireProtectable(bucket, protection);
+    if (hasEnded(protection, context))
+      return refuse({ kind: 'blocked', blocker: { by: 'retention-passed' } });
     const uploadId = makeUploadId({ timeMs: nowMs, random: random(16) });
     const upload: UploadRecord = { ...command.upload, bucketId, uploadId, initiatedAtMs: nowMs };
     return {

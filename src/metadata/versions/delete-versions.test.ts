@@ -75,6 +75,19 @@ describe('a protected version', () => {
     expect(await world.remove('a')).toMatchObject({ kind: 'deleted' });
   });
 
+  test('is not made with a retention that shard time has passed', async () => {
+    await world.createBucket('enabled');
+    await lock();
+    const untilMs = world.clock.wallMs();
+    const version = { protection: { retention: { mode: 'COMPLIANCE', untilMs } } } as const;
+    const blocked = { kind: 'blocked', blocker: { by: 'retention-passed' } };
+    expect(await world.put('a', { data: world.newData(), version })).toEqual(blocked);
+    await putVersion('a');
+    const change = { kind: 'retention', retention: { mode: 'COMPLIANCE', untilMs } } as const;
+    const command = { bucketId: BUCKET, key: 'a' as ObjectKey, change };
+    expect(await world.execute('set-protection', command)).toEqual({ kind: 'retention-passed' });
+  });
+
   test('can be deleted once its retention has ended by shard time', async () => {
     await world.createBucket('enabled');
     await lock();

@@ -37,6 +37,8 @@ export const setProtection = defineCommand<Command, OutcomeOf<'set-protection'>>
     }
     if (change.kind === 'sha256' && !isReadVersion(version, change.of))
       return refuse({ kind: 'other-version' });
+    if (change.kind === 'retention' && (change.retention?.untilMs ?? Infinity) <= context.acceptedMs)
+      return refuse({ kind: 'retention-passed' });
     const protection = changed(version, bucket, change, context);
     if (protection === 'blocked') return refuse({ kind: 'blocked' });
     const { protection: _before, ...rest } = version;

@@ -30,14 +30,18 @@ export function writeVersion(options: {
   history: KeyHistory;
   version: NewVersion;
   context: CommandContext;
+  /** Of an upload: its retention was to come when it began. */
+  mayHaveEnded?: true;
 }): CommittedVersion | { kind: 'blocked'; blocker: DeleteBlocker } {
-  const { bucket, history, version, context } = options;
+  const { bucket, history, version, context, mayHaveEnded = false } = options;
   requireAdmitted(bucket, version.owner);
   const { versioning } = bucket;
   const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const modifiedAtMs = context.nowMs;
   const { protection: given, ...rest } = version;
   requireProtectable(bucket, given);
+  if (!mayHaveEnded && hasEnded(given, context))
+    return { kind: 'blocked', blocker: { by: 'retention-passed' } };
   const protection = protectionOfNew(bucket, given, modifiedAtMs);
   const record = {
     ...rest,
@@ -49,6 +53,14 @@ export function writeVersion(options: {
   const blocker = history.write(record, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   return { kind: 'committed', versionId, versioning, modifiedAtMs };
+}
+
+/** By the time that retention goes by: stored, it would protect nothing, and its client would believe that it does. */
+export function hasEnded(
+  given: VersionProtection | undefined,
+  { acceptedMs }: Pick<CommandContext, 'acceptedMs'>,
+): boolean {
+  return given?.retention !== undefined && given.retention.untilMs <= acceptedMs;
 }
 
 /** For what stores a version, or an upload that becomes one: whoever sends it has looked at the bucket (R45). */

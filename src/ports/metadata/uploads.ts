@@ -35,7 +35,7 @@ export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
 export interface UploadCommands {
   'create-upload': {
     command: { bucketId: BucketId; upload: Omit<UploadRecord, 'uploadId' | 'initiatedAtMs' | 'bucketId'> };
-    outcome: { kind: 'created'; upload: UploadRecord };
+    outcome: { kind: 'created'; upload: UploadRecord } | { kind: 'blocked'; blocker: DeleteBlocker };
   };
   'commit-part': {
     command: {

@@ -262,6 +262,8 @@ export interface VersionCommands {
       | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
       /** It would protect less than the version's own protection, or its bucket's, allows. */
       | { kind: 'blocked' }
+      /** Its end is not to come, by the time that retention goes by. */
+      | { kind: 'retention-passed' }
       /** Object lock or compliance, whichever the change is about, is not on in the bucket. */
       | { kind: 'not-enabled' }
       /** Another version is there now than that whose digest it is. */

@@ -218,7 +218,7 @@ export async function beginUpload(
   tags?: CommandOf<'create-upload'>['upload']['tags'],
   more: Partial<CommandOf<'create-upload'>['upload']> = {},
 ): Promise<UploadId> {
-  const { upload } = await world.execute('create-upload', {
+  const outcome = await world.execute('create-upload', {
     bucketId: BUCKET,
     upload: {
       key: key as ObjectKey,
@@ -231,7 +231,8 @@ export async function beginUpload(
       ...more,
     },
   });
-  return upload.uploadId;
+  if (outcome.kind !== 'created') throw new Error(outcome.kind);
+  return outcome.upload.uploadId;
 }
 
 export interface PartOptions {

@@ -165,6 +165,7 @@ export class RetentionRun extends RetentionLifecycle {
       bucketId,
       upload: { ...upload, ...(protection && { protection }) },
     });
+    if (created.kind !== 'created') throw new Error('what is given ends in the future');
     const { uploadId } = created.upload;
     const { sizeBytes, uses, manifest, grant } = this.newData();
     const segments = manifest.kind === 'direct' ? manifest.segments : [];

@@ -139,6 +139,24 @@ test('an answer that takes long begins with white space', async () => {
   expect(text.toString()).toContain(`<SHA256>${sha256Of(body).digest('hex')}</SHA256>`);
 });
 
+test('two are computed at a time for the buckets of an account, and no more', async () => {
+  for (const key of ['a', 'b', 'c']) await request('PUT', `/${key}`, {}, Buffer.from(key));
+  const areAsked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const mayGoOn = Promise.withResolvers<undefined>();
+  let askedCount = 0;
+  onCommand = async (name) => {
+    if (name !== 'set-protection') return undefined;
+    areAsked[askedCount++]?.resolve();
+    return await mayGoOn.promise;
+  };
+  const answers = [ask('a'), ask('b')];
+  await Promise.all(areAsked.map(({ promise }) => promise));
+  expectError(await ask('c'), { status: 503, code: 'SlowDown' });
+  mayGoOn.resolve(undefined);
+  for (const answer of answers) expectStatus(await answer, 200);
+  expect(fieldsOf(await ask('c')).SHA256).toBe(sha256Of(Buffer.from('c')).digest('hex'));
+});
+
 test('a document that does not fit to what goes on in the bucket is refused for now', async () => {
   onCommand = async (name) =>
     name === 'set-bucket-config' ? { kind: 'refused', because: 'keys-are-moving' } : undefined;

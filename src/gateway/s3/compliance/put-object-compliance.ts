@@ -48,7 +48,8 @@ export const putObjectCompliance = defineOperation({
         'Access Denied because the object is protected by compliance: RetentionTime must not be before the retention that its bucket and the object itself have already.';
       throw new AppError('AccessDenied', { message });
     }
-    if (value.kind === 'other-version') throw new AppError('ServiceUnavailable');
+    if (value.kind === 'other-version' || value.kind === 'retention-passed')
+      throw new AppError('ServiceUnavailable');
     if (value.kind !== 'set') throw await absentVersion(context, { key, versionId }, value);
     return {
       status: 200,

@@ -26,6 +26,8 @@ export async function setLock(
       return;
     case 'blocked':
       throw blockedRemoval({ by: 'retention' });
+    case 'retention-passed':
+      throw blockedRemoval({ by: 'retention-passed' });
     case 'not-enabled':
       throw missingObjectLock();
     case 'other-version':

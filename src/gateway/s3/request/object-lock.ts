@@ -3,9 +3,11 @@
 // (types/delete-blocker.ts, types/retention.ts). Documents are in xml/object-lock-xml.ts.
 import { parseIsoDate } from '../../../base/text/iso-dates.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
+import { RETENTION_PASSED } from '../../../types/delete-blocker.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { VersionId } from '../../../types/names.ts';
 import type { Retention, VersionLock, VersionProtection } from '../../../types/protection.ts';
+import { endOfDefault, RETENTION_PERIOD_MAX } from '../../../types/retention.ts';
 import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import type { OperationRequest } from '../operation.ts';
@@ -88,11 +90,18 @@ export async function admitLock(
   };
 }
 
-/** InvalidArgument; `name` is of the header or element that has the date. */
+/**
+ * A date to come, and within the years that a default may have: no key may make a disk undeletable for ever. The shard refuses
+ * what its own time has passed (blockedRemoval). InvalidArgument; `name` is of the header or element that has the date.
+ */
 export function requireFuture({ clock }: OperationContext, { untilMs }: Retention, name: string): void {
-  if (untilMs > clock.wallMs()) return;
+  const nowMs = clock.wallMs();
+  const { years } = RETENTION_PERIOD_MAX;
   const value = new Date(untilMs).toISOString();
-  throw invalidArgument({ name, value, message: 'The retain until date must be in the future!' });
+  if (untilMs <= nowMs) throw invalidArgument({ name, value, message: RETENTION_PASSED });
+  if (untilMs <= endOfDefault({ mode: 'COMPLIANCE', years }, nowMs)) return;
+  const message = `The retain until date must be at most ${years} years from now`;
+  throw invalidArgument({ name, value, message });
 }
 
 // ---- the bucket ----
