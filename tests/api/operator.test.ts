@@ -3,6 +3,10 @@ import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type CliContext, connect } from '../../src/cli/connect.ts';
 import { signRequest } from '../../src/cli/sign-request.ts';
+import {
+  OPERATOR_BODY_BYTES_MAX,
+  OPERATOR_SIGNED_BODY_BYTES_MAX,
+} from '../../src/gateway/operator-api/operator-api.ts';
 import { ownServerTest } from '../support/servers/own-server-test.ts';
 import { openSocket } from '../support/servers/raw-socket.ts';
 import { freshWord } from '../support/servers/s3-api.ts';
@@ -170,7 +174,7 @@ test('a field called __proto__ is refused like any other unknown one', async () 
 });
 
 test('a body beyond the limit is refused', async () => {
-  const body = JSON.stringify({ name: 'x'.repeat(70_000) });
+  const body = JSON.stringify({ name: 'x'.repeat(OPERATOR_SIGNED_BODY_BYTES_MAX) });
   expect(await call({ method: 'POST', body })).toMatchObject({
     status: 400,
     json: { error: { code: 'MaxMessageLengthExceeded' } },
@@ -214,6 +218,12 @@ test('the signed digest of the body need not be sent', async () => {
   });
   expect((await post(body)).status).toBe(201);
   expect((await post(body, '{}')).status).toBe(403);
+  // Who it is from shows when all of it is there: so much less may come.
+  const long = await post(JSON.stringify({ name: 'x'.repeat(OPERATOR_BODY_BYTES_MAX) }));
+  expect([long.status, await long.json()]).toMatchObject([
+    400,
+    { error: { code: 'MaxMessageLengthExceeded' } },
+  ]);
 });
 
 test('the tool takes its credentials from the environment, and explains errors', async () => {
