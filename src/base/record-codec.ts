@@ -1,7 +1,18 @@
 // Records as bytes: one version byte, then MessagePack. Used for stored rows and for commands on the wire.
 // It knows no record; model/records names them, with their versions and migrations.
-import { Packr } from 'msgpackr';
+import { addExtension, Packr } from 'msgpackr';
 import { BrokenInvariant } from './assert.ts';
+
+// Extensions that the library reads whatever its options say: errors, regular expressions, dates, and parts that refer to one
+// another, which unfold without bound. Nothing that is plain has them, and bytes from clients are decoded here (sessions.ts).
+const NOT_PLAIN = [0x42, 0x62, 0x65, 0x69, 0x70, 0x73, 0x74, 0x78, 0xff];
+for (const type of NOT_PLAIN)
+  addExtension({
+    type,
+    unpack() {
+      throw new BrokenInvariant('a record has something that is no plain data');
+    },
+  });
 
 // `useRecords: false`: plain MessagePack maps, readable by any implementation and stable over releases.
 // Integers above 32 bits travel as float64, exact up to 2^53, so no bigint ever appears in a record.
@@ -9,6 +20,7 @@ const packr = new Packr({
   useRecords: false,
   int64AsType: 'number',
   moreTypes: false,
+  structuredClone: false,
   encodeUndefinedAsNil: false,
 });
 

@@ -192,12 +192,19 @@ function mediaTypeOf({ headers }: RouteRequest): string {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** AWS "Elements of an AWS API request signature": `key/date/region/service/aws4_request`. Nothing of it is checked here. */
-const CREDENTIAL_SERVICE = /\bCredential=[^,\s]*\/([^/,\s]+)\/aws4_request/;
+/**
+ * AWS "Elements of an AWS API request signature": `key/date/region/service/aws4_request`. Nothing of it is checked here. It is
+ * looked for at one place, which is short: a search in all of a long header would take time by the square of its length.
+ */
+const CREDENTIAL_SERVICE = /^Credential=[^,\s]*\/([^/,\s]+)\/aws4_request/;
+const CREDENTIAL_CHARACTERS_MAX = 512;
 /** The same of a presigned request, whose slashes may be encoded. */
 const PRESIGNED_SERVICE =
   /[?&]X-Amz-Credential=[^&#]*(?:\/|%2F)([a-z0-9-]{1,32})(?:\/|%2F)aws4_request(?:[&#]|$)/i;
 
 function signedServiceOf({ headers, uri }: RouteRequest): string | undefined {
-  return CREDENTIAL_SERVICE.exec(headers.authorization ?? '')?.[1] ?? PRESIGNED_SERVICE.exec(uri)?.[1];
+  const { authorization = '' } = headers;
+  const at = authorization.indexOf('Credential=');
+  const credential = at === -1 ? '' : authorization.slice(at, at + CREDENTIAL_CHARACTERS_MAX);
+  return CREDENTIAL_SERVICE.exec(credential)?.[1] ?? PRESIGNED_SERVICE.exec(uri)?.[1];
 }

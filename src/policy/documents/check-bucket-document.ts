@@ -44,13 +44,18 @@ class BucketChecker {
     const types = this.#typesOf(resources);
     for (const condition of statement.conditions) checkKey(condition);
     const groups = actions.isNot ? [S3_ACTIONS.filter((row) => !matched.flat().includes(row))] : matched;
+    const checked = new Set<string>();
+    const conditions = distinctKeys(statement.conditions);
     for (const [at, rows] of groups.entries()) {
       const applicable = rows.filter((row) => row.resources.some((type) => types.has(type)));
       if (applicable.length === 0) {
         const message = 'Action does not apply to any resource(s) in statement';
         throw new DocumentFault(message, { place: actions.texts[at]?.place ?? actions.place });
       }
-      checkConditionsApply(statement.conditions, applicable);
+      // Named again, an action means the same.
+      const text = actions.texts[at]?.text.toLowerCase() ?? '';
+      if (!checked.has(text)) checkConditionsApply(conditions, applicable);
+      checked.add(text);
     }
   }
 
@@ -99,6 +104,16 @@ function checkKey({ name, key, place }: ConditionEntry): void {
   const isRefused = normalized === NOT_UNDER_NULL && name.endsWith(NULL_OPERATOR);
   if (!isKnown || !isOfS3 || isRefused)
     throw new DocumentFault('Policy has an invalid condition key', { place, detail: shorten(key) });
+}
+
+/** Each key once: whether it applies is the same each time. */
+function distinctKeys(conditions: readonly ConditionEntry[]): ConditionEntry[] {
+  const byKey = new Map<string, ConditionEntry>();
+  for (const condition of conditions) {
+    const key = normalizeKey(condition.key);
+    if (!byKey.has(key)) byKey.set(key, condition);
+  }
+  return [...byKey.values()];
 }
 
 /** Of the actions that one pattern means, at least one must have each key of S3. */

@@ -49,8 +49,12 @@ export const deleteObjects = defineOperation({
   async run(context, { bucket, asksBypass }, { isQuiet, entries }) {
     const results = await deleteEntries(context, { bucket, asksBypass }, entries);
     let inner = '';
+    let turnEnd = 0;
     for (const [index, entry] of entries.entries()) {
-      if (index % KEYS_OF_TURN === 0) await context.turn();
+      if (index % KEYS_OF_TURN === 0 || inner.length >= turnEnd) {
+        await context.turn();
+        turnEnd = inner.length + CHARACTERS_OF_TURN;
+      }
       const result = must(results[index], 'a result for each entry');
       recordEntry(context, entry, result);
       if (result.kind === 'refused') inner += refusedXml(entry, result);
@@ -62,6 +66,7 @@ export const deleteObjects = defineOperation({
 
 /** Keys that are judged, or written into the answer, in one turn: of the longest ones some ms. */
 const KEYS_OF_TURN = 100;
+const CHARACTERS_OF_TURN = 256 * 1024;
 
 async function deleteEntries(
   context: OperationContext,
@@ -160,8 +165,9 @@ function refusedXml(
 ): string {
   return xmlElement(
     'Error',
-    xmlText('Key', entry.key),
-    xmlText('VersionId', entry.versionId),
+    // What is no key may be as long as the document.
+    xmlText('Key', entry.key.slice(0, LIMITS.echoedFieldCharactersMax)),
+    xmlText('VersionId', entry.versionId?.slice(0, LIMITS.echoedFieldCharactersMax)),
     xmlText('Code', code),
     xmlText('Message', message),
   );

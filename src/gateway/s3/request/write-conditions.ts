@@ -1,6 +1,7 @@
 // The conditions that a write or a delete carries, as headers or elements say them. They are only read here; the shard
 // decides them in its commit (s3-behaviour 25-28). Conditions on what is read are in read-conditions.ts.
 import { parseHttpDate } from '../../../base/text/http-dates.ts';
+import { LIMITS } from '../../../types/limits.ts';
 import type { ETagChoice, WriteConditions } from '../../../types/preconditions.ts';
 import { invalidArgument } from './arguments.ts';
 
@@ -59,15 +60,22 @@ function parseHeaders(
   });
 }
 
-/** Conditions by their texts; throws what `refuse` makes of one that cannot be read. Undefined where none is given. */
+/** Of a condition in a document, which may have thousands: one ETag is 40 characters. */
+export const ELEMENT_CONDITION_CHARACTERS_MAX = 256;
+
+/**
+ * Conditions by their texts; throws what `refuse` makes of one that cannot be read, or is longer than `charactersMax`. Undefined
+ * where none is given.
+ */
 export function readConditions(
   given: Partial<Record<Condition, string | undefined>>,
   refuse: (condition: Condition, text: string) => Error,
+  charactersMax = LIMITS.headerBytesMax,
 ): WriteConditions | undefined {
   const read = <Value>(condition: Condition, parse: (text: string) => Value | undefined) => {
     const text = given[condition];
     if (text === undefined) return undefined;
-    const value = parse(text.trim());
+    const value = text.length > charactersMax ? undefined : parse(text.trim());
     if (value === undefined) throw refuse(condition, text);
     return value;
   };

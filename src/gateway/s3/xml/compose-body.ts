@@ -6,7 +6,7 @@ import { LIMITS } from '../../../types/limits.ts';
 import { type ObjectKey, parseObjectKey, type VersionId } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
 import { isVersionId } from '../request/arguments.ts';
-import { readConditions } from '../request/write-conditions.ts';
+import { ELEMENT_CONDITION_CHARACTERS_MAX, readConditions } from '../request/write-conditions.ts';
 import { readXmlBody, requiredText } from './xml-body.ts';
 
 export interface Component {
@@ -43,6 +43,7 @@ function parseComponent(element: XmlElement): Component {
   const conditions = readConditions(
     { ifMatch: textOf(element, 'IfMatch'), ifNoneMatch: textOf(element, 'IfNoneMatch') },
     (condition, value) => new XmlError(`${condition} of ${value}`),
+    ELEMENT_CONDITION_CHARACTERS_MAX,
   );
   if (versionId !== undefined && !isVersionId(versionId)) {
     throw new AppError('NoSuchVersion', { fields: { Key: key, VersionId: versionId } });

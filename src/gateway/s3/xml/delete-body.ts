@@ -7,7 +7,7 @@ import { LIMITS } from '../../../types/limits.ts';
 import { parseObjectKey } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
 import { isVersionId } from '../request/arguments.ts';
-import { readConditions } from '../request/write-conditions.ts';
+import { ELEMENT_CONDITION_CHARACTERS_MAX, readConditions } from '../request/write-conditions.ts';
 import { readEach, readXmlBody, requiredText } from './xml-body.ts';
 
 export interface DeleteRequest {
@@ -57,5 +57,6 @@ function parseConditions(element: XmlElement): WriteConditions | undefined {
     ifMatchLastModifiedMs: textOf(element, 'LastModifiedTime'),
     ifMatchSizeBytes: textOf(element, 'Size'),
   };
-  return readConditions(given, (condition, text) => new XmlError(`${condition} of ${text}`));
+  const refuse = (condition: string, text: string) => new XmlError(`${condition} of ${text}`);
+  return readConditions(given, refuse, ELEMENT_CONDITION_CHARACTERS_MAX);
 }
