@@ -71,13 +71,19 @@ function makePattern(source: string, tokens: readonly Token[]): Pattern {
   return { source, tokens, keys, glob: keys.length === 0 ? makeGlob(putIn(tokens, [])) : undefined };
 }
 
+/** Of a part of a pattern that is made anew for its variables. */
+const TOKEN_STEPS = 64;
+
 export function matchPattern(pattern: Pattern, text: string, contextOf: ContextOf): Match {
   if (pattern.glob !== undefined) return matchGlob(pattern.glob, text);
   const values = valuesOf(pattern, contextOf);
   if (values === undefined) return 'no-value';
   const [first] = pattern.tokens;
   if (first?.kind === 'text' && !text.startsWith(first.text)) return false;
-  return matchGlob(makeGlob(putIn(pattern.tokens, values)), text);
+  const filled = putIn(pattern.tokens, values);
+  // To make it costs more than to search by it, where it has many parts.
+  spend(TOKEN_STEPS * filled.length);
+  return matchGlob(makeGlob(filled), text);
 }
 
 /** The text of a pattern without wildcards, or undefined where a variable of it has no value. */

@@ -1,5 +1,7 @@
 // The condition operators (AWS "IAM JSON policy elements: Condition operators"): what each compares, and how values of
 // policies are understood before the first request comes.
+
+import { spend } from '../match-work.ts';
 import {
   type ContextOf,
   type Match,
@@ -34,7 +36,9 @@ function equals(fold: (text: string) => string): Understand {
   // Statements of one request ask about the same value: it is folded once.
   let last = { text: '', folded: fold('') };
   const folded = (text: string) => {
-    if (text !== last.text) last = { text, folded: fold(text) };
+    if (text === last.text) return last.folded;
+    spend(text.length);
+    last = { text, folded: fold(text) };
     return last.folded;
   };
   return (value, { hasVariables }) => {
@@ -117,7 +121,10 @@ function parsed<Value>(
     return {
       keys: [],
       test(text) {
-        if (text !== last.text) last = { text, value: parse(text) };
+        if (text !== last.text) {
+          spend(text.length);
+          last = { text, value: parse(text) };
+        }
         return last.value !== undefined && fits(last.value, wanted);
       },
     };
