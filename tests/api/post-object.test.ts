@@ -192,6 +192,18 @@ describe('what is stored, and the answer', () => {
     expect((await get('once')).body.toString()).toBe('first');
     const body = formBody({ fields: signForm(api.server, bucket, [['key', 'once']]) });
     expectError(await postBody(api.server, bucket, body, { 'if-none-match': '*' }), failed);
+    // A header beside the field would widen what was signed.
+    const signed = formBody({
+      fields: signForm(api.server, bucket, [
+        ['key', 'once'],
+        ['if-match', '"other"'],
+      ]),
+    });
+    expectError(await postBody(api.server, bucket, signed, { 'if-match': '*' }), {
+      status: 400,
+      code: 'InvalidArgument',
+      ArgumentName: 'if-match',
+    });
     const missing = { status: 404, code: 'NoSuchKey' } as const;
     expectError(
       await post([

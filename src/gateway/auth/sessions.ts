@@ -64,6 +64,8 @@ export interface Sessions {
 interface Opened {
   readonly session: Session;
   readonly sizeBytes: number;
+  /** The master key that seals it. */
+  readonly keyId: string;
 }
 
 const FORM = 1;
@@ -100,7 +102,8 @@ export function createSessions({ keyring, random }: { keyring: KeyringPort; rand
     open(token) {
       const digest = hash('sha256', token);
       const known = opened.get(digest);
-      if (known !== undefined) return known.session;
+      // A rotation of master keys ends sessions, those that were used already, too.
+      if (known !== undefined && keyring.keyIds().includes(known.keyId)) return known.session;
       const found = unseal(token, keyring);
       opened.set(digest, found);
       return found.session;
@@ -134,7 +137,8 @@ function unseal(token: string, keyring: KeyringPort): Opened {
     key.fill(0);
     if (plain === undefined) throw new AppError('InvalidToken');
     const packed = inflateRawSync(plain, { maxOutputLength: SESSION_BYTES_MAX });
-    return { session: unpackPlain(packed) as Session, sizeBytes: packed.length };
+    const { keyId } = parts.wrapped;
+    return { session: unpackPlain(packed) as Session, sizeBytes: packed.length, keyId };
   } catch {
     // Whatever is wrong with it: it is not a token of ours.
     throw new AppError('InvalidToken');

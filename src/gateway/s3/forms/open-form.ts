@@ -156,6 +156,11 @@ function mergeHeaders(sent: Headers, ofForm: Headers): Headers {
   }
   for (const name in ofForm) {
     const earlier = merged[name];
+    // Together they would be a list, which one of several ETags meets: more than the form was signed for.
+    if (earlier !== undefined && WRITE_CONDITION_HEADERS.includes(name)) {
+      const message = `${name} is given by a header and by a field.`;
+      throw invalidArgument({ name, value: earlier, message });
+    }
     merged[name] = earlier === undefined ? (ofForm[name] ?? '') : `${earlier}, ${ofForm[name]}`;
   }
   return merged;
