@@ -244,8 +244,9 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
   expect(load.problems.splice(0)).toEqual([]);
   // Longer than anything is kept for readers.
   await sleep(3000);
-  expect(await read(`/${elsewhere}/known`)).toEqual(large('known'));
-  expect(await read(`/${elsewhere}/copied`)).toEqual(large('copied'));
+  // On a busy machine a shard that has just been taken over may answer 503 for a moment; what is lost never comes.
+  for (const key of ['known', 'copied'])
+    await expect.poll(() => read(`/${elsewhere}/${key}`), WITHIN).toEqual(large(key));
   console.log(
     `two of four metadata nodes given up: open again after ${Math.round(openMs)} ms of commands, writes ${Math.round(backMs)} ms later; ${keptCount} rows of a lost object in the files that were kept; all whole after ${Math.round(wholeMs)} ms; ${confirmed.at(-1)?.trim().replaceAll('\n', ' ')}`,
   );
