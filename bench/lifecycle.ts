@@ -5,12 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { rowKey } from '../src/metadata/engine/row-keys.ts';
-import { createShards, type Shards } from '../src/metadata/engine/shards.ts';
+import type { Shards } from '../src/metadata/engine/shards.ts';
 import { createLifecycleWorker } from '../src/metadata/lifecycle/lifecycle-worker.ts';
 import { currentRow } from '../src/metadata/schema/keyspace.ts';
 import { metadataMachine } from '../src/metadata/state-machine.ts';
-import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
-import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
 import type { KvPort } from '../src/ports/kv.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata/port.ts';
@@ -27,6 +25,7 @@ import {
 import { packOriginals } from '../src/types/originals.ts';
 import { encodeVersion } from '../src/types/records/version-record.ts';
 import type { BlobUse, VersionRecord } from '../src/types/version.ts';
+import { openShards } from './open-shards.ts';
 import { quantity } from './quantity.ts';
 import { percentile, timed } from './timing.ts';
 
@@ -162,21 +161,7 @@ function reportPuts(name: string, times: readonly number[]): void {
 }
 
 async function run(folder: string, { keys, share }: { keys: number; share: number }): Promise<void> {
-  const kv = await openRocksdbKv({
-    folder,
-    columns: { rows: { reads: 'sync', content: 'rows' }, bodies: { reads: 'sync', content: 'ciphertext' } },
-  });
-  const shards = await createShards({
-    kv,
-    machine: metadataMachine,
-    shardCount: 1,
-    clock: systemClock,
-    random: systemRandom,
-    coordinator: createLocalCoordinator(kv),
-    onFatal: (error) => {
-      throw error;
-    },
-  });
+  const { kv, shards, close } = await openShards({ folder, machine: metadataMachine, shardCount: 1 });
   const world = { shards, share };
   for (const [bucketId, name] of [
     [BUCKET, 'bucket'],
@@ -209,8 +194,7 @@ async function run(folder: string, { keys, share }: { keys: number; share: numbe
   reportPuts('beside expiring', await beside);
   await putRule(world, { expiration: { days: 1 } });
   await measured('expired', leftCount, () => pass(world));
-  await shards.close();
-  await kv.close();
+  await close();
 }
 
 const program = new Command('lifecycle')

@@ -5,13 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { METADATA_COLUMNS } from '../src/admin/open-databases.ts';
 import { must } from '../src/base/assert.ts';
-import { createShards, type Shards } from '../src/metadata/engine/shards.ts';
+import type { Shards } from '../src/metadata/engine/shards.ts';
 import { driveMove } from '../src/metadata/moves/drive-move.ts';
 import { metadataMachine } from '../src/metadata/state-machine.ts';
-import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
-import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata/port.ts';
 import {
@@ -23,6 +20,7 @@ import {
   type ObjectKey,
 } from '../src/types/names.ts';
 import { packOriginals } from '../src/types/originals.ts';
+import { openShards } from './open-shards.ts';
 
 const { values: flags } = parseArgs({
   options: { keys: { type: 'string', default: '100000' }, versions: { type: 'string', default: '1' } },
@@ -133,18 +131,7 @@ console.log(
 );
 const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
 try {
-  const kv = await openRocksdbKv({ folder, columns: METADATA_COLUMNS });
-  const shards = await createShards({
-    kv,
-    machine: metadataMachine,
-    shardCount: 1,
-    clock: systemClock,
-    random: systemRandom,
-    coordinator: createLocalCoordinator(kv),
-    onFatal: (error) => {
-      throw error;
-    },
-  });
+  const { shards, close } = await openShards({ folder, machine: metadataMachine, shardCount: 1 });
   await execute(shards, 'create-bucket', { bucketId, name: 'bench' as BucketName, owner });
   if (versionCount > 1)
     await execute(shards, 'set-bucket-config', {
@@ -172,8 +159,7 @@ try {
     must(kind === 'moved-key' || undefined, 'it moves');
   });
   console.log(`MOVE of ${count} objects, ${IN_FLIGHT} in flight: ${(count / seconds).toFixed(0)} /s`);
-  await shards.close();
-  await kv.close();
+  await close();
 } finally {
   await rm(folder, { recursive: true });
 }

@@ -118,6 +118,24 @@ function documentOf(kind: ConfigKind, bucket: BucketRecord, row: Uint8Array | un
   return row === undefined ? ruleOf(kind).ofOldBucket?.(bucket) : bucketConfigCodec.decode(row).document;
 }
 
+/** The bucket with this document in the place of the one it had (undefined: with none), and the rows that make it so. */
+function withDocument(
+  bucket: BucketRecord,
+  { kind, document, nowMs }: { kind: ConfigKind; document: unknown; nowMs: number },
+): { changed: BucketRecord; puts: RowPut[] } {
+  const { bucketId } = bucket;
+  const applied = ruleOf(kind).applyTo?.(bucket, document) ?? bucket;
+  const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
+  const row = bucketConfigRow(bucketId, kind);
+  const puts = [
+    put(bucketRow(bucketId), bucketCodec.encode(changed)),
+    document === undefined
+      ? remove(row)
+      : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
+  ];
+  return { changed, puts };
+}
+
 export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, OutcomeOf<'set-bucket-config'>>({
   locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
 
@@ -138,16 +156,9 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
     if (isDeepStrictEqual(document, before)) return refuse({ kind: 'changed', bucket });
     const because = rule.refusal?.({ bucket, before, document, nowMs });
     if (because !== undefined) return refuse({ kind: 'refused', because });
-    const applied = rule.applyTo?.(bucket, document) ?? bucket;
-    const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
-    const puts = [
-      put(bucketRow(bucketId), bucketCodec.encode(changed)),
-      document === undefined
-        ? remove(row)
-        : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
-      ...(rule.restartsLifecycle ? restartLifecycle(view, changed, acceptedMs) : []),
-    ];
-    return { outcome: { kind: 'changed', bucket: changed }, puts };
+    const { changed, puts } = withDocument(bucket, { kind, document, nowMs });
+    const restarted = rule.restartsLifecycle ? restartLifecycle(view, changed, acceptedMs) : [];
+    return { outcome: { kind: 'changed', bucket: changed }, puts: [...puts, ...restarted] };
   },
 });
 
@@ -175,15 +186,8 @@ export const unlockCompliance = defineCommand<CommandOf<'unlock-compliance'>, Ou
       const { lockAtMs: _, ...settings } = before;
       const unlocks = [...(before.unlocks ?? []), { atMs: nowMs, by, reason }].slice(-UNLOCKS_MAX);
       const document: BucketConfigs['compliance'] = { ...settings, unlocks };
-      const applied = RULES.compliance.applyTo?.(bucket, document) ?? bucket;
-      const changed: BucketRecord = { ...applied, cfgVersion: bucket.cfgVersion + 1 };
-      return {
-        outcome: { kind: 'unlocked', bucket: changed, unlocks },
-        puts: [
-          put(bucketRow(bucketId), bucketCodec.encode(changed)),
-          put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
-        ],
-      };
+      const { changed, puts } = withDocument(bucket, { kind: 'compliance', document, nowMs });
+      return { outcome: { kind: 'unlocked', bucket: changed, unlocks }, puts };
     },
   },
 );
