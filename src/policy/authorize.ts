@@ -28,13 +28,14 @@ import { withoutPublicStatements } from './public-statements.ts';
 /**
  * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
  * - `unless-denied`: callers of the bucket's account may, unless a policy denies it (extensions 2.1). Others must be allowed.
+ * - `unless-denied-by-own`: the same, of the caller's own policies alone: the bucket's is not asked.
  * - `component`: as `unless-denied`, where the caller may read the object or write it: who may write it could rename it to where
  *   it may be read, and who may do neither gets nothing of it by composing. What another account owns must be readable.
  * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it, and nobody else, whatever a
  *   policy or an ACL allows (extensions 2.2).
  * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
  */
-export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket';
+export type AccessRule = 'unless-denied' | 'unless-denied-by-own' | 'component' | 'owner-only' | 'new-bucket';
 
 export interface PairOptions {
   /** The resource stands for all keys that begin as it does. */
@@ -157,10 +158,12 @@ function accountOf(caller: Caller): AccountId | undefined {
   return caller.kind === 'anonymous' ? undefined : (caller.accountId as AccountId);
 }
 
+const WITHOUT_BUCKET: ReadonlySet<AccessRule> = new Set(['new-bucket', 'unless-denied-by-own']);
+
 /** The answer for one pair, by its rule. */
 export async function decide(request: AccessRequest, pair: AccessPair): Promise<Decision> {
   const [action, resource, rule] = pair;
-  const bucket = rule === 'new-bucket' ? undefined : request.bucket;
+  const bucket = rule !== undefined && WITHOUT_BUCKET.has(rule) ? undefined : request.bucket;
   assert(
     bucket === undefined || isWithin(resource, bucket.record),
     `${action} is asked of the bucket that it acts on`,

@@ -171,13 +171,19 @@ describe('service 4.2: null versions', () => {
     expect([await bodyOf('b'), await bodyOf('b', kept)]).toEqual(['moved', 'kept']);
   });
 
-  test('MOVE rule 4, from before versions were kept: the moved one takes the place of the other', async () => {
+  test('MOVE rule 4, from before versions were kept: one that is there stays, whatever Overwrite says', async () => {
     await put('a', 'moved');
     await put('b', 'replaced');
     await setVersioning(api, bucket, 'Enabled');
     const [newer, own] = [await put('a', 'newer'), await put('b', 'own')];
     expectStatus(await move('a', 'b'), 409);
     expect(await versions()).toEqual([`a ${newer}*`, 'a null', `b ${own}*`, 'b null']);
+    const refused = await move('a', 'b', { overwrite: 'true' });
+    expectStatus(refused, 409);
+    expect(linesOf(refused)).toEqual(['a b ObjectAlreadyExists', '0']);
+    expect(await bodyOf('b', 'null')).toBe('replaced');
+    // Its deletion has a right of its own.
+    expectStatus(await api.send({ method: 'DELETE', path: `/${bucket}/b?versionId=null` }), 204);
     const answer = await move('a', 'b', { overwrite: 'true' });
     expectStatus(answer, 200);
     expect(linesOf(answer)).toEqual([`a b ${newer}`, 'a b null', '2']);
@@ -186,13 +192,16 @@ describe('service 4.2: null versions', () => {
     expect(bodies).toEqual(['newer', 'moved', 'own']);
   });
 
-  test('one below a delete marker is not replaced without Overwrite', async () => {
+  test('one below a delete marker is not replaced', async () => {
     await put('a', 'moved');
     await put('b', 'replaced');
     await setVersioning(api, bucket, 'Enabled');
     const marker = await remove('b');
     expectStatus(await move('a', 'b'), 409);
     expect(await versions()).toEqual(['a null*', `b ${marker}*-`, 'b null']);
+    expectStatus(await move('a', 'b', { overwrite: 'true' }), 409);
+    await setVersioning(api, bucket, 'Suspended');
+    expectStatus(await move('a', 'b'), 409);
     expectStatus(await move('a', 'b', { overwrite: 'true' }), 200);
     expect(await versions()).toEqual(['b null*', `b ${marker}-`]);
     expect(await bodyOf('b')).toBe('moved');

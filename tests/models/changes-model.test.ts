@@ -100,11 +100,19 @@ class Lives {
   }
 }
 
+interface Performed {
+  model: Model;
+  /** Of the bucket, before the step. */
+  versioning: Versioning;
+  body: Buffer;
+  token: IdempotencyToken | undefined;
+}
+
 /** Does the step; throws what the store refuses with. Refusals of a rename are thrown by their kind. */
 async function perform(
   world: FsckWorld,
   step: Step,
-  { model, body, token }: { model: Model; body: Buffer; token: IdempotencyToken | undefined },
+  { model, versioning, body, token }: Performed,
 ): Promise<void> {
   const { calls, store, metadata } = world;
   const bucket = world.bucket();
@@ -154,7 +162,7 @@ async function perform(
       return;
     }
     case 'move-prefix':
-      await performPrefix(world, step, { model, token });
+      await performPrefix(world, step, { model, versioning, token });
       return;
     case 'delete': {
       const versionId = step.pick === null ? undefined : (of(model, name)[step.pick]?.id as VersionId);
@@ -178,7 +186,7 @@ async function perform(
 async function performPrefix(
   { metadata, ...world }: FsckWorld,
   step: Step & { kind: 'move-prefix' },
-  { model, token }: { model: Model; token: IdempotencyToken | undefined },
+  { model, versioning, token }: Pick<Performed, 'model' | 'versioning' | 'token'>,
 ): Promise<void> {
   const { bucketId } = world.bucket().believed;
   const { from, to, overwrites } = step;
@@ -188,7 +196,7 @@ async function performPrefix(
   const calls = moveCalls(metadata, begun.kind === 'begun' ? begun.job : begun);
   const found = await calls.findJob();
   if (found !== undefined) for await (const _ of driveMove(calls, found.job));
-  const { movedCount } = movedPrefix(model, step);
+  const { movedCount } = movedPrefix(model, step, versioning);
   expect((await calls.findJob())?.job).toMatchObject({ movedCount, endedAtMs: expect.any(Number) });
 }
 
@@ -300,7 +308,7 @@ async function check(steps: readonly Step[], first: Versioning): Promise<void> {
     const token = step.again && mayBearToken ? { token: `step ${at}`, digest: step.kind } : undefined;
     let refusal: string | undefined;
     const act = async () => {
-      refusal = await codeOf(perform(lives.world, step, { model, body, token }));
+      refusal = await codeOf(perform(lives.world, step, { model, versioning, body, token }));
     };
     let isDone = await lives.run(step.crash, act);
     if (token !== undefined) isDone = await lives.run(null, act);

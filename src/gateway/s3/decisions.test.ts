@@ -319,3 +319,140 @@ test('who may do everything under some names takes over no other bucket by renam
   expect(await rename('team-one', 'mine')).toBe(403);
   expect(await rename('team-one', 'team-two')).toBe(200);
 });
+
+test('a MOVE needs no right to read its source, but none who is denied that moves it to where he may', async () => {
+  await ask(owner, 'PUT', '/kept/secret/a');
+  await ask(owner, 'PUT', '/kept/secret/b');
+  const open = allow(['s3:PutObject', 's3:CreateBucket'], '*');
+  const deny = (Action: string) => ({ Effect: 'Deny', Action, Resource: 'arn:aws:s3:::kept/secret/*' });
+  const writer = await addUser(world, owner.accountId, { name: 'only-writes', statements: [open] });
+  const blinds = [
+    await addUser(world, owner.accountId, { name: 'blind', statements: [open, deny('s3:GetObject')] }),
+    await addUser(world, owner.accountId, {
+      name: 'blind-to-all',
+      statements: [open, deny('s3:GetObject*')],
+    }),
+  ];
+  const refused = { status: 403, code: 'AccessDenied' };
+  for (const blind of blinds) {
+    const to = { destination: 'open/a' };
+    expect(await ask(blind, 'MOVE', '/kept/secret/a', to)).toMatchObject(refused);
+    expect(world.requests().at(-1)).toMatchObject({ refusedAction: 's3:GetObject' });
+    const prefix = { destination: 'open/', 'x-svc-prefix': 'true' };
+    expect(await ask(blind, 'MOVE', '/kept/se', prefix)).toMatchObject(refused);
+    // Under another name nothing would be denied to him any more.
+    expect(await ask(blind, 'MOVE', '/kept', { destination: 'kept-by-other-name' })).toMatchObject(refused);
+    expect((await ask(blind, 'MOVE', '/kept/secret/a', { destination: 'secret/a' })).status).toBe(400);
+  }
+  expect((await ask(writer, 'MOVE', '/kept/secret/a', { destination: 'secret/c' })).status).toBe(200);
+  // What the bucket's own policy denies goes along with the bucket, but not with a key.
+  await ask(owner, 'PUT', '/follows');
+  await ask(owner, 'PUT', '/follows/secret/a');
+  const ofBucket = { Effect: 'Deny', Principal: '*', Action: 's3:GetObject' };
+  await setPolicy('follows', [{ ...ofBucket, Resource: 'arn:aws:s3:::follows/secret/*' }]);
+  const key = { destination: 'open/a' };
+  expect(await ask(owner, 'MOVE', '/follows/secret/a', key)).toMatchObject(refused);
+  expect((await ask(owner, 'MOVE', '/follows', { destination: 'followed' })).status).toBe(200);
+  expect(await ask(owner, 'GET', '/followed/secret/a')).toMatchObject(refused);
+});
+
+test('older versions are denied by a right of their own, which a MOVE asks for where there may be some', async () => {
+  await ask(owner, 'PUT', '/versioned');
+  await ask(owner, 'PUT', '/versioned/a');
+  const blind = await addUser(world, owner.accountId, {
+    name: 'blind-to-versions',
+    statements: [
+      allow('s3:PutObject', '*'),
+      { Effect: 'Deny', Action: 's3:GetObjectVersion', Resource: 'arn:aws:s3:::versioned/*' },
+    ],
+  });
+  const move = (from: string, to: string) => ask(blind, 'MOVE', `/versioned/${from}`, { destination: to });
+  expect((await move('a', 'b')).status).toBe(200);
+  const { record } = await world.metadata.query('find-name', { name: 'versioned' as never });
+  const document = { status: 'enabled' };
+  const command = { bucketId: record?.bucketId, kind: 'versioning', document } as never;
+  await world.metadata.execute('set-bucket-config', command, record?.homeShard);
+  expect(await move('b', 'c')).toMatchObject({ status: 403, code: 'AccessDenied' });
+});
+
+test('conditions of policies are met by what a request does, not by headers that it passes over', async () => {
+  await ask(owner, 'PUT', '/meets');
+  const statements = [
+    allow('s3:PutObject', 'arn:aws:s3:::meets/free/*'),
+    {
+      ...allow(['s3:PutObject', 's3:DeleteObject'], 'arn:aws:s3:::meets/bound/*'),
+      Condition: { Null: { 's3:if-match': 'false' } },
+    },
+    {
+      ...allow('s3:PutObject', 'arn:aws:s3:::meets/new/*'),
+      Condition: { StringEquals: { 's3:if-none-match': '*' } },
+    },
+    {
+      ...allow(['s3:PutObject', 's3:PutObjectTagging'], 'arn:aws:s3:::meets/private/*'),
+      Condition: { StringEquals: { 's3:x-amz-acl': 'private' } },
+    },
+    allow('s3:PutObjectTagging', '*'),
+  ];
+  const user = await addUser(world, owner.accountId, { name: 'meets', statements });
+  const etag = '"d41d8cd98f00b204e9800998ecf8427e"';
+  for (const key of ['free/a', 'free/b', 'bound/a', 'private/a']) await ask(owner, 'PUT', `/meets/${key}`);
+  const move = async (from: string, headers: Record<string, string>) =>
+    (await ask(user, 'MOVE', `/meets/${from}`, headers)).status;
+  const over = { overwrite: 'true', destination: 'bound/a' };
+  // The condition is on the source: what is at the destination would be replaced whatever it is.
+  expect(await move('free/a', { ...over, 'if-match': etag })).toBe(403);
+  expect(await move('free/a', { ...over, 'x-svc-destination-if-match': etag })).toBe(200);
+  const fresh = { destination: 'new/a' };
+  expect(await move('free/b', { ...fresh, 'if-none-match': '"other"' })).toBe(403);
+  expect(await move('free/b', { ...fresh, 'x-svc-destination-if-none-match': '*' })).toBe(200);
+
+  // DeleteObjects has its conditions in its document.
+  const remove = async (element: string, headers: Record<string, string> = {}) => {
+    const body = `<Delete><Object><Key>bound/a</Key>${element}</Object></Delete>`;
+    const digest = hash('md5', body, 'base64');
+    const sent = { ...headers, 'content-md5': digest };
+    const request = { method: 'POST', path: '/meets?delete', headers: sent, body: Buffer.from(body) };
+    const answer = await send({ ...user, endpoint: world.endpoint }, request);
+    return /<(Code|Deleted)>(\w*)/.exec(String(answer.body))?.slice(1).join(' ');
+  };
+  expect(await remove('', { 'if-match': etag })).toBe('Code AccessDenied');
+  expect(await remove('<ETag>"d41d8cd98f00b204e9800998ecf8427e"</ETag>')).toBe('Deleted ');
+
+  // An append leaves the list of the object as it is, and its tags.
+  const acl = { 'x-amz-acl': 'private' };
+  expect((await ask(user, 'PUT', '/meets/private/new', acl)).status).toBe(200);
+  expect((await ask(user, 'PUT', '/meets/private/a?append', acl)).status).toBe(403);
+  for (const offset of ['0', '1']) {
+    const headers = { ...acl, 'x-amz-write-offset-bytes': offset };
+    expect((await ask(user, 'PUT', '/meets/private/a', headers)).status).toBe(403);
+  }
+  const created = { ...acl, 'x-amz-write-offset-bytes': '0' };
+  expect((await ask(user, 'PUT', '/meets/private/newer', created)).status).toBe(200);
+});
+
+test('who may append, and not read, learns nothing of what was there', async () => {
+  await ask(owner, 'PUT', '/appended');
+  await ask(owner, 'PUT', '/appended/log', { 'x-amz-checksum-crc32': 'AAAAAA==' });
+  const writer = await addUser(world, owner.accountId, {
+    name: 'appends',
+    statements: [allow('s3:PutObject', 'arn:aws:s3:::appended/*')],
+  });
+  const append = (keys: Keys, headers: Record<string, string> = {}) =>
+    send({ ...keys, endpoint: world.endpoint }, { method: 'PUT', path: '/appended/log?append', headers });
+  const told = ['etag', 'x-amz-object-size', 'x-amz-checksum-crc32', 'x-amz-checksum-type'];
+  const toldTo = ({ headers }: Awaited<ReturnType<typeof append>>) =>
+    told.filter((name) => headers[name] !== undefined);
+  const [ofOwner, ofWriter] = [await append(owner), await append(writer)];
+  expect([ofOwner.status, ofWriter.status]).toEqual([200, 200]);
+  expect(toldTo(ofOwner)).toEqual(told);
+  expect(toldTo(ofWriter)).toEqual([]);
+  const wrong = { 'x-amz-write-offset-bytes': '7' };
+  for (const [keys, tells] of [
+    [owner, true],
+    [writer, false],
+  ] as const) {
+    const refused = String((await append(keys, wrong)).body);
+    expect(refused).toContain('<Code>InvalidWriteOffset</Code>');
+    expect(refused.includes('<ObjectSize>')).toBe(tells);
+  }
+});

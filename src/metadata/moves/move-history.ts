@@ -17,7 +17,7 @@ import {
   withOrder,
 } from '../../types/records/version-record.ts';
 import { linksOf } from '../../types/version.ts';
-import { mayHaveOlderVersions, type Versioning } from '../../types/versioning.ts';
+import { mayHaveOlderVersions, type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { endLinks } from '../blobs/links.ts';
 import { type NewEvent, removalOf } from '../events/note-events.ts';
 import { COUNTER, usageDeltas } from '../schema/counters.ts';
@@ -182,7 +182,9 @@ export function moveHistory(options: {
   const hasOlder = mayHaveOlderVersions(bucket.versioning);
   const versionIds = hasOlder ? [source.bytes, ...older].map(storedVersionId) : [NULL_VERSION];
   const replaced = versionIds.includes(NULL_VERSION) ? nullVersionOf(loaded) : undefined;
-  if (replaced !== undefined && !overwrites && !decodeVersionSummary(replaced).isDeleteMarker) {
+  // A bucket that keeps versions loses none by a write: only a deletion takes a null version away, with a right of its own.
+  const mayReplace = overwrites && writesNullVersion(bucket.versioning);
+  if (replaced !== undefined && !mayReplace && !decodeVersionSummary(replaced).isDeleteMarker) {
     return refused({ kind: 'exists' });
   }
   if (rules.mayBlockDeletes(bucket)) {

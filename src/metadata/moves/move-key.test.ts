@@ -341,7 +341,7 @@ describe('one key', () => {
     expect((await result(right)).result).toEqual(['null']);
   });
 
-  test('a null version that a delete marker covers is not lost without Overwrite', async () => {
+  test('a null version is not lost where versions are kept; a marker that is null is replaced', async () => {
     await world.put('a');
     await world.put('b');
     await world.execute('set-bucket-config', {
@@ -351,7 +351,15 @@ describe('one key', () => {
     });
     await world.remove('b');
     expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({ result: { kind: 'exists' } });
-    await world.execute('move-key', moved('a', 'b', { overwrites: true }));
+    const overwriting = moved('a', 'b', { overwrites: true });
+    expect(await world.execute('move-key', overwriting)).toMatchObject({ result: { kind: 'exists' } });
+    expect(await world.versions()).toEqual(['a null*', 'b v2*-', 'b null']);
+    const setVersioning = (status: 'enabled' | 'suspended') =>
+      world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'versioning', document: { status } });
+    await setVersioning('suspended');
+    await world.remove('b');
+    await setVersioning('enabled');
+    expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({ result: ['null'] });
     expect(await world.versions()).toEqual(['b null*', 'b v2-']);
   });
 

@@ -124,7 +124,7 @@ test('overwriting is decided at the beginning: a refusal moves nothing and leave
   expect(await world.execute('move-key', again)).toEqual({ kind: 'began-before', jobId: job.jobId });
 });
 
-test('its null version moves first: an existing one is replaced once', async () => {
+test('its null version moves first: where versioning is suspended an existing one is replaced once', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,
     kind: 'versioning',
@@ -138,7 +138,13 @@ test('its null version moves first: an existing one is replaced once', async () 
     document: { status: 'enabled' },
   });
   await world.put(from);
-  expect(await begin()).toMatchObject({ kind: 'refused', result: { kind: 'exists' } });
+  for (const overwrites of [false, true])
+    expect(await begin({ overwrites })).toMatchObject({ kind: 'refused', result: { kind: 'exists' } });
+  await world.execute('set-bucket-config', {
+    bucketId: BUCKET,
+    kind: 'versioning',
+    document: { status: 'suspended' },
+  });
   const outcome = await begin({ overwrites: true });
   if (outcome.kind !== 'begun') throw new Error(outcome.kind);
   expect(outcome.result).toHaveLength(2);

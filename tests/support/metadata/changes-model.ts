@@ -154,9 +154,9 @@ export function nextModel(
       return written(model, step.key, { id, bytes, originals, isComposed: true });
     }
     case 'move':
-      return moved(model, step);
+      return moved(model, step, versioning);
     case 'move-prefix':
-      return step.from === step.to ? undefined : movedPrefix(model, step).model;
+      return step.from === step.to ? undefined : movedPrefix(model, step, versioning).model;
     case 'delete':
       return deleted(model, step, versioning);
     case 'set':
@@ -167,6 +167,7 @@ export function nextModel(
 function moved(
   model: Model,
   { from, key: to, overwrites }: { from: string; key: string; overwrites: boolean },
+  versioning: Versioning,
 ): Model | string | undefined {
   if (from === to) return undefined;
   const source = of(model, from);
@@ -174,7 +175,7 @@ function moved(
   if (!overwrites && objectOf(model, to) !== undefined) return 'exists';
   const bringsNull = source.some(({ id }) => id === 'null');
   const replaced = bringsNull ? of(model, to).find(({ id }) => id === 'null') : undefined;
-  if (!overwrites && replaced?.bytes !== undefined) return 'exists';
+  if (replaced?.bytes !== undefined && !(overwrites && versioning !== 'enabled')) return 'exists';
   const below = of(model, to).filter((version) => version !== replaced);
   return withVersions(withVersions(model, to, [...source, ...below]), from, []);
 }
@@ -183,6 +184,7 @@ function moved(
 export function movedPrefix(
   model: Model,
   { from, to, overwrites }: Step & { kind: 'move-prefix' },
+  versioning: Versioning,
 ): { model: Model; movedCount: number } {
   let [next, movedCount] = [model, 0];
   for (const { gte, lt, reverse } of planPrefixMove(from, to)) {
@@ -190,7 +192,8 @@ export function movedPrefix(
       return compareBytes(utf8(name), gte) >= 0 && compareBytes(utf8(name), lt) < 0;
     });
     for (const name of reverse ? names.sort().reverse() : names.sort()) {
-      const result = moved(next, { from: name, key: to + name.slice(from.length), overwrites });
+      const move = { from: name, key: to + name.slice(from.length), overwrites };
+      const result = moved(next, move, versioning);
       if (result === undefined || typeof result === 'string') continue;
       movedCount += of(next, name).length;
       next = result;

@@ -121,7 +121,8 @@ export class ModelBucket {
     const source = this.of(from);
     if (source.length === 0) return 'no-such-key';
     const replaced = source.some(({ id }) => id === 'null') ? this.#null(to) : undefined;
-    if (!overwrites && (this.current(to) !== undefined || replaced?.isMarker === false)) return 'exists';
+    const isLost = replaced?.isMarker === false && !(overwrites && this.versioning !== 'enabled');
+    if ((!overwrites && this.current(to) !== undefined) || isLost) return 'exists';
     const asked = replaced === undefined ? source : [...source, replaced];
     if (asked.some((version) => this.isKept(version, atMs))) return 'blocked';
     return source.map(({ id }) => id);

@@ -5,6 +5,7 @@ import { type BucketCompliance, isComplianceLocked } from '../../../types/retent
 import { readPresent } from '../buckets/present-bucket.ts';
 import { setBucketDocument } from '../buckets/set-bucket-document.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
+import { NO_CONDITION_VALUES } from '../request/write-conditions.ts';
 import { type GivenBucketCompliance, parseBucketCompliance, requireNear } from './compliance-xml.ts';
 
 export const putBucketCompliance = defineOperation({
@@ -26,8 +27,13 @@ export const putBucketCompliance = defineOperation({
   documentAccess: ({ resource }, { deleteAfterRetention }) =>
     deleteAfterRetention
       ? [
-          ['s3:DeleteObject', `${resource}/`, undefined, { isPrefix: true }],
-          ['s3:DeleteObjectVersion', `${resource}/`, undefined, { isPrefix: true, removesVersion: true }],
+          ['s3:DeleteObject', `${resource}/`, undefined, { isPrefix: true, values: NO_CONDITION_VALUES }],
+          [
+            's3:DeleteObjectVersion',
+            `${resource}/`,
+            undefined,
+            { isPrefix: true, removesVersion: true, values: NO_CONDITION_VALUES },
+          ],
         ]
       : [],
   async run(context, _input, given) {

@@ -1,5 +1,6 @@
 // PUT ?append: more bytes behind those of an object that is there (service 4.2). The story goes on in
 // objects/append-object.ts.
+import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { ObjectKey } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
@@ -9,10 +10,11 @@ import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/ide
 import { boundBody, type RequestBody } from '../request/request-body.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../request/write-offset.ts';
-import { composedAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
+import { appendAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
 
 export interface AppendInput {
   key: ObjectKey;
+  resource: string;
   body: RequestBody;
   offsetBytes: number | undefined;
   conditions: WriteConditions | undefined;
@@ -55,13 +57,14 @@ export const appendObject = defineOperation({
       token: parseTokenHeader(headers),
     };
   },
-  access: ({ resource }, bucket) => composedAccess(resource, bucket),
+  access: ({ resource }, bucket) => appendAccess(resource, bucket),
   run: (context, input) => appendTo(context, input),
 });
 
 export async function appendTo(context: OperationContext, input: AppendInput): Promise<OperationResult> {
-  const { key, body, offsetBytes, conditions, token } = input;
-  const written = await context.objects.appendObject({
+  const { key, resource, body, offsetBytes, conditions, token } = input;
+  const mayRead = () => context.mayAlso([['s3:GetObject', resource]], context.bucket());
+  const append = context.objects.appendObject({
     calls: context.metadata,
     bucket: context.bucket(),
     key,
@@ -74,9 +77,13 @@ export async function appendTo(context: OperationContext, input: AppendInput): P
     }),
     signal: context.signal(),
   });
+  const written = await append.catch(async (error: unknown) => {
+    const tellsSize = error instanceof AppError && error.code === 'InvalidWriteOffset';
+    throw tellsSize && !(await mayRead()) ? new AppError('InvalidWriteOffset') : error;
+  });
   context.record.objectSizeBytes = written.sizeBytes;
-  return {
-    status: 200,
-    headers: { ...composedHeaders(written), 'x-amz-object-size': written.sizeBytes },
-  };
+  const { ETag, 'x-amz-version-id': versionId, ...checksum } = composedHeaders(written);
+  // Those of the whole tell what was there before.
+  const ofWhole = (await mayRead()) && { ETag, ...checksum, 'x-amz-object-size': written.sizeBytes };
+  return { status: 200, headers: { 'x-amz-version-id': versionId, ...ofWhole } };
 }

@@ -62,7 +62,7 @@ export const composeObject = defineOperation({
     };
   },
   access: ({ resource, tags, lock }, bucket) => [
-    ...composedAccess(resource, bucket, tags),
+    ...composedAccess(resource, bucket, tags && { givenTags: tags }),
     ...taggingAccess(resource, tags),
     ...lockAccess(resource, lock),
   ],

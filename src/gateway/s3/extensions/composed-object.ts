@@ -1,10 +1,10 @@
 // What ComposeObject and AppendObject have in common on the wire: whose keys they refuse, whom they ask, what they answer.
 
 import type { Written } from '../../../objects/object-store.ts';
-import type { AccessPair } from '../../../policy/authorize.ts';
+import type { AccessPair, PairOptions } from '../../../policy/authorize.ts';
+import type { ContextValue } from '../../../policy/patterns.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { BucketRecord } from '../../../types/records/rows.ts';
-import type { Tag } from '../../../types/tags.ts';
 import { writesNullVersion } from '../../../types/versioning.ts';
 import { shownVersionId } from '../objects/find-version.ts';
 import { invalidArgument } from '../request/arguments.ts';
@@ -29,20 +29,31 @@ export function refuseCopySource(headers: Readonly<Record<string, string>>): voi
 }
 
 /**
+ * Of what leaves the object's list as it is: a condition on the header would be met by one that nothing is done with
+ * (x-amz-acl: private is passed over; all others are refused).
+ */
+export const NOT_APPLIED: Readonly<Record<string, ContextValue>> = { 's3:x-amz-acl': [] };
+
+/**
  * s3:PutObject. Where no version is kept, the object that is there goes: who may not delete it is refused if a rule says
  * so, and needs no right of his own (service 4.2, append rule 3).
  */
 export function composedAccess(
   resource: string,
   bucket: BucketRecord | undefined,
-  givenTags?: readonly Tag[],
+  options?: Pick<PairOptions, 'givenTags' | 'values'>,
 ): AccessPair[] {
   const pairs: AccessPair[] = [
-    givenTags ? ['s3:PutObject', resource, undefined, { givenTags }] : ['s3:PutObject', resource],
+    options ? ['s3:PutObject', resource, undefined, options] : ['s3:PutObject', resource],
   ];
   const mayReplace = bucket === undefined || writesNullVersion(bucket.versioning);
   if (mayReplace) pairs.push(['s3:DeleteObject', resource, 'unless-denied']);
   return pairs;
+}
+
+/** The same of an append, which takes neither a list nor tags. */
+export function appendAccess(resource: string, bucket: BucketRecord | undefined): AccessPair[] {
+  return composedAccess(resource, bucket, { values: NOT_APPLIED });
 }
 
 /** The head of an answer that has no body. */

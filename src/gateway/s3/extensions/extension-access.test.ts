@@ -21,6 +21,8 @@ const BUCKET: BucketRecord = {
 };
 const KEPT: BucketRecord = { ...BUCKET, versioning: 'enabled' };
 const ARN = 'arn:aws:s3:::bucket';
+/** Of a destination without conditions. */
+const NONE_OF_TARGET = { 's3:x-amz-acl': [], 's3:if-match': [], 's3:if-none-match': [] };
 
 function requestOf(headers: Record<string, string>): OperationRequest {
   return {
@@ -47,21 +49,40 @@ function documentAccessOf(name: string, xml: string) {
   return row?.documentAccess?.(input, document);
 }
 
-test('MOVE rule 1: s3:PutObject on both ends; a denied s3:DeleteObject on the source refuses it', () => {
-  const both: AccessPair[] = [
-    ['s3:PutObject', `${ARN}/key`],
-    ['s3:PutObject', `${ARN}/other`],
-    ['s3:DeleteObject', `${ARN}/key`, 'unless-denied'],
-  ];
-  expect(accessOf('MoveObject', { destination: 'other' })).toEqual(both);
+test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read the source is refused', () => {
+  const pairsOf = (isPrefix = {}): AccessPair[] => {
+    const ofSource = { ...isPrefix, values: { 's3:x-amz-acl': [] } };
+    return [
+      ['s3:PutObject', `${ARN}/key`, undefined, ofSource],
+      ['s3:PutObject', `${ARN}/other`, undefined, { ...isPrefix, values: NONE_OF_TARGET }],
+      ['s3:DeleteObject', `${ARN}/key`, 'unless-denied', ofSource],
+      ['s3:GetObject', `${ARN}/key`, 'unless-denied', ofSource],
+    ];
+  };
+  const older = [
+    's3:GetObjectVersion',
+    `${ARN}/key`,
+    'unless-denied',
+    { values: { 's3:x-amz-acl': [] } },
+  ] as const;
+  expect(accessOf('MoveObject', { destination: 'other' })).toEqual(pairsOf());
+  expect(accessOf('MoveObject', { destination: 'other' }, KEPT)).toEqual([...pairsOf(), older]);
   expect(accessOf('MoveObject', { destination: 'other', overwrite: 'true' })).toEqual([
-    ...both,
-    ['s3:DeleteObject', `${ARN}/other`, 'unless-denied'],
+    ...pairsOf(),
+    ['s3:DeleteObject', `${ARN}/other`, 'unless-denied', { values: NONE_OF_TARGET }],
   ]);
-  expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual([
-    ['s3:PutObject', `${ARN}/key`, undefined, { isPrefix: true }],
-    ['s3:PutObject', `${ARN}/other`, undefined, { isPrefix: true }],
-    ['s3:DeleteObject', `${ARN}/key`, 'unless-denied', { isPrefix: true }],
+  expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual(
+    pairsOf({ isPrefix: true }),
+  );
+});
+
+test('MOVE: conditions of policies on the destination are met by its own headers, and by no others', () => {
+  const headers = { destination: 'other', 'if-match': '"a"', 'x-svc-destination-if-none-match': '*' };
+  const pairs = accessOf('MoveObject', { ...headers, overwrite: 'true' }) ?? [];
+  const ofTarget = pairs.filter(([, resource]) => resource === `${ARN}/other`);
+  expect(ofTarget.map(([action, , , options]) => [action, options?.values])).toEqual([
+    ['s3:PutObject', { ...NONE_OF_TARGET, 's3:if-none-match': '*' }],
+    ['s3:DeleteObject', { ...NONE_OF_TARGET, 's3:if-none-match': '*' }],
   ]);
 });
 
@@ -70,17 +91,19 @@ test('MOVE of a bucket, 4.5: s3:CreateBucket for both names, and only by its own
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
     ['s3:CreateBucket', ARN],
     ['s3:DeleteBucket', ARN, 'owner-only'],
+    ['s3:GetObject', `${ARN}/`, 'unless-denied-by-own', { isPrefix: true }],
+    ['s3:GetObjectVersion', `${ARN}/`, 'unless-denied-by-own', { isPrefix: true }],
   ]);
 });
 
 test.each(['ComposeObject', 'AppendObject'])(
   '%s, compose rule 1 and append rule 3: s3:PutObject; without versions nobody whom s3:DeleteObject is denied',
   (name) => {
-    expect(accessOf(name)).toEqual([
-      ['s3:PutObject', `${ARN}/key`],
-      ['s3:DeleteObject', `${ARN}/key`, 'unless-denied'],
-    ]);
-    expect(accessOf(name, {}, KEPT)).toEqual([['s3:PutObject', `${ARN}/key`]]);
+    // The target of a composition gets a list, which is private; that of an append keeps what it has.
+    const options = name === 'AppendObject' ? [undefined, { values: { 's3:x-amz-acl': [] } }] : [];
+    const write = ['s3:PutObject', `${ARN}/key`, ...options];
+    expect(accessOf(name)).toEqual([write, ['s3:DeleteObject', `${ARN}/key`, 'unless-denied']]);
+    expect(accessOf(name, {}, KEPT)).toEqual([write]);
   },
 );
 
@@ -105,13 +128,18 @@ test('composition with tags needs the tagging permission', () => {
   ]);
 });
 
-test('compliance that deletes after retention (extensions 2.6) needs deletion of every object and version', () => {
+test('compliance that deletes after retention (extensions 2.6) needs deletion of every object and version; no header is a condition on it', () => {
   const settings = (its: string) =>
     `<BucketComplianceConfiguration><Status>enabled</Status><RetentionDays>0</RetentionDays>${its}</BucketComplianceConfiguration>`;
   const deleting = settings('<DeleteAfterRetention>true</DeleteAfterRetention>');
   expect(documentAccessOf('PutBucketCompliance', deleting)).toEqual([
-    ['s3:DeleteObject', `${ARN}/`, undefined, { isPrefix: true }],
-    ['s3:DeleteObjectVersion', `${ARN}/`, undefined, { isPrefix: true, removesVersion: true }],
+    ['s3:DeleteObject', `${ARN}/`, undefined, { isPrefix: true, values: { 's3:if-match': [] } }],
+    [
+      's3:DeleteObjectVersion',
+      `${ARN}/`,
+      undefined,
+      { isPrefix: true, removesVersion: true, values: { 's3:if-match': [] } },
+    ],
   ]);
   expect(documentAccessOf('PutBucketCompliance', settings(''))).toEqual([]);
 });

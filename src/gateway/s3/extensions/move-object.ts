@@ -7,6 +7,7 @@ import { AppError } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
 import { OutcomeStoreFull } from '../../../types/outcome-store-full.ts';
+import { mayHaveOlderVersions } from '../../../types/versioning.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
@@ -16,8 +17,10 @@ import {
   parseTargetConditions,
   parseWriteConditions,
   TARGET_CONDITION_HEADERS,
+  targetConditionValues,
   WRITE_CONDITION_HEADERS,
 } from '../request/write-conditions.ts';
+import { NOT_APPLIED } from './composed-object.ts';
 import { moveLargeKey, movePrefix, repeatLargeKey } from './move-prefix.ts';
 import { MOVE_LOG_NAME, moveBody, moveItem } from './move-result.ts';
 
@@ -42,16 +45,21 @@ export const moveObject = defineOperation({
   differences:
     'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
   parse,
-  access: ({ bucket, from, to, isPrefix, overwrites }) => {
+  access: ({ bucket, from, to, isPrefix, overwrites, targetValues }, row) => {
     const arn = (key: string) => objectArn({ bucket, key: key as ObjectKey });
+    const ofSource = { ...(isPrefix && { isPrefix }), values: NOT_APPLIED };
+    const ofTarget = { ...ofSource, values: targetValues };
     const pairs: AccessPair[] = [
-      ['s3:PutObject', arn(from)],
-      ['s3:PutObject', arn(to)],
-      ['s3:DeleteObject', arn(from), 'unless-denied'],
+      ['s3:PutObject', arn(from), undefined, ofSource],
+      ['s3:PutObject', arn(to), undefined, ofTarget],
+      ['s3:DeleteObject', arn(from), 'unless-denied', ofSource],
+      // Else it would be read where it comes to.
+      ['s3:GetObject', arn(from), 'unless-denied', ofSource],
     ];
-    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied']);
-    if (!isPrefix) return pairs;
-    return pairs.map(([action, resource, rule]): AccessPair => [action, resource, rule, { isPrefix }]);
+    if (row === undefined || mayHaveOlderVersions(row.versioning))
+      pairs.push(['s3:GetObjectVersion', arn(from), 'unless-denied', ofSource]);
+    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied', ofTarget]);
+    return pairs;
   },
   run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
 });
@@ -85,6 +93,7 @@ function parse(request: OperationRequest) {
     overwrites,
     isQuiet,
     conditions,
+    targetValues: { ...NOT_APPLIED, ...targetConditionValues(headers) },
     token: idempotencyToken(token, asked),
   };
 }

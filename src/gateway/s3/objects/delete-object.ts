@@ -1,7 +1,7 @@
 // DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
 // shard (metadata/versions/delete-versions.ts).
 import { must } from '../../../base/assert.ts';
-import type { AccessPair } from '../../../policy/authorize.ts';
+import type { AccessPair, PairOptions } from '../../../policy/authorize.ts';
 import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
@@ -11,10 +11,15 @@ import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/writ
 import { writerOf } from '../sharing/resolve-acl.ts';
 import { requireDeleted } from './delete-outcome.ts';
 
-/** What a deletion needs. A delete marker takes nothing away. */
-export function deleteAccess(resource: string, { versionId }: Pick<DeleteItem, 'versionId'>): AccessPair {
-  if (versionId === undefined) return ['s3:DeleteObject', resource];
-  return ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true }];
+/** What a deletion needs. A delete marker takes nothing away. `values`: where its conditions are not the request's headers. */
+export function deleteAccess(
+  resource: string,
+  { versionId }: Pick<DeleteItem, 'versionId'>,
+  values?: PairOptions['values'],
+): AccessPair {
+  const own = values && { values };
+  if (versionId === undefined) return ['s3:DeleteObject', resource, undefined, own ?? {}];
+  return ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true, ...own }];
 }
 
 /** Whether a deletion that asks for it bypasses retention in GOVERNANCE mode. A delete marker needs no bypass. */

@@ -12,6 +12,7 @@ import { defineOperation, objectArn } from '../operation.ts';
 import { hasBodyDigest } from '../request/checksum-headers.ts';
 import { asksBypass, BYPASS_HEADER } from '../request/object-lock.ts';
 import { s3Document } from '../request/vendor.ts';
+import { NO_CONDITION_VALUES } from '../request/write-conditions.ts';
 import { writerOf } from '../sharing/resolve-acl.ts';
 import { type DeleteEntry, parseDeleteBody } from '../xml/delete-body.ts';
 import { deleteAccess, mayBypassOf } from './delete-object.ts';
@@ -76,9 +77,12 @@ async function deleteEntries(
   const items: DeleteItem[] = [];
   const judge = async (entry: DeleteEntry): Promise<EntryResult | undefined> => {
     if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
-    const { kind: _kind, ...item } = entry;
+    const { kind: _kind, etag, ...item } = entry;
     const resource = objectArn({ bucket, key: item.key });
-    const isAllowed = await context.mayAlso([deleteAccess(resource, item)], context.bucket());
+    const isAllowed = await context.mayAlso(
+      [deleteAccess(resource, item, etag === undefined ? NO_CONDITION_VALUES : { 's3:if-match': etag })],
+      context.bucket(),
+    );
     if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
     const bypasses = asksBypass && (await mayBypassOf(context, resource, item));
     items.push(bypasses ? { ...item, bypassesGovernance: true } : item);

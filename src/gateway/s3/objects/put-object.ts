@@ -8,7 +8,7 @@ import type { ObjectKey } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
 import type { OperationContext } from '../context.ts';
 import { appendTo } from '../extensions/append-object.ts';
-import { composedAccess, refuseCustomerKeys } from '../extensions/composed-object.ts';
+import { appendAccess, composedAccess, refuseCustomerKeys } from '../extensions/composed-object.ts';
 import { defineOperation, type OperationRequest, objectArn } from '../operation.ts';
 import { ACL_HEADERS, aclAccess, isPrivate, parseAclHeaders } from '../request/acl-headers.ts';
 import { addChecksum } from '../request/checksum-headers.ts';
@@ -71,13 +71,17 @@ export const putObject = defineOperation({
     const { resource, tags, acl, offsetBytes } = input;
     if (offsetBytes === undefined) return uploadAccess(input);
     const given = [...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
-    // An append leaves the tags as they are.
-    return [...composedAccess(resource, bucket, offsetBytes === 0 ? tags : undefined), ...given];
+    if (offsetBytes > 0) return [...appendAccess(resource, bucket), ...given];
+    return [...composedAccess(resource, bucket, tags && { givenTags: tags }), ...given];
   },
   async run(context, input) {
-    const { key, offsetBytes } = input;
-    const appends = offsetBytes !== undefined && (offsetBytes > 0 || (await isThere(context, key)));
-    if (appends) return appendTo(context, input);
+    const { key, resource, offsetBytes } = input;
+    if (offsetBytes === 0 && (await isThere(context, key))) {
+      // It is no new object: list and tags stay, whatever the headers say.
+      await context.alsoNeed(appendAccess(resource, context.bucket().record));
+      return appendTo(context, input);
+    }
+    if (offsetBytes !== undefined && offsetBytes > 0) return appendTo(context, input);
     const conditions: WriteConditions | undefined =
       offsetBytes === undefined ? input.conditions : { ...input.conditions, ifNoneMatch: '*' };
     return { status: 200, headers: await upload(context, { ...input, conditions }) };

@@ -1,6 +1,7 @@
 // The conditions that a write or a delete carries, as headers or elements say them. They are only read here; the shard
 // decides them in its commit (s3-behaviour 25-28). Conditions on what is read are in read-conditions.ts.
 import { parseHttpDate } from '../../../base/text/http-dates.ts';
+import type { ContextValue } from '../../../policy/patterns.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { ETagChoice, WriteConditions } from '../../../types/preconditions.ts';
 import { invalidArgument } from './arguments.ts';
@@ -14,6 +15,9 @@ const HEADERS = {
   ifMatchLastModifiedMs: 'x-amz-if-match-last-modified-time',
   ifMatchSizeBytes: 'x-amz-if-match-size',
 } as const satisfies Record<Condition, string>;
+
+/** To conditions a list without values is a key that the request does not have. */
+const NO_VALUE: readonly string[] = [];
 
 const TARGET_PREFIX = 'x-svc-destination-';
 const OF_WRITES = ['ifMatch', 'ifNoneMatch'] as const;
@@ -46,6 +50,16 @@ export function parseDeleteConditions(headers: Headers): WriteConditions | undef
 export function parseTargetConditions(headers: Headers): WriteConditions | undefined {
   return parseHeaders(headers, OF_WRITES, TARGET_PREFIX);
 }
+
+/** Values of condition keys for what is asked about the destination of a MOVE: the usual headers are about its source. */
+export function targetConditionValues(headers: Headers): Readonly<Record<string, ContextValue>> {
+  return Object.fromEntries(
+    WRITE_CONDITION_HEADERS.map((name) => [`s3:${name}`, headers[TARGET_PREFIX + name] ?? NO_VALUE]),
+  );
+}
+
+/** Of a deletion that has no condition of its own: what the request's header says is about nothing that goes. */
+export const NO_CONDITION_VALUES: Readonly<Record<string, ContextValue>> = { 's3:if-match': NO_VALUE };
 
 function parseHeaders(
   headers: Headers,

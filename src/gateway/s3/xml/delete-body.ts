@@ -16,7 +16,8 @@ export interface DeleteRequest {
 }
 
 export type DeleteEntry =
-  | ({ kind: 'item' } & DeleteItem)
+  /** `etag`: its condition on the ETag as the document has it. */
+  | ({ kind: 'item'; etag?: string } & DeleteItem)
   /** What cannot name anything that is stored: refused in the answer, beside the others' results. */
   | { kind: 'refused'; key: string; versionId?: string; code: 'KeyTooLongError' | 'NoSuchVersion' };
 
@@ -43,7 +44,13 @@ function parseEntry(element: XmlElement): DeleteEntry {
     return versionId === undefined ? refused : { ...refused, versionId };
   }
   const conditions = parseConditions(element);
-  const item: DeleteEntry = { kind: 'item', key, ...(conditions && { conditions }) };
+  const etag = textOf(element, 'ETag');
+  const item: DeleteEntry = {
+    kind: 'item',
+    key,
+    ...(conditions && { conditions }),
+    ...(etag !== undefined && { etag }),
+  };
   if (versionId === undefined) return item;
   if (isVersionId(versionId)) return { ...item, versionId };
   // AWS takes any text, the empty one too, for a version that does not exist.
