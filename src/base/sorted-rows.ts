@@ -40,8 +40,13 @@ export class SortedRows<T> {
     return undefined;
   }
 
-  delete(key: Uint8Array): void {
+  /** `isMeant`: of the value that is there; without it any. */
+  delete(key: Uint8Array, isMeant?: (value: T) => boolean): void {
     const text = latin1Key(key);
+    if (isMeant !== undefined) {
+      const row = this.#rows.get(text);
+      if (row === undefined || !isMeant(row.value)) return;
+    }
     if (!this.#rows.delete(text)) return;
     const at = this.#runOf(text);
     const run = this.#runs[at] as string[];

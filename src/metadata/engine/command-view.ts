@@ -14,6 +14,7 @@ export class CommandView implements View {
   readonly #rows = new Map<string, Uint8Array | undefined>();
   readonly #ranges = new Map<string, readonly Row[]>();
   #rangeRowCount = 0;
+  #named: { address: RowAddress; name: string } | undefined;
 
   constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
     this.#shard = shard;
@@ -27,14 +28,20 @@ export class CommandView implements View {
   }
 
   has(address: RowAddress | RangeAddress): boolean {
-    return 'gte' in address ? this.#ranges.has(rangeName(address)) : this.#rows.has(rowName(address));
+    return 'gte' in address ? this.#ranges.has(rangeName(address)) : this.#rows.has(this.#nameOf(address));
   }
 
   row(address: RowAddress): Uint8Array | undefined {
-    const name = rowName(address);
+    const name = this.#nameOf(address);
     const value = this.#rows.get(name);
     assert(value !== undefined || this.#rows.has(name), 'a row is named before it is read');
     return value;
+  }
+
+  /** Whether a row is there and what it says are asked one after the other, of the same address. */
+  #nameOf(address: RowAddress): string {
+    if (this.#named?.address !== address) this.#named = { address, name: rowName(address) };
+    return this.#named.name;
   }
 
   range(address: RangeAddress): readonly Row[] {

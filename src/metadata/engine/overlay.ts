@@ -33,10 +33,8 @@ export class Overlay {
   /** After the entry's batch is in the state, in the order of entries. A later entry's rows stay. */
   remove(seq: number, rows: readonly KvPut[]): void {
     this.#budget.usedBytes -= entryBytes(rows);
-    for (const { column, key } of rows) {
-      const pending = this.#column(column);
-      if (pending.get(key)?.value.seq === seq) pending.delete(key);
-    }
+    const isOfEntry = (row: PendingRow) => row.seq === seq;
+    for (const { column, key } of rows) this.#column(column).delete(key, isOfEntry);
   }
 
   /** `{ value: null }`: deleted by a pending entry. undefined: ask the state. */

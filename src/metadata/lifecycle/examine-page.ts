@@ -105,6 +105,8 @@ class PageWalk {
   readonly #bounds: PageBounds;
   readonly #bucketId: BucketId;
   readonly #chunkRows: number;
+  /** Of the first chunk: where all of it is due, no more is read than the page has room for. */
+  readonly #firstRows: number;
   #foundBytes = 0;
   /** Of noncurrent versions: the row before this one, where that may be of the same key. */
   #before: { key: Uint8Array; newer: NewerVersion } | undefined;
@@ -117,6 +119,7 @@ class PageWalk {
     this.#bounds = bounds;
     this.#bucketId = judge.bucket.bucketId;
     this.#chunkRows = Math.min(CHUNK_ROWS, Math.ceil(CHUNK_COMPARISONS / judge.comparisonsMax));
+    this.#firstRows = Math.min(this.#chunkRows, bounds.itemsMax);
   }
 
   /** Where the stage goes on; undefined: it is over. */
@@ -154,19 +157,36 @@ class PageWalk {
 
   /** The key of the last row that was examined, where the page ends before the range. */
   async #walkRange(cursor: RowCursor, lt: Uint8Array): Promise<Uint8Array | undefined> {
+    const { examinedCount } = this.page;
+    let reading = cursor.next(examinedCount === 0 ? this.#firstRows : this.#chunkRows);
     for (;;) {
-      const rows = await cursor.next(this.#chunkRows);
+      const rows = await reading;
       const end = rows.at(-1);
       const isInside = end === undefined || compareBytes(end.key, lt) < 0;
       const inside = isInside ? rows : rows.filter(({ key }) => compareBytes(key, lt) < 0);
+      const isLast = rows.length === 0 || inside.length < rows.length;
+      const ahead = !isLast && this.#willGoOn(inside.length) ? cursor.next(this.#chunkRows) : undefined;
+      // Whoever awaits it hears of its failure; where the page ends before, nobody needs it.
+      ahead?.catch(() => undefined);
       const judge = await this.#judgeOf(inside);
       for (const row of inside) {
         judge(row);
         this.page.examinedCount++;
         if (this.#isFull()) return row.key;
       }
-      if (rows.length === 0 || inside.length < rows.length) return undefined;
+      if (isLast) return undefined;
+      reading = ahead ?? cursor.next(this.#chunkRows);
     }
+  }
+
+  /** Whether the page has room behind so many rows even where all of them are due: the next are read while these are judged. */
+  #willGoOn(rowCount: number): boolean {
+    const { found, examinedCount } = this.page;
+    const { itemsMax, rowsMax } = this.#bounds;
+    return (
+      found.length + rowCount < itemsMax ||
+      (found.length === 0 && examinedCount > 0 && examinedCount + rowCount < rowsMax)
+    );
   }
 
   #isFull(): boolean {

@@ -283,17 +283,17 @@ describe('what was found is decided anew in the commit', () => {
 describe('a pass', () => {
   test('goes on in the middle after a restart, and shows how far it is', async () => {
     await world.createBucket();
-    for (let at = 0; at < 600; at++) await world.put(`k${at}`);
+    for (let at = 0; at < 900; at++) await world.put(`k${at}`);
     await lifecycle.putRules({ expiration: { days: 1 } });
     world.clock.advance(3 * DAY);
     await lifecycle.worker().work(signal);
     const { objectCount, record } = await world.query('lifecycle-status', { bucketId: BUCKET });
-    expect(objectCount).toBe(88);
-    expect(record?.pass).toMatchObject({ place: { stage: 'current' }, counts: { examinedCount: 512 } });
+    expect(objectCount).toBe(132);
+    expect(record?.pass).toMatchObject({ place: { stage: 'current' }, counts: { examinedCount: 768 } });
     await lifecycle.run();
     expect((await lifecycle.status())?.last?.counts).toMatchObject({
-      examinedCount: 600,
-      byAction: { expire: 600 },
+      examinedCount: 900,
+      byAction: { expire: 900 },
     });
   });
 

@@ -16,7 +16,7 @@ import { createShardWorker, doneValue, forEachJob } from '../workers/shard-worke
 
 /** Rows of one look, and items of one entry. */
 const PAGE_ROWS = 5000;
-const PAGE_ITEMS = 128;
+const PAGE_ITEMS = 192;
 /** Examined without an entry, where nothing is due: what a restart examines again at most. */
 const UNNOTED_ROWS_MAX = 200_000;
 /** Of each due bucket, before the queue is looked at again. */

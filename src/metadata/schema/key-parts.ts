@@ -1,6 +1,6 @@
 // How numbers and texts lie in keys, so that keys order as they do: what keyspace.ts is built from.
 import { assert } from '../../base/assert.ts';
-import { asBuffer, concatBytes, utf8 } from '../../base/bytes/bytes.ts';
+import { asBuffer, concatBytes, fromHex, utf8 } from '../../base/bytes/bytes.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
 
@@ -42,11 +42,15 @@ export function invertedOrder(order: number): Uint8Array {
   return u48(ORDER_MAX - order);
 }
 
+/** The bucket of the last key that was made: what looks at many keys looks at those of one. */
+let lastBucket: { id: string; bytes: Uint8Array } = { id: '', bytes: new Uint8Array(0) };
+
 /** region | bucket | key, in one go: it is made for every key that is looked at. */
 export function plainKey(region: number, bucketId: string, key: string): Uint8Array {
+  if (lastBucket.id !== bucketId) lastBucket = { id: bucketId, bytes: fromHex(bucketId) };
   const bytes = Buffer.allocUnsafe(9 + Buffer.byteLength(key));
   bytes[0] = region;
-  bytes.write(bucketId, 1, 'hex');
+  bytes.set(lastBucket.bytes, 1);
   bytes.write(key, 9);
   return bytes;
 }
