@@ -1,35 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { independentTotal } from '../../tests/support/billing/independent-invoice.ts';
+import { dateOf, daysOf } from '../types/months.ts';
 import type { AccountId } from '../types/names.ts';
 import type { PriceListRecord, Prices } from '../types/records/billing-records.ts';
-import { DAY_MS, type UsageDay, type UsageFigures } from '../types/usage.ts';
+import { DAY_MS, METERED_NOTHING, type UsageDay, type UsageFigures } from '../types/usage.ts';
 import { computeInvoice, type StateSince } from './compute-invoice.ts';
-import { dateOf, daysOf } from './months.ts';
 
 const GB = 2 ** 30;
 const TB = 2 ** 40;
 const APRIL = daysOf('2026-04');
-const NOTHING: UsageFigures = {
-  objects: 0,
-  rawBytes: 0,
-  paddedBytes: 0,
-  metadataBytes: 0,
-  orphanedBytes: 0,
-  deletedBytes: 0,
-  deletedObjects: 0,
-  uploadBytes: 0,
-  downloadBytes: 0,
-  wroteBytes: 0,
-  readBytes: 0,
-  deleteBytes: 0,
-  getCalls: 0,
-  putCalls: 0,
-  deleteCalls: 0,
-  listCalls: 0,
-  headCalls: 0,
-  otherCalls: 0,
-};
 
 function prices(changed: Partial<Prices> = {}): Prices {
   return {
@@ -51,7 +31,7 @@ function priceList(from: string, changed: Partial<Prices> = {}): PriceListRecord
 /** Days of April 2026 by their number in the month, both ends inclusive. */
 function april(from: number, to: number, figures: Partial<UsageFigures>): UsageDay[] {
   return Array.from({ length: to - from + 1 }, (_, at) => ({
-    ...NOTHING,
+    ...METERED_NOTHING,
     ...figures,
     day: APRIL.fromDay + from - 1 + at,
     accountId: '000000000001' as AccountId,
@@ -234,7 +214,7 @@ const size = fc.integer({ min: 0, max: 4 * TB });
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const anyDay = fc.record({
   ...(Object.fromEntries(
-    Object.keys(NOTHING).map((name) => [name, name.endsWith('Calls') ? count : size]),
+    Object.keys(METERED_NOTHING).map((name) => [name, name.endsWith('Calls') ? count : size]),
   ) as Record<keyof UsageFigures, fc.Arbitrary<number>>),
   day: fc.integer({ min: APRIL.fromDay - 2, max: APRIL.toDay + 2 }),
 });

@@ -1,6 +1,7 @@
 // What a sub-account owes for a month: pure, and the same whenever it is computed. Figures are those of extensions 1.6, charged
 // as extensions 6 says. All is exact until the total is rounded, once.
 import { assert } from '../base/assert.ts';
+import { dateOf, daysOf } from '../types/months.ts';
 import {
   INVOICE_METRICS,
   type InvoiceDays,
@@ -13,7 +14,6 @@ import {
 import type { AccountState } from '../types/records/rows.ts';
 import { activeBytes, apiCallCount, DAY_MS, type UsageDay } from '../types/usage.ts';
 import { decimalText, type Exact, exact, moneyText, sum, ZERO } from './exact.ts';
-import { dateOf, daysOf } from './months.ts';
 import { listInForce } from './price-lists.ts';
 
 const GB = 1n << 30n;
@@ -36,8 +36,10 @@ export interface InvoiceInput {
   history: readonly StateSince[];
   /** Of the account, in any order; those of other days are passed over. */
   days: readonly UsageDay[];
-  /** By date, ascending. At least one holds on the last day of the month. */
+  /** By date, ascending. At least one holds on the last day that counts. */
   priceLists: readonly PriceListRecord[];
+  /** The last day that counts; absent: the whole month does. */
+  throughDay?: number;
 }
 
 type Metered = Exclude<InvoiceMetric, 'minimumActiveStorage'>;
@@ -55,12 +57,18 @@ interface Segment {
   minimumDays: bigint;
 }
 
-export function computeInvoice({ month, history, days, priceLists }: InvoiceInput): InvoiceFigures {
+export function computeInvoice({
+  month,
+  history,
+  days,
+  priceLists,
+  throughDay = Infinity,
+}: InvoiceInput): InvoiceFigures {
   const { fromDay, toDay } = daysOf(month);
   const usages = new Map(days.map((usage) => [usage.day, usage]));
   const segments: Segment[] = [];
   const counted: InvoiceDays = { charged: 0, trial: 0, deleted: 0, none: 0, suspended: 0 };
-  for (let day = fromDay; day <= toDay; day++) {
+  for (let day = fromDay; day <= Math.min(toDay, throughDay); day++) {
     const list = listInForce(priceLists, day);
     if (list === undefined) {
       counted.none++;

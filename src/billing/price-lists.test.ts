@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { AppError } from '../types/errors.ts';
+import { parseDate } from '../types/months.ts';
 import type { PriceListRecord } from '../types/records/billing-records.ts';
-import { parseDate } from './months.ts';
 import { checkPriceList, listInForce, type PriceListInput } from './price-lists.ts';
 
 const GOOD: PriceListInput = { from: '2026-01-01', currency: 'USD', prices: { activeStorage: '5.99' } };

@@ -1,7 +1,7 @@
 // Price lists: what an operator may set, and which one holds on a day.
 import { AppError } from '../types/errors.ts';
+import { dateOf, parseDate } from '../types/months.ts';
 import type { PriceListRecord, Prices } from '../types/records/billing-records.ts';
-import { dateOf, parseDate } from './months.ts';
 
 /** As an operator gives it. Prices may be numbers; strings lose no digit. */
 export interface PriceListInput {

@@ -51,6 +51,11 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   identityRevisions: 'row',
   accountAliases: 'row',
   keyUses: 'row',
+  priceLists: 'row',
+  invoices: 'row',
+  customerInvoices: 'row',
+  controlInvoices: 'row',
+  billing: 'row',
   events: 'row',
   eventCursors: 'row',
 };

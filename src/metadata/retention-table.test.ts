@@ -104,6 +104,10 @@ const COMMANDS: Readonly<
   'forget-tokens': { touchesNoVersion: 'stored outcomes' },
   'forget-jobs': { touchesNoVersion: 'jobs that have ended' },
   'take-events': { touchesNoVersion: 'events' },
+  'set-price-list': { touchesNoVersion: 'price lists' },
+  'begin-month': { touchesNoVersion: 'invoices' },
+  'close-invoices': { touchesNoVersion: 'invoices' },
+  'end-month': { touchesNoVersion: 'invoices' },
   tick: { touchesNoVersion: 'shard time' },
 };
 

@@ -37,6 +37,9 @@ import {
   readIdentities,
 } from './accounts/identities.ts';
 import { setAccount } from './accounts/set-account.ts';
+import { beginMonth, closeInvoices, endMonth } from './billing/close-invoices.ts';
+import { getInvoices, listInvoices, listPriceLists } from './billing/list-invoices.ts';
+import { setPriceList } from './billing/set-price-list.ts';
 import { applyClaimVerdicts } from './blobs/apply-claim-verdicts.ts';
 import { assertLinks } from './blobs/assert-links.ts';
 import { claimLinks } from './blobs/claim-links.ts';
@@ -266,6 +269,14 @@ const commands: Commands = {
   'step-lifecycle': { define: stepLifecycle, growthBytes: NONE },
   'take-events': { define: takeEvents, growthBytes: NONE },
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
+  // Of one day each, and bounded (PRICE_LISTS_MAX).
+  'set-price-list': { define: setPriceList, growthBytes: NONE },
+  'begin-month': { define: beginMonth, growthBytes: NONE },
+  'close-invoices': {
+    define: closeInvoices,
+    growthBytes: ({ invoices }) => invoices.length * ROWS_BYTES,
+  },
+  'end-month': { define: endMonth, growthBytes: NONE },
   tick: { define: tick, growthBytes: NONE },
 };
 
@@ -328,6 +339,9 @@ const queries: Omit<Queries, AskRules> = {
   'lifecycle-status': lifecycleStatus,
   'list-events': listEvents,
   'list-wrapped-keys': listWrappedKeys,
+  'list-price-lists': listPriceLists,
+  'list-invoices': listInvoices,
+  'get-invoices': getInvoices,
   'count-usage': countUsage,
   'count-composed-only': countComposedOnly,
   'find-compositions': findCompositions,

@@ -31,6 +31,28 @@ export interface UsageFigures {
   otherCalls: number;
 }
 
+/** Of a day on which nothing was stored, and nothing asked. */
+export const METERED_NOTHING: UsageFigures = {
+  objects: 0,
+  rawBytes: 0,
+  paddedBytes: 0,
+  metadataBytes: 0,
+  orphanedBytes: 0,
+  deletedBytes: 0,
+  deletedObjects: 0,
+  uploadBytes: 0,
+  downloadBytes: 0,
+  wroteBytes: 0,
+  readBytes: 0,
+  deleteBytes: 0,
+  getCalls: 0,
+  putCalls: 0,
+  deleteCalls: 0,
+  listCalls: 0,
+  headCalls: 0,
+  otherCalls: 0,
+};
+
 export interface UsageDay extends UsageFigures {
   /** Days since 1970-01-01, UTC. */
   day: number;

@@ -7,6 +7,13 @@ import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { checkAccountAlias, checkIdentity, checkKeyUse } from '../accounts/check-identities.ts';
 import {
+  checkBilling,
+  checkControlInvoice,
+  checkCustomerInvoice,
+  checkInvoice,
+  checkPriceList,
+} from '../billing/check-invoices.ts';
+import {
   checkBlob,
   checkEndedLink,
   checkForeign,
@@ -97,6 +104,11 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   identityRevisions: nothing,
   accountAliases: checkAccountAlias,
   keyUses: checkKeyUse,
+  priceLists: checkPriceList,
+  invoices: checkInvoice,
+  customerInvoices: checkCustomerInvoice,
+  controlInvoices: checkControlInvoice,
+  billing: checkBilling,
 };
 
 export const checkRows: QuerySpec<Query, Result> = {

@@ -121,4 +121,6 @@ export const LOCK = {
   accounts: 'accounts',
   /** Numbers the changes of identities, one after another. */
   identities: 'identities',
+  /** Price lists, and invoices, whose numbers have no gaps. */
+  billing: 'billing',
 } as const;

@@ -140,6 +140,16 @@ export const TABLES = {
   accountAliases: rows(54),
   /** access key -> KeyUseRecord */
   keyUses: rows(55),
+  /** first day -> PriceListRecord */
+  priceLists: rows(70),
+  /** id -> InvoiceRecord */
+  invoices: rows(71),
+  /** month | sub-account -> id of its invoice */
+  customerInvoices: rows(72),
+  /** month | control account -> number that its invoices share */
+  controlInvoices: rows(73),
+  /** (no key) -> BillingRecord */
+  billing: rows(74),
 } as const satisfies Record<string, TableRef>;
 
 function rows(id: number): TableRef {
@@ -456,6 +466,26 @@ export function keyUseRow(accessKey: string): RowAddress {
 export function accountBucketRow(accountId: AccountId, name: string): RowAddress {
   return { table: TABLES.accountBuckets, key: concatBytes(u48(Number(accountId)), textKey(name)) };
 }
+
+/** `from` as YYYY-MM-DD. */
+export function priceListRow(from: string): RowAddress {
+  return { table: TABLES.priceLists, key: textKey(from) };
+}
+
+export function invoiceRow(id: number): RowAddress {
+  return { table: TABLES.invoices, key: u48(id) };
+}
+
+/** `month` as YYYY-MM. */
+export function customerInvoiceRow(month: string, customerId: number): RowAddress {
+  return { table: TABLES.customerInvoices, key: concatBytes(textKey(month), u48(customerId)) };
+}
+
+export function controlInvoiceRow(month: string, controlId: number): RowAddress {
+  return { table: TABLES.controlInvoices, key: concatBytes(textKey(month), u48(controlId)) };
+}
+
+export const BILLING_ROW: RowAddress = { table: TABLES.billing, key: Uint8Array.of(0) };
 
 // ---- writes ----
 

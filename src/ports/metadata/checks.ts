@@ -56,7 +56,12 @@ export type CheckedTable =
   | 'identities'
   | 'identityRevisions'
   | 'accountAliases'
-  | 'keyUses';
+  | 'keyUses'
+  | 'priceLists'
+  | 'invoices'
+  | 'customerInvoices'
+  | 'controlInvoices'
+  | 'billing';
 
 export interface BucketUsage {
   bucketId: BucketId;

@@ -1,6 +1,7 @@
 // The tables of all commands and queries of the metadata shards, as plain data. Each command is evaluated once, atomically, in
 // one shard; queries read committed state and change nothing. How they are called is in port.ts.
 import type { AccountCommands, AccountQueries } from './accounts.ts';
+import type { BillingCommands, BillingQueries } from './billing.ts';
 import type { BlobCommands, BlobQueries } from './blobs.ts';
 import type { BucketCommands, BucketQueries } from './buckets.ts';
 import type { CheckQueries } from './checks.ts';
@@ -24,6 +25,7 @@ export interface CommandTable
     RepairCommands,
     EventCommands,
     LifecycleCommands,
+    BillingCommands,
     EngineCommands {}
 
 export interface QueryTable
@@ -37,5 +39,6 @@ export interface QueryTable
     RepairQueries,
     EventQueries,
     LifecycleQueries,
+    BillingQueries,
     CheckQueries,
     EngineQueries {}

@@ -97,7 +97,10 @@ export interface InvoiceParties {
   governance?: InvoiceParty;
 }
 
-export interface InvoiceRecord extends InvoiceParties, InvoiceFigures {
+/** An invoice that has no number yet. */
+export type NewInvoice = InvoiceParties & InvoiceFigures;
+
+export interface InvoiceRecord extends NewInvoice {
   /** From 1, without gaps. */
   id: number;
   /** Of all invoices of its control account and month; from 1, without gaps. */
@@ -113,6 +116,8 @@ export interface BillingRecord {
   /** Counts invoices, and months of control accounts that have some. */
   invoiceCount: number;
   controlInvoiceCount: number;
+  /** Counts changes of price lists. */
+  priceRevision: number;
   /** YYYY-MM: its invoices are being written. Prices of it and of all months before it change no more. */
   begunMonth?: string;
   /** YYYY-MM: the last one whose invoices are all there. Equal to `begunMonth`, or the month before. */

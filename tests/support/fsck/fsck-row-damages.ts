@@ -14,7 +14,9 @@ import {
   bucketConfigRow,
   bucketRow,
   currentRow,
+  customerInvoiceRow,
   identityRow,
+  invoiceRow,
   lifecycleRow,
   lifecycleTimeRow,
   markerRow,
@@ -29,6 +31,7 @@ import {
 } from '../../../src/metadata/schema/keyspace.ts';
 import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../../src/types/names.ts';
 import { NO_ORIGINALS } from '../../../src/types/originals.ts';
+import { invoiceCodec } from '../../../src/types/records/billing-records.ts';
 import { eventCodec, eventCursorCodec } from '../../../src/types/records/event-record.ts';
 import { identityCodec, identityKeys } from '../../../src/types/records/identity-records.ts';
 import { jobCodec, type MovePrefixJob } from '../../../src/types/records/job-record.ts';
@@ -410,6 +413,41 @@ export const ROW_DAMAGES: readonly Damage[] = [
       const key = identityKeys.user('u');
       await world.plant(identityRow(OWNER, key), record);
       return [['index-orphaned', { shard: 0, account: OWNER, note: key, table: 'identities' }]];
+    },
+  ],
+  [
+    'an invoice that its month does not find, beyond the count of invoices, and one that is gone',
+    { 'index-missing': 2, 'index-orphaned': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const party = { id: 5, name: 'n', email: 'e' };
+      const line = { quantity: '0', unitCost: '0', totalCost: '0' };
+      const record = invoiceCodec.encode({
+        id: 9,
+        controlInvoiceId: 1,
+        month: '2026-04',
+        customer: { ...party, accountId: OWNER },
+        control: party,
+        currency: 'USD',
+        total: '0.00',
+        lines: {
+          activeStorage: line,
+          deletedStorage: line,
+          apiCalls: line,
+          ingress: line,
+          egress: line,
+          minimumActiveStorage: line,
+        },
+        segments: [],
+        days: { charged: 0, trial: 0, deleted: 0, none: 30, suspended: 0 },
+        closedAtMs: 0,
+      });
+      await world.plant(invoiceRow(9), record);
+      await world.plant(customerInvoiceRow('2026-05', 5), u48(10));
+      return [
+        ['index-missing', { shard: 0, table: 'invoices', note: '9' }],
+        ['counter-wrong', { shard: 0, table: 'invoices', note: '9' }],
+        ['index-orphaned', { shard: 0, table: 'customerInvoices', note: '10' }],
+      ];
     },
   ],
   [

@@ -1,5 +1,5 @@
 // Days and months of invoices, in UTC. A day is a number of days since 1970-01-01, as in daily records of usage.
-import { DAY_MS } from '../types/usage.ts';
+import { DAY_MS } from './usage.ts';
 
 const MONTH = /^(\d{4})-(0[1-9]|1[0-2])$/;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
