@@ -16,7 +16,7 @@ import { type ClientWorld, openWorld, PROGRAMS } from '../support/clients/client
 const SCRIPT = join(import.meta.dirname, 'boto3_policies_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');
 /** Of all checks together. */
-const RUN_TIMEOUT_MS = 180_000;
+const RUN_TIMEOUT_MS = 400_000;
 
 let world: ClientWorld;
 const errors = new Map<string, string | null>();

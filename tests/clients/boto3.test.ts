@@ -11,18 +11,21 @@ import {
   type Transport,
   testOver,
 } from '../support/clients/clients.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 const SCRIPT = join(import.meta.dirname, 'boto3_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');
 
 /** Of all checks together. */
-const RUN_TIMEOUT_MS = 180_000;
+const RUN_TIMEOUT_MS = 400_000;
 
-const RUNS: { transport: Transport; crt: 'with' | 'without' }[] = [
-  { transport: 'http', crt: 'without' },
-  { transport: 'https', crt: 'without' },
-  { transport: 'https', crt: 'with' },
-];
+const RUNS = casesOf<{ transport: Transport; crt: 'with' | 'without' }>({
+  short: [
+    { transport: 'http', crt: 'without' },
+    { transport: 'https', crt: 'with' },
+  ],
+  longOnly: [{ transport: 'https', crt: 'without' }],
+});
 
 describe.each(RUNS)('boto3 over $transport $crt awscrt', ({ transport, crt }) => {
   const test = testOver(transport);

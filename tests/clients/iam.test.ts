@@ -9,7 +9,7 @@ const SCRIPT = join(import.meta.dirname, 'iam_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');
 
 /** Of all checks together. */
-const RUN_TIMEOUT_MS = 180_000;
+const RUN_TIMEOUT_MS = 400_000;
 
 let world: ClientWorld;
 beforeAll(async () => {

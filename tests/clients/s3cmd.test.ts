@@ -11,7 +11,7 @@ import {
   testOver,
 } from '../support/clients/clients.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/clients/tree.ts';
-import { casesOf } from '../support/run/long-form.ts';
+import { casesOf, isLongForm } from '../support/run/long-form.ts';
 
 interface Run {
   transport: Transport;
@@ -52,15 +52,19 @@ describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signa
   });
   afterAll(() => world.close());
 
-  test('syncs a tree up and down, and what changed', async () => {
-    await s3cmd('sync', `${tree()}/`, 's3://s3cmd-one/tree/');
-    changeTree({ folder: tree(), seed: `s3cmd-${transport}` });
-    await s3cmd('sync', '--delete-removed', `${tree()}/`, 's3://s3cmd-one/tree/');
-    const listed = (await s3cmd('ls', '--recursive', 's3://s3cmd-one/tree/')).trim().split('\n');
-    expect(listed).toHaveLength(listFiles(tree()).length);
-    await s3cmd('sync', 's3://s3cmd-one/tree/', `${world.path('down')}/`);
-    expect(compareTrees({ expected: tree(), actual: world.path('down') })).toEqual([]);
-  });
+  // It signs each request of that as it signs those of single files.
+  test.skipIf(signature === 'SigV2' && !isLongForm)(
+    'syncs a tree up and down, and what changed',
+    async () => {
+      await s3cmd('sync', `${tree()}/`, 's3://s3cmd-one/tree/');
+      changeTree({ folder: tree(), seed: `s3cmd-${transport}` });
+      await s3cmd('sync', '--delete-removed', `${tree()}/`, 's3://s3cmd-one/tree/');
+      const listed = (await s3cmd('ls', '--recursive', 's3://s3cmd-one/tree/')).trim().split('\n');
+      expect(listed).toHaveLength(listFiles(tree()).length);
+      await s3cmd('sync', 's3://s3cmd-one/tree/', `${world.path('down')}/`);
+      expect(compareTrees({ expected: tree(), actual: world.path('down') })).toEqual([]);
+    },
+  );
 
   test('puts and gets single files, small and in parts', async () => {
     for (const name of ['sizes/65537.bin', 'sizes/1.bin', "odd names/it's quoted", 'odd names/a+b c%20d']) {

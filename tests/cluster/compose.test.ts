@@ -16,7 +16,7 @@ import { readCompose, secondsOf } from '../support/servers/deploy-files.ts';
 import { signedHeaders } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
-const READY_MAX_MS = 90_000;
+const READY_MAX_MS = 180_000;
 
 const file = readCompose('compose.cluster.yaml');
 const namesOf = (...beginnings: string[]) =>

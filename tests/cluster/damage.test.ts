@@ -19,7 +19,7 @@ import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const SHARDS = 4;
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3', 'metadata-4'];
-const WITHIN = { timeout: 90_000, interval: 800 };
+const WITHIN = { timeout: 180_000, interval: 800 };
 const ROWS_MAX = 1_000_000;
 /** Its bytes lie in chunks. */
 const LARGE_BYTES = 300_000;
@@ -42,7 +42,7 @@ beforeAll(async () => {
     },
   });
   cluster = endurance.cluster;
-}, 120_000);
+});
 afterAll(() => endurance?.stop());
 
 let turn = 0;
@@ -61,7 +61,7 @@ async function until(look: () => Promise<boolean> | boolean): Promise<number> {
   return Math.round(performance.now() - sinceMs);
 }
 
-test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =>
+test('bits flipped in the tables of a metadata node', () =>
   endurance.endure('bits flipped in metadata', async ({ back, note }) => {
     const name = await busiestNode(cluster);
     // What is in a log goes into tables at a start.
@@ -83,10 +83,9 @@ test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =
     note(`all replicas whole ${Math.round(performance.now() - foundMs)} ms later`);
     const log = await cluster.logOf(name);
     expect(log.filter(({ event }) => event === 'database-quarantined')).toHaveLength(1);
-  }),
-);
+  }));
 
-test.runIf(isLongForm)('a metadata node is lost for good and replaced', { timeout: 240_000 }, () =>
+test.runIf(isLongForm)('a metadata node is lost for good and replaced', () =>
   endurance.endure('metadata node lost and replaced', async ({ back, note }) => {
     const name = await busiestNode(cluster);
     const nodeId = await nodeIdOf(name);
@@ -142,9 +141,7 @@ async function rowsWith(folder: string, text: string): Promise<number> {
   }
 }
 
-test('two metadata nodes are given up, and one shard loses its last writes', {
-  timeout: 300_000,
-}, async () => {
+test('two metadata nodes are given up, and one shard loses its last writes', async () => {
   const { load } = endurance;
   const voters = await voterNames();
   const buckets = await bucketsByShard(cluster, 'lost');
@@ -189,7 +186,7 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
   await until(async () => (await cluster.status()).shards.every(({ isOpen }) => isOpen));
   const openMs = performance.now() - lostMs;
   load.start();
-  const backMs = await load.back(performance.now(), 60_000);
+  const backMs = await load.back(performance.now(), 180_000);
 
   const read = async (path: string) => {
     const { status, body } = await ask({ method: 'GET', path });
@@ -252,4 +249,4 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
   );
 });
 
-test('all remaining data is intact', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
+test('all remaining data is intact', () => endurance.expectSound({ readsData: true }));

@@ -18,7 +18,7 @@ const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const AWAY_AFTER_MS = 10_000;
 const BULK_COUNT = amountOf({ short: 50, long: 100 });
-const WITHIN = { timeout: 120_000, interval: 1000 };
+const WITHIN = { timeout: 180_000, interval: 1000 };
 
 let endurance: Endurance;
 let cluster: TestCluster;
@@ -52,7 +52,7 @@ beforeAll(async () => {
     await put(`/bulk/${index}`, body);
     endurance.load.ledger.acknowledge(`/bulk/${index}`, digestOf(body));
   }
-}, 180_000);
+});
 afterAll(() => endurance?.stop());
 
 /** Resolves with ms until `look` says so. */
@@ -75,7 +75,7 @@ async function diskOf(name: string): Promise<string> {
 const untilWithout = (disk: string) =>
   until(async () => (await readPlacementMap(cluster.config)).owners.every((ids) => !ids.includes(disk)));
 
-test('a storage node is lost for good and replaced', { timeout: 300_000 }, () =>
+test('a storage node is lost for good and replaced', () =>
   endurance.endure('a storage node lost for good', async ({ back, note }) => {
     const name = 'storage-2';
     const disk = await diskOf(name);
@@ -92,41 +92,37 @@ test('a storage node is lost for good and replaced', { timeout: 300_000 }, () =>
     });
     note(`an empty one takes its place after ${joinedMs} ms, and has its share ${await whole()} ms later`);
     await back('replaced');
+  }));
+
+test.runIf(isLongForm)('a storage node is away, for less and for more than it is waited for', () =>
+  endurance.endure('a storage node away and back', async ({ back, note }) => {
+    const name = 'storage-1';
+    const disk = await diskOf(name);
+    const before = await readPlacementMap(cluster.config);
+    const ownedCount = ({ owners }: typeof before) => owners.filter((ids) => ids.includes(disk)).length;
+
+    await cluster.kill(name);
+    await back('away for a moment');
+    await cluster.run(name);
+    note(`back at once, whole after ${await whole()} ms`);
+    expect((await readPlacementMap(cluster.config)).owners).toEqual(before.owners);
+
+    await cluster.kill(name);
+    await back('away');
+    note(`done without after ${await untilWithout(disk)} ms, whole ${await whole()} ms later`);
+    await cluster.run(name);
+    const returnMs = await until(async () => ownedCount(await readPlacementMap(cluster.config)) > 0);
+    note(`back in the map after ${returnMs} ms, whole ${await whole()} ms later`);
+    const after = await readPlacementMap(cluster.config);
+    const same = after.owners.filter((ids, at) => ids.includes(disk) && before.owners[at]?.includes(disk));
+    note(
+      `it has ${same.length} of its ${ownedCount(before)} partitions again, and ${ownedCount(after)} in all`,
+    );
+    expect(same.length).toBeGreaterThan(0.8 * ownedCount(before));
   }),
 );
 
-test.runIf(isLongForm)(
-  'a storage node is away, for less and for more than it is waited for',
-  { timeout: 300_000 },
-  () =>
-    endurance.endure('a storage node away and back', async ({ back, note }) => {
-      const name = 'storage-1';
-      const disk = await diskOf(name);
-      const before = await readPlacementMap(cluster.config);
-      const ownedCount = ({ owners }: typeof before) => owners.filter((ids) => ids.includes(disk)).length;
-
-      await cluster.kill(name);
-      await back('away for a moment');
-      await cluster.run(name);
-      note(`back at once, whole after ${await whole()} ms`);
-      expect((await readPlacementMap(cluster.config)).owners).toEqual(before.owners);
-
-      await cluster.kill(name);
-      await back('away');
-      note(`done without after ${await untilWithout(disk)} ms, whole ${await whole()} ms later`);
-      await cluster.run(name);
-      const returnMs = await until(async () => ownedCount(await readPlacementMap(cluster.config)) > 0);
-      note(`back in the map after ${returnMs} ms, whole ${await whole()} ms later`);
-      const after = await readPlacementMap(cluster.config);
-      const same = after.owners.filter((ids, at) => ids.includes(disk) && before.owners[at]?.includes(disk));
-      note(
-        `it has ${same.length} of its ${ownedCount(before)} partitions again, and ${ownedCount(after)} in all`,
-      );
-      expect(same.length).toBeGreaterThan(0.8 * ownedCount(before));
-    }),
-);
-
-test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
+test('bits flipped in all tables of a disk', () =>
   endurance.endure('bits flipped in chunks', async ({ back, note }) => {
     const name = 'storage-3';
     const disk = await diskOf(name);
@@ -177,7 +173,6 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
     await cluster.run(name);
     note(`replaced, and whole ${await whole()} ms later`);
     await until(async () => (await cluster.command('cluster', 'remove', disk)).code === 0);
-  }),
-);
+  }));
 
-test('all remaining data is intact', { timeout: 180_000 }, () => endurance.expectSound({ readsData: true }));
+test('all remaining data is intact', () => endurance.expectSound({ readsData: true }));

@@ -17,7 +17,7 @@ const drives = [mountHangingDrive(4 * GiB), mountHangingDrive(4 * GiB)].flatMap(
 let cluster: RoleProcesses;
 beforeAll(async () => {
   cluster = await openRoleProcesses({ shards: 1 });
-}, 60_000);
+});
 afterAll(async () => {
   await cluster.stop();
   for (const drive of drives) drive.unmount();
@@ -55,7 +55,6 @@ test('serves each of its disks, the same ones after a restart, and continues wit
 
 test.skipIf(drives.length < 2)(
   'one whose drive hangs is gone until it answers, and nothing with it (skipped where nobody may mount one)',
-  { timeout: 120_000 },
   async () => {
     const drive = must(drives[0], 'a drive');
     const disks = drives.map(({ folder }) => folder);

@@ -140,7 +140,7 @@ describe('damaged rows', () => {
     const { context, taken } = createPrintedTool();
     // All of the six, each once, whoever has found it.
     const found = { damaged_chunks_found_total: 6, lost_chunks: 6, disk_scrub_found_chunks: 6 };
-    await expect.poll(figures, { timeout: 30_000 }).toEqual(found);
+    await expect.poll(figures, { timeout: 120_000 }).toEqual(found);
     expect(await showStatus(context, { dataDir, json: true })).toBe(ALARMED);
     const status = JSON.parse(taken());
     expect(status).toMatchObject({ damagedChunkCount: 6, missingChunkCount: 0 });
@@ -164,7 +164,7 @@ describe('damaged rows', () => {
     expect(await figures()).toMatchObject({ damaged_chunks_found_total: 0, lost_chunks: 6 });
     const answer = await send(server, { method: 'DELETE', path: pathOf('damage', 'chunk the chunk gone') });
     expect(answer.status).toBe(204);
-    await expect.poll(figures, { timeout: 60_000 }).toMatchObject({ lost_chunks: 5 });
+    await expect.poll(figures, { timeout: 120_000 }).toMatchObject({ lost_chunks: 5 });
   });
 
   test('intact objects are served', async () => {

@@ -17,7 +17,7 @@ import { createAccount } from '../servers/s3-api.ts';
 import { startServer, type TestServer } from '../servers/start-server.ts';
 import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON, VENV_RCLONE } from './client-programs.ts';
 
-const CLIENT_TIMEOUT_MS = 240_000;
+const CLIENT_TIMEOUT_MS = 400_000;
 
 export type Transport = 'http' | 'https';
 

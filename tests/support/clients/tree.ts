@@ -21,6 +21,8 @@ const MiB = 1024 * KiB;
 export const FULL_TREE_MIB = 200;
 /** Has every size around a bound, and files of two and of three parts. */
 export const MIDDLE_TREE_MIB = 80;
+/** Of a tree that is smaller than the full one: a client starts a request, or several, for each. */
+const FILES_OF_SMALLER = 160;
 /** Every file of a fresh tree is dated within the year after this, to the millisecond. */
 const EPOCH_MS = Date.UTC(2024, 0, 1);
 const YEAR_MS = 365 * 24 * 3600 * 1000;
@@ -28,7 +30,10 @@ const YEAR_MS = 365 * 24 * 3600 * 1000;
 export interface TreeOptions {
   folder: string;
   seed: string;
-  /** Bytes of all files together, at least. 200 and more is the full tree: 2,000 files and all large ones; 80 lacks the largest. */
+  /**
+   * Bytes of all files together, at least. 200 and more is the full tree: 2,000 files and all large ones; 80 lacks the
+   * largest, and less what is larger than 2 MiB but for one. Smaller ones have 160 files.
+   */
   sizeMiB: number;
 }
 
@@ -124,7 +129,7 @@ function planTree({ seed, sizeMiB }: TreeOptions): { path: string; sizeBytes: nu
     plan.push({ path: `odd folders/${name}/in it`, sizeBytes: Math.floor(random() * 300) });
   }
   plan.push({ path: `${deep}/at the bottom.txt`, sizeBytes: 1234 });
-  const missingCount = sizeMiB * 10 - plan.length;
+  const missingCount = (sizeMiB >= FULL_TREE_MIB ? sizeMiB * 10 : FILES_OF_SMALLER) - plan.length;
   const missingBytes = sizeMiB * MiB - plan.reduce((sum, file) => sum + file.sizeBytes, 0);
   const meanBytes = missingBytes / missingCount;
   for (let index = 0; index < missingCount; index++) {

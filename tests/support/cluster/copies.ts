@@ -23,7 +23,7 @@ const LOOK_AGAIN_MS = 1500;
 /** Of one look, which may wait for some shards and disks that do not answer; who waits for more is told. */
 const LOOK_MAX_MS = 100_000;
 const LATE_COPIES_MAX = 8;
-const WHOLE_WITHIN_MS = 120_000;
+const WHOLE_WITHIN_MS = 240_000;
 
 export interface Copies {
   map: PlacementMap;

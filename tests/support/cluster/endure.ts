@@ -17,10 +17,10 @@ import { type ClusterOptions, startCluster, type TestCluster } from './start-clu
  * A primary is back after a lease and a few round trips. A busy machine takes longer, and a client gives a request up only
  * after 40 s.
  */
-const BACK_WITHIN_MS = 90_000;
+const BACK_WITHIN_MS = 180_000;
 
 /** A disk that has not answered may rest for a minute, and what waits for it comes in turn again after half of one. */
-const REPAIRED_WITHIN_MS = 120_000;
+const REPAIRED_WITHIN_MS = 240_000;
 
 export interface EnduranceOptions {
   /** Of the requests. */

@@ -1,12 +1,12 @@
-// What tests of faults of real processes have in common (tests/cluster: faults, random-faults): how long, how much load, and
-// how much is compared. HOLDFAST_TEST_CLUSTER_FAULTS asks for one of the longer forms, HOLDFAST_TEST_SEED for the requests
+// What tests of faults of real processes (tests/cluster/faults.test.ts) do by their form: how long, how much load, and how
+// much is compared. HOLDFAST_TEST_CLUSTER_FAULTS asks for one of the longer forms, HOLDFAST_TEST_SEED for the requests
 // and the faults of an earlier run, but for the moments of the kernel and the disk.
 import { parseSetting } from '../../../src/config/values.ts';
 import { isLongForm } from '../run/long-form.ts';
 import { type Endurance, type EnduranceOptions, openEndurance } from './endure.ts';
 
 const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
-const FORM = ASKED ?? (isLongForm ? '30min' : '30s');
+const FORM = ASKED ?? (isLongForm ? '30min' : '15s');
 
 /** With more load, and everything compared behind each fault. */
 export const isLong = FORM === 'long';
@@ -14,7 +14,7 @@ export const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 /** For how long chance goes on choosing faults. */
 export const RANDOM_MS = durationMs(isLong ? '60min' : FORM);
 /** In the long forms there are tens of thousands of objects to compare. */
-export const COMPARE_MS = 180_000 + RANDOM_MS / 2;
+export const COMPARE_MS = 600_000 + RANDOM_MS / 2;
 export const SHARDS = 4;
 
 function durationMs(text: string): number {

@@ -20,7 +20,7 @@ const SECRET = 'a secret that only tests know, long enough';
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3'];
 const LOOK_AGAIN_MS = 700;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 export interface RoleProcesses {
   readonly etcd: TestEtcd;

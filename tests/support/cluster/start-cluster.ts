@@ -27,7 +27,7 @@ const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 /** A look at the whole cluster opens connections to all of it, and takes a fifth of a second of CPU time. */
 const LOOK_AGAIN_MS = 1000;
 /** On a machine that others use as well. */
-const HEALTHY_WITHIN_MS = 120_000;
+const HEALTHY_WITHIN_MS = 240_000;
 
 export interface ClusterOptions {
   metadata?: number;

@@ -84,7 +84,7 @@ export function growingKey(bucket: string, key: string): Thing {
 
 const REPEATED_SHARE = 0.2;
 /** Of a job that nobody drives until the shard's own node does (LIMITS.jobStallTimeoutMs). */
-const DRIVEN_WITHIN_MS = 60_000;
+const DRIVEN_WITHIN_MS = 180_000;
 
 /** State: where all of it is. Who reads it brings a rename that was cut short to its end. */
 export function renamedPrefix(options: PrefixOptions): Thing {
@@ -142,7 +142,7 @@ async function untilJobsEnd(reach: Reach, bucket: string): Promise<void> {
 }
 
 /** Of a deletion or rename that a crash has cut short, until it has been brought to its end (LIMITS.jobStallTimeoutMs). */
-const SETTLED_WITHIN_MS = 60_000;
+const SETTLED_WITHIN_MS = 180_000;
 const ASK_AGAIN_MS = 200;
 
 /** The last answer that is no OperationAborted: what is under way is waited for, as clients are told to. */

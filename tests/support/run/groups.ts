@@ -22,26 +22,26 @@ export const GROUPS = {
     include: ['src/**/*.test.ts', 'cmd/**/*.test.ts', 'tests/*.test.ts', folder('scenarios')],
     workers: 2,
     isolate: false,
-    timeoutMs: 60_000,
+    timeoutMs: 120_000,
   },
-  models: { include: [folder('models')], workers: 2, isolate: true, timeoutMs: 180_000 },
-  programs: { include: [folder('programs')], workers: 2, isolate: true, timeoutMs: 60_000 },
-  contract: { include: [folder('contract')], workers: 2, isolate: true, timeoutMs: 60_000 },
-  api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 60_000 },
-  deploy: { include: [folder('deploy')], workers: 2, isolate: true, timeoutMs: 60_000 },
+  models: { include: [folder('models')], workers: 2, isolate: true, timeoutMs: 300_000 },
+  programs: { include: [folder('programs')], workers: 2, isolate: true, timeoutMs: 120_000 },
+  contract: { include: [folder('contract')], workers: 2, isolate: true, timeoutMs: 120_000 },
+  api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 120_000 },
+  deploy: { include: [folder('deploy')], workers: 2, isolate: true, timeoutMs: 120_000 },
   // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
-  cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 180_000 },
+  cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 600_000 },
   clients: {
     include: [folder('clients')],
     workers: 4,
     isolate: true,
-    timeoutMs: 180_000,
+    timeoutMs: 600_000,
     isBesideGroupBefore: true,
   },
-  faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 180_000 },
+  faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 300_000 },
   // They measure time or memory, or take all of the machine.
-  alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 180_000 },
-  sim: { include: [folder('simulation')], workers: 1, isolate: true, timeoutMs: 180_000 },
+  alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 300_000 },
+  sim: { include: [folder('simulation')], workers: 1, isolate: true, timeoutMs: 300_000 },
 } as const satisfies Readonly<Record<string, Group>>;
 
 export type GroupName = keyof typeof GROUPS;

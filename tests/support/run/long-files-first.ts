@@ -12,7 +12,6 @@ const LONGEST: readonly string[] = [
   'cluster/recover',
   'cluster/damage',
   'clients/aws-cli',
-  'cluster/random-faults',
   'cluster/full-disks',
   'cluster/run',
   'cluster/compose',

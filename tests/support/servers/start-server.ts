@@ -20,7 +20,7 @@ import { givenServer } from './given-server.ts';
 
 /** The one that holdfast.mjs uses. */
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 120_000;
 
 export interface StartOptions {
   /** A process of its own instead of this one. */
