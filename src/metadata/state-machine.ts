@@ -121,6 +121,18 @@ import { moveKey } from './moves/move-key.ts';
 import { stepKeyMove } from './moves/step-key-move.ts';
 import { stepMove } from './moves/step-move.ts';
 import { countOutcomes, forgetTokens, getStoredOutcome, listStoredTokens } from './outcomes/outcome-calls.ts';
+import {
+  endQuotaPhase,
+  getAccountQuota,
+  getHeld,
+  getHeldByBucket,
+  grantQuota,
+  listAccountQuotas,
+  noteQuotaLease,
+  setAccountQuota,
+} from './quotas/account-quota.ts';
+import { underQuota } from './quotas/enforce-quotas.ts';
+import { closeQuotaLease, openQuotaLease, setQuotaLease, shrinkQuotaLease } from './quotas/lease-commands.ts';
 import { getScan, noteScan } from './scans/scans.ts';
 import type { DefinedCommand } from './schema/define-command.ts';
 import { tick } from './tick.ts';
@@ -200,11 +212,11 @@ const commands: Commands = {
   'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
   'unlock-compliance': { define: unlockCompliance, growthBytes: NONE },
   'admit-foreign-objects': { define: admitForeignObjects, growthBytes: NONE },
-  'commit-version': { define: commitVersion, growthBytes: ({ data }) => dataBytes(data) },
-  'recommit-version': { define: recommitVersion, growthBytes: () => ROWS_BYTES },
-  'compose-version': { define: composeVersion, growthBytes: ({ data }) => 2 * dataBytes(data) },
+  'commit-version': { define: underQuota(commitVersion), growthBytes: ({ data }) => dataBytes(data) },
+  'recommit-version': { define: underQuota(recommitVersion), growthBytes: () => ROWS_BYTES },
+  'compose-version': { define: underQuota(composeVersion), growthBytes: ({ data }) => 2 * dataBytes(data) },
   'append-version': {
-    define: appendVersion,
+    define: underQuota(appendVersion),
     growthBytes: ({ piece }) => dataBytes({ births: piece.births, links: [] }),
   },
   // What it takes goes back, but not at once.
@@ -230,9 +242,9 @@ const commands: Commands = {
   'step-key-move': { define: stepKeyMove, growthBytes: NONE },
   'hold-move': { define: holdMove, growthBytes: NONE },
   'create-upload': { define: createUpload, growthBytes: () => ROWS_BYTES },
-  'commit-part': { define: commitPart, growthBytes: ({ data }) => dataBytes(data) },
+  'commit-part': { define: underQuota(commitPart), growthBytes: ({ data }) => dataBytes(data) },
   'complete-upload': {
-    define: completeUpload,
+    define: underQuota(completeUpload),
     growthBytes: ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
   },
   'abort-upload': { define: abortUpload, growthBytes: NONE },
@@ -268,6 +280,14 @@ const commands: Commands = {
   // A delete marker is a row more, and yet a delete.
   'step-lifecycle': { define: stepLifecycle, growthBytes: NONE },
   'take-events': { define: takeEvents, growthBytes: NONE },
+  'set-account-quota': { define: setAccountQuota, growthBytes: NONE },
+  'grant-quota': { define: grantQuota, growthBytes: NONE },
+  'note-quota-lease': { define: noteQuotaLease, growthBytes: NONE },
+  'end-quota-phase': { define: endQuotaPhase, growthBytes: NONE },
+  'open-quota-lease': { define: openQuotaLease, growthBytes: NONE },
+  'set-quota-lease': { define: setQuotaLease, growthBytes: NONE },
+  'shrink-quota-lease': { define: shrinkQuotaLease, growthBytes: NONE },
+  'close-quota-lease': { define: closeQuotaLease, growthBytes: NONE },
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
   // Of one day each, and bounded (PRICE_LISTS_MAX).
   'set-price-list': { define: setPriceList, growthBytes: NONE },
@@ -343,6 +363,10 @@ const queries: Omit<Queries, AskRules> = {
   'list-invoices': listInvoices,
   'get-invoices': getInvoices,
   'count-usage': countUsage,
+  'get-account-quota': getAccountQuota,
+  'list-account-quotas': listAccountQuotas,
+  'get-held': getHeld,
+  'get-held-by-bucket': getHeldByBucket,
   'count-composed-only': countComposedOnly,
   'find-compositions': findCompositions,
 

@@ -4,11 +4,13 @@
 
 import type { GrantRefusal } from '../ports/metadata/blobs.ts';
 import type { OutcomeOf } from '../ports/metadata/port.ts';
+import type { QuotaRefusal } from '../ports/metadata/quotas.ts';
 import type { ChecksumAlgorithm } from '../types/checksums.ts';
 import { blockedRemoval } from '../types/delete-blocker.ts';
 import { AppError } from '../types/errors.ts';
 import { packOriginals } from '../types/originals.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
+import { overQuotaError } from '../types/quota.ts';
 import type { UploadRecord } from '../types/records/rows.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, declaredAlgorithm, md5Hex, sha256Hex, verifyDigests, wantedDigests } from './digests.ts';
@@ -208,15 +210,19 @@ export function refusedCommit(refusal: CommitRefusal, key: string): AppError {
       return new AppError('NoSuchKey', { fields: { Key: key } });
     case 'blocked':
       return blockedRemoval(refusal.blocker);
+    case 'over-quota':
+    case 'over-lease':
+      return overQuotaError(refusal);
     default:
       return refusedData(refusal);
   }
 }
 
 export function refusedPart(
-  refusal: GrantRefusal | { kind: 'no-such-upload' },
+  refusal: GrantRefusal | QuotaRefusal | { kind: 'no-such-upload' },
   upload: Pick<UploadRecord, 'uploadId'>,
 ): AppError {
+  if (refusal.kind === 'over-quota' || refusal.kind === 'over-lease') return overQuotaError(refusal);
   if (refusal.kind === 'no-such-upload')
     return new AppError('NoSuchUpload', { fields: { UploadId: upload.uploadId } });
   return refusedData(refusal);

@@ -3,6 +3,7 @@
 import type { Grant } from './acl.ts';
 import type { EventConsumer } from './events.ts';
 import type { BucketLifecycle } from './lifecycle.ts';
+import type { Quota } from './quota.ts';
 import type { BucketCompliance, BucketObjectLock } from './retention.ts';
 
 /** What a document of each kind says. Absent fields were never set. */
@@ -23,6 +24,8 @@ export interface BucketConfigs {
   /** Its compliance settings. `unlocks`: when the operator has ended their lock, and why; the last ones. */
   compliance: BucketCompliance & { unlocks?: ComplianceUnlock[] };
   lifecycle: BucketLifecycle;
+  /** The operator's. */
+  quota: Quota;
 }
 
 /** Record of an operator's command that has ended a lock of compliance settings. */
@@ -44,6 +47,7 @@ export const CONFIG_KIND_IDS: Readonly<Record<ConfigKind, number>> = {
   objectLock: 5,
   compliance: 6,
   lifecycle: 7,
+  quota: 8,
 };
 
 export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[];

@@ -245,6 +245,7 @@ export const ERRORS = {
     status: 400,
     message: 'Your request header section exceeds the maximum allowed size.',
   },
+  QuotaExceeded: { status: 403, message: 'The request would exceed a quota.' },
   RequestTimeTooSkewed: {
     status: 403,
     message: 'The difference between the request time and the current time is too large.',

@@ -104,6 +104,12 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
     restartsLifecycle: true,
     mayDelete: true,
   },
+  quota: {
+    applyTo({ quota: _, ...bucket }, document) {
+      return document === undefined ? bucket : { ...bucket, quota: document };
+    },
+    mayDelete: true,
+  },
 };
 
 function mayBeginToProtect({ mayProtect, keyRenames }: BucketRecord): ConfigRefusal | undefined {

@@ -4,7 +4,7 @@ import { concatBytes, fromHex } from '../../base/bytes/bytes.ts';
 import { allRows } from '../../base/table-rows.ts';
 import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
-import type { BucketId } from '../../types/names.ts';
+import type { AccountId, BucketId } from '../../types/names.ts';
 import { accountCodec, bucketCodec, nameCodec } from '../../types/records/rows.ts';
 import { decodeVersionSummary } from '../../types/records/version-record.ts';
 import { repairCounts } from '../blobs/check-repairs.ts';
@@ -26,12 +26,17 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
       const scan = new CheckScan(view, shard);
       const byBucket = new Map(counted.map((usage): [string, Sums] => [usage.bucketId, usage]));
       const total = await checkBuckets(scan, byBucket);
+      const ofAccounts = [...total.byOwner].flatMap(([owner, { objectCount, sizeBytes }]) => [
+        [COUNTER.accountObjects(owner), objectCount] as [string, number],
+        [COUNTER.accountBytes(owner), sizeBytes] as [string, number],
+      ]);
       const condemned = await countRows(view, TABLES.condemned);
       await expectCounters(scan, [
         [COUNTER.objects, total.objectCount],
         [COUNTER.bytes, total.sizeBytes],
         [COUNTER.buckets, total.openCount],
         [COUNTER.condemned, condemned],
+        ...ofAccounts,
         ...(await repairCounts(view)),
         ...(await jobCounts(view)),
         ...(await outcomeCounts(view)),
@@ -45,9 +50,9 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
 };
 
 async function checkBuckets(scan: CheckScan, counted: ReadonlyMap<string, Sums>) {
-  const total = { objectCount: 0, sizeBytes: 0, openCount: 0 };
+  const total = { objectCount: 0, sizeBytes: 0, openCount: 0, byOwner: new Map<AccountId, Sums>() };
   for await (const { value } of allRows(scan.view, TABLES.buckets)) {
-    const { bucketId, name, state } = bucketCodec.decode(value);
+    const { bucketId, name, state, owner } = bucketCodec.decode(value);
     if (state !== 'deleted') total.openCount++;
     const names = [COUNTER.bucketObjects(bucketId), COUNTER.bucketBytes(bucketId)];
     const [objects = 0, bytes = 0] = await scan.view.counters(names);
@@ -55,6 +60,11 @@ async function checkBuckets(scan: CheckScan, counted: ReadonlyMap<string, Sums>)
     if (seen.objectCount !== objects || seen.sizeBytes !== bytes) seen = await recount(scan.view, bucketId);
     total.objectCount += seen.objectCount;
     total.sizeBytes += seen.sizeBytes;
+    const owned = total.byOwner.get(owner) ?? { objectCount: 0, sizeBytes: 0 };
+    total.byOwner.set(owner, {
+      objectCount: owned.objectCount + seen.objectCount,
+      sizeBytes: owned.sizeBytes + seen.sizeBytes,
+    });
     if (seen.objectCount !== objects) {
       scan.found('counter-wrong', { bucket: name, note: `${objects} objects, is ${seen.objectCount}` });
     }

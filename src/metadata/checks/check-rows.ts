@@ -40,6 +40,7 @@ import { checkEvent, checkEventCursor } from '../events/check-events.ts';
 import { checkEndedJob, checkJob, checkOpenJob } from '../jobs/check-jobs.ts';
 import { checkLifecycle, checkLifecycleTime } from '../lifecycle/check-lifecycle.ts';
 import { checkToken, checkTokenTime } from '../outcomes/check-tokens.ts';
+import { checkAccountQuota } from '../quotas/account-quota.ts';
 import { TABLES } from '../schema/keyspace.ts';
 import {
   checkCompletedTime,
@@ -103,6 +104,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   identities: checkIdentity,
   identityRevisions: nothing,
   accountAliases: checkAccountAlias,
+  accountQuotas: checkAccountQuota,
   keyUses: checkKeyUse,
   priceLists: checkPriceList,
   invoices: checkInvoice,

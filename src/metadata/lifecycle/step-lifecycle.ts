@@ -187,14 +187,13 @@ class Taking {
   }
 
   change(): RowChange {
-    const { bucketId } = this.#bucket;
     const { nowMs } = this.#context;
     const links = this.#removed.flatMap(({ manifest }) => linksOf(manifest));
     const older = {
       puts: [...this.#puts, ...endLinks(links, nowMs)],
-      counters: usageDeltas(bucketId, { added: [], removed: this.#removed }),
+      counters: usageDeltas(this.#bucket, { added: [], removed: this.#removed }),
     };
-    const placed = putHistories({ bucketId, histories: this.#histories, nowMs });
+    const placed = putHistories({ bucket: this.#bucket, histories: this.#histories, nowMs });
     const noted = noteEvents(this.#bucket, this.#context, () => this.#happened);
     return joinChanges([older, placed, noted]);
   }

@@ -201,7 +201,7 @@ export function moveHistory(options: {
   if (replaced === undefined) return { ...moved, puts, counters: moves };
   const gone = decodeVersion(replaced);
   puts.push(...endLinks(linksOf(gone.manifest), nowMs));
-  const usage = usageDeltas(bucketId, { added: [], removed: [gone] });
+  const usage = usageDeltas(bucket, { added: [], removed: [gone] });
   return { ...moved, puts, counters: [...moves, ...usage] };
 }
 

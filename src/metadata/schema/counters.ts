@@ -6,6 +6,7 @@ import type { CounterDelta } from '../../ports/state-machine.ts';
 import type { EventConsumer } from '../../types/events.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
 import type { JobKind, JobState } from '../../types/records/job-record.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
 import type { VersionRecord } from '../../types/version.ts';
 
 export const COUNTER = {
@@ -33,10 +34,19 @@ export const COUNTER = {
   lifecycleChanges: (bucketId: BucketId) => `bucket/${bucketId}/lifecycle-changes`,
   bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
   bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
+  /** Of the parts of open uploads, for quotas. */
+  bucketUploadBytes: (bucketId: BucketId) => `bucket/${bucketId}/upload-bytes`,
+  /** The same of all buckets of an account in this shard. */
+  accountObjects: (accountId: AccountId) => `account/${accountId}/objects`,
+  accountBytes: (accountId: AccountId) => `account/${accountId}/bytes`,
+  accountUploadBytes: (accountId: AccountId) => `account/${accountId}/upload-bytes`,
+  /** How much of an account's quota the shard may fill (quotas/held.ts). */
+  quotaLease: (accountId: AccountId, field: 'bytes' | 'objects' | 'version') =>
+    `account/${accountId}/lease-${field}`,
 } as const;
 
 export function usageDeltas(
-  bucketId: BucketId,
+  { bucketId, owner }: Pick<BucketRecord, 'bucketId' | 'owner'>,
   change: { added: readonly VersionRecord[]; removed: readonly VersionRecord[] },
 ): CounterDelta[] {
   let objects = 0;
@@ -54,6 +64,8 @@ export function usageDeltas(
     { name: COUNTER.bucketObjects(bucketId), delta: objects },
     { name: COUNTER.bytes, delta: bytes },
     { name: COUNTER.bucketBytes(bucketId), delta: bytes },
+    { name: COUNTER.accountObjects(owner), delta: objects },
+    { name: COUNTER.accountBytes(owner), delta: bytes },
   ];
   return deltas.filter(({ delta }) => delta !== 0);
 }

@@ -117,6 +117,8 @@ export const LOCK = {
   /** How far a consumer has taken its events. */
   events: (consumer: EventConsumer) => `events/${consumer}`,
   account: (accountId: string) => `account/${accountId}`,
+  /** The quota of an account in the system shard, and its lease in each. */
+  quota: (accountId: string) => `quota/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',
   /** Numbers the changes of identities, one after another. */

@@ -138,6 +138,8 @@ export const TABLES = {
   identityRevisions: rows(53),
   /** alias -> account */
   accountAliases: rows(54),
+  /** account -> AccountQuotaRecord */
+  accountQuotas: rows(58),
   /** access key -> KeyUseRecord */
   keyUses: rows(55),
   /** first day -> PriceListRecord */
@@ -422,6 +424,10 @@ export function nameRow(name: BucketName): RowAddress {
 
 export function accountRow(accountId: AccountId): RowAddress {
   return { table: TABLES.accounts, key: u48(Number(accountId)) };
+}
+
+export function accountQuotaRow(accountId: AccountId): RowAddress {
+  return { table: TABLES.accountQuotas, key: u48(Number(accountId)) };
 }
 
 export function accountNameRow(name: string): RowAddress {

@@ -4,6 +4,8 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { admitGrant, endLinks, existsAlready, grantLocks, linksOnlyIn, lookAtGrant } from '../blobs/links.ts';
+import { findBucket, openBucket } from '../buckets/buckets.ts';
+import { partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { partRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -18,6 +20,7 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
   ],
 
   look(command, view) {
+    findBucket(view, command.bucketId);
     findUpload(view, command);
     view.row(partRow(command.uploadId, command.part.partNumber));
     lookAtGrant(command.data, view);
@@ -33,14 +36,16 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
     if (findUpload(view, command) === undefined) return refuse({ kind: 'no-such-upload' });
     const admitted = admitGrant({ grant: command.data, names: command.part.uses, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
-    const part: PartRecord = { ...command.part, modifiedAtMs: nowMs };
+    const { bucketId, owner } = openBucket(view, command.bucketId);
+    const part: PartRecord = { ...command.part, modifiedAtMs: nowMs, heldBy: { bucketId, owner } };
     const row = partRow(command.uploadId, part.partNumber);
-    const before = view.row(row);
-    const ended = before === undefined ? [] : linksOnlyIn(partCodec.decode(before).uses, part.uses);
+    const stored = view.row(row);
+    const replaced = stored === undefined ? [] : [partCodec.decode(stored)];
+    const ended = replaced.flatMap(({ uses }) => linksOnlyIn(uses, part.uses));
     return {
       outcome: { kind: 'committed', modifiedAtMs: nowMs },
       puts: [...admitted.puts, put(row, partCodec.encode(part)), ...endLinks(ended, nowMs)],
-      counters: admitted.counters,
+      counters: [...admitted.counters, ...partDeltas({ added: [part], removed: replaced })],
     };
   },
 });

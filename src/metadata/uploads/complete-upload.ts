@@ -16,6 +16,7 @@ import type { Manifest } from '../../types/version.ts';
 import { endLinks } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
+import { partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { completedTimeRow, completedUploadRow, PRESENT, put } from '../schema/keyspace.ts';
 import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
@@ -65,7 +66,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
-    const placed = putHistories({ bucketId, histories: [history], nowMs });
+    const placed = putHistories({ bucket, histories: [history], nowMs });
     const noted = noteCreated(bucket, context, {
       type: 's3:ObjectCreated:CompleteMultipartUpload',
       key,
@@ -82,7 +83,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
         ...endLinks(joined.spareLinks, nowMs),
         ...rememberPuts(command, outcome),
       ],
-      counters: [...placed.counters, ...noted.counters],
+      counters: [...placed.counters, ...noted.counters, ...partDeltas({ removed: fit.parts })],
     };
   },
 });

@@ -1,8 +1,9 @@
 // Ends parts of an upload that has ended, and their links, a bounded number at a time: no upload is too large to end.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import { partCodec } from '../../types/records/rows.ts';
+import { type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { endLinks, type LinkName } from '../blobs/links.ts';
+import { partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { endedUploadRow, partRange, partRow, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -23,16 +24,19 @@ export const releaseParts = defineCommand<CommandOf<'release-parts'>, OutcomeOf<
     if (view.row(ended) === undefined) return refuse({ kind: 'released', isLast: true });
     const rows = view.range(partRange({ uploadId, after: 0, limit: PARTS_MAX }));
     const links: LinkName[] = [];
+    const removed: PartRecord[] = [];
     const puts = [];
     for (const { value } of rows) {
-      const { partNumber, uses } = partCodec.decode(value);
+      const part = partCodec.decode(value);
+      const { partNumber, uses } = part;
       if (links.length > 0 && links.length + uses.length > LINKS_MAX) break;
       links.push(...uses);
+      removed.push(part);
       puts.push(remove(partRow(uploadId, partNumber)));
     }
     const isLast = puts.length === rows.length && rows.length < PARTS_MAX;
     puts.push(...endLinks(links, nowMs));
     if (isLast) puts.push(remove(ended));
-    return { outcome: { kind: 'released', isLast }, puts };
+    return { outcome: { kind: 'released', isLast }, puts, counters: partDeltas({ removed }) };
   },
 });

@@ -2,14 +2,14 @@
 // counters follow. The one place where versions and links meet.
 
 import type { CounterDelta, RowPut } from '../../ports/state-machine.ts';
-import type { BucketId } from '../../types/names.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
 import { linksOf } from '../../types/version.ts';
 import { endLinks, linksOnlyIn } from '../blobs/links.ts';
 import { usageDeltas } from '../schema/counters.ts';
 import type { KeyHistory } from './key-history.ts';
 
 export function putHistories(options: {
-  bucketId: BucketId;
+  bucket: Pick<BucketRecord, 'bucketId' | 'owner'>;
   histories: Iterable<KeyHistory>;
   nowMs: number;
 }): { puts: RowPut[]; counters: CounterDelta[] } {
@@ -23,6 +23,6 @@ export function putHistories(options: {
   );
   return {
     puts: [...changes.flatMap((change) => change.puts), ...endLinks(ended, options.nowMs)],
-    counters: usageDeltas(options.bucketId, { added, removed }),
+    counters: usageDeltas(options.bucket, { added, removed }),
   };
 }

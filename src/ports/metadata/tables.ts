@@ -10,6 +10,7 @@ import type { EventCommands, EventQueries } from './events.ts';
 import type { JobCommands, JobQueries } from './jobs.ts';
 import type { LifecycleCommands, LifecycleQueries } from './lifecycle.ts';
 import type { MoveCommands, MoveQueries } from './moves.ts';
+import type { QuotaCommands, QuotaQueries } from './quotas.ts';
 import type { RepairCommands, RepairQueries } from './repair.ts';
 import type { UploadCommands, UploadQueries } from './uploads.ts';
 import type { VersionCommands, VersionQueries } from './versions.ts';
@@ -23,6 +24,7 @@ export interface CommandTable
     MoveCommands,
     JobCommands,
     RepairCommands,
+    QuotaCommands,
     EventCommands,
     LifecycleCommands,
     BillingCommands,
@@ -37,6 +39,7 @@ export interface QueryTable
     MoveQueries,
     JobQueries,
     RepairQueries,
+    QuotaQueries,
     EventQueries,
     LifecycleQueries,
     BillingQueries,

@@ -7,6 +7,7 @@ import type { ConditionRefusal, WriteConditions } from '../../types/precondition
 import type { PartRecord, UploadRecord } from '../../types/records/rows.ts';
 import type { ManifestBody } from '../../types/version.ts';
 import type { DataGrant, GrantRefusal } from './blobs.ts';
+import type { QuotaRefusal } from './quotas.ts';
 import type { CommittedVersion } from './versions.ts';
 
 export interface CompletePart {
@@ -42,10 +43,14 @@ export interface UploadCommands {
       bucketId: BucketId;
       key: ObjectKey;
       uploadId: UploadId;
-      part: Omit<PartRecord, 'modifiedAtMs'>;
+      part: Omit<PartRecord, 'modifiedAtMs' | 'heldBy'>;
       data: DataGrant;
     };
-    outcome: { kind: 'committed'; modifiedAtMs: number } | GrantRefusal | { kind: 'no-such-upload' };
+    outcome:
+      | { kind: 'committed'; modifiedAtMs: number }
+      | GrantRefusal
+      | { kind: 'no-such-upload' }
+      | QuotaRefusal;
   };
   'complete-upload': {
     command: {
@@ -61,7 +66,8 @@ export interface UploadCommands {
       | (CommittedVersion & { etag: ETag; checksum?: Checksum; repeated: boolean })
       | CompleteRefusal
       | ConditionRefusal
-      | { kind: 'blocked'; blocker: DeleteBlocker };
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | QuotaRefusal;
   };
   /** The upload is gone; its parts' links end in the background. */
   'abort-upload': {

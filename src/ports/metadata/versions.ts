@@ -17,6 +17,7 @@ import type {
 } from '../../types/version.ts';
 import type { DataGrant, GrantRefusal, NewBlob } from './blobs.ts';
 import type { IdempotencyToken, OutcomeStoreFull, TokenAnswer } from './jobs.ts';
+import type { QuotaRefusal } from './quotas.ts';
 
 /** Of a version that is there. */
 export type ProtectionChange =
@@ -186,7 +187,12 @@ export interface VersionCommands {
       /** How the version came to be; absent: by a PUT. Nobody gives `Post` so far (EVENT_TYPES). */
       event?: Extract<EventType, 's3:ObjectCreated:Copy' | 's3:ObjectCreated:Post'>;
     };
-    outcome: CommittedVersion | GrantRefusal | ConditionRefusal | { kind: 'blocked'; blocker: DeleteBlocker };
+    outcome:
+      | CommittedVersion
+      | GrantRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | QuotaRefusal;
   };
   /** Replaces headers (and kek wrapping) of the current version by a new version with the same data: copy onto itself. */
   'recommit-version': {
@@ -205,7 +211,8 @@ export interface VersionCommands {
       | CommittedVersion
       | GrantRefusal
       | { kind: 'changed' }
-      | { kind: 'blocked'; blocker: DeleteBlocker };
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | QuotaRefusal;
   };
   /** One entry for the items, in order, or for the first ones (LIMITS.deleteItemsMin at least): ask for the rest. */
   'delete-versions': {
@@ -287,6 +294,7 @@ export interface VersionCommands {
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
       | OutcomeStoreFull
+      | QuotaRefusal
       | TokenAnswer<ComposedVersion>;
   };
   /** Extends what is the current version when it is evaluated, so that appends do not get into each other's way. */
@@ -324,6 +332,7 @@ export interface VersionCommands {
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
       | OutcomeStoreFull
+      | QuotaRefusal
       | TokenAnswer<AppendedVersion>;
   };
   /**

@@ -17,6 +17,7 @@ import type {
   VersionId,
 } from '../names.ts';
 import type { VersionProtection } from '../protection.ts';
+import type { Quota } from '../quota.ts';
 import type { RepairEntry } from '../repair-entries.ts';
 import type { BucketCompliance, BucketObjectLock } from '../retention.ts';
 import type { Tag } from '../tags.ts';
@@ -145,6 +146,8 @@ export interface BucketRecord {
   mfaDelete?: 'disabled';
   /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
   keyRenames?: { jobId: JobId; from: ObjectKey; to: ObjectKey }[];
+  /** As its document says: how much it may hold. */
+  quota?: Quota;
   /** As its document says: for whom events are written. A deleted bucket has them still, for what is taken out of it. */
   events?: EventConsumer[];
 }
@@ -188,6 +191,8 @@ export interface UploadRecord {
 export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });
 
 export interface PartRecord extends ManifestBody {
+  /** In what these hold its bytes are counted (quotas/held.ts). Absent: of an earlier release. */
+  heldBy?: { bucketId: BucketId; owner: AccountId };
   partNumber: number;
   sizeBytes: number;
   modifiedAtMs: number;

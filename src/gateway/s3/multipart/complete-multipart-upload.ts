@@ -9,6 +9,7 @@ import { blockedRemoval } from '../../../types/delete-blocker.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, ObjectKey, UploadId, VersionId } from '../../../types/names.ts';
+import { overQuotaError } from '../../../types/quota.ts';
 import type { OperationContext } from '../context.ts';
 import { answerWhenDone } from '../extensions/answer-when-done.ts';
 import { queryVersion, shownVersionId } from '../objects/find-version.ts';
@@ -211,6 +212,9 @@ function refusalOf(
       return new AppError('NoSuchKey', { fields: { Key: input.key } });
     case 'blocked':
       return blockedRemoval(refusal.blocker);
+    case 'over-quota':
+    case 'over-lease':
+      return overQuotaError(refusal);
     default:
       return unreachable(refusal);
   }

@@ -1,0 +1,54 @@
+// The one place where quotas refuse. A command under a quota decides as always; what its counters would add is then compared with
+// the hard bounds. Counters are exact in that moment, with all that is appended, and nothing comes in between: so many writers
+// at once do not pass a bound by one byte.
+import type { QuotaRefusal } from '../../ports/metadata/quotas.ts';
+import type { CounterDelta, DecideContext } from '../../ports/state-machine.ts';
+import type { BucketId } from '../../types/names.ts';
+import { type HeldAmount, passedBound } from '../../types/quota.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
+import { findBucket } from '../buckets/buckets.ts';
+import type { DefinedCommand } from '../schema/define-command.ts';
+import { refuse } from '../versions/write-version.ts';
+import { growthIn, heldIn, leaseOf, ofAccount, ofBucket } from './held.ts';
+
+/** The command under the quotas of its bucket and of the bucket's owner. It must look at the bucket's row. */
+export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
+  define: DefinedCommand<Command, Outcome>,
+): DefinedCommand<Command, Outcome | QuotaRefusal> {
+  return (rules) => {
+    const spec = define(rules);
+    return {
+      ...spec,
+      decide(command, view, context) {
+        const decision = spec.decide(command, view, context);
+        if (decision.counters === undefined || decision.counters.length === 0) return decision;
+        const bucket = findBucket(view, command.bucketId);
+        const over = bucket && overQuota(bucket, decision.counters, context);
+        return over === undefined ? decision : refuse(over);
+      },
+    };
+  };
+}
+
+function overQuota(
+  { bucketId, owner, quota }: BucketRecord,
+  deltas: readonly CounterDelta[],
+  { counter }: DecideContext,
+): QuotaRefusal | undefined {
+  if (quota?.hard !== undefined) {
+    const held = ofBucket(bucketId);
+    const passed = passedBound(quota.hard, heldIn(held, counter), growthIn(held, deltas));
+    if (passed !== undefined) return { kind: 'over-quota', of: 'bucket', ...passed };
+  }
+  const lease = leaseOf(owner, counter);
+  if (lease === undefined) return undefined;
+  const counters = ofAccount(owner);
+  const held = heldIn(counters, counter);
+  const growth = growthIn(counters, deltas);
+  if (passedBound(lease, held, growth) === undefined) return undefined;
+  const wanted: HeldAmount = {
+    bytes: held.bytes + Math.max(0, growth.bytes),
+    objects: held.objects + Math.max(0, growth.objects),
+  };
+  return { kind: 'over-lease', accountId: owner, wanted };
+}

@@ -1,0 +1,115 @@
+// The metadata port of a gateway, with leases: where a command would pass the lease that its shard has of an account's quota, the
+// lease is extended, and the command is evaluated again. Where there is no room, what other shards do not use is taken back first.
+// What comes out is done, or refused by the account's own bound.
+import { BoundedMap } from '../../base/bounded-map.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type {
+  CommandName,
+  CommandOf,
+  Envelope,
+  MetadataPort,
+  OutcomeOf,
+  Reply,
+} from '../../ports/metadata/port.ts';
+import type { OverLease, OverQuota } from '../../ports/metadata/quotas.ts';
+import { AppError } from '../../types/errors.ts';
+import type { AccountId } from '../../types/names.ts';
+import { extendLease, reclaimLeases } from './settle-quota.ts';
+
+/** Others may take what was granted before the command comes again: so often it is tried. */
+const TRIES_MAX = 8;
+/** Taking back asks every shard. Requests that need it meanwhile wait for the next time together. */
+const RECLAIM_EVERY_MS = 200;
+const ACCOUNTS_MAX = 10_000;
+
+export function leaseQuotas(
+  metadata: MetadataPort,
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>,
+): MetadataPort {
+  const reclaimedAtMs = new BoundedMap<AccountId, number>(ACCOUNTS_MAX);
+  const waiting = new Map<AccountId, Promise<void>>();
+  const turns = new Map<string, Promise<void>>();
+
+  function reclaim(accountId: AccountId): Promise<void> {
+    let next = waiting.get(accountId);
+    if (next === undefined) {
+      // It takes itself out when it begins, so it begins once it is there.
+      next = Promise.resolve().then(() => reclaimInTime(accountId));
+      waiting.set(accountId, next);
+    }
+    return next;
+  }
+
+  async function reclaimInTime(accountId: AccountId): Promise<void> {
+    const lastMs = reclaimedAtMs.get(accountId) ?? Number.NEGATIVE_INFINITY;
+    const waitMs = lastMs + RECLAIM_EVERY_MS - clock.monotonicMs();
+    if (waitMs > 0) await clock.sleep(waitMs);
+    // Who comes from here on may need what is held only later: the next time is theirs.
+    waiting.delete(accountId);
+    reclaimedAtMs.set(accountId, clock.monotonicMs());
+    await reclaimLeases(metadata, accountId);
+  }
+
+  async function makeRoom(shard: number, { accountId, wanted }: OverLease): Promise<OverQuota | undefined> {
+    const asked = { accountId, shard, wanted };
+    if ((await extendLease(metadata, asked)) === undefined) return undefined;
+    await reclaim(accountId);
+    const passed = await extendLease(metadata, asked);
+    return passed && { kind: 'over-quota', of: 'account', unit: passed.unit, bound: passed.bound };
+  }
+
+  /** Those who need more of one lease come one after another, so that none takes what was made room for by another. */
+  async function inTurn<T>(shard: number, { accountId }: OverLease, work: () => Promise<T>): Promise<T> {
+    const name = `${accountId} ${shard}`;
+    const before = turns.get(name);
+    const turn = Promise.withResolvers<void>();
+    turns.set(name, turn.promise);
+    try {
+      await before;
+      return await work();
+    } finally {
+      turn.resolve();
+      if (turns.get(name) === turn.promise) turns.delete(name);
+    }
+  }
+
+  return {
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    async execute<N extends CommandName>(
+      envelope: Envelope,
+      name: N,
+      command: CommandOf<N>,
+    ): Promise<Reply<OutcomeOf<N>>> {
+      const reply = await metadata.execute(envelope, name, command);
+      const over = overLeaseOf(reply);
+      if (over === undefined) return reply;
+      // The refusal may be kept under the id of the call, so what follows are other calls.
+      const { requestId: _, isRetry: __, ...rest } = envelope;
+      return inTurn(envelope.shard, over, async () => {
+        let last = await metadata.execute(rest, name, command);
+        for (let tries = 0; tries < TRIES_MAX && last.kind === 'done'; tries++) {
+          const still = overLeaseOf(last);
+          if (still === undefined) return last;
+          const passed = await makeRoom(envelope.shard, still).catch(failedCall);
+          // Nothing was written: whoever asks again may find the other shards there.
+          if (passed === 'failed') return { kind: 'busy' };
+          if (passed !== undefined) return { ...last, value: passed as OutcomeOf<N> };
+          last = await metadata.execute(rest, name, command);
+        }
+        return overLeaseOf(last) === undefined ? last : { kind: 'busy' };
+      });
+    },
+  };
+}
+
+function failedCall(error: unknown): 'failed' {
+  if (error instanceof AppError) return 'failed';
+  throw error;
+}
+
+function overLeaseOf(reply: Reply<unknown>): OverLease | undefined {
+  if (reply.kind !== 'done' || typeof reply.value !== 'object' || reply.value === null) return undefined;
+  const value = reply.value as { kind?: unknown };
+  return value.kind === 'over-lease' ? (value as OverLease) : undefined;
+}

@@ -1,0 +1,247 @@
+// Quotas are exact: of a bucket, whose objects are in one shard, and of an account, whose buckets are in many, with writers at
+// once and calls between shards that are lost (extensions 1.4, 6).
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  BUCKET,
+  beginUpload,
+  etagOf,
+  kek,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+  putPart,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
+import type { CommandOf, MetadataPort } from '../../ports/metadata/port.ts';
+import type { BucketId, BucketName, ObjectKey } from '../../types/names.ts';
+import { packOriginals } from '../../types/originals.ts';
+import type { Quota } from '../../types/quota.ts';
+import { leaseQuotas } from './lease-quotas.ts';
+import { reclaimLeases, settleQuota } from './settle-quota.ts';
+
+const SHARDS = 4;
+let world: MetadataShards;
+
+beforeEach(async () => {
+  world = await openMetadata({ shardCount: SHARDS });
+  await world.execute('create-account', {
+    account: {
+      accountId: OWNER,
+      name: 'owner',
+      email: 'owner@example.com',
+      canonicalId: 'o'.padEnd(64, '0'),
+      state: 'paid',
+      bucketsMax: 100,
+      isRoot: false,
+    },
+    accessKey: { accessKey: 'AKOWNER', sealedSecret: kek },
+  });
+});
+
+describe('of a bucket', () => {
+  beforeEach(() => world.createBucket());
+
+  const bound = (quota: Quota | null) =>
+    world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'quota', document: quota });
+  const put = (key: string, sizeBytes: number) => world.put(key, { data: world.newData({ sizeBytes }) });
+  const held = async () => (await world.query('get-held-by-bucket', { bucketId: BUCKET })).held;
+
+  test('what would pass it by one byte is refused, and nothing changes; what fits exactly is done', async () => {
+    await bound({ hard: { bytes: 100 } });
+    expect((await put('a', 60)).kind).toBe('committed');
+    expect(await put('b', 41)).toEqual({ kind: 'over-quota', of: 'bucket', unit: 'bytes', bound: 100 });
+    expect(await world.versions()).toEqual(['a null*']);
+    expect((await put('b', 40)).kind).toBe('committed');
+    expect(await held()).toEqual({ bytes: 100, objects: 2 });
+  });
+
+  test('objects are bounded, too, and each bound by itself', async () => {
+    await bound({ hard: { objects: 1, bytes: 100 } });
+    await put('a', 1);
+    expect(await put('b', 1)).toMatchObject({ kind: 'over-quota', unit: 'objects', bound: 1 });
+    expect((await put('a', 100)).kind).toBe('committed');
+  });
+
+  test('above a bound that was narrowed, what adds nothing is done, and a deletion makes room', async () => {
+    await put('a', 60);
+    await put('b', 60);
+    await bound({ hard: { bytes: 70 } });
+    expect((await put('a', 60)).kind).toBe('committed');
+    expect((await put('a', 61)).kind).toBe('over-quota');
+    await world.remove('b');
+    expect((await put('a', 70)).kind).toBe('committed');
+    await bound(null);
+    expect((await put('c', 1000)).kind).toBe('committed');
+  });
+
+  test('parts hold room: what was taken can be completed, and an end of the upload gives it back', async () => {
+    await bound({ hard: { bytes: 100 } });
+    const uploadId = await beginUpload(world, 'u');
+    const part = (partNumber: number, sizeBytes: number) =>
+      putPart(world, { key: 'u', uploadId }, { partNumber, data: world.newData({ sizeBytes }) });
+    expect((await part(1, 50)).kind).toBe('committed');
+    expect((await part(2, 51)).kind).toBe('over-quota');
+    expect((await part(1, 100)).kind).toBe('committed');
+    expect((await put('a', 1)).kind).toBe('over-quota');
+    const parts = [{ partNumber: 1, etag: etagOf('part 1') }];
+    const named = { bucketId: BUCKET, key: 'u' as ObjectKey, uploadId };
+    const completed = await world.execute('complete-upload', { ...named, parts } as never);
+    expect(completed.kind).toBe('committed');
+    expect(await held()).toEqual({ bytes: 100, objects: 1 });
+
+    await bound({ hard: { bytes: 200 } });
+    const second = { key: 'v', uploadId: await beginUpload(world, 'v') };
+    await putPart(world, second, { partNumber: 7, data: world.newData({ sizeBytes: 100 }) });
+    await world.execute('abort-upload', { bucketId: BUCKET, ...second } as never);
+    const { ended } = await world.query('list-ended-uploads', { limit: 10 });
+    for (const upload of ended) await world.execute('release-parts', upload);
+    expect(await held()).toEqual({ bytes: 100, objects: 1 });
+  });
+});
+
+describe('of an account', () => {
+  const bucketOf = (shard: number) => `b${String(shard).padStart(15, '0')}` as BucketId;
+
+  beforeEach(async () => {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const bucket = { bucketId: bucketOf(shard), name: `bucket-${shard}` as BucketName, owner: OWNER };
+      await world.execute('create-bucket', bucket, shard);
+    }
+  });
+
+  async function bound(quota: Quota | null): Promise<void> {
+    await world.execute('set-account-quota', { accountId: OWNER, source: 'operator', quota });
+    await settleQuota(world.shards, OWNER);
+    await reclaimLeases(world.shards, OWNER);
+  }
+
+  async function put(
+    port: MetadataPort,
+    shard: number,
+    { key, sizeBytes }: { key: string; sizeBytes: number },
+  ) {
+    const data = world.newData({ sizeBytes, homeShard: shard });
+    const command: CommandOf<'commit-version'> = {
+      bucketId: bucketOf(shard),
+      key: key as ObjectKey,
+      version: {
+        sizeBytes,
+        etag: etagOf(key),
+        owner: OWNER,
+        kek,
+        sealedHeaders: Uint8Array.of(9),
+        originals: packOriginals({ sizeBytes, md5: etagOf(key) }),
+        manifest: data.manifest,
+      },
+      data: data.grant,
+    };
+    const reply = await port.execute({ shard }, 'commit-version', command);
+    return reply.kind === 'done' ? reply.value : reply;
+  }
+
+  async function heldBytes(): Promise<number> {
+    let sum = 0;
+    for (let shard = 0; shard < SHARDS; shard++)
+      sum += (await world.query('get-held', { accountId: OWNER }, shard)).held.bytes;
+    return sum;
+  }
+
+  async function expectLeasesWithin(bytes: number): Promise<void> {
+    const { quota } = await world.query('get-account-quota', { accountId: OWNER });
+    let granted = 0;
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const { lease, held } = await world.query('get-held', { accountId: OWNER }, shard);
+      const grant = quota?.grants[shard];
+      expect(lease?.bytes).toBeLessThanOrEqual(grant?.bytes ?? -1);
+      expect(held.bytes).toBeLessThanOrEqual(lease?.bytes ?? -1);
+      granted += grant?.bytes ?? 0;
+    }
+    expect(granted).toBeLessThanOrEqual(bytes);
+  }
+
+  test('64 writers at once fill it to the last byte, in whatever shards, and not beyond', async () => {
+    await bound({ hard: { bytes: 10_000 } });
+    const port = leaseQuotas(world.shards, world.clock);
+    const random = createSeededRandom(5);
+    const advancing = { done: false };
+    const advance = async () => {
+      while (!advancing.done) {
+        world.clock.advance(50);
+        await new Promise(setImmediate);
+      }
+    };
+    const ticking = advance();
+    const outcomes = await Promise.all(
+      Array.from({ length: 64 }, async (_, writer) => {
+        const kinds: string[] = [];
+        for (let index = 0; index < 5; index++) {
+          const [chance = 0] = random.bytes(1);
+          const asked = { key: `${writer}-${index}`, sizeBytes: 1 + chance };
+          kinds.push((await put(port, chance % SHARDS, asked)).kind);
+        }
+        return kinds;
+      }),
+    );
+    expect(new Set(outcomes.flat())).toEqual(new Set(['committed', 'over-quota']));
+    const left = 10_000 - (await heldBytes());
+    expect(left).toBeGreaterThanOrEqual(0);
+    if (left > 0) expect((await put(port, 3, { key: 'last', sizeBytes: left })).kind).toBe('committed');
+    expect(await heldBytes()).toBe(10_000);
+    const beyond = await put(port, 2, { key: 'beyond', sizeBytes: 1 });
+    expect(beyond).toEqual({ kind: 'over-quota', of: 'account', unit: 'bytes', bound: 10_000 });
+    advancing.done = true;
+    await ticking;
+    await expectLeasesWithin(10_000);
+  });
+
+  test('what is held when it begins counts, and after its end there is no bound', async () => {
+    const port = leaseQuotas(world.shards, world.clock);
+    await put(port, 1, { key: 'early', sizeBytes: 80 });
+    await bound({ hard: { bytes: 100 } });
+    expect((await put(port, 0, { key: 'a', sizeBytes: 20 })).kind).toBe('committed');
+    await expectLeasesWithin(100);
+    await bound(null);
+    expect((await put(port, 0, { key: 'b', sizeBytes: 1000 })).kind).toBe('committed');
+    expect((await world.query('get-account-quota', { accountId: OWNER })).quota).toBe(null);
+    await bound({ hard: { bytes: 1100 } });
+    expect((await put(port, 2, { key: 'c', sizeBytes: 1 })).kind).not.toBe('committed');
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])('calls that are lost before or after their work, seed %i', async (seed) => {
+    const random = createSeededRandom(seed);
+    const chance = () => (random.bytes(1)[0] ?? 0) / 256;
+    const isOfQuotas = (name: string) => name.includes('quota');
+    const lossy: MetadataPort = {
+      shardCount: SHARDS,
+      query: (envelope, name, query) => world.shards.query(envelope, name, query),
+      async execute(envelope, name, command) {
+        const fate = isOfQuotas(name) ? chance() : 1;
+        if (fate < 0.1) return { kind: 'unknown' };
+        const reply = await world.shards.execute(envelope, name, command);
+        return fate < 0.2 ? { kind: 'unknown' } : reply;
+      },
+    };
+    const port = leaseQuotas(lossy, { monotonicMs: () => 0, sleep: async () => {} });
+    let bytes = 2000;
+    await bound({ hard: { bytes } });
+    for (let step = 0; step < 150; step++) {
+      const act = chance();
+      if (act < 0.05) {
+        bytes = (await heldBytes()) + Math.floor(1000 * chance());
+        await bound({ hard: { bytes } });
+      } else if (act < 0.08) {
+        await bound(null);
+        bytes = (await heldBytes()) + 500;
+        await bound({ hard: { bytes } });
+      } else {
+        const shard = Math.floor(chance() * SHARDS);
+        const before = await heldBytes();
+        const sizeBytes = 1 + Math.floor(200 * chance());
+        const outcome = await put(port, shard, { key: `k${step}`, sizeBytes });
+        if (outcome.kind === 'over-quota') expect(before + sizeBytes).toBeGreaterThan(bytes);
+      }
+      expect(await heldBytes()).toBeLessThanOrEqual(bytes);
+    }
+    await expectLeasesWithin(bytes);
+  });
+});
