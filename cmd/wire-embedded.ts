@@ -8,6 +8,7 @@ import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
 import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
 import { capacityOfDisks } from '../src/gateway/s3/sosapi/capacity.ts';
+import { leaseQuotas } from '../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { readVersion } from '../src/platform/version.ts';
 import { createBackground } from './background.ts';
@@ -53,7 +54,10 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   });
   const times = createShardTimes(clock);
   const { folder, keyring, chunks, root, isFirstStart, timeJumps } = stores;
-  const { metadata, feed: identityFeed } = createLocalIdentityFeed(times.learnFrom(stores.metadata));
+  const { metadata: followed, feed: identityFeed } = createLocalIdentityFeed(
+    times.learnFrom(stores.metadata),
+  );
+  const metadata = leaseQuotas(followed, { clock, log, telemetry });
   const objects = openObjects(processContext, stores, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);

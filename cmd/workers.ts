@@ -19,6 +19,7 @@ import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
 import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
 import { createLifecycleWorker, type LifecyclePace } from '../src/metadata/lifecycle/lifecycle-worker.ts';
 import { createOutcomeWatch } from '../src/metadata/outcomes/watch-outcomes.ts';
+import { createQuotaWatch } from '../src/metadata/quotas/watch-quotas.ts';
 import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
 import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
 import {
@@ -231,6 +232,13 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Measures how much is stored of the answers of requests that have ended.',
     create: createOutcomeWatch,
+  },
+  {
+    name: 'watch-quotas',
+    role: 'shard',
+    forms: 'both',
+    help: 'Finishes what was begun of quotas of accounts, and reports accounts above their soft bounds.',
+    create: createQuotaWatch,
   },
   {
     name: 'forget-request-outcomes',

@@ -19,6 +19,7 @@ import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
 import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
 import { capacityOfDisks } from '../../src/gateway/s3/sosapi/capacity.ts';
 import type { KeyRotation } from '../../src/metadata/master-keys/rotate-keys.ts';
+import { leaseQuotas } from '../../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import { makeFolder } from '../../src/platform/disk/make-folder.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
@@ -55,7 +56,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const { router, fenceOf } = openMetadata(processContext, joined);
   const feedDeps = { metadata: times.learnFrom(router), clock, log, gateway: nodeId };
   const identityFeed = createIdentityFeed(feedDeps);
-  const { metadata } = identityFeed;
+  const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
   const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>

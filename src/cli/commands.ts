@@ -26,6 +26,7 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addEventsCommand(program, context);
   addBucketCommands(program, context);
   addLifecycleCommand(program, context);
+  addQuotaCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => {
       process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
@@ -160,6 +161,21 @@ function addObjectCommands(program: Command, context: TokenCliContext): void {
       const { removeBucket } = await import('./remove-bucket-command.ts');
       await removeBucket(context, bucket, { ...options, signal: stopped.signal });
     });
+}
+
+function addQuotaCommand(program: Command, context: CliContext): void {
+  const load = () => import('./quota-command.ts');
+  const quota = program.command('quota').description('how much an account or a bucket may hold');
+  const command = (usage: string, help: string) => withConnection(quota.command(usage).description(help));
+  command('show <of> <name>', 'account or bucket, and which: its bounds, and what it holds').action(
+    async (of, name, options) => (await load()).showQuota(context, { of, name }, options),
+  );
+  command('set <of> <name>', 'account or bucket, and which: these bounds, and no others')
+    .option('--hard-bytes <size>', 'what would go beyond is refused: a number, or 5TiB')
+    .option('--hard-objects <number>', 'likewise, versions of objects')
+    .option('--soft-bytes <size>', 'what goes beyond is reported')
+    .option('--soft-objects <number>', 'likewise, versions of objects')
+    .action(async (of, name, options) => (await load()).setQuota(context, { of, name }, options));
 }
 
 function addAccountCommands(program: Command, context: FileCliContext): void {

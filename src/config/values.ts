@@ -1,5 +1,6 @@
 // Reads the written form of one setting into its value, by kind. Says what is wrong in words for the user.
 // Does not know where the text came from, nor other settings.
+import { BYTE_UNITS } from '../base/text/byte-units.ts';
 import type { HostPort } from './schema.ts';
 import type { ItemKind, SettingRow } from './setting-row.ts';
 
@@ -7,18 +8,8 @@ export type SettingValue = string | number | boolean | readonly string[] | HostP
 
 export type ParsedValue = { readonly value: SettingValue } | { readonly problem: string };
 
-const KIB = 1024;
-
 /** Unit → factor to the base unit, smallest first. */
 type Units = ReadonlyMap<string, number>;
-
-const BYTE_UNITS: Units = new Map([
-  ['B', 1],
-  ['KiB', KIB],
-  ['MiB', KIB ** 2],
-  ['GiB', KIB ** 3],
-  ['TiB', KIB ** 4],
-]);
 
 const DURATION_UNITS: Units = new Map([
   ['ms', 1],

@@ -50,6 +50,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   identities: 'row',
   identityRevisions: 'row',
   accountAliases: 'row',
+  accountQuotas: 'row',
   keyUses: 'row',
   priceLists: 'row',
   invoices: 'row',

@@ -210,7 +210,8 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
           sourceVersionId,
         };
       }
-      if (value.kind === 'no-such-upload') throw refusedPart(value, upload);
+      if (value.kind === 'no-such-upload' || value.kind === 'over-quota' || value.kind === 'over-lease')
+        throw refusedPart(value, upload);
     }
     source = await readAgain(input, source);
   }

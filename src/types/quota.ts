@@ -50,6 +50,11 @@ export function passedBound(
   return undefined;
 }
 
+/** Whether more is held than a bound says. */
+export function exceedsBound(bounds: QuotaBounds, held: HeldAmount): boolean {
+  return UNITS.some((unit) => held[unit] > (bounds[unit] ?? Number.POSITIVE_INFINITY));
+}
+
 /** Whether the change leads from at or below a soft bound to above it. */
 export function crossesBound(bounds: QuotaBounds | undefined, held: HeldAmount, growth: HeldAmount): boolean {
   return UNITS.some((unit) => {

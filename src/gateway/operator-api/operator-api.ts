@@ -19,6 +19,7 @@ import { fsck } from './endpoints/fsck.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { lifecycle } from './endpoints/lifecycle.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
+import { quotas } from './endpoints/quotas.ts';
 import { status } from './endpoints/status.ts';
 import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
@@ -40,6 +41,7 @@ const TOPICS = [
   events,
   bucketCompliance,
   lifecycle,
+  quotas,
   fsck,
 ];
 

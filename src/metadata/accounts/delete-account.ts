@@ -1,7 +1,14 @@
 // Deletes an account that owns no bucket, with its access keys.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { accessKeyRow, accountAccessKeyRow, accountRow, keyUseRow, remove } from '../schema/keyspace.ts';
+import {
+  accessKeyRow,
+  accountAccessKeyRow,
+  accountQuotaRow,
+  accountRow,
+  keyUseRow,
+  remove,
+} from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { listAccessKeys } from './access-keys.ts';
 import { findAccount, indexRows } from './accounts.ts';
@@ -31,6 +38,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
       outcome: { kind: 'deleted', revokedSeq: change.seq },
       puts: [
         remove(accountRow(accountId)),
+        remove(accountQuotaRow(accountId)),
         ...Object.values(indexRows(account)).map(remove),
         ...accessKeys.map((accessKey) => remove(accessKeyRow(accessKey))),
         ...accessKeys.map((accessKey) => remove(accountAccessKeyRow(accountId, accessKey))),

@@ -4,7 +4,7 @@
 import type { QuotaRefusal } from '../../ports/metadata/quotas.ts';
 import type { CounterDelta, DecideContext } from '../../ports/state-machine.ts';
 import type { BucketId } from '../../types/names.ts';
-import { type HeldAmount, passedBound } from '../../types/quota.ts';
+import { crossesBound, type HeldAmount, passedBound } from '../../types/quota.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { findBucket } from '../buckets/buckets.ts';
 import type { DefinedCommand } from '../schema/define-command.ts';
@@ -23,11 +23,27 @@ export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
         const decision = spec.decide(command, view, context);
         if (decision.counters === undefined || decision.counters.length === 0) return decision;
         const bucket = findBucket(view, command.bucketId);
-        const over = bucket && overQuota(bucket, decision.counters, context);
-        return over === undefined ? decision : refuse(over);
+        if (bucket === undefined) return decision;
+        const over = overQuota(bucket, decision.counters, context);
+        if (over !== undefined) return refuse(over);
+        const passedSoft = passesSoftBound(bucket, decision.counters, context);
+        return passedSoft
+          ? { ...decision, outcome: { ...decision.outcome, passedSoftQuota: true } }
+          : decision;
       },
     };
   };
+}
+
+/** For gateways, which report it (lease-quotas.ts). */
+function passesSoftBound(
+  { bucketId, quota }: BucketRecord,
+  deltas: readonly CounterDelta[],
+  { counter }: DecideContext,
+): boolean {
+  if (quota?.soft === undefined) return false;
+  const held = ofBucket(bucketId);
+  return crossesBound(quota.soft, heldIn(held, counter), growthIn(held, deltas));
 }
 
 function overQuota(

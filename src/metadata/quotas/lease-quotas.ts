@@ -12,8 +12,9 @@ import type {
   Reply,
 } from '../../ports/metadata/port.ts';
 import type { OverLease, OverQuota } from '../../ports/metadata/quotas.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
-import type { AccountId } from '../../types/names.ts';
+import type { AccountId, BucketId } from '../../types/names.ts';
 import { extendLease, reclaimLeases } from './settle-quota.ts';
 
 /** Others may take what was granted before the command comes again: so often it is tried. */
@@ -22,10 +23,13 @@ const TRIES_MAX = 8;
 const RECLAIM_EVERY_MS = 200;
 const ACCOUNTS_MAX = 10_000;
 
-export function leaseQuotas(
-  metadata: MetadataPort,
-  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>,
-): MetadataPort {
+export interface LeaseDeps {
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+  log: Pick<Logger, 'warn'>;
+  telemetry: Pick<TelemetryPort, 'count'>;
+}
+
+export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: LeaseDeps): MetadataPort {
   const reclaimedAtMs = new BoundedMap<AccountId, number>(ACCOUNTS_MAX);
   const waiting = new Map<AccountId, Promise<void>>();
   const turns = new Map<string, Promise<void>>();
@@ -58,6 +62,11 @@ export function leaseQuotas(
     return passed && { kind: 'over-quota', of: 'account', unit: passed.unit, bound: passed.bound };
   }
 
+  function report({ bucketId }: { bucketId?: BucketId }): void {
+    log.warn({ bucketId }, 'soft-quota-passed');
+    telemetry.count('holdfast_soft_quota_passed_total', { of: 'bucket' });
+  }
+
   /** Those who need more of one lease come one after another, so that none takes what was made room for by another. */
   async function inTurn<T>(shard: number, { accountId }: OverLease, work: () => Promise<T>): Promise<T> {
     const name = `${accountId} ${shard}`;
@@ -83,7 +92,10 @@ export function leaseQuotas(
     ): Promise<Reply<OutcomeOf<N>>> {
       const reply = await metadata.execute(envelope, name, command);
       const over = overLeaseOf(reply);
-      if (over === undefined) return reply;
+      if (over === undefined) {
+        if (hasPassedSoftQuota(reply)) report(command as { bucketId?: BucketId });
+        return reply;
+      }
       // The refusal may be kept under the id of the call, so what follows are other calls.
       const { requestId: _, isRetry: __, ...rest } = envelope;
       return inTurn(envelope.shard, over, async () => {
@@ -106,6 +118,12 @@ export function leaseQuotas(
 function failedCall(error: unknown): 'failed' {
   if (error instanceof AppError) return 'failed';
   throw error;
+}
+
+function hasPassedSoftQuota(reply: Reply<unknown>): boolean {
+  return (
+    reply.kind === 'done' && (reply.value as { passedSoftQuota?: true } | null)?.passedSoftQuota === true
+  );
 }
 
 function overLeaseOf(reply: Reply<unknown>): OverLease | undefined {

@@ -20,6 +20,7 @@ import { leaseQuotas } from './lease-quotas.ts';
 import { reclaimLeases, settleQuota } from './settle-quota.ts';
 
 const SHARDS = 4;
+const SILENT = { log: { warn() {} }, telemetry: { count() {} } };
 let world: MetadataShards;
 
 beforeEach(async () => {
@@ -161,7 +162,7 @@ describe('of an account', () => {
 
   test('64 writers at once fill it to the last byte, in whatever shards, and not beyond', async () => {
     await bound({ hard: { bytes: 10_000 } });
-    const port = leaseQuotas(world.shards, world.clock);
+    const port = leaseQuotas(world.shards, { clock: world.clock, ...SILENT });
     const random = createSeededRandom(5);
     const advancing = { done: false };
     const advance = async () => {
@@ -195,7 +196,7 @@ describe('of an account', () => {
   });
 
   test('what is held when it begins counts, and after its end there is no bound', async () => {
-    const port = leaseQuotas(world.shards, world.clock);
+    const port = leaseQuotas(world.shards, { clock: world.clock, ...SILENT });
     await put(port, 1, { key: 'early', sizeBytes: 80 });
     await bound({ hard: { bytes: 100 } });
     expect((await put(port, 0, { key: 'a', sizeBytes: 20 })).kind).toBe('committed');
@@ -221,7 +222,7 @@ describe('of an account', () => {
         return fate < 0.2 ? { kind: 'unknown' } : reply;
       },
     };
-    const port = leaseQuotas(lossy, { monotonicMs: () => 0, sleep: async () => {} });
+    const port = leaseQuotas(lossy, { clock: { monotonicMs: () => 0, sleep: async () => {} }, ...SILENT });
     let bytes = 2000;
     await bound({ hard: { bytes } });
     for (let step = 0; step < 150; step++) {

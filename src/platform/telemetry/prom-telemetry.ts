@@ -218,6 +218,15 @@ export const METRICS = {
     help: 'The same of the shard that keeps most of it (tokens, tokenless): requests are refused where it is as much as may be.',
     labels: ['of'],
   },
+  holdfast_accounts_above_soft_quota: {
+    kind: 'gauge',
+    help: 'Accounts that hold more than a soft bound of their quota, as the primary of the system shard has found at its last look.',
+  },
+  holdfast_soft_quota_passed_total: {
+    kind: 'counter',
+    help: 'Times that a soft bound was passed, of an account or of a bucket.',
+    labels: ['of'],
+  },
   holdfast_lifecycle_examined_total: {
     kind: 'counter',
     help: 'Versions, delete markers and uploads that lifecycle has looked at.',

@@ -238,7 +238,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'the latest version gone from above an older one',
-    { 'no-latest': 1, 'link-orphaned': 1, 'counter-wrong': 4 },
+    { 'no-latest': 1, 'link-orphaned': 1, 'counter-wrong': 6 },
     async (world) => {
       const { bucketId, key, use } = await world.seen('replaced', 1);
       await world.plant(currentRow(bucketId, key), null, 1);
@@ -250,7 +250,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'an older version that is newer',
-    { 'order-wrong': 1, 'index-missing': 1, 'counter-wrong': 4 },
+    { 'order-wrong': 1, 'index-missing': 1, 'counter-wrong': 6 },
     async (world) => {
       const { bucketId, key, version, place } = await world.seen('inline', 1);
       const newer = { ...version, order: version.order + 1 };

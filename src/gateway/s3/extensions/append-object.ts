@@ -39,6 +39,7 @@ export const appendObject = defineOperation({
     'InvalidWriteOffset',
     'NoSuchKey',
     'PreconditionFailed',
+    'QuotaExceeded',
     'XAmzContentSHA256Mismatch',
   ],
   differences:

@@ -44,6 +44,7 @@ export const composeObject = defineOperation({
     'NoSuchKey',
     'NoSuchVersion',
     'PreconditionFailed',
+    'QuotaExceeded',
   ],
   differences:
     'Not of AWS: an object of the data of up to 32 others in the bucket, of which nothing is read or copied ([extensions.md](extensions.md#compose)).',

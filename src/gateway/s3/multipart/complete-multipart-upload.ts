@@ -61,6 +61,7 @@ export const completeMultipartUpload = defineOperation({
     'NoSuchKey',
     'NoSuchUpload',
     'PreconditionFailed',
+    'QuotaExceeded',
   ],
   differences:
     'The key of the customer is not needed; one that is sent must be that of the upload. A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',

@@ -47,6 +47,7 @@ export const uploadPartCopy = defineOperation({
     'NoSuchUpload',
     'NoSuchVersion',
     'PreconditionFailed',
+    'QuotaExceeded',
   ],
   differences:
     'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range. A range of more than 1,100 segments of its source is InvalidRequest: copy smaller ranges.',

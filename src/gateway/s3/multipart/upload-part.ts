@@ -21,6 +21,7 @@ export const uploadPart = defineOperation({
     'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'NoSuchUpload',
+    'QuotaExceeded',
     'XAmzContentSHA256Mismatch',
   ],
   differences: 'With `Transfer-Encoding: chunked` the body may come without a length, which AWS refuses.',

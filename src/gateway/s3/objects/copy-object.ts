@@ -54,6 +54,7 @@ export const copyObject = defineOperation({
     'NoSuchKey',
     'NoSuchVersion',
     'PreconditionFailed',
+    'QuotaExceeded',
     'UnresolvableGrantByEmailAddress',
   ],
   differences:

@@ -30,6 +30,7 @@ export const postObject = defineOperation({
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
+    'QuotaExceeded',
     'UnresolvableGrantByEmailAddress',
   ],
   differences:

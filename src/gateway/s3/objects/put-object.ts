@@ -46,6 +46,7 @@ export const putObject = defineOperation({
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
+    'QuotaExceeded',
     'UnresolvableGrantByEmailAddress',
     'XAmzContentSHA256Mismatch',
   ],
