@@ -56,6 +56,7 @@ export type CheckedTable =
   | 'identities'
   | 'identityRevisions'
   | 'accountAliases'
+  | 'accountQuotas'
   | 'keyUses'
   | 'priceLists'
   | 'invoices'
