@@ -14,7 +14,7 @@ export function turnOfDecision(
   accountId: string | undefined,
 ): Promise<void> | undefined {
   if (matchWork() - workAtTurn <= WORK_OF_TURN) return undefined;
-  return turns.take(`decisions of ${accountId ?? 'nobody'}`).then(() => {
+  return turns.take({ owner: accountId, work: 'decisions' }).then(() => {
     workAtTurn = matchWork();
   });
 }

@@ -40,8 +40,8 @@ async function openCounted() {
   };
   const taken: string[] = [];
   const turns: FairTurns = {
-    async take(owner) {
-      taken.push(owner);
+    async take({ owner }) {
+      taken.push(String(owner));
     },
     finish: () => Promise.reject(new Error('nobody asks for it')),
   };

@@ -1,5 +1,6 @@
 // What policies would decide about a request that nobody sends (AWS "SimulatePrincipalPolicy"): the decision, the statements that
 // made it, and the condition keys that it would have needed. Pure, as evaluate.ts is, by which it decides.
+import { finishAtOnce, type Steps } from '../base/async/steps.ts';
 import { displayKey } from './condition-keys.ts';
 import { type AccessQuestion, type DecidedBy, evaluate, matchingStatements } from './evaluate.ts';
 import type { ContextValue } from './patterns.ts';
@@ -10,8 +11,6 @@ export interface SimulatedResult {
   readonly decision: SimulatedDecision;
   /** Those that allow what is allowed, or deny what is denied; none where nothing allows. */
   readonly statements: readonly DecidedBy[];
-  /** Names of condition keys that statements about the action look at, and that have no value. */
-  readonly missingKeys: readonly string[];
   /** Whether the boundary, by itself, allows it; undefined: there is none. */
   readonly isAllowedByBoundary: boolean | undefined;
   /** What each side says by itself, where the resource is of another account than the caller. */
@@ -23,7 +22,12 @@ export type Simulation = Omit<AccessQuestion, 'contextOf' | 'aclGrant' | 'object
   readonly context: ReadonlyMap<string, ContextValue>;
 };
 
-export function simulate({ context, ...asked }: Simulation): SimulatedResult {
+export function simulate(simulation: Simulation): SimulatedResult {
+  return finishAtOnce(simulateInSteps(simulation));
+}
+
+/** The same in steps, each of which compares no more than one decision may. */
+export function* simulateInSteps({ context, ...asked }: Simulation): Steps<SimulatedResult> {
   const question: AccessQuestion = { ...asked, contextOf: (key) => context.get(key.toLowerCase()) };
   const decided = evaluate(question);
   const decision = decided.isAllowed
@@ -31,6 +35,7 @@ export function simulate({ context, ...asked }: Simulation): SimulatedResult {
     : decided.reason === 'explicit-deny'
       ? 'explicitDeny'
       : 'implicitDeny';
+  yield;
   const matching = matchingStatements(question);
   const isAcross =
     question.caller.kind !== 'anonymous' && question.caller.accountId !== question.resourceAccount;
@@ -41,7 +46,6 @@ export function simulate({ context, ...asked }: Simulation): SimulatedResult {
         ? effect === 'Deny'
         : decision === 'allowed' && effect === 'Allow' && (kind === 'identity' || kind === 'resource'),
     ),
-    missingKeys: missingKeysOf(question),
     isAllowedByBoundary:
       question.policies.boundary &&
       decisionOf(matching.filter(({ kind }) => kind === 'boundary')) === 'allowed',
@@ -59,7 +63,19 @@ function decisionOf(matching: readonly { readonly effect: 'Allow' | 'Deny' }[]):
   return matching.length > 0 ? 'allowed' : 'implicitDeny';
 }
 
-function missingKeysOf({ policies, resourcePolicy, action, contextOf }: AccessQuestion): string[] {
+/**
+ * Names of condition keys that statements about the action look at, and that have no value: `countMax` of them at most, in
+ * alphabetical order.
+ */
+export function missingKeys(
+  {
+    policies,
+    resourcePolicy,
+    action,
+    context,
+  }: Pick<Simulation, 'policies' | 'resourcePolicy' | 'action' | 'context'>,
+  countMax: number,
+): string[] {
   const { identity, boundary, session = [] } = policies;
   const all = [
     ...identity,
@@ -67,12 +83,14 @@ function missingKeysOf({ policies, resourcePolicy, action, contextOf }: AccessQu
     ...(boundary ? [boundary] : []),
     ...(resourcePolicy ? [resourcePolicy] : []),
   ];
-  const keys = all.flatMap(({ policy }) => {
+  const missing = new Set<string>();
+  for (const { policy } of all) {
     const { allows, denies } = policy.about(action);
-    return [...denies, ...allows].flatMap((statement) => [...statement.keys]);
-  });
-  return [...new Set(keys)]
-    .filter((key) => contextOf(key) === undefined)
-    .map(displayKey)
-    .sort();
+    for (const { keys } of [...denies, ...allows]) {
+      for (const key of keys) {
+        if (missing.size < countMax && !context.has(key.toLowerCase())) missing.add(displayKey(key));
+      }
+    }
+  }
+  return [...missing].sort();
 }

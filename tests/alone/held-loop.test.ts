@@ -6,6 +6,7 @@ import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { inSlices } from '../support/run/in-slices.ts';
 import { expectFreeLoop } from '../support/run/loop-watch.ts';
+import { callIam } from '../support/servers/iam-api.ts';
 import { beginUpload, uploadPath } from '../support/servers/multipart.ts';
 import { pathOf } from '../support/servers/raw-s3.ts';
 import { headOf, openSocket } from '../support/servers/raw-socket.ts';
@@ -216,6 +217,46 @@ test('HTTP chunks of one byte, on 16 connections', async () => {
   await expectFreeLoop('chunks of a byte', () =>
     Promise.all(Array.from({ length: 16 }, (_, index) => upload(index))),
   );
+});
+
+const documentOf = (...statements: object[]) =>
+  JSON.stringify({ Version: '2012-10-17', Statement: statements });
+const condition = (keys: readonly string[]) => ({
+  StringEquals: Object.fromEntries(keys.map((key) => [key, ''])),
+});
+const ANY = { Effect: 'Allow', Action: '*', Resource: '*' };
+const SIMULATIONS = [
+  ['many statements', 1, 1000, () => documentOf(...Array.from({ length: 200 }, () => ANY))],
+  [
+    'many condition keys',
+    8,
+    1000,
+    (at: number) =>
+      documentOf({ ...ANY, Condition: condition(Array.from({ length: 700 }, (_, key) => `k${at}.${key}`)) }),
+  ],
+] as const;
+
+test.each(SIMULATIONS)('simulations by %s', async (name, policyCount, resourceCount, document) => {
+  const policies = Array.from({ length: policyCount }, (_, at) => [
+    `PolicyInputList.member.${at + 1}`,
+    document(at),
+  ]);
+  const resources = Array.from({ length: resourceCount }, (_, at) => [
+    `ResourceArns.member.${at + 1}`,
+    `arn:aws:s3:::b/${at}`,
+  ]);
+  const parameters = Object.fromEntries([
+    ...policies,
+    ...resources,
+    ['ActionNames.member.1', 's3:GetObject'],
+    ['ActionNames.member.2', 's3:PutObject'],
+  ]);
+  for (const Action of ['SimulateCustomPolicy', 'GetContextKeysForCustomPolicy']) {
+    const asked = Action.startsWith('Get') ? Object.fromEntries(policies) : parameters;
+    await expectFreeLoop(name, async () => {
+      expect(await callIam(api.server, { Action, ...asked })).toMatchObject({ status: 200 });
+    });
+  }
 });
 
 test('during many listings of one account another account is served between their pages', async () => {

@@ -269,12 +269,25 @@ test('the keys that policies look at are told', async () => {
     Condition: { Bool: { 'AWS:MultiFactorAuthPresent': 'true' } },
   });
   const given = await call('GetContextKeysForCustomPolicy', members('PolicyInputList', [policy]));
-  expect(given.texts('member')).toEqual(['aws:MultiFactorAuthPresent', 'aws:PrincipalTag/Team']);
+  expect(given.texts('member')).toEqual(['aws:PrincipalTag/Team', 'aws:MultiFactorAuthPresent']);
   const of = await call('GetContextKeysForPrincipalPolicy', {
     PolicySourceArn: user,
     ...members('PolicyInputList', [policy]),
   });
-  expect(of.texts('member')).toEqual(['aws:MultiFactorAuthPresent', 'aws:PrincipalTag/Team', 'aws:username']);
+  expect(of.texts('member')).toEqual(['aws:username', 'aws:PrincipalTag/Team', 'aws:MultiFactorAuthPresent']);
+});
+
+test('an answer that grows too long ends its page, and further results of its last action have decisions alone', async () => {
+  const many = documentOf(...Array.from({ length: 200 }, () => allow('s3:*')));
+  const resources = Array.from({ length: 500 }, (_, at) => `arn:aws:s3:::b/${at}`);
+  const first = await custom([many], ['s3:GetObject', 's3:PutObject'], members('ResourceArns', resources));
+  expect(first.texts('EvalResourceDecision')).toEqual(resources.map(() => 'allowed'));
+  expect(first.texts('EvalActionName')).toEqual(['s3:GetObject']);
+  expect(first.xml.length).toBeLessThan(5 * 1024 * 1024);
+  expect(first.xml.endsWith('</SimulateCustomPolicyResponse>')).toBe(true);
+  const last = first.xml.slice(first.xml.lastIndexOf('<EvalResourceName>'));
+  expect(last).toContain('<MatchedStatements></MatchedStatements>');
+  expect(first.text('IsTruncated')).toBe('true');
 });
 
 test('all authorization details come in pages, and by kind', async () => {

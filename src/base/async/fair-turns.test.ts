@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { createFairTurns } from './fair-turns.ts';
 import type { Steps } from './steps.ts';
 
+const of = (owner: string, work = 'some') => ({ owner, work });
+
 function* count(name: string, steps: number, seen: string[]): Steps<string> {
   for (let step = 1; step < steps; step++) {
     seen.push(name + step);
@@ -15,14 +17,27 @@ test("owners take turns step by step; one owner's computations run one after the
   const seen: string[] = [];
   const turns = createFairTurns();
   const done = await Promise.all([
-    turns.finish('one', count('a', 3, seen)),
-    turns.finish('one', count('b', 2, seen)),
-    turns.finish('one', count('c', 2, seen)),
-    turns.finish('other', count('x', 2, seen)),
-    turns.take('third').then(() => seen.push('third')),
+    turns.finish(of('one'), count('a', 3, seen)),
+    turns.finish(of('one'), count('b', 2, seen)),
+    turns.finish(of('one'), count('c', 2, seen)),
+    turns.finish(of('other'), count('x', 2, seen)),
+    turns.take(of('third')).then(() => seen.push('third')),
   ]);
   expect(done.slice(0, 4)).toEqual(['a', 'b', 'c', 'x']);
   expect(seen).toEqual(['a1', 'x1', 'third', 'a2', 'x2', 'a3', 'b1', 'b2', 'c1', 'c2']);
+});
+
+test('an owner with many kinds of work has no more turns than one with a single kind, and each kind has some', async () => {
+  const seen: string[] = [];
+  const turns = createFairTurns();
+  await Promise.all([
+    turns.finish(of('one', 'listings'), count('a', 3, seen)),
+    turns.finish(of('one', 'documents'), count('b', 2, seen)),
+    turns.finish(of('one', 'documents'), count('c', 1, seen)),
+    turns.finish(of('one', 'decisions'), count('d', 1, seen)),
+    turns.finish(of('other'), count('x', 4, seen)),
+  ]);
+  expect(seen).toEqual(['a1', 'x1', 'b1', 'x2', 'd1', 'x3', 'a2', 'x4', 'b2', 'a3', 'c1']);
 });
 
 test('between two steps the event loop turns once', async () => {
@@ -33,8 +48,8 @@ test('between two steps the event loop turns once', async () => {
       seen.push(`loop ${++loops}`);
     },
   });
-  await turns.finish('one', count('a', 3, seen));
-  await turns.take('one');
+  await turns.finish(of('one'), count('a', 3, seen));
+  await turns.take(of('one'));
   expect(seen.slice(0, 5)).toEqual(['a1', 'loop 1', 'a2', 'loop 2', 'a3']);
 });
 
@@ -49,10 +64,10 @@ test('a long step is followed by an equally long pause, a short one by none', as
   };
   const turns = createFairTurns({ clock });
   for (const tookMs of [5, 100, 5000]) {
-    await turns.take('one');
+    await turns.take(of('one'));
     nowMs += tookMs;
   }
-  await turns.take('one');
+  await turns.take(of('one'));
   expect(restsMs).toEqual([100, 1000]);
 });
 
@@ -62,8 +77,8 @@ test('a failed computation affects its own owner only', async () => {
     throw new Error('of the first');
   }
   const turns = createFairTurns();
-  const failed = turns.finish('one', fail());
-  const good = turns.finish('one', count('a', 2, []));
+  const failed = turns.finish(of('one'), fail());
+  const good = turns.finish(of('one'), count('a', 2, []));
   await expect(failed).rejects.toThrow('of the first');
   expect(await good).toBe('a');
 });

@@ -1,15 +1,23 @@
 // Long computations of several owners on one thread: one short step at a time, and between two steps whatever else is
 // ready (requests of others, timers, sockets). Owners take turns, so that many computations of one owner delay another
-// owner's by one step each time and not by all of them. Of one owner the computations are done one after the other: only
-// the first of them has memory for its result.
+// owner's by one step each time and not by all of them, whatever they are. Within an owner's turns its kinds of work take
+// turns; of one kind the computations are done one after the other: only the first of them has memory for its result.
+import { must } from '../assert.ts';
 import { nextTurn } from './next-turn.ts';
 import type { Steps } from './steps.ts';
 
 export interface FairTurns {
   /** Does all steps, each when it is the owner's turn. Rejects with what a step throws. */
-  finish<T>(owner: string, steps: Steps<T>): Promise<T>;
+  finish<T>(turn: TurnOf, steps: Steps<T>): Promise<T>;
   /** Resolves when it is the owner's turn: the caller then has the thread for one short step. */
-  take(owner: string): Promise<void>;
+  take(turn: TurnOf): Promise<void>;
+}
+
+export interface TurnOf {
+  /** undefined: all whom nobody knows, together. */
+  readonly owner: string | undefined;
+  /** The kind of work, as `listings`. */
+  readonly work: string;
 }
 
 /** Does one step; true when there is none left. */
@@ -27,22 +35,25 @@ const LONG_STEP_MS = 40;
 const REST_MAX_MS = 1000;
 
 export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = {}): FairTurns {
-  /** By owner, in the order of their turns. */
-  const queues = new Map<string, Step[]>();
+  /** By owner, and of each by kind of work, in the order of their turns. */
+  const owners = new Map<string | undefined, Map<string, Step[]>>();
   let isRunning = false;
 
   async function run(): Promise<void> {
     isRunning = true;
-    for (let next = first(queues); next !== undefined; next = first(queues)) {
-      const [owner, queue] = next;
+    for (let next = first(owners); next !== undefined; next = first(owners)) {
+      const [owner, works] = next;
+      const [work, queue] = must(first(works), 'an owner that waits has work');
       const step = measure();
       if (queue[0]?.() === true) queue.shift();
       await pause();
       if (clock !== undefined && step.tookMs > LONG_STEP_MS)
         await clock.sleep(Math.min(step.tookMs, REST_MAX_MS));
       // Behind all that have come meanwhile.
-      queues.delete(owner);
-      if (queue.length > 0) queues.set(owner, queue);
+      works.delete(work);
+      if (queue.length > 0) works.set(work, queue);
+      owners.delete(owner);
+      if (works.size > 0) owners.set(owner, works);
     }
     isRunning = false;
   }
@@ -62,17 +73,19 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
     return step;
   }
 
-  function enqueue(owner: string, step: Step): void {
-    const queue = queues.get(owner);
-    if (queue === undefined) queues.set(owner, [step]);
+  function enqueue({ owner, work }: TurnOf, step: Step): void {
+    const works = owners.get(owner) ?? new Map<string, Step[]>();
+    owners.set(owner, works);
+    const queue = works.get(work);
+    if (queue === undefined) works.set(work, [step]);
     else queue.push(step);
     if (!isRunning) void run();
   }
 
   return {
-    finish: (owner, steps) =>
+    finish: (turn, steps) =>
       new Promise((resolve, reject) => {
-        enqueue(owner, () => {
+        enqueue(turn, () => {
           try {
             const step = steps.next();
             if (step.done !== true) return false;
@@ -83,9 +96,9 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
           return true;
         });
       }),
-    take: (owner) =>
+    take: (turn) =>
       new Promise((resolve) => {
-        enqueue(owner, () => {
+        enqueue(turn, () => {
           resolve();
           return true;
         });
@@ -93,6 +106,6 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
   };
 }
 
-function first(queues: ReadonlyMap<string, Step[]>): [string, Step[]] | undefined {
-  return queues.entries().next().value;
+function first<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {
+  return map.entries().next().value;
 }

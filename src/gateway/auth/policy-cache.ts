@@ -48,7 +48,9 @@ export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyC
   async function compile(key: string, { text, type, accountId }: StoredPolicy): Promise<CompiledPolicy> {
     const steps = compileStoredInSteps(text, type);
     const isShort = text.length <= SHORT_CHARACTERS_MAX;
-    const outcome = isShort ? finishAtOnce(steps) : await turns.finish(`policies of ${accountId}`, steps);
+    const outcome = isShort
+      ? finishAtOnce(steps)
+      : await turns.finish({ owner: accountId, work: 'policies' }, steps);
     const policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
     compiled.set(key, { policy, charactersCount: key.length });
     return policy;

@@ -1,22 +1,15 @@
 // What policies would decide, before anybody sends the request (SimulatePrincipalPolicy, SimulateCustomPolicy), and which
-// condition keys they look at. The deciding is src/policy/simulate.ts's.
-import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
-import { displayKey } from '../../policy/condition-keys.ts';
-import { positionsOfStatements } from '../../policy/documents/statement-positions.ts';
-import type { DecidedBy } from '../../policy/evaluate.ts';
+// condition keys they look at. The deciding is src/policy/simulate.ts's, and the answer simulation-answer.ts's.
 import type { ContextValue } from '../../policy/patterns.ts';
-import { type Caller, parsePrincipal } from '../../policy/principals.ts';
-import { type SimulatedDecision, type SimulatedResult, simulate } from '../../policy/simulate.ts';
+import { parsePrincipal } from '../../policy/principals.ts';
 import { AppError } from '../../types/errors.ts';
-import { turnOfDecision } from '../decision-turns.ts';
 import { type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { identityArn, paging, policyArn, policyName } from './identity-parameters.ts';
-import { pageEndXml, pageOf } from './list-pages.ts';
 import { choice, list, nested, required, structures, text, type ValuesOf } from './parameter-rules.ts';
 import { policyDocument } from './policy-documents.ts';
 import type { PolicyHolder } from './policy-holders.ts';
-import { xmlMembers } from './query-protocol.ts';
 import type { QueryAction } from './query-service.ts';
+import { answerInSteps, keysInSteps, type Scene } from './simulation-answer.ts';
 import {
   givenPolicies,
   givenResourcePolicy,
@@ -55,160 +48,14 @@ const SIMULATION = {
 
 type Simulated = ValuesOf<typeof SIMULATION>;
 
-/** Evaluations of an answer, and statements in them: an action that would go beyond begins the next page. */
-const EVALUATIONS_MAX = 2000;
-const STATEMENTS_JUDGED_MAX = 200_000;
-/** Of one result: a document may have thousands that say the same. */
-const STATEMENTS_SHOWN_MAX = 50;
-/** After so many statements others have their turn. */
-const STATEMENTS_AT_ONCE = 2000;
-
-interface Scene {
-  readonly identity: readonly SourcePolicy[];
-  readonly boundary: SourcePolicy | undefined;
-  readonly resourcePolicy: SourcePolicy | undefined;
-  readonly caller: Exclude<Caller, { kind: 'anonymous' }>;
-  readonly resourceAccount: string;
-  readonly context: ReadonlyMap<string, ContextValue>;
-}
-
-async function runSimulation(
+function runSimulation(
   { deps, store: { accountId } }: ActionContext,
-  values: Simulated,
+  { ActionNames, ResourceArns, Marker, MaxItems }: Simulated,
   scene: Scene,
 ): Promise<string> {
-  const { ActionNames, ResourceArns } = values;
   const resources = ResourceArns === undefined || ResourceArns.length === 0 ? ['*'] : ResourceArns;
-  const numbered = ActionNames.map((action, at) => ({ action, key: String(at).padStart(6, '0') }));
-  const costOfOne = sourcesOf(scene).reduce((sum, { policy }) => sum + policy.statements.length, 1);
-  const evaluationsMax = Math.min(EVALUATIONS_MAX, STATEMENTS_JUDGED_MAX / costOfOne);
-  const MaxItems = Math.max(1, Math.min(values.MaxItems, Math.floor(evaluationsMax / resources.length)));
-  const { items, next } = pageOf(numbered, ({ key }) => key, { ...values, MaxItems });
-  const positions = createPositions();
-  const members: string[] = [];
-  let cost = 0;
-  for (const { action } of items) {
-    const results: { resource: string; result: SimulatedResult }[] = [];
-    for (const resource of resources) {
-      await turnOfDecision(deps.turns, accountId);
-      results.push({ resource, result: simulate({ ...questionOf(scene), action, resource }) });
-      cost += costOfOne;
-      if (cost < STATEMENTS_AT_ONCE) continue;
-      cost = 0;
-      await deps.turns.take(`simulations of ${accountId}`);
-    }
-    members.push(evaluationXml({ action, results, scene, positions }));
-  }
-  return xmlMembers('EvaluationResults', members) + pageEndXml(next);
-}
-
-function questionOf({ identity, boundary, resourcePolicy, caller, resourceAccount, context }: Scene) {
-  return { policies: { identity, boundary }, resourcePolicy, caller, resourceAccount, context };
-}
-
-function sourcesOf({ identity, boundary, resourcePolicy }: Scene): SourcePolicy[] {
-  return [...identity, ...(boundary ? [boundary] : []), ...(resourcePolicy ? [resourcePolicy] : [])];
-}
-
-type Positions = (source: SourcePolicy) => ReturnType<typeof positionsOfStatements>;
-
-function createPositions(): Positions {
-  const known = new Map<SourcePolicy, ReturnType<typeof positionsOfStatements>>();
-  return (source) => {
-    const found = known.get(source) ?? positionsOfStatements(source.text);
-    known.set(source, found);
-    return found;
-  };
-}
-
-interface Evaluated {
-  readonly action: string;
-  readonly results: readonly { resource: string; result: SimulatedResult }[];
-  readonly scene: Scene;
-  readonly positions: Positions;
-}
-
-/** The one that is worst for the caller stands for all resources. */
-const WORST_FIRST: readonly SimulatedDecision[] = ['explicitDeny', 'implicitDeny', 'allowed'];
-
-function evaluationXml({ action, results, scene, positions }: Evaluated): string {
-  const decision = WORST_FIRST.find((each) => results.some(({ result }) => result.decision === each));
-  const [first] = results;
-  const isSingle = results.length === 1;
-  const isOfAny = isSingle && first?.resource === '*';
-  const shown = isSingle ? first?.result : undefined;
-  return [
-    xmlText('EvalActionName', action),
-    xmlText('EvalResourceName', isSingle ? first?.resource : '*'),
-    xmlText('EvalDecision', decision),
-    statementsXml(shown?.statements ?? [], scene, positions),
-    missingXml(shown?.missingKeys ?? []),
-    shown === undefined ? '' : boundaryXml(shown),
-    ...(isOfAny
-      ? []
-      : [
-          isSingle ? sidesXml(shown) : '',
-          xmlMembers(
-            'ResourceSpecificResults',
-            results.map(({ resource, result }) =>
-              [
-                xmlText('EvalResourceName', resource),
-                xmlText('EvalResourceDecision', result.decision),
-                statementsXml(result.statements, scene, positions),
-                missingXml(result.missingKeys),
-                sidesXml(result),
-                boundaryXml(result),
-              ].join(''),
-            ),
-          ),
-        ]),
-  ].join('');
-}
-
-function statementsXml(statements: readonly DecidedBy[], scene: Scene, positions: Positions): string {
-  return xmlMembers(
-    'MatchedStatements',
-    statements.slice(0, STATEMENTS_SHOWN_MAX).map((each) => statementXml(each, scene, positions)),
-  );
-}
-
-function statementXml({ kind, name, statement }: DecidedBy, scene: Scene, positions: Positions): string {
-  const sources =
-    kind === 'identity' ? scene.identity : kind === 'boundary' ? [scene.boundary] : [scene.resourcePolicy];
-  const source = sources.find((each) => each?.name === name);
-  const position = source && positions(source)[statement];
-  const point = (element: string, at: { line: number; column: number } | undefined) =>
-    at === undefined ? '' : xmlElement(element, xmlText('Line', at.line), xmlText('Column', at.column));
-  return [
-    xmlText('SourcePolicyId', name),
-    xmlText('SourcePolicyType', source?.sourceType),
-    point('StartPosition', position?.start),
-    point('EndPosition', position?.end),
-  ].join('');
-}
-
-function missingXml(keys: readonly string[]): string {
-  return xmlElement('MissingContextValues', ...keys.map((key) => xmlText('member', key)));
-}
-
-function boundaryXml({ isAllowedByBoundary }: SimulatedResult): string {
-  if (isAllowedByBoundary === undefined) return '';
-  return xmlElement(
-    'PermissionsBoundaryDecisionDetail',
-    xmlText('AllowedByPermissionsBoundary', isAllowedByBoundary),
-  );
-}
-
-/** Empty within one account. */
-function sidesXml(result: SimulatedResult | undefined): string {
-  const entry = (key: string, value: string | undefined) =>
-    value === undefined ? '' : xmlElement('entry', xmlText('key', key), xmlText('value', value));
-  const { sides } = result ?? {};
-  return xmlElement(
-    'EvalDecisionDetails',
-    entry('IAM Policy', sides?.identity),
-    entry('Resource Policy', sides?.resource),
-  );
+  const asked = { actions: ActionNames, resources, Marker, MaxItems };
+  return deps.turns.finish({ owner: accountId, work: 'simulations' }, answerInSteps(scene, asked));
 }
 
 /** By key in lower case; later entries of one key stand. Throws InvalidInput. */
@@ -356,26 +203,31 @@ const simulatePrincipalPolicy = defineIamAction({
   },
 });
 
-function keysXml(policies: readonly SourcePolicy[]): string {
-  const keys = new Set(policies.flatMap(({ policy }) => [...policy.keys].map(displayKey)));
-  return xmlElement('ContextKeyNames', ...[...keys].sort().map((key) => xmlText('member', key)));
+function keysXml(
+  { deps, store: { accountId } }: ActionContext,
+  policies: readonly SourcePolicy[],
+): Promise<string> {
+  return deps.turns.finish({ owner: accountId, work: 'simulations' }, keysInSteps(policies));
 }
 
 const getContextKeysForCustomPolicy = defineIamAction({
   name: 'GetContextKeysForCustomPolicy',
   parameters: { PolicyInputList: required(documents) },
   access: () => [ANY_RESOURCE],
-  run: async ({ PolicyInputList }) =>
-    keysXml(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
+  run: async ({ PolicyInputList }, context) =>
+    keysXml(context, await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
 });
 
 const getContextKeysForPrincipalPolicy = defineIamAction({
   name: 'GetContextKeysForPrincipalPolicy',
   parameters: { PolicySourceArn: sourceArn, PolicyInputList: documents },
   access: ({ PolicySourceArn }) => [{ resource: PolicySourceArn }],
-  async run({ PolicySourceArn, PolicyInputList = [] }, { store }) {
-    const { identity }: PrincipalPolicies = await policiesOfPrincipal(store, PolicySourceArn);
-    return keysXml([...identity, ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity'))]);
+  async run({ PolicySourceArn, PolicyInputList = [] }, context) {
+    const { identity }: PrincipalPolicies = await policiesOfPrincipal(context.store, PolicySourceArn);
+    return keysXml(context, [
+      ...identity,
+      ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
+    ]);
   },
 });
 

@@ -342,7 +342,7 @@ export async function takeDocument(
     async understand(document) {
       const steps = parseDocument(document, input);
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);
-      return await deps.turns.finish(`documents of ${exchange.tenant.account ?? 'nobody'}`, steps);
+      return await deps.turns.finish({ owner: exchange.tenant.account, work: 'documents' }, steps);
     },
   });
 }

@@ -280,7 +280,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     lifecycleDayMs: deps.lifecycleDayMs,
     record,
     signal: () => exchange.signal,
-    turn: () => deps.turns.take(`listings of ${exchange.tenant.account ?? 'nobody'}`),
+    turn: () => deps.turns.take({ owner: exchange.tenant.account, work: 'listings' }),
     hasCompany: () => deps.requestCount() > 1,
     bucketUrl() {
       const { scheme, host } = exchange.client;

@@ -185,7 +185,7 @@ export class Shard {
   /** Queries on buckets of one owner share its turns; those of none are the server's own work. */
   #stateFor(owner: string): StateReader {
     const { state, turns } = this.#parts;
-    return turns === undefined ? state : readInTurns(state, () => turns.take(owner));
+    return turns === undefined ? state : readInTurns(state, () => turns.take({ owner, work: 'queries' }));
   }
 
   /** Answers `unknown` to everything from now on (R13). */
@@ -341,7 +341,7 @@ export class Shard {
   #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
     const { turns } = this.#parts;
     if (turns === undefined || view.rowCount < LONG_COMMAND_ROWS) return false;
-    return turns.take(this.#ownerOf(call.envelope, view)).then(() => {
+    return turns.take({ owner: this.#ownerOf(call.envelope, view), work: 'commands' }).then(() => {
       if (this.#hasFailed()) return true;
       if (!call.isTooLate()) return false;
       this.#answer(call, BUSY);
