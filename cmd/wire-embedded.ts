@@ -23,6 +23,7 @@ import {
 } from './listening.ts';
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
+import { operatorParts } from './operator-parts.ts';
 
 /** The server put together and running; who ends it is embedded.ts. */
 export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {
@@ -88,7 +89,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
-    operatorApi: createOperatorApi({ ...operated, lifecycleDayMs: config.lifecycle.dayMs }),
+    operatorApi: createOperatorApi({ ...operated, ...operatorParts(config, metadata) }),
   });
   runner.start();
   closing.defer(() => runner.stop());

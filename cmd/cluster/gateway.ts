@@ -37,6 +37,7 @@ import {
   startListening,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
+import { operatorParts } from '../operator-parts.ts';
 
 /** Of the id of a gateway, which is of this process: it has nothing that would outlive it. */
 const ID_BYTES = 16;
@@ -91,7 +92,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
-    operatorApi: createOperatorApi({ ...operated, lifecycleDayMs: config.lifecycle.dayMs }),
+    operatorApi: createOperatorApi({ ...operated, ...operatorParts(config, metadata) }),
   });
   const port = await startListening(gateway, config);
   closing.defer(() => {

@@ -8,7 +8,8 @@ import {
 } from '../../tests/support/billing/billed-world.ts';
 import { AppError } from '../types/errors.ts';
 import { dayOf } from '../types/months.ts';
-import { createInvoices, type InvoiceFilter } from './invoices.ts';
+import type { InvoiceFilter } from './invoice-book.ts';
+import { createInvoices } from './invoices.ts';
 
 const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 2, 31) };
 const APRIL = { fromMs: Date.UTC(2026, 3, 1), toMs: Date.UTC(2026, 3, 30) };

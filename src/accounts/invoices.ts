@@ -1,69 +1,31 @@
-// Price lists and invoices, as operators and partners see them: what a month comes to, closing it, lists of what is closed. What
-// is charged is decided in src/billing; rows and numbers are the system shard's (R41).
+// What a month comes to, and closing it. What is charged is decided in src/billing; rows and numbers are the system shard's (R41).
 import { computeInvoice } from '../billing/compute-invoice.ts';
-import { checkPriceList, type PriceListInput } from '../billing/price-lists.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import { INVOICES_OF_COMMAND, type InvoiceHead } from '../ports/metadata/billing.ts';
+import { INVOICES_OF_COMMAND } from '../ports/metadata/billing.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { dateOf, dayOf, daysOf, monthOf, nextMonth, parseMonth } from '../types/months.ts';
 import {
   type BillingRecord,
   INVOICE_METRICS,
-  type InvoiceRecord,
   type NewInvoice,
   type PriceListRecord,
 } from '../types/records/billing-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import type { UsageDay, UsageReader } from '../types/usage.ts';
 import type { BilledCustomer, BilledCustomers } from './billed-customers.ts';
-import { createInvoiceIndex } from './invoice-index.ts';
+import {
+  createInvoiceBook,
+  type Invoice,
+  type InvoiceBook,
+  type InvoiceFilter,
+  type InvoicePage,
+  ofMonth,
+  type PageAsked,
+  sliceOf,
+} from './invoice-book.ts';
 
-/** All absent: all there are. Days are YYYY-MM-DD. */
-export interface InvoiceFilter {
-  id?: number;
-  subInvoiceId?: number;
-  controlInvoiceId?: number;
-  governanceAccountId?: number;
-  controlAccountId?: number;
-  channelAccountId?: number;
-  subAccountId?: number;
-  accountNumber?: string;
-  /** Its period begins on this day or later. */
-  from?: string;
-  /** Its period ends on this day or earlier. */
-  to?: string;
-  periodEnd?: string;
-  /** The newest of each sub-account. */
-  latest?: boolean;
-  /** The branch that the caller may see; absent: all. */
-  within?: InvoiceBranch;
-}
-
-export interface InvoiceBranch {
-  governanceAccountId?: number;
-  controlAccountId?: number;
-}
-
-/** A closed invoice, or what an open month comes to by now. */
-export type Invoice = InvoiceRecord & { isClosed: boolean };
-
-export interface InvoicePage {
-  items: Invoice[];
-  total: number;
-}
-
-/** From 1 on. */
-export interface PageAsked {
-  page: number;
-  size: number;
-}
-
-export interface Invoices {
-  /** Closed ones, the newest first. Beyond the end: no items, and the true total. */
-  list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage>;
-  /** A closed one. Throws NoSuchEntity, also for one outside of `within`. */
-  get(id: number, within?: InvoiceBranch): Promise<Invoice>;
+export interface Invoices extends InvoiceBook {
   /**
    * What a month (YYYY-MM) comes to by now, by sub-account; of a closed one its invoices. Throws ValidationError, also where no
    * price list holds yet.
@@ -80,10 +42,6 @@ export interface Invoices {
   close(month: string): Promise<{ createdCount: number; existingCount: number }>;
   /** Closes the next month if all its days are over and counted; resolves with it. */
   closeNext(): Promise<string | undefined>;
-  /** By date, ascending. */
-  priceLists(): Promise<PriceListRecord[]>;
-  /** In the place of one of the same day. Throws ValidationError that names the field. */
-  setPriceList(input: PriceListInput): Promise<PriceListRecord>;
 }
 
 export interface InvoicesDeps {
@@ -93,26 +51,11 @@ export interface InvoicesDeps {
   clock: Pick<ClockPort, 'wallMs'>;
 }
 
-/** Changes of price lists at the same moment: one of them goes first. */
-const SET_ATTEMPTS = 5;
-
 export function createInvoices(deps: InvoicesDeps): Invoices {
   const { metadata, usages, customers, clock } = deps;
   const system = { shard: SYSTEM_SHARD };
-  const index = createInvoiceIndex(metadata);
-
-  const readPrices = async () => requireDone(await metadata.query(system, 'list-price-lists', {}));
-
-  async function recordsOf(heads: readonly InvoiceHead[]): Promise<Invoice[]> {
-    const query = { ids: heads.map(({ id }) => id) };
-    const { invoices } = requireDone(await metadata.query(system, 'get-invoices', query));
-    return invoices.flatMap((invoice) => (invoice === null ? [] : [{ ...invoice, isClosed: true }]));
-  }
-
-  async function list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage> {
-    const matching = filterHeads(await index.read(), filter);
-    return { items: await recordsOf(sliceOf(matching, page)), total: matching.length };
-  }
+  const book = createInvoiceBook(metadata);
+  const { readPrices } = book;
 
   async function computeAll(
     some: readonly BilledCustomer[],
@@ -166,8 +109,8 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
     const { toDay } = requireMonth(month);
     const { lists, billing } = await readPrices();
     if (billing.closedMonth !== undefined && month <= billing.closedMonth) {
-      const existing = filterHeads(await index.read(), ofMonth(month));
-      return { createdCount: 0, existingCount: existing.length };
+      const { total } = await book.list(ofMonth(month), { page: 1, size: 1 });
+      return { createdCount: 0, existingCount: total };
     }
     const next = await nextToClose(billing, lists);
     if (next === undefined) throw invalid(lists.length === 0 ? NO_PRICES : 'there are no sub-accounts yet');
@@ -181,18 +124,12 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
   }
 
   return {
-    list,
-    async get(id, within) {
-      const [head] = filterHeads(await index.read(), { id, ...(within && { within }) });
-      const [invoice] = head === undefined ? [] : await recordsOf([head]);
-      if (invoice === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
-      return invoice;
-    },
+    ...book,
     async preview(month, filter, page) {
       const { toDay } = requireMonth(month);
       const { lists, billing } = await readPrices();
       if (billing.closedMonth !== undefined && month <= billing.closedMonth)
-        return list({ ...filter, ...ofMonth(month) }, page);
+        return book.list({ ...filter, ...ofMonth(month) }, page);
       const throughDay = Math.min(toDay, dayOf(clock.wallMs()));
       const [first] = lists;
       if (first === undefined || first.from > dateOf(throughDay)) throw invalid(NO_PRICES);
@@ -215,22 +152,6 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
         return undefined;
       await close(month);
       return month;
-    },
-    priceLists: async () => (await readPrices()).lists,
-    async setPriceList(input) {
-      for (let attempt = 1; attempt <= SET_ATTEMPTS; attempt++) {
-        const { lists, revision } = await readPrices();
-        const list = checkPriceList(input, lists);
-        const set = requireDone(
-          await metadata.execute(system, 'set-price-list', { list, ifRevision: revision }),
-        );
-        if (set.kind === 'set') return set.list;
-        if (set.kind === 'month-begun') {
-          const problem = `must be behind ${set.month}, whose invoices are written`;
-          throw new AppError('ValidationError', { fields: { from: problem } });
-        }
-      }
-      throw new AppError('ServiceUnavailable');
     },
   };
 }
@@ -265,55 +186,6 @@ function isOwed({ days, lines }: NewInvoice): boolean {
 
 function unnumbered(invoice: NewInvoice, month: string): Invoice {
   return { ...invoice, id: 0, controlInvoiceId: 0, month, closedAtMs: 0, isClosed: false };
-}
-
-// ---- lists ----
-
-/** Those that match, the newest first. */
-function filterHeads(heads: readonly InvoiceHead[], filter: InvoiceFilter): InvoiceHead[] {
-  const matching = heads.filter((head) => matches(head, filter)).reverse();
-  if (filter.latest !== true) return matching;
-  const seen = new Set<number>();
-  return matching.filter(({ customerId }) => !seen.has(customerId) && seen.add(customerId));
-}
-
-function matches(head: InvoiceHead, filter: InvoiceFilter): boolean {
-  const { within = {} } = filter;
-  const isSame = <T>(asked: T | undefined, value: T | undefined) => asked === undefined || asked === value;
-  if (!isSame(within.governanceAccountId, head.governanceId)) return false;
-  if (!isSame(within.controlAccountId, head.controlId)) return false;
-  const isOfIds =
-    isSame(filter.id, head.id) &&
-    isSame(filter.subInvoiceId, head.id) &&
-    isSame(filter.controlInvoiceId, head.controlInvoiceId) &&
-    isSame(filter.governanceAccountId, head.governanceId) &&
-    isSame(filter.controlAccountId, head.controlId) &&
-    isSame(filter.channelAccountId, head.channelId) &&
-    isSame(filter.subAccountId, head.customerId) &&
-    isSame<string>(filter.accountNumber, head.accountId);
-  if (!isOfIds) return false;
-  if (filter.from === undefined && filter.to === undefined && filter.periodEnd === undefined) return true;
-  const { periodStart, periodEnd } = periodOf(head.month);
-  return (
-    (filter.from === undefined || periodStart >= filter.from) &&
-    (filter.to === undefined || periodEnd <= filter.to) &&
-    isSame(filter.periodEnd, periodEnd)
-  );
-}
-
-/** First and last day of a month, as YYYY-MM-DD. */
-export function periodOf(month: string): { periodStart: string; periodEnd: string } {
-  const { fromDay, toDay } = daysOf(month);
-  return { periodStart: dateOf(fromDay), periodEnd: dateOf(toDay) };
-}
-
-function ofMonth(month: string): Pick<InvoiceFilter, 'from' | 'to'> {
-  const { periodStart, periodEnd } = periodOf(month);
-  return { from: periodStart, to: periodEnd };
-}
-
-function sliceOf<T>(items: readonly T[], { page, size }: PageAsked): readonly T[] {
-  return items.slice((page - 1) * size, page * size);
 }
 
 // ---- errors ----

@@ -27,6 +27,8 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addBucketCommands(program, context);
   addLifecycleCommand(program, context);
   addQuotaCommand(program, context);
+  addPriceCommand(program, context);
+  addInvoiceCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => {
       process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
@@ -161,6 +163,47 @@ function addObjectCommands(program: Command, context: TokenCliContext): void {
       const { removeBucket } = await import('./remove-bucket-command.ts');
       await removeBucket(context, bucket, { ...options, signal: stopped.signal });
     });
+}
+
+function addPriceCommand(program: Command, context: CliContext): void {
+  const load = () => import('./invoice-command.ts');
+  const price = program.command('price').description('what is charged, and from which day on');
+  const command = (usage: string, help: string) => withConnection(price.command(usage).description(help));
+  command('list', 'the price lists, by the day from which they hold').action(async (options) =>
+    (await load()).listPrices(context, options),
+  );
+  command('set', 'set the prices from a day on; those of months with invoices never change')
+    .requiredOption('--from <date>', 'the first day, UTC: 2026-07-01')
+    .requiredOption('--currency <code>', 'of ISO 4217: USD')
+    .requiredOption('--storage <price>', 'of active storage, per TB and month')
+    .option('--deleted <price>', 'of what is deleted inside the minimum duration; default: as --storage')
+    .option('--minimum-tb <TB>', 'active storage that is charged at least; default: 1')
+    .option('--minimum <price>', 'of what is missing of it, per TB and month; default: as --storage')
+    .option('--api-calls <price>', 'per 1000; default: 0')
+    .option('--ingress <price>', 'per GB; default: 0')
+    .option('--egress <price>', 'per GB; default: 0')
+    .action(async (options) => (await load()).setPrices(context, options));
+}
+
+function addInvoiceCommand(program: Command, context: CliContext): void {
+  const load = () => import('./invoice-command.ts');
+  const invoice = program.command('invoice').description('what sub-accounts owe for a month');
+  const command = (usage: string, help: string) => withConnection(invoice.command(usage).description(help));
+  command('list', 'closed invoices, the newest first')
+    .option('--month <month>', 'of one month: 2026-07')
+    .option('--control <id>', 'of the sub-accounts of one control account')
+    .option('--sub <id>', 'of one sub-account')
+    .option('--page <number>', 'from 1 on')
+    .option('--size <number>', 'invoices of a page, 100 by default')
+    .option('--csv', 'all of them as CSV')
+    .option('--out <path>', 'into this file, with --csv')
+    .action(async (options) => (await load()).listInvoices(context, options));
+  command('show <number>', 'one invoice')
+    .option('--control', 'the number is that of a control invoice: all invoices of its account and month')
+    .option('--csv', 'as CSV')
+    .option('--pdf', 'as PDF, into a file')
+    .option('--out <path>', 'this file')
+    .action(async (number, options) => (await load()).showInvoice(context, number, options));
 }
 
 function addQuotaCommand(program: Command, context: CliContext): void {

@@ -16,6 +16,7 @@ import { clock } from './endpoints/clock.ts';
 import { COMPOSITIONS, compositions } from './endpoints/compositions.ts';
 import { events } from './endpoints/events.ts';
 import { fsck } from './endpoints/fsck.ts';
+import { invoices } from './endpoints/invoices.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { lifecycle } from './endpoints/lifecycle.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
@@ -42,6 +43,7 @@ const TOPICS = [
   bucketCompliance,
   lifecycle,
   quotas,
+  invoices,
   fsck,
 ];
 

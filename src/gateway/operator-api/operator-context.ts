@@ -1,9 +1,11 @@
 // What the endpoints of the operator API stand on, and what their schemas have in common.
 import type { FastifyRequest } from 'fastify';
 import type { Accounts } from '../../accounts/accounts.ts';
+import type { InvoiceBook } from '../../accounts/invoice-book.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { PagePort } from '../../ports/pages.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { SignedCaller } from '../http/service-route.ts';
@@ -21,6 +23,9 @@ export interface OperatorContext {
   readonly log: Pick<Logger, 'warn'>;
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;
+  readonly invoices: InvoiceBook;
+  /** Draws invoices. */
+  readonly pages: PagePort;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

@@ -1,0 +1,158 @@
+// Price lists and closed invoices, as operators and partners see them: lists with the filters of extensions 1.6, and price lists
+// that may still change. What a month comes to is in invoices.ts.
+import { checkPriceList, type PriceListInput } from '../billing/price-lists.ts';
+import type { InvoiceHead } from '../ports/metadata/billing.ts';
+import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import { AppError } from '../types/errors.ts';
+import { dateOf, daysOf } from '../types/months.ts';
+import type { InvoiceRecord, PriceListRecord } from '../types/records/billing-records.ts';
+import { requireDone } from '../types/require-done.ts';
+import { createInvoiceIndex } from './invoice-index.ts';
+
+/** All absent: all there are. Days are YYYY-MM-DD. */
+export interface InvoiceFilter {
+  id?: number;
+  subInvoiceId?: number;
+  controlInvoiceId?: number;
+  governanceAccountId?: number;
+  controlAccountId?: number;
+  channelAccountId?: number;
+  subAccountId?: number;
+  accountNumber?: string;
+  /** Its period begins on this day or later. */
+  from?: string;
+  /** Its period ends on this day or earlier. */
+  to?: string;
+  periodEnd?: string;
+  /** The newest of each sub-account. */
+  latest?: boolean;
+  /** The branch that the caller may see; absent: all. */
+  within?: InvoiceBranch;
+}
+
+export interface InvoiceBranch {
+  governanceAccountId?: number;
+  controlAccountId?: number;
+}
+
+/** A closed invoice, or what an open month comes to by now. */
+export type Invoice = InvoiceRecord & { isClosed: boolean };
+
+export interface InvoicePage {
+  items: Invoice[];
+  total: number;
+}
+
+/** From 1 on. */
+export interface PageAsked {
+  page: number;
+  size: number;
+}
+
+export interface InvoiceBook {
+  /** Closed ones, the newest first. Beyond the end: no items, and the true total. */
+  list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage>;
+  /** A closed one. Throws NoSuchEntity, also for one outside of `within`. */
+  get(id: number, within?: InvoiceBranch): Promise<Invoice>;
+  /** By date, ascending. */
+  priceLists(): Promise<PriceListRecord[]>;
+  /** In the place of one of the same day. Throws ValidationError that names the field. */
+  setPriceList(input: PriceListInput): Promise<PriceListRecord>;
+  /** Price lists, and which months are closed. */
+  readPrices(): Promise<ResultOf<'list-price-lists'>>;
+}
+
+/** Changes of price lists at the same moment: one of them goes first. */
+const SET_ATTEMPTS = 5;
+
+export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
+  const system = { shard: SYSTEM_SHARD };
+  const index = createInvoiceIndex(metadata);
+
+  const readPrices = async () => requireDone(await metadata.query(system, 'list-price-lists', {}));
+
+  async function recordsOf(heads: readonly InvoiceHead[]): Promise<Invoice[]> {
+    const query = { ids: heads.map(({ id }) => id) };
+    const { invoices } = requireDone(await metadata.query(system, 'get-invoices', query));
+    return invoices.flatMap((invoice) => (invoice === null ? [] : [{ ...invoice, isClosed: true }]));
+  }
+
+  async function list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage> {
+    const matching = filterHeads(await index.read(), filter);
+    return { items: await recordsOf(sliceOf(matching, page)), total: matching.length };
+  }
+
+  return {
+    list,
+    readPrices,
+    async get(id, within) {
+      const [head] = filterHeads(await index.read(), { id, ...(within && { within }) });
+      const [invoice] = head === undefined ? [] : await recordsOf([head]);
+      if (invoice === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
+      return invoice;
+    },
+    priceLists: async () => (await readPrices()).lists,
+    async setPriceList(input) {
+      for (let attempt = 1; attempt <= SET_ATTEMPTS; attempt++) {
+        const { lists, revision } = await readPrices();
+        const list = checkPriceList(input, lists);
+        const set = requireDone(
+          await metadata.execute(system, 'set-price-list', { list, ifRevision: revision }),
+        );
+        if (set.kind === 'set') return set.list;
+        if (set.kind === 'month-begun') {
+          const problem = `must be behind ${set.month}, whose invoices are written`;
+          throw new AppError('ValidationError', { fields: { from: problem } });
+        }
+      }
+      throw new AppError('ServiceUnavailable');
+    },
+  };
+}
+
+/** Those that match, the newest first. */
+function filterHeads(heads: readonly InvoiceHead[], filter: InvoiceFilter): InvoiceHead[] {
+  const matching = heads.filter((head) => matches(head, filter)).reverse();
+  if (filter.latest !== true) return matching;
+  const seen = new Set<number>();
+  return matching.filter(({ customerId }) => !seen.has(customerId) && seen.add(customerId));
+}
+
+function matches(head: InvoiceHead, filter: InvoiceFilter): boolean {
+  const { within = {} } = filter;
+  const isSame = <T>(asked: T | undefined, value: T | undefined) => asked === undefined || asked === value;
+  if (!isSame(within.governanceAccountId, head.governanceId)) return false;
+  if (!isSame(within.controlAccountId, head.controlId)) return false;
+  const isOfIds =
+    isSame(filter.id, head.id) &&
+    isSame(filter.subInvoiceId, head.id) &&
+    isSame(filter.controlInvoiceId, head.controlInvoiceId) &&
+    isSame(filter.governanceAccountId, head.governanceId) &&
+    isSame(filter.controlAccountId, head.controlId) &&
+    isSame(filter.channelAccountId, head.channelId) &&
+    isSame(filter.subAccountId, head.customerId) &&
+    isSame<string>(filter.accountNumber, head.accountId);
+  if (!isOfIds) return false;
+  if (filter.from === undefined && filter.to === undefined && filter.periodEnd === undefined) return true;
+  const { periodStart, periodEnd } = periodOf(head.month);
+  return (
+    (filter.from === undefined || periodStart >= filter.from) &&
+    (filter.to === undefined || periodEnd <= filter.to) &&
+    isSame(filter.periodEnd, periodEnd)
+  );
+}
+
+/** First and last day of a month, as YYYY-MM-DD. */
+export function periodOf(month: string): { periodStart: string; periodEnd: string } {
+  const { fromDay, toDay } = daysOf(month);
+  return { periodStart: dateOf(fromDay), periodEnd: dateOf(toDay) };
+}
+
+export function ofMonth(month: string): Pick<InvoiceFilter, 'from' | 'to'> {
+  const { periodStart, periodEnd } = periodOf(month);
+  return { from: periodStart, to: periodEnd };
+}
+
+export function sliceOf<T>(items: readonly T[], { page, size }: PageAsked): readonly T[] {
+  return items.slice((page - 1) * size, page * size);
+}

@@ -1,0 +1,60 @@
+// Invoices as files, for operators: one, those of a control account and month, or those of a month.
+import type { Invoice, InvoiceBook, InvoiceFilter } from '../../accounts/invoice-book.ts';
+import { invoicesCsv } from '../../billing/invoice-csv.ts';
+import { invoiceSheet, statementSheet } from '../../billing/invoice-sheet.ts';
+import type { PagePort } from '../../ports/pages.ts';
+import { AppError } from '../../types/errors.ts';
+
+/** Rows of a statement in print, and of a CSV file. */
+const PRINTED_ROWS_MAX = 2000;
+const CSV_ROWS_MAX = 20_000;
+const PAGE = 500;
+
+export interface InvoiceDocument {
+  fileName: string;
+  contentType: string;
+  bytes: Uint8Array;
+}
+
+/** Throws ValidationError for more than a file may hold, NoSuchEntity where there is no invoice. */
+export async function invoiceDocument(
+  parts: { invoices: InvoiceBook; pages: PagePort },
+  filter: InvoiceFilter,
+  { format }: { format: 'csv' | 'pdf' },
+): Promise<InvoiceDocument> {
+  const rowsMax = format === 'csv' ? CSV_ROWS_MAX : PRINTED_ROWS_MAX;
+  const found = await readAll(parts.invoices, filter, rowsMax);
+  const [first] = found;
+  if (first === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
+  if (format === 'csv') {
+    const text = invoicesCsv(found);
+    return { fileName: `${nameOf(filter)}.csv`, contentType: 'text/csv', bytes: Buffer.from(text, 'utf8') };
+  }
+  if (filter.id === undefined && new Set(found.map(({ controlInvoiceId }) => controlInvoiceId)).size > 1) {
+    const problem = 'name an invoice or a control invoice: several are printed as CSV alone';
+    throw new AppError('ValidationError', { fields: { format: problem } });
+  }
+  const sheet = filter.id === undefined ? statementSheet(found) : invoiceSheet(first);
+  const bytes = await parts.pages.pdf(sheet);
+  return { fileName: `${nameOf(filter)}.pdf`, contentType: 'application/pdf', bytes };
+}
+
+async function readAll(invoices: InvoiceBook, filter: InvoiceFilter, rowsMax: number): Promise<Invoice[]> {
+  const found: Invoice[] = [];
+  for (let page = 1; ; page++) {
+    const { items, total } = await invoices.list(filter, { page, size: PAGE });
+    if (total > rowsMax) {
+      const problem = `these are ${total} invoices, and a file has ${rowsMax} at most: ask for fewer`;
+      throw new AppError('ValidationError', { fields: { format: problem } });
+    }
+    found.push(...items);
+    if (items.length < PAGE) return found;
+  }
+}
+
+function nameOf({ id, controlInvoiceId, from, periodEnd }: InvoiceFilter): string {
+  if (id !== undefined) return `invoice-${id}`;
+  if (controlInvoiceId !== undefined) return `control-invoice-${controlInvoiceId}`;
+  const end = periodEnd ?? from;
+  return end === undefined ? 'invoices' : `invoices-${end.slice(0, 'YYYY-MM'.length)}`;
+}
