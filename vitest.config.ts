@@ -9,6 +9,7 @@ import { CHOSEN_FOR_CLUSTERS } from './tests/support/run/chosen-for-clusters.ts'
 import { GROUP_NAMES, GROUPS, type GroupName, orderOf } from './tests/support/run/groups.ts';
 import { LongFilesFirst } from './tests/support/run/long-files-first.ts';
 import { isLongForm } from './tests/support/run/long-form.ts';
+import { NOT_OVER_LOOPBACK } from './tests/support/run/not-over-loopback.ts';
 import { filesOf, importedBy } from './tests/support/run/test-needs.ts';
 
 // Files that share a server (tests/support/servers/given-server.ts) count what is in it, and take turns.
@@ -57,8 +58,12 @@ export default defineConfig({
           ...loopback.test,
           name: 'api-loopback',
           include: [...GROUPS.api.include],
-          // Those run over the transports of a real cluster (tests/cluster/api.test.ts).
-          exclude: isLongForm ? [] : CHOSEN_FOR_CLUSTERS.map((name) => `tests/${name}.test.ts`),
+          // Those that are chosen run over the transports of a real cluster (tests/cluster/api.test.ts).
+          exclude: isLongForm
+            ? []
+            : [...CHOSEN_FOR_CLUSTERS, ...NOT_OVER_LOOPBACK.map((name) => `api/${name}`)].map(
+                (name) => `tests/${name}.test.ts`,
+              ),
           // Every message to a shard is serialised, as between machines (tests/support/servers/start-server.ts).
           env: { ...env, TEST_FORCE_LOOPBACK: 'true' },
         },

@@ -1,7 +1,9 @@
 // Each test file belongs to one group by its folder, and a run installs what its files need and no more.
 import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { CHOSEN_FOR_CLUSTERS } from './support/run/chosen-for-clusters.ts';
 import { GROUP_NAMES } from './support/run/groups.ts';
+import { NOT_OVER_LOOPBACK } from './support/run/not-over-loopback.ts';
 import { ROOT } from './support/run/root.ts';
 import { filesOf, importedBy, needsOf } from './support/run/test-needs.ts';
 
@@ -11,6 +13,12 @@ test('each test file belongs to one group', () => {
   const all = globSync('{src,cmd,tests,bench,tools}/**/*.test.ts', { cwd: ROOT });
   const ofGroups = GROUP_NAMES.flatMap(filesOf);
   expect(ofGroups.toSorted()).toEqual(all.filter((path) => !path.startsWith(LAST)).toSorted());
+});
+
+test('files that are chosen by name are there', () => {
+  const named = [...CHOSEN_FOR_CLUSTERS, ...NOT_OVER_LOOPBACK.map((name) => `api/${name}`)];
+  const files = filesOf('api');
+  expect(named.map((name) => `tests/${name}.test.ts`).filter((path) => !files.includes(path))).toEqual([]);
 });
 
 describe('needs', () => {

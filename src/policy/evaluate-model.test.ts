@@ -19,7 +19,7 @@ import {
   type PolicyDecision,
 } from './evaluate.ts';
 
-const QUESTIONS = amountOf({ short: 7000, long: 1_000_000 });
+const QUESTIONS = amountOf({ short: 2000, long: 1_000_000 });
 const SEED = 20261126;
 
 function named(document: ModelDocument, type: DocumentType, name: string): NamedPolicy {

@@ -2,6 +2,7 @@
 // at the edges. Every one is answered, and in time that grows with its length alone.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../tests/support/run/long-form.ts';
 import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { anyText, expectLinear, nearly } from '../../tests/support/run/properties.ts';
 import { COMPARED_UNITS_MAX } from './conditions/operators.ts';
@@ -288,7 +289,7 @@ test('what is nearly a policy is taken or refused with a place, in one turn', ()
         if (outcome.kind === 'malformed') expect(outcome.place).not.toBe('');
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ short: 400, long: 2000 }) },
   );
 });
 

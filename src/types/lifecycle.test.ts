@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { amountOf } from '../../tests/support/run/long-form.ts';
 import {
   abortOf,
   daysAfter,
@@ -190,5 +191,5 @@ test('every rule takes what a model of it takes, at that time', () => {
       expect(soonest).toBeLessThanOrEqual(Math.max(due ?? Infinity, nextMidnight(fromMs, DAY)));
     },
   );
-  fc.assert(property, { numRuns: 2000 });
+  fc.assert(property, { numRuns: amountOf({ short: 400, long: 2000 }) });
 });

@@ -9,7 +9,7 @@ import { createAccount } from '../support/servers/s3-api.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 /** Of each kind of request. */
-const ROUNDS = 5;
+const ROUNDS = 2;
 /** For a busy machine: what is measured is not how fast they are answered. */
 const PATIENCE_MS = 60_000;
 

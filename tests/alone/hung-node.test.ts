@@ -9,7 +9,7 @@ import { startCluster, type TestCluster } from '../support/cluster/start-cluster
 import { type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const MiB = 1024 * 1024;
-const WITHIN = { timeout: 60_000, interval: 300 };
+const WITHIN = { timeout: 180_000, interval: 300 };
 /** On a machine that others use as well. */
 const SLACK_MS = 3000;
 const AT_ONCE_MS = LIMITS.abandonWaitMaxMs + 2000;
@@ -17,7 +17,7 @@ const AT_ONCE_MS = LIMITS.abandonWaitMaxMs + 2000;
 let cluster: TestCluster;
 beforeAll(async () => {
   cluster = await startCluster({ metadata: 1, gateways: 1, shards: 1 });
-}, 180_000);
+});
 afterAll(() => cluster?.stop());
 
 async function ask(wanted: RawRequest): Promise<{ status: number; tookMs: number; text: string }> {
@@ -40,7 +40,7 @@ async function isTold(isRefused: boolean): Promise<boolean> {
   return isAlarm === isRefused && metrics.includes(`\nholdfast_chunk_writes_refused ${Number(isRefused)}\n`);
 }
 
-test('a storage node that hangs while it is needed', { timeout: 240_000 }, async () => {
+test('a storage node that hangs while it is needed', async () => {
   expect((await ask({ method: 'PUT', path: '/hung' })).status).toBe(200);
   expect((await put()).status).toBe(200);
   await expect.poll(() => isTold(false), WITHIN).toBe(true);

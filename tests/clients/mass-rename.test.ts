@@ -14,7 +14,7 @@ import { expectStatus } from '../support/servers/s3-api.ts';
 
 const test = testOver('http');
 const KEY_COUNT = amountOf({ short: 2000, long: 200_000, byHand: process.env.HOLDFAST_TEST_RENAMED_KEYS });
-const TREE_MIB = 32;
+const TREE_MIB = 16;
 const CONNECTIONS = 32;
 /** Per key: a put, a rename, a listing. */
 const TIMEOUT_MS = 120_000 + KEY_COUNT * 4;

@@ -21,7 +21,7 @@ import { changeTree, compareTrees, hashTree, writeTree } from '../support/client
 // What is retained could not be taken away from a given server.
 import { ownServerTest } from '../support/servers/own-server-test.ts';
 
-const SIZE_MIB = 32;
+const SIZE_MIB = 16;
 const RETAINED_DAYS = 30;
 
 let calls: BackupCalls;

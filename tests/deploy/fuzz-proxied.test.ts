@@ -9,7 +9,7 @@ import { amountOf } from '../support/run/long-form.ts';
 import { openExampleProxies } from '../support/servers/example-proxy.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
-const CONNECTIONS = amountOf({ short: 80, long: 5_000, byHand: process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS });
+const CONNECTIONS = amountOf({ short: 40, long: 5_000, byHand: process.env.HOLDFAST_TEST_FUZZ_CONNECTIONS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const NAME = 's3.example.net';
 

@@ -26,6 +26,6 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test.each(['one', 'two', SEED])('seed %s', { timeout: 60_000 + CONNECTIONS * 500 }, (seed) =>
+test.each(['one', 'two', SEED])('seed %s', { timeout: 180_000 + CONNECTIONS * 500 }, (seed) =>
   fuzzSeed(target, seed, CONNECTIONS),
 );

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { digestOfMd5, extendMd5, MD5_BEGUN } from './resumable-md5.ts';
 
 test('resumed anywhere, it gives the same digest as in one go', () => {
@@ -16,7 +17,7 @@ test('resumed anywhere, it gives the same digest as in one go', () => {
         expect(digestOfMd5(state, whole.length)).toBe(hash('md5', whole));
       }
     }),
-    { numRuns: 300 },
+    { numRuns: amountOf({ short: 60, long: 300 }) },
   );
 });
 

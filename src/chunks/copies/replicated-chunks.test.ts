@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Mood } from '../../../tests/support/disks/fake-disks.ts';
 import { placedDisks } from '../../../tests/support/disks/placed-disks.ts';
 import { chunkId, openReplicatedWorld, watch } from '../../../tests/support/disks/replicated-world.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import type { PlacementMap } from '../../ports/placement.ts';
 import { OldFence } from '../../types/chunk-refusals.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -57,7 +58,7 @@ describe('with any disk failing in any way', () => {
         for (let ms = 0; read.state === 'pending' && ms < 20_000; ms += 150) await world.stateAfter(150);
         expect(read).toMatchObject({ state: 'done', value: { kind: 'found' } });
       }),
-      { numRuns: 100 },
+      { numRuns: amountOf({ short: 40, long: 100 }) },
     );
   });
 });

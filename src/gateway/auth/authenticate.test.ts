@@ -11,6 +11,7 @@ import {
   signed,
 } from '../../../tests/support/objects/signing-world.ts';
 import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { signHeaders } from '../../../tests/support/servers/s3-client.ts';
 import { signHeadersV2 } from '../../../tests/support/servers/sigv2-client.ts';
 import { textToBytes } from '../../base/text/uri.ts';
@@ -273,7 +274,7 @@ describe('any request gets an answer, never a fault', () => {
           expect(await outcome(sent)).toMatch(ANSWER);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: amountOf({ short: 100, long: 500 }) },
     );
   });
 

@@ -9,6 +9,7 @@ import {
   openSigningWorld,
   type Sent,
 } from '../../../tests/support/objects/signing-world.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { nearly } from '../../../tests/support/run/properties.ts';
 import { type SigV2Options, signHeadersV2 } from '../../../tests/support/servers/sigv2-client.ts';
 import type { AppError } from '../../types/errors.ts';
@@ -380,6 +381,6 @@ test('any headers and any query get an answer, never a fault', async () => {
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: amountOf({ short: 40, long: 200 }) },
   );
 });

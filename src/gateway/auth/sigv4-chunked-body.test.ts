@@ -1,6 +1,7 @@
 import { createHash, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { nearly } from '../../../tests/support/run/properties.ts';
 import {
   type ChunkedOptions,
@@ -260,7 +261,7 @@ test('any changed framing ends in an AppError, or in the same body', async () =>
       const code = await codeOf({ wire: bytes, ...options, pieceBytes: [70, 3] });
       if (code === 'none') expect((await decode({ wire: bytes, ...options })).body.equals(body)).toBe(true);
     }),
-    { numRuns: 300 },
+    { numRuns: amountOf({ short: 60, long: 300 }) },
   );
 });
 

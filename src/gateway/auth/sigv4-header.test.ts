@@ -8,6 +8,7 @@ import {
   openSigningWorld,
   signed,
 } from '../../../tests/support/objects/signing-world.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import type { Credentials } from '../../../tests/support/servers/s3-client.ts';
 import type { AppError } from '../../types/errors.ts';
 
@@ -194,6 +195,6 @@ test('any headers and any query get an answer, never a fault', async () => {
         );
       }
     }),
-    { numRuns: 200 },
+    { numRuns: amountOf({ short: 40, long: 200 }) },
   );
 });

@@ -3,6 +3,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { byteText, nearly } from '../../../tests/support/run/properties.ts';
 import { operatorCaller } from '../../../tests/support/servers/operator-caller.ts';
 import { OPERATOR_ACTIONS } from '../../policy/actions.ts';
@@ -69,7 +70,7 @@ test("any call is answered, or refused as the caller's mistake", async () => {
         expect(['NoSuchEntity', 'ValidationError', 'InvalidURI', 'MethodNotAllowed']).toContain(error.code);
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: amountOf({ short: 300, long: 1500 }) },
   );
 });
 

@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { HEADER_NAMES, PARAMETER_NAMES } from '../../../tests/support/fuzz/fuzz-words.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { byteText, nearly, outcomeOf } from '../../../tests/support/run/properties.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
@@ -84,7 +85,7 @@ describe.each(OPERATIONS.map((row) => [row.name, row] as const))('%s', (_name, r
         const parsed = outcomeOf(() => row.parse(request));
         if ('value' in parsed) expect(Array.isArray(row.access(parsed.value, undefined))).toBe(true);
       }),
-      { numRuns: 150 },
+      { numRuns: amountOf({ short: 40, long: 150 }) },
     );
   });
 });
@@ -131,7 +132,7 @@ test.each(
         });
       },
     ),
-    { numRuns: 400 },
+    { numRuns: amountOf({ short: 80, long: 400 }) },
   );
 });
 
@@ -156,6 +157,6 @@ test('any request is matched to a row, or refused', () => {
       if ('value' in outcome) expect(outcome.value.match).toMatchObject({ method, on: level });
       else expect(['InvalidArgument', 'MethodNotAllowed']).toContain(outcome.code);
     }),
-    { numRuns: 1000 },
+    { numRuns: amountOf({ short: 200, long: 1000 }) },
   );
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
 import { createMemoryKv, type MemoryKv } from '../../platform/memory/memory-kv.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
@@ -251,6 +252,6 @@ test('reads equal those of the store, in any order of commits, ranges and reads'
         expect(await read(kv, key)).toBe(await read(store, key));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: amountOf({ short: 100, long: 500 }) },
   );
 });

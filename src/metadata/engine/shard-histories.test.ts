@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type NoteShards, openNoteShards, settle } from '../../../tests/support/metadata/note-shards.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 
 type Step =
   | { kind: 'write'; key: string; onlyIfAbsent: boolean }
@@ -51,7 +52,7 @@ test('histories are linearizable per key, counters end exact', { timeout: 60_000
       const { keys, count } = (listed as { value: { keys: string[]; count: number } }).value;
       expect(count).toBe(keys.length);
     }),
-    { numRuns: 400 },
+    { numRuns: amountOf({ short: 80, long: 400 }) },
   );
 });
 

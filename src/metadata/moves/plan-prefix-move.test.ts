@@ -1,6 +1,7 @@
 // Keys of a prefix, renamed one after the other in the order of the plan, come out as if all were renamed at one moment.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import { planPrefixMove } from './plan-prefix-move.ts';
 
@@ -53,6 +54,6 @@ test.each([
       fc.pre(from !== to);
       expect(sorted(walk(before, from, to))).toEqual(sorted(atOnce(before, from, to)));
     }),
-    { numRuns: 400 },
+    { numRuns: amountOf({ short: 80, long: 400 }) },
   );
 });

@@ -7,6 +7,7 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { QueryOf } from '../../ports/metadata/port.ts';
 import { commonPrefixOf } from '../../types/listing.ts';
@@ -100,7 +101,7 @@ test('any prefix, delimiter and key marker: all pages together equal a scan of a
       expect(seen.sort()).toEqual([...expected].sort());
     },
   );
-  await fc.assert(property, { numRuns: 80 });
+  await fc.assert(property, { numRuns: amountOf({ short: 40, long: 80 }) });
 });
 
 function byKey(a: { key: string }, b: { key: string }): number {

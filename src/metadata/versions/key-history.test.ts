@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BUCKET, OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import type { DeleteItem } from '../../ports/metadata/versions.ts';
 import type { BlobId, ObjectKey, VersionId } from '../../types/names.ts';
 
@@ -157,5 +158,5 @@ async function check(steps: readonly Step[]): Promise<void> {
 
 test('histories equal a plain list of versions', async () => {
   const property = fc.asyncProperty(fc.array(stepArbitrary, { maxLength: 30 }), check);
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: amountOf({ short: 40, long: 150 }) });
 });

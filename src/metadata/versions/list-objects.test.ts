@@ -6,6 +6,7 @@ import {
   OWNER,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { ListObjectsQuery } from '../../ports/metadata/versions.ts';
 import type { BucketId } from '../../types/names.ts';
@@ -165,7 +166,7 @@ test('all pages of every listing together equal a scan of all keys', async () =>
       expect(await listAll(query)).toEqual(naiveList(keys, query));
     },
   );
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: amountOf({ short: 40, long: 150 }) });
 });
 
 function naiveList(

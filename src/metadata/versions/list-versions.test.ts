@@ -5,6 +5,7 @@ import {
   type MetadataShards,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { compareBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { ListVersionsQuery } from '../../ports/metadata/versions.ts';
 import { commonPrefixOf } from '../../types/listing.ts';
@@ -180,5 +181,5 @@ test('any prefix, delimiter and key marker: all pages together equal a scan of a
       expect(seen).toEqual([...expected]);
     },
   );
-  await fc.assert(property, { numRuns: 100 });
+  await fc.assert(property, { numRuns: amountOf({ short: 40, long: 100 }) });
 });

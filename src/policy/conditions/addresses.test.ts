@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { isInRange, parseAddressRange } from './addresses.ts';
 
 const paddedOf = (parts: readonly number[]) =>
@@ -45,7 +46,7 @@ test('what is made of the characters of addresses is read by both or by none', (
       const isRead = isStrict && ipaddr.IPv6.isValid(text);
       expect([text, bytesOf(text) !== undefined]).toEqual([text, isRead]);
     }),
-    { numRuns: 3000 },
+    { numRuns: amountOf({ short: 600, long: 3000 }) },
   );
 });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { expectLinear, nearly } from '../../../tests/support/run/properties.ts';
 import { JsonFault, type JsonValue, placeOf, readJson } from './read-json.ts';
 
@@ -67,7 +68,7 @@ test('what is nearly JSON is taken or refused as JSON.parse does, but for member
       }
       expect(read).toEqual(expected);
     }),
-    { numRuns: 3000 },
+    { numRuns: amountOf({ short: 600, long: 3000 }) },
   );
 });
 

@@ -1,6 +1,7 @@
 // Bucket policies after a rename: resources follow, nothing else does.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../tests/support/run/long-form.ts';
 import { renameInPolicy, renamePattern } from './rename-in-policy.ts';
 
 const OLD = { from: 'old', to: 'new-name' };
@@ -55,7 +56,7 @@ test('what fitted below the old name fits below the new one, and nothing else do
       );
       expect(patterns.some((each) => fits(each, arn(to + key)))).toBe(fits(given, arn(`old${key}`)));
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ short: 400, long: 2000 }) },
   );
 });
 

@@ -41,7 +41,7 @@ export const GROUPS = {
   faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 300_000 },
   // They measure time or memory, or take all of the machine.
   alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 300_000 },
-  sim: { include: [folder('simulation')], workers: 1, isolate: true, timeoutMs: 300_000 },
+  sim: { include: [folder('simulation')], workers: 2, isolate: true, timeoutMs: 300_000 },
 } as const satisfies Readonly<Record<string, Group>>;
 
 export type GroupName = keyof typeof GROUPS;

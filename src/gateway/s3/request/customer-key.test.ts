@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../../tests/support/run/long-form.ts';
 import { AppError } from '../../../types/errors.ts';
 import { signatureMismatch } from '../../auth/signature-mismatch.ts';
 import { redact, redactError } from '../../http/redact.ts';
@@ -154,7 +155,7 @@ test('any headers are accepted or refused with 400, and only the algorithm is ev
       }
     }
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: amountOf({ short: 100, long: 500 }) });
 });
 
 test('the string to sign in an error contains no key', () => {

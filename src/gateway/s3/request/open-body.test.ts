@@ -1,6 +1,7 @@
 // Any headers about a body, in any form: they are understood before a byte of it is read, or refused.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../../tests/support/run/long-form.ts';
 import { nearly, outcomeOf } from '../../../../tests/support/run/properties.ts';
 import { readPayload } from '../../auth/payload-form.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -61,6 +62,6 @@ test('any body has a size, comes in HTTP chunks, or is refused', () => {
         expect(contentSha256 ?? '0'.repeat(64)).toMatch(/^[0-9a-f]{64}$/);
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: amountOf({ short: 200, long: 1000 }) },
   );
 });

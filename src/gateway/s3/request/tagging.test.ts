@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../../../tests/support/run/long-form.ts';
 import { finishAtOnce } from '../../../base/async/steps.ts';
 import { escapeXml } from '../../../base/xml/write-xml.ts';
 import { AppError } from '../../../types/errors.ts';
@@ -126,7 +127,7 @@ test('any header gives a valid set or a refusal', () => {
       });
       expect(CODES).toContain(code);
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ short: 400, long: 2000 }) },
   );
 });
 
@@ -152,7 +153,7 @@ test('any document gives a valid set or a refusal', () => {
       const inner = isWrapped ? set(...pieces) : pieces.join('');
       expect(CODES).toContain(codeOf(() => expect(findTagFault(body(inner))).toBeUndefined()));
     }),
-    { numRuns: 1000 },
+    { numRuns: amountOf({ short: 200, long: 1000 }) },
   );
 });
 

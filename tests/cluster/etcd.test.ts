@@ -17,8 +17,8 @@ import {
   SHORT_LEASE_MS,
 } from '../support/coordination/coordinators.ts';
 
-/** The machine may be busy: what is bounded must end within this beyond its bound. */
-const SLACK_MS = 1000;
+/** The machine may be busy: what is bounded must end within this beyond its bound, and what is not never does. */
+const SLACK_MS = 30_000;
 
 let etcd: TestEtcd;
 let connections: EtcdCoordinator[];

@@ -1,0 +1,26 @@
+// Files of tests/api that the project api-loopback leaves to its long form: they are about what comes before a shard is asked
+// (heads, signatures, forms, the command line), or send it what other files do, too. Every kind of message is in the others.
+export const NOT_OVER_LOOPBACK = [
+  'access-commands',
+  'bad-input',
+  'clock',
+  'command-line',
+  'compliance-in-time',
+  'content-length',
+  'echoed-secrets',
+  'form-bodies',
+  'forwarded-hosts',
+  'health',
+  'lifecycle',
+  'lifecycle-headers',
+  'metrics',
+  'not-implemented',
+  'preflight',
+  'refused-first',
+  'settings',
+  'sharing',
+  'signature-versions',
+  'sse-c-copies',
+  'virtual-hosts',
+  'what-is-signed',
+];
