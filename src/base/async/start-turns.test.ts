@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { cpuMs } from '../../../tests/support/run/cpu-time.ts';
 import { createStartTurns } from './start-turns.ts';
 
 /** A loop that turns on request, and a clock on which each start takes its given time. */
@@ -151,4 +152,25 @@ test('one turn lasts from one round of the event loop to the next, with the work
   await new Promise(setImmediate);
   // Each has used up its turn when it is done.
   expect(seen.slice(before)).toEqual(['h', 'h done', 'turn', 'i', 'i done']);
+});
+
+test('thousands of senders that wait are looked over once in a turn, and not at each start', () => {
+  const { ask, seen, turn, starts } = setUp();
+  ask('first', 4);
+  for (let count = 0; count < 8000; count++) ask('many', 0.1, ['address', `key ${count}`]);
+  const beganMs = cpuMs();
+  while (starts.waitingCount > 0) turn();
+  const tookMs = cpuMs() - beganMs;
+  expect(seen.filter((name) => name === 'many')).toHaveLength(8000);
+  expect(tookMs).toBeLessThan(400);
+});
+
+test('who comes while thousands wait, and has had less, is next', () => {
+  const { ask, seen, turn } = setUp();
+  ask('first', 4);
+  for (let count = 0; count < 1000; count++) ask('many', 2, ['address', `key ${count}`]);
+  turn();
+  ask('one', 2, ['elsewhere', 'mine']);
+  turn();
+  expect(seen.slice(-2)).toEqual(['one', 'many']);
 });

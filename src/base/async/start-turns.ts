@@ -48,6 +48,7 @@ export function createStartTurns(options: StartTurnsOptions): StartTurns {
     turnBeganMs = undefined;
     if (waiting.count === 0) return;
     turnBeganMs = clock.monotonicMs();
+    waiting.lookOver();
     startNext();
   }
 
@@ -99,14 +100,20 @@ interface Use {
 }
 
 interface Sender {
+  readonly name: string;
   readonly uses: readonly Use[];
   readonly starts: (() => void)[];
 }
+
+/** Senders of which the next is chosen: so choosing does not take longer, however many there are. */
+const NEAREST_MAX = 32;
 
 /** Starts that wait, by sender. */
 class Waiting {
   /** Those with the same names are one; the one that was served last is the last. */
   readonly #senders = new Map<string, Sender>();
+  /** Those who had least when all were looked over, and who have come since, while there is room; in the order of #senders. */
+  #nearest: Sender[] = [];
   /** By place in the path. */
   readonly #uses: Map<string, Use>[] = [];
   #halvedAtMs = 0;
@@ -120,30 +127,52 @@ class Waiting {
     const name = path.join('\n');
     let sender = this.#senders.get(name);
     if (sender === undefined) {
-      sender = { uses: path.map((part, depth) => this.#useOf(part, depth)), starts: [] };
+      sender = { name, uses: path.map((part, depth) => this.#useOf(part, depth)), starts: [] };
       this.#senders.set(name, sender);
+      if (this.#nearest.length < NEAREST_MAX) this.#nearest.push(sender);
     }
     sender.starts.push(start);
     this.#count++;
   }
 
-  /** The next start, of the sender who has had least, and the uses that it is to be added to. */
+  /** Finds the senders who have had least. To be called in each turn: in between some of the others may come to have less. */
+  lookOver(): void {
+    const nearest: { sender: Sender; usedMs: number }[] = [];
+    for (const sender of this.#senders.values()) {
+      const usedMs = usedBy(sender);
+      if (nearest.length === NEAREST_MAX) {
+        if (usedMs >= must(nearest[NEAREST_MAX - 1], 'it is full').usedMs) continue;
+        nearest.pop();
+      }
+      let at = nearest.length;
+      while (at > 0 && must(nearest[at - 1], 'within it').usedMs > usedMs) at--;
+      nearest.splice(at, 0, { sender, usedMs });
+    }
+    this.#nearest = nearest.map(({ sender }) => sender);
+  }
+
+  /** The next start, of the sender who has had least of the nearest, and the uses that it is to be added to. */
   take(): { start: () => void; uses: readonly Use[] } | undefined {
-    let next: [string, Sender] | undefined;
+    if (this.#nearest.length === 0) this.lookOver();
+    let next: Sender | undefined;
     let leastMs = Number.POSITIVE_INFINITY;
-    for (const entry of this.#senders) {
-      const usedMs = usedBy(entry[1]);
+    for (const sender of this.#nearest) {
+      const usedMs = usedBy(sender);
       if (usedMs < leastMs) {
-        next = entry;
+        next = sender;
         leastMs = usedMs;
       }
     }
     if (next === undefined) return undefined;
-    const [name, { uses, starts }] = next;
+    const { name, uses, starts } = next;
     const start = must(starts.shift(), 'who waits has something to start');
     this.#count--;
     this.#senders.delete(name);
-    if (starts.length > 0) this.#senders.set(name, next[1]);
+    this.#nearest.splice(this.#nearest.indexOf(next), 1);
+    if (starts.length > 0) {
+      this.#senders.set(name, next);
+      this.#nearest.push(next);
+    }
     return { start, uses };
   }
 

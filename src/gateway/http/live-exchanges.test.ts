@@ -193,6 +193,26 @@ test('requests that wait behind others are bounded, per connection and in total'
   expect(fill(connect('d'))).toBe(LIMITS.pipelinedRequestsMax);
 });
 
+test('a connection that breaks off ends its own requests, and no other is looked at', () => {
+  const { live, connect } = setUp();
+  const failed: string[] = [];
+  const open = (name: string) => {
+    const socket = Object.assign(connect(name), { destroySoon() {} });
+    const request = { socket, complete: false };
+    const body = { fail: () => failed.push(name) };
+    const exchange = { request, body, tenant: { account: undefined, address: name }, mustClose: false };
+    live.begin(exchange as unknown as Exchange);
+    return { socket, exchange };
+  };
+  const [broken, other] = [open('broken'), open('other')];
+  Object.defineProperty(other.exchange, 'request', { get: () => expect.fail('it is looked at') });
+  expect(live.breakOff(broken.socket, new AppError('IncompleteBody'))).toBe(true);
+  expect(failed).toEqual(['broken']);
+  live.end(broken.exchange as unknown as Exchange);
+  expect(live.breakOff(broken.socket, new AppError('IncompleteBody'))).toBe(false);
+  expect(failed).toEqual(['broken']);
+});
+
 test('a waiting request whose client has gone ends with its body', () => {
   const { live, connect } = setUp();
   const socket = connect('half closed');

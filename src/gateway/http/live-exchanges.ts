@@ -27,6 +27,8 @@ export class LiveExchanges implements ExchangeWatcher {
   readonly #clock: ClockPort;
   readonly #limits: LiveLimits;
   readonly #exchanges = new Set<Exchange>();
+  /** The same, of each connection. */
+  readonly #ofSockets = new Map<Socket, Set<Exchange>>();
   readonly #requests;
   /** Those that have a place among the requests in flight. */
   readonly #admitted = new Map<Exchange, SharePath>();
@@ -78,8 +80,12 @@ export class LiveExchanges implements ExchangeWatcher {
   }
 
   begin(exchange: Exchange): void {
-    const connection = this.connections.get(exchange.request.socket);
+    const { socket } = exchange.request;
+    const connection = this.connections.get(socket);
     this.#exchanges.add(exchange);
+    const ofSocket = this.#ofSockets.get(socket);
+    if (ofSocket === undefined) this.#ofSockets.set(socket, new Set([exchange]));
+    else ofSocket.add(exchange);
     exchange.watcher = this;
     if (connection !== undefined) {
       connection.underWay++;
@@ -112,6 +118,9 @@ export class LiveExchanges implements ExchangeWatcher {
   end(exchange: Exchange): void {
     const { socket } = exchange.request;
     this.#exchanges.delete(exchange);
+    const ofSocket = this.#ofSockets.get(socket);
+    ofSocket?.delete(exchange);
+    if (ofSocket?.size === 0) this.#ofSockets.delete(socket);
     this.#release(exchange);
     const connection = this.connections.get(socket);
     if (connection !== undefined) {
@@ -171,8 +180,7 @@ export class LiveExchanges implements ExchangeWatcher {
     // One that waits for its turn to start will give it, too.
     let isAnswered = connection !== undefined && connection.underWay > 0;
     if (connection !== undefined) connection.isBroken = true;
-    for (const exchange of this.#exchanges) {
-      if (exchange.request.socket !== socket) continue;
+    for (const exchange of this.#ofSockets.get(socket) ?? []) {
       exchange.mustClose = true;
       if (!exchange.request.complete) exchange.body.fail(error);
       isAnswered = true;

@@ -55,6 +55,21 @@ const PARTS = [
   ['file', 'n', 'x'],
 ];
 
+test('thousands of parts that one read gives let others have their turns', async () => {
+  const reader = readerOf(`${part('a', '').repeat(4000)}--B--`);
+  let turns = 0;
+  let hasEnded = false;
+  const countTurns = () => {
+    turns++;
+    if (!hasEnded) setImmediate(countTurns);
+  };
+  setImmediate(countTurns);
+  expect(await partsOf(reader)).toHaveLength(4000);
+  hasEnded = true;
+  // Of each part there are its head, an empty line, and the end of the delimiter before it.
+  expect(turns).toBeGreaterThanOrEqual((3 * 4000) / 200 - 1);
+});
+
 test('a body is the same wherever it is cut in two', async () => {
   const length = Buffer.byteLength(BODY);
   for (let cut = 0; cut <= length; cut++) {

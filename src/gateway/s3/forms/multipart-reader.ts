@@ -1,6 +1,7 @@
 // Reads a multipart/form-data body part by part (RFC 2046 5.1, RFC 7578), as it comes: it keeps what one read gave and never
 // asks for more before that is used. Each byte is looked at a bounded number of times, whatever boundary the client chose. By
 // hand, because the well-kept libraries push parts at their user, and call a part a file by its type.
+import { nextTurn } from '../../../base/async/next-turn.ts';
 import { AppError } from '../../../types/errors.ts';
 import { type PartHead, parsePartHead } from './part-head.ts';
 
@@ -14,6 +15,9 @@ export interface Allowance {
   refuse(): AppError;
 }
 
+/** Of heads. So many are read in one turn of the event loop: one read may give thousands of short parts. */
+const LINES_OF_TURN = 200;
+
 export class MultipartReader {
   readonly #read: () => Promise<Buffer | undefined>;
   /** CR stands at its beginning and nowhere else: a search never has to go back. */
@@ -22,6 +26,7 @@ export class MultipartReader {
   #rest: Buffer = CRLF;
   #allowance: Allowance;
   #spentBytes = 0;
+  #linesCount = 0;
 
   /** `read`: the next bytes of the body, undefined at its end. */
   constructor(read: () => Promise<Buffer | undefined>, boundary: string, allowance: Allowance) {
@@ -102,6 +107,7 @@ export class MultipartReader {
 
   /** A line without its end. */
   async #line(): Promise<string> {
+    if (++this.#linesCount % LINES_OF_TURN === 0) await nextTurn();
     for (;;) {
       const end = this.#rest.indexOf(CRLF);
       if (end !== -1) {
