@@ -131,6 +131,7 @@ import {
   noteQuotaLease,
   setAccountQuota,
 } from './quotas/account-quota.ts';
+import { checkRoom } from './quotas/check-room.ts';
 import { underQuota } from './quotas/enforce-quotas.ts';
 import { closeQuotaLease, openQuotaLease, setQuotaLease, shrinkQuotaLease } from './quotas/lease-commands.ts';
 import { getScan, noteScan } from './scans/scans.ts';
@@ -284,6 +285,7 @@ const commands: Commands = {
   'grant-quota': { define: grantQuota, growthBytes: NONE },
   'note-quota-lease': { define: noteQuotaLease, growthBytes: NONE },
   'end-quota-phase': { define: endQuotaPhase, growthBytes: NONE },
+  'check-room': { define: checkRoom, growthBytes: NONE },
   'open-quota-lease': { define: openQuotaLease, growthBytes: NONE },
   'set-quota-lease': { define: setQuotaLease, growthBytes: NONE },
   'shrink-quota-lease': { define: shrinkQuotaLease, growthBytes: NONE },

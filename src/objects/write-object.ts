@@ -3,11 +3,12 @@
 // ever sees a part.
 
 import type { GrantRefusal } from '../ports/metadata/blobs.ts';
-import type { OutcomeOf } from '../ports/metadata/port.ts';
+import type { CommandOf, OutcomeOf } from '../ports/metadata/port.ts';
 import type { QuotaRefusal } from '../ports/metadata/quotas.ts';
 import type { ChecksumAlgorithm } from '../types/checksums.ts';
 import { blockedRemoval } from '../types/delete-blocker.ts';
 import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
 import { packOriginals } from '../types/originals.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
 import { overQuotaError } from '../types/quota.ts';
@@ -23,6 +24,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   const { calls, bucket, key, owner, headers, tags, acl, lock, body, conditions, event } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
+  await requireRoom(input, { bucketId: bucket.believed.bucketId, key, sizeBytes: body.sizeBytes });
   const algorithm = declaredAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });
@@ -84,6 +86,18 @@ async function refuseEarly(
   if (refusal !== undefined) throw refusedCommit(refusal, key);
 }
 
+/** Refuses a large body that does not fit under a quota, before it is taken in: the commit would, at its end. QuotaExceeded. */
+async function requireRoom(
+  { calls, bucket }: Pick<PutObject, 'calls' | 'bucket'>,
+  asked: Omit<CommandOf<'check-room'>, 'sizeBytes'> & { sizeBytes: number | undefined },
+): Promise<void> {
+  const { sizeBytes = 0 } = asked;
+  if (sizeBytes < LIMITS.quotaCheckBytesMin) return;
+  const target = { shard: bucket.homeShard, bucket: bucket.believed };
+  const { value } = await calls.execute(target, 'check-room', { ...asked, sizeBytes });
+  if (value.kind !== 'room') throw overQuotaError(value);
+}
+
 /** Writes a body as a part of an upload: the same story, with the upload's key. */
 export async function putPart(
   path: DataPath,
@@ -91,6 +105,12 @@ export async function putPart(
 ): Promise<WrittenPart> {
   const { calls, bucket, upload, partNumber, body } = input;
   const shard = bucket.homeShard;
+  await requireRoom(input, {
+    bucketId: upload.bucketId,
+    key: upload.key,
+    sizeBytes: body.sizeBytes,
+    isPart: true,
+  });
   const algorithm = upload.checksum?.algorithm ?? declaredAlgorithm(body);
   const kek = path.keys.openKek(upload.kek, input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });

@@ -310,11 +310,13 @@ function applies(statement: Statement, question: AccessQuestion): boolean {
   }
 }
 
-/** To look up what a condition asks about. */
+/** To look at a statement, and to look up what a condition asks about. */
+const STATEMENT_STEPS = 50;
 const CONDITION_STEPS = 50;
 
 function isMet(statement: Statement, question: AccessQuestion): boolean {
   const { resources, conditions } = statement;
+  spend(STATEMENT_STEPS);
   if (resources !== undefined && !isOn(statement, resources, question)) return false;
   if (!isAboutCaller(statement, question)) return false;
   for (const condition of conditions) {

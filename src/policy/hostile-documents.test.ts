@@ -8,7 +8,8 @@ import { anyText, expectLinear, nearly } from '../../tests/support/run/propertie
 import { COMPARED_UNITS_MAX } from './conditions/operators.ts';
 import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
 import { evaluate, type NamedPolicy } from './evaluate.ts';
-import { matchPattern, parsePattern } from './patterns.ts';
+import { MATCH_WORK_MAX, matchWork } from './match-work.ts';
+import { type ContextValue, matchPattern, parsePattern } from './patterns.ts';
 import { parsePrincipal } from './principals.ts';
 
 const ALLOW = { Effect: 'Allow', Action: 's3:*', Resource: 'arn:aws:s3:::b/*' };
@@ -22,7 +23,7 @@ function compiled(document: object): NamedPolicy {
 
 const of2012 = (Statement: unknown) => ({ Version: '2012-10-17', Statement });
 
-function ask(identity: readonly NamedPolicy[], resource: string, values: Record<string, string> = {}) {
+function ask(identity: readonly NamedPolicy[], resource: string, values: Record<string, ContextValue> = {}) {
   return evaluate({
     caller: { kind: 'user', accountId: '1', canonicalId: 'c', arn: 'a' },
     policies: { identity },
@@ -129,7 +130,35 @@ test.each([
   expect(decision).toMatchObject({ isAllowed: false });
 });
 
-test('what is left when too much has been compared denies, and does not allow; what needs no search counts still', () => {
+test.each([
+  ['ArnLike', '*:*:*:*:*:a', 'arn:aws:s3:::b'],
+  ['ForAnyValue:StringEquals', 'b', Array.from({ length: 50 }, (_, at) => `a${at}`)],
+  ['ForAnyValue:NumericEquals', '1', Array.from({ length: 1000 }, (_, at) => `${at + 2}`)],
+])(
+  '%s: hundreds of thousands of short values are held against what is short within one turn',
+  (operator, value, asked) => {
+    const policy = () =>
+      compiled(of2012([{ ...ALLOW, Condition: { [operator]: { 'aws:X': manyValues(value) } } }]));
+    const hundred = Array.from({ length: 100 }, policy);
+    const before = matchWork();
+    const decision = withinOneTurn(() => ask(hundred, 'arn:aws:s3:::b/k', { 'aws:x': asked }));
+    expect(decision).toMatchObject({ isAllowed: false });
+    expect(matchWork() - before).toBeGreaterThan(MATCH_WORK_MAX);
+  },
+);
+
+test('to find the statements about an action is noted, and leaves the question as much as it has without', () => {
+  const policies = Array.from({ length: 250 }, () =>
+    compiled(of2012([{ ...ALLOW, Action: manyValues('*a') }])),
+  );
+  const before = matchWork();
+  expect(ask([...policies, compiled(of2012([ALLOW]))], 'arn:aws:s3:::b/k')).toMatchObject({
+    isAllowed: true,
+  });
+  expect(matchWork() - before).toBeGreaterThan(MATCH_WORK_MAX);
+});
+
+test('what is left when too much has been compared denies, and does not allow', () => {
   const Condition = { StringLike: { 'aws:UserAgent': manyValues('*ab*') } };
   const costly = Array.from({ length: 10 }, () => compiled(of2012([{ ...ALLOW, Condition }])));
   const searching = compiled(of2012([{ ...ALLOW, Resource: '*b/*k*' }]));
@@ -138,7 +167,8 @@ test('what is left when too much has been compared denies, and does not allow; w
   const of = (...identity: NamedPolicy[]) => ask(identity, 'arn:aws:s3:::b/k', LONG_AGENT);
   expect(of(searching)).toMatchObject({ isAllowed: true });
   expect(of(...costly, searching)).toMatchObject({ isAllowed: false, reason: 'no-allow' });
-  expect(of(...costly, plain)).toMatchObject({ isAllowed: true, by: { sid: 'plain' } });
+  expect(of(plain, ...costly)).toMatchObject({ isAllowed: true, by: { sid: 'plain' } });
+  expect(of(...costly, plain)).toMatchObject({ isAllowed: false, reason: 'no-allow' });
   expect(of(plain, denying)).toMatchObject({
     isAllowed: false,
     reason: 'explicit-deny',

@@ -2,7 +2,7 @@
 // policy elements: Variables and tags").
 import { normalizeKey } from './condition-keys.ts';
 import { codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
-import { spend } from './match-work.ts';
+import { COMPARISON_STEPS, spend } from './match-work.ts';
 
 /** The value of a condition key in a request; undefined: the request has none. A list: of a key with many values. */
 export type ContextValue = string | readonly string[];
@@ -75,6 +75,7 @@ function makePattern(source: string, tokens: readonly Token[]): Pattern {
 const TOKEN_STEPS = 64;
 
 export function matchPattern(pattern: Pattern, text: string, contextOf: ContextOf): Match {
+  spend(COMPARISON_STEPS);
   if (pattern.glob !== undefined) return matchGlob(pattern.glob, text);
   const values = valuesOf(pattern, contextOf);
   if (values === undefined) return 'no-value';

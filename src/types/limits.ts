@@ -12,6 +12,8 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 export const LIMITS = {
+  /** Bodies from this size on are compared with quotas before they are taken in, bytes. */
+  quotaCheckBytesMin: 8 * MiB,
   // Contract: service 8, s3-behaviour "Sizes", AWS "Amazon S3 multipart upload limits".
   bucketsPerAccountDefault: 1000,
   /** As AWS has it of a user: enough to exchange one for another. */

@@ -11,6 +11,7 @@ import { setQuota, showQuota } from '../../src/cli/quota-command.ts';
 import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { postForm, signForm } from '../support/servers/forms.ts';
 import { pathOf } from '../support/servers/raw-s3.ts';
+import { headOf, openSocket } from '../support/servers/raw-socket.ts';
 import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
 
 const api = useApi();
@@ -94,6 +95,19 @@ describe('a bucket with hard bounds', () => {
     await showQuota(context, { of: 'bucket', name: bucket }, { dataDir: api.server.dataDir, json: true });
     expect(JSON.parse(taken())).toMatchObject({ heldBytes: 90, heldObjects: 2 });
   });
+});
+
+test('a large body is refused before it is sent', async () => {
+  const bucket = await api.makeBucket();
+  await bound('bucket', bucket, { hardBytes: '9MiB' });
+  const socket = await openSocket(api.server);
+  const headers = { 'content-length': String(10 * 1024 * 1024), expect: '100-continue' };
+  socket.write(headOf(api.server, { method: 'PUT', path: pathOf(bucket, 'large'), headers }));
+  expect((await socket.answer())?.status).toBe(403);
+  socket.destroy();
+  const fits = { method: 'PUT', path: pathOf(bucket, 'large'), body: Buffer.alloc(9 * 1024 * 1024) };
+  expectStatus(await api.send(fits), 200);
+  expectStatus(await api.send(fits), 200);
 });
 
 test('an account’s bound holds over all its buckets, with many writers at once', async () => {

@@ -47,24 +47,33 @@ function passesSoftBound(
 }
 
 function overQuota(
-  { bucketId, owner, quota }: BucketRecord,
+  bucket: BucketRecord,
   deltas: readonly CounterDelta[],
+  context: DecideContext,
+): QuotaRefusal | undefined {
+  const { bucketId, owner } = bucket;
+  const growth = {
+    ofBucket: growthIn(ofBucket(bucketId), deltas),
+    ofAccount: growthIn(ofAccount(owner), deltas),
+  };
+  return whatIsPassed(bucket, growth, context);
+}
+
+/** What a growth would pass: a hard bound of the bucket, or the lease of its owner; undefined: nothing. */
+export function whatIsPassed(
+  { bucketId, owner, quota }: BucketRecord,
+  growth: { ofBucket: HeldAmount; ofAccount: HeldAmount },
   { counter }: DecideContext,
 ): QuotaRefusal | undefined {
   if (quota?.hard !== undefined) {
-    const held = ofBucket(bucketId);
-    const passed = passedBound(quota.hard, heldIn(held, counter), growthIn(held, deltas));
+    const passed = passedBound(quota.hard, heldIn(ofBucket(bucketId), counter), growth.ofBucket);
     if (passed !== undefined) return { kind: 'over-quota', of: 'bucket', ...passed };
   }
   const lease = leaseOf(owner, counter);
   if (lease === undefined) return undefined;
-  const counters = ofAccount(owner);
-  const held = heldIn(counters, counter);
-  const growth = growthIn(counters, deltas);
-  if (passedBound(lease, held, growth) === undefined) return undefined;
-  const wanted: HeldAmount = {
-    bytes: held.bytes + Math.max(0, growth.bytes),
-    objects: held.objects + Math.max(0, growth.objects),
-  };
+  const held = heldIn(ofAccount(owner), counter);
+  const { bytes, objects } = growth.ofAccount;
+  if (passedBound(lease, held, growth.ofAccount) === undefined) return undefined;
+  const wanted = { bytes: held.bytes + Math.max(0, bytes), objects: held.objects + Math.max(0, objects) };
   return { kind: 'over-lease', accountId: owner, wanted };
 }

@@ -1,6 +1,7 @@
 // One condition of a statement: an operator, a key and values, ready to be asked of requests.
 // All conditions of a statement must hold; of the values of one, any may fit.
 import { normalizeKey } from '../condition-keys.ts';
+import { COMPARISON_STEPS, spend } from '../match-work.ts';
 import type { ContextOf, ContextValue } from '../patterns.ts';
 import type { NamedOperator, UnderstoodValue } from './operators.ts';
 import { parseBool } from './scalars.ts';
@@ -73,6 +74,7 @@ function holdsOf(
   function fits(text: string, contextOf: ContextOf): boolean {
     let isWithoutValue = false;
     for (const { test } of tests) {
+      spend(COMPARISON_STEPS);
       const match = test(text, contextOf);
       if (match === true) return !isNegated;
       if (match === 'no-value') isWithoutValue = true;

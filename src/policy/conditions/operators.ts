@@ -1,6 +1,7 @@
 // The condition operators (AWS "IAM JSON policy elements: Condition operators"): what each compares, and how values of
 // policies are understood before the first request comes.
 
+import { must } from '../../base/assert.ts';
 import { spend } from '../match-work.ts';
 import {
   type ContextOf,
@@ -73,6 +74,8 @@ const like: Understand = (value, { hasVariables }) => {
 };
 
 const ARN_PARTS = 6;
+/** To go to parts that lie apart in memory. */
+const ARN_STEPS = 100;
 
 /** Each of an ARN's six parts by itself: a wildcard goes beyond no colon but in the last one. A lone `*` is any ARN. */
 const arn: Understand = (value, { hasVariables }) => {
@@ -82,18 +85,29 @@ const arn: Understand = (value, { hasVariables }) => {
     keys: parts.flatMap(({ keys }) => keys),
     test(text, contextOf) {
       if (text.length > COMPARED_UNITS_MAX) return 'no-value';
-      const texts = splitArn(text);
+      const texts = partsOfArn(text);
       if (texts === undefined) return false;
       if (isAny) return true;
       if (parts.length < ARN_PARTS) return false;
-      for (const [at, part] of parts.entries()) {
-        const match = matchPattern(part, texts[at] ?? '', contextOf);
+      spend(ARN_STEPS);
+      for (let at = 0; at < ARN_PARTS; at++) {
+        const match = matchPattern(must(parts[at], 'as many as an ARN has'), texts[at] ?? '', contextOf);
         if (match !== true) return match;
       }
       return true;
     },
   };
 };
+
+/** Of the text that was asked about last: statements of one request ask about the same one. */
+let lastArn: { text: string; parts: string[] | undefined } = { text: '', parts: undefined };
+
+function partsOfArn(text: string): string[] | undefined {
+  if (text === lastArn.text) return lastArn.parts;
+  spend(text.length);
+  lastArn = { text, parts: splitArn(text) };
+  return lastArn.parts;
+}
 
 function splitArn(text: string): string[] | undefined {
   const parts: string[] = [];

@@ -3,6 +3,7 @@
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import { familyOf } from '../condition-keys.ts';
 import { type Condition, makeCondition } from '../conditions/condition.ts';
+import { besideWork } from '../match-work.ts';
 import { matchPattern, type Pattern, parsePattern } from '../patterns.ts';
 import { makePrincipalSet, type PrincipalSet, parsePrincipal } from '../principals.ts';
 import { checkBucketDocument } from './check-bucket-document.ts';
@@ -207,7 +208,8 @@ export function makePolicy(
     about(action) {
       const found = known.get(action);
       if (found !== undefined) return found;
-      const about = statements.filter((statement) => isAbout(statement, action));
+      // It is found once, and the first question must have the answer that later ones have.
+      const about = besideWork(() => statements.filter((statement) => isAbout(statement, action)));
       const made = {
         allows: about.filter(({ effect }) => effect === 'Allow'),
         denies: about.filter(({ effect }) => effect === 'Deny'),

@@ -1,7 +1,7 @@
 // Commands and queries about quotas. An account's hard bounds are exact although its buckets are in many shards: each shard fills
 // its lease alone, and the system shard grants no more in leases than the bounds. A grant is written before the lease that uses
 // it, and a lease is given back before its grant, so the sum of leases never passes the bounds, whatever crashes in between.
-import type { AccountId, BucketId } from '../../types/names.ts';
+import type { AccountId, BucketId, ObjectKey } from '../../types/names.ts';
 import type { HeldAmount, PassedBound, Quota } from '../../types/quota.ts';
 import type { AccountQuotaRecord, QuotaLease, QuotaSource } from '../../types/records/quota-record.ts';
 
@@ -52,6 +52,11 @@ export interface QuotaCommands {
   };
 
   // ---- each shard ----
+  /** Whether a body of this size fits, before it is taken in. Changes nothing but that a gateway extends the lease for it. */
+  'check-room': {
+    command: { bucketId: BucketId; key: ObjectKey; sizeBytes: number; isPart?: true };
+    outcome: { kind: 'room' } | QuotaRefusal;
+  };
   /** The first lease is what the account holds in the shard. One that is there stays. */
   'open-quota-lease': { command: { accountId: AccountId }; outcome: { kind: 'opened'; lease: QuotaLease } };
   /** Nothing where the shard has a newer one, or none. */
