@@ -346,13 +346,20 @@ beforehand.
 
 No document, header or list of a client keeps the event loop for more than 50 ms of processor time. Listings of all kinds, and whatever else reads
 many rows of metadata, read 250 rows at a time; documents and the pages of listings are made 1 to 3 ms at a time. Between two of
-these steps the loop turns, and steps are done in turns of accounts. So 32 listings
+these steps the loop turns, and steps are done in turns of accounts: an account has one share, whether it has listings, documents,
+policies, decisions, simulations or all of them, and its kinds of work take turns within it. So 32 listings
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
 A decision by policies may compare 6,000,000 characters (some 20 ms): thousands of patterns of a hundred policies, each with a long
 key or header, would take seconds. What is left then denies, and does not allow. Where a request needs many decisions, accounts take
 turns between them.
+
+A simulation shows 50 statements and 1,000 missing keys of a result at most. Beyond 4 MiB the answer ends its page with the action
+that it has begun, whose further results have their decision alone.
+
+What stays apart, each with turns of its own: the start of requests, reading from connections, and, in the process that has the
+shards, commands and queries. An account that keeps all four busy has a share of each.
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
