@@ -57,7 +57,7 @@ test('conditions per key, in the forms that SDKs write', () => {
   const times = ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z', '1994-11-06T08:49:37Z'];
   const { entries } = parse(document(times.map((time) => object('a', more(time))).join('')));
   const conditions = { ifMatch: ['x'], ifMatchLastModifiedMs: at, ifMatchSizeBytes: 5 };
-  expect(entries).toEqual(times.map(() => ({ kind: 'item', key: 'a', conditions })));
+  expect(entries).toEqual(times.map(() => ({ kind: 'item', key: 'a', etag: '"x"', conditions })));
 });
 
 test.each([
