@@ -80,8 +80,8 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   let endpoint = '';
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);
-  const operated = { accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, log, fsck };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
+  const operated = { ...services, accounts, rotation, wakeRotation, timeJumps, readStatus, fsck };
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),

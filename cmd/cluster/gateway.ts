@@ -83,7 +83,8 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
   // placed yet, a body in chunks has nowhere to go.
   const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
-  const operated = { ...parts, log, fsck, readStatus: () => reports.readStatus(endpoint), wakeRotation() {} };
+  const readStatus = () => reports.readStatus(endpoint);
+  const operated = { ...parts, clock, random, log, fsck, readStatus, wakeRotation() {} };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
     ...services,

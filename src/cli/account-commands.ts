@@ -1,4 +1,4 @@
-// holdfast account create, list, show, suspend, delete, set.
+// holdfast account create, list, show, suspend, delete, set, reset-mfa.
 import { Refusal } from '../base/refusal.ts';
 import type { AccountState } from '../types/records/rows.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
@@ -101,6 +101,22 @@ export async function deleteAccount(
   const client = await connect(context, options);
   await client.call('DELETE', pathOf(reference));
   context.print(options.json === true ? '{}' : `Account ${reference} is deleted.`);
+}
+
+export async function resetMfa(
+  context: CliContext,
+  reference: string,
+  options: ConnectOptions,
+): Promise<void> {
+  const client = await connect(context, options);
+  const answer = (await client.call('DELETE', `${pathOf(reference)}/mfa`)) as { deactivatedCount: number };
+  context.print(
+    formatAnswer(
+      options,
+      answer,
+      () => `${formatCount(answer.deactivatedCount)} MFA devices of its root are deactivated.`,
+    ),
+  );
 }
 
 async function change(

@@ -255,6 +255,9 @@ function addAccountCommands(program: Command, context: FileCliContext): void {
     .action(async (account, options) =>
       (await import('./access-key-commands.ts')).accountKeys(context, account, options),
     );
+  command(`reset-mfa ${reference}`, 'deactivate the MFA devices of its root, which are lost').action(
+    async (account, options) => (await load()).resetMfa(context, account, options),
+  );
   command(`set ${reference}`, 'change its state or limits')
     .option('--max-buckets <number>', 'how many buckets it may own')
     .option('--public <yes|no>', 'whether its policies and access control lists may share with everybody')

@@ -314,6 +314,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'ListPriceLists',
   'PreviewBucketLifecycle',
   'ReadEvents',
+  'ResetMfa',
   'RotateKeys',
   'SetAccountQuota',
   'SetBucketEvents',

@@ -1,7 +1,9 @@
 // Virtual MFA devices by the IAM API.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resetMfa } from '../../src/cli/account-commands.ts';
+import type { CliContext } from '../../src/cli/connect.ts';
 import { codeAt, stepAt } from '../../src/gateway/identity-api/one-time-codes.ts';
-import { callIam } from '../support/servers/iam-api.ts';
+import { callIam, type IamCall } from '../support/servers/iam-api.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
@@ -111,14 +113,86 @@ test('a device is enabled by two codes of its own, which follow one another', as
 
 test('the root has devices of its own, and names nobody or its account', async () => {
   const { seed, SerialNumber } = await make('root-account-mfa-device');
-  expect((await call('EnableMFADevice', { SerialNumber, ...pair(seed, -4) })).status).toBe(200);
+  expect((await call('EnableMFADevice', { SerialNumber, ...pair(seed, -1) })).status).toBe(200);
   const listed = await call('ListMFADevices');
   expect([listed.text('UserName'), listed.text('SerialNumber')]).toEqual([account, SerialNumber]);
   const assigned = await call('ListVirtualMFADevices', { AssignmentStatus: 'Assigned' });
   expect(assigned.text('Arn')).toBe(`arn:aws:iam::${account}:root`);
-  expect((await call('DeactivateMFADevice', { SerialNumber, UserName: account })).status).toBe(200);
+  const owned = { SerialNumber, UserName: account };
+  expect((await call('DeactivateMFADevice', owned)).status).toBe(403);
+  const withMfa = await sessionOf(server, { SerialNumber, TokenCode: nextCode(seed) });
+  expect((await callIam(server, { Action: 'DeactivateMFADevice', ...owned }, withMfa)).status).toBe(200);
   expect((await call('ListMFADevices', { UserName: account })).texts('SerialNumber')).toEqual([]);
   expect((await call('DeleteVirtualMFADevice', { SerialNumber })).status).toBe(200);
+});
+
+/** After `pair(seed, -1)`: the one that is not used yet. */
+const nextCode = (seed: Uint8Array) => codeAt(seed, stepAt(Date.now()) + 1);
+
+/** Temporary credentials, as GetSessionToken gives them. */
+async function sessionOf(
+  credentials: { accessKey: string; secretKey: string },
+  mfa: { SerialNumber: string; TokenCode: string },
+): Promise<IamCall> {
+  const parameters = { Action: 'GetSessionToken', ...mfa };
+  const answer = await callIam(server, parameters, { credentials, service: 'sts' });
+  expect(answer.status).toBe(200);
+  const [accessKey, secretKey, token] = ['AccessKeyId', 'SecretAccessKey', 'SessionToken'].map(
+    (name) => answer.text(name) ?? '',
+  );
+  return { credentials: { accessKey: accessKey ?? '', secretKey: secretKey ?? '' }, token: token ?? '' };
+}
+
+test('a key of long term alone neither takes away its own device nor adds another; who looks after users may', async () => {
+  await call('CreateUser', { UserName: 'own' });
+  const key = await call('CreateAccessKey', { UserName: 'own' });
+  const credentials = {
+    accessKey: key.text('AccessKeyId') ?? '',
+    secretKey: key.text('SecretAccessKey') ?? '',
+  };
+  const statement = { Effect: 'Allow', Action: 'iam:*', Resource: '*' };
+  const PolicyDocument = JSON.stringify({ Version: '2012-10-17', Statement: statement });
+  await call('PutUserPolicy', { UserName: 'own', PolicyName: 'p', PolicyDocument });
+  const [first, second] = [await make('own-first'), await make('own-second')];
+  const act = (Action: string, parameters: Record<string, string>, as: IamCall = { credentials }) =>
+    callIam(server, { Action, UserName: 'own', ...parameters }, as);
+  const { SerialNumber } = first;
+  const added = { SerialNumber: second.SerialNumber, ...pair(second.seed, -4) };
+  expect((await act('EnableMFADevice', { SerialNumber, ...pair(first.seed, -1) })).status).toBe(200);
+  const refused = {
+    status: 403,
+    code: 'AccessDenied',
+    message: expect.stringContaining('given with MFA (GetSessionToken'),
+  };
+  expect(await act('DeactivateMFADevice', { SerialNumber })).toMatchObject(refused);
+  expect(await act('EnableMFADevice', added)).toMatchObject(refused);
+  const withMfa = await sessionOf(credentials, { SerialNumber, TokenCode: nextCode(first.seed) });
+  expect((await act('EnableMFADevice', added, withMfa)).status).toBe(200);
+  expect((await act('DeactivateMFADevice', { SerialNumber }, withMfa)).status).toBe(200);
+  const other = { UserName: 'own', SerialNumber: second.SerialNumber };
+  expect((await call('DeactivateMFADevice', other)).status).toBe(200);
+  for (const made of [first, second])
+    expect((await call('DeleteVirtualMFADevice', { SerialNumber: made.SerialNumber })).status).toBe(200);
+});
+
+test("the operator deactivates the devices of an account's root, which are lost", async () => {
+  const { seed, SerialNumber } = await make('lost');
+  expect((await call('EnableMFADevice', { SerialNumber, ...pair(seed, -4) })).status).toBe(200);
+  const said: string[] = [];
+  const context: CliContext = {
+    env: {},
+    print: (text) => void said.push(text),
+    nowMs: Date.now,
+    sleep: async () => {},
+  };
+  const options = { dataDir: server.dataDir, json: true };
+  await resetMfa(context, account, options);
+  expect(said.map((text) => JSON.parse(text))).toEqual([{ deactivatedCount: 1 }]);
+  expect((await call('ListMFADevices')).texts('SerialNumber')).toEqual([]);
+  expect((await call('DeleteVirtualMFADevice', { SerialNumber })).status).toBe(200);
+  await resetMfa(context, account, options);
+  expect(JSON.parse(said.at(-1) ?? '')).toEqual({ deactivatedCount: 0 });
+  expect(server.logs().filter(({ event }) => event === 'mfa-reset')).toHaveLength(2);
 });
 
 test('virtual devices are listed by their assignment, in pages', async () => {

@@ -33,6 +33,8 @@ export interface Session {
   readonly name?: string;
   /** When MFA was given; absent: without. */
   readonly mfaAtMs?: number;
+  /** It does not stand for MFA delete: by a device for which nobody has vouched, or of another account. */
+  readonly isMfaUnvouched?: true;
   /** Limit it besides the role's policies. */
   readonly policies?: readonly { name: string; text: string }[];
   readonly tags?: readonly Tag[];

@@ -58,65 +58,70 @@ const verify = (changes: { code?: string; serial?: string; owner?: string } = {}
   codes.verify({ accountId: ANN, serial: SERIAL, code: code(), owner: OWNER, ...changes });
 
 test('a code is right once', async () => {
-  expect(await verify()).toBe(true);
-  expect(await verify()).toBe(false);
+  expect(await verify()).toBe('vouched');
+  expect(await verify()).toBe('wrong');
 });
 
 test('a code is right within one step, and none is behind one that was used', async () => {
-  expect(await verify({ code: code(2) })).toBe(false);
-  expect(await verify({ code: code(-2) })).toBe(false);
-  expect(await verify({ code: code(-1) })).toBe(true);
-  expect(await verify({ code: code(1) })).toBe(true);
-  expect(await verify({ code: code() })).toBe(false);
+  expect(await verify({ code: code(2) })).toBe('wrong');
+  expect(await verify({ code: code(-2) })).toBe('wrong');
+  expect(await verify({ code: code(-1) })).toBe('vouched');
+  expect(await verify({ code: code(1) })).toBe('vouched');
+  expect(await verify({ code: code() })).toBe('wrong');
 });
 
 test('of many who send one code at once, one is told that it is right', async () => {
   const answers = await Promise.all(Array.from({ length: 4 }, () => verify()));
-  expect(answers.filter(Boolean)).toHaveLength(1);
+  expect(answers.filter((answer) => answer !== 'wrong')).toEqual(['vouched']);
 });
 
 test("a device is its owner's alone, under its own serial number", async () => {
-  expect(await verify({ owner: 'AIDAOTHER' })).toBe(false);
-  expect(await verify({ owner: 'root' })).toBe(false);
+  expect(await verify({ owner: 'AIDAOTHER' })).toBe('wrong');
+  expect(await verify({ owner: 'root' })).toBe('wrong');
   for (const serial of [`arn:aws:iam::${ANN}:mfa/Phone`, SERIAL.replace('Phone', 'phone'), 'Phone', '']) {
-    expect(await verify({ serial, owner: OWNER })).toBe(false);
+    expect(await verify({ serial, owner: OWNER })).toBe('wrong');
   }
 });
 
 test("the root's device goes by the name that consoles give it, too", async () => {
   await setDevice({ enabled: { owner: 'root', atMs: 1 } });
   const serial = `arn:aws:iam::${ANN}:mfa/root-account-mfa-device`;
-  expect(await verify({ serial, owner: 'root' })).toBe(true);
-  expect(await verify({ serial, owner: OWNER, code: code(1) })).toBe(false);
+  expect(await verify({ serial, owner: 'root' })).toBe('vouched');
+  expect(await verify({ serial, owner: OWNER, code: code(1) })).toBe('wrong');
 });
 
 test('a device that is not enabled has no codes', async () => {
   await setDevice({});
-  expect(await verify()).toBe(false);
+  expect(await verify()).toBe('wrong');
+});
+
+test('it says of a device that was enabled without MFA that nobody has vouched for it', async () => {
+  await setDevice({ enabled: { owner: OWNER, atMs: 1, isUnvouched: true } });
+  expect(await verify()).toBe('unvouched');
 });
 
 test('a clock that is ahead is looked for where it was found', async () => {
   await setDevice({ enabled: { owner: OWNER, atMs: 1 }, driftSteps: 10 });
-  expect(await verify({ code: code() })).toBe(false);
-  expect(await verify({ code: code(11) })).toBe(true);
+  expect(await verify({ code: code() })).toBe('wrong');
+  expect(await verify({ code: code(11) })).toBe('vouched');
 });
 
 test('who guesses waits longer each time, also where all guesses come at once', async () => {
   await Promise.all(Array.from({ length: 50 }, () => verify({ code: 'wrong!' })));
   // Even a right one is not heard now.
-  expect(await verify()).toBe(false);
+  expect(await verify()).toBe('wrong');
   await world.clock.advance(30_001);
-  expect(await verify({ code: 'wrong!' })).toBe(false);
+  expect(await verify({ code: 'wrong!' })).toBe('wrong');
   await world.clock.advance(30_001);
-  expect(await verify()).toBe(false);
+  expect(await verify()).toBe('wrong');
   await world.clock.advance(30_001);
-  expect(await verify()).toBe(true);
+  expect(await verify()).toBe('vouched');
   // And a right one ends it.
-  expect(await verify({ code: 'wrong!' })).toBe(false);
-  expect(await verify({ code: code(1) })).toBe(true);
+  expect(await verify({ code: 'wrong!' })).toBe('wrong');
+  expect(await verify({ code: code(1) })).toBe('vouched');
 });
 
 test('another owner does not wait for it', async () => {
   for (let at = 0; at < 10; at++) await verify({ owner: 'AIDAOTHER' });
-  expect(await verify()).toBe(true);
+  expect(await verify()).toBe('vouched');
 });

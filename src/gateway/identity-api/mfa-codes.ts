@@ -17,12 +17,16 @@ export interface MfaQuestion {
   readonly owner: string;
 }
 
+/**
+ * - `wrong`: there is no such device, it is not enabled for the owner, the code is wrong or was used before, or there were too
+ *   many wrong ones.
+ * - `vouched`, `unvouched`: it is right; and whether the device may stand for MFA delete (MfaDeviceRecord).
+ */
+export type MfaAnswer = 'wrong' | 'vouched' | 'unvouched';
+
 export interface MfaCodes {
-  /**
-   * False: there is no such device, it is not enabled for the owner, the code is wrong or was used before, or there were too
-   * many wrong ones. Throws ServiceUnavailable, ConcurrentModification.
-   */
-  verify(question: MfaQuestion): Promise<boolean>;
+  /** Throws ServiceUnavailable, ConcurrentModification. */
+  verify(question: MfaQuestion): Promise<MfaAnswer>;
 }
 
 /** The root's device under the name that consoles give it, also where it was made under another. */
@@ -51,14 +55,14 @@ export function createMfaCodes(
   return {
     async verify({ accountId, serial, code, owner }) {
       const who = `${accountId}/${owner}`;
-      if (waits.mustWait(who)) return false;
+      if (waits.mustWait(who)) return 'wrong';
       // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
       waits.note(who);
-      const isRight = await withIdentities(deps, accountId, (store) =>
+      const answer = await withIdentities(deps, accountId, (store) =>
         useCode(store, { serial, code, owner, keyring, nowMs: clock.wallMs() }),
       );
-      if (isRight) waits.forget(who);
-      return isRight;
+      if (answer !== 'wrong') waits.forget(who);
+      return answer;
     },
   };
 }
@@ -67,16 +71,16 @@ export function createMfaCodes(
 async function useCode(
   store: IdentityStore,
   asked: Omit<MfaQuestion, 'accountId'> & { keyring: KeyringPort; nowMs: number },
-): Promise<boolean> {
+): Promise<MfaAnswer> {
   for (const device of await devicesNamed(store, asked)) {
     if (device.enabled?.owner !== asked.owner) continue;
     const usedStep = matchCodes(asked.keyring, device, { codes: [asked.code], nowMs: asked.nowMs });
     if (usedStep === undefined) continue;
     // Read anew for each code: no gateway has it in memory.
     store.putUnseen(identityKeys.mfaDevice(device.name), { ...device, usedStep });
-    return true;
+    return device.enabled.isUnvouched ? 'unvouched' : 'vouched';
   }
-  return false;
+  return 'wrong';
 }
 
 /** The device of a serial number, which is its ARN. */

@@ -3,10 +3,12 @@
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type MfaDeviceRecord, type UserRecord } from '../../types/records/identity-records.ts';
+import type { IdentityCaller } from './authorize-action.ts';
 import { type AccessTarget, type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { checkTags, paging, pathOrRoot, tags, userName } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
+import { type IdentityStore, type IdentityStoreDependencies, withIdentities } from './identity-store.ts';
 import { pageOf, pageOfRows, pageXml } from './list-pages.ts';
 import { findMfaDevice, matchCodes, serialOf } from './mfa-codes.ts';
 import { SEED_BYTES, seedAsPng, seedInBase32, stepAt } from './one-time-codes.ts';
@@ -89,6 +91,23 @@ async function requireDeviceOf(
   throw new AppError('NoSuchEntity', { message: 'MFA Device invalid for user.' });
 }
 
+/** Whether a second factor stands behind the caller for which somebody has vouched. */
+function isVouchedFor({ identity: { session } }: IdentityCaller): boolean {
+  return session?.mfaAtMs !== undefined && session.isMfaUnvouched !== true;
+}
+
+/**
+ * Throws AccessDenied where owners change their own devices and have shown none: a key of long term alone must not become a
+ * second factor. Who looks after users by a policy may change theirs; what he enables is not vouched for.
+ */
+function requireOwnFactor({ caller }: ActionContext, owner: DeviceOwner): void {
+  const isOwn = owner.id === caller.identity.id;
+  if (!isOwn || owner.devices.length === 0 || caller.identity.session?.mfaAtMs !== undefined) return;
+  const message =
+    'Who has an MFA device changes the own devices with temporary credentials that were given with MFA (GetSessionToken with SerialNumber and TokenCode).';
+  throw new AppError('AccessDenied', { message });
+}
+
 /** The device with its clock as two codes show it, and both of them used. Throws InvalidAuthenticationCode. */
 function synchronise(
   device: MfaDeviceRecord,
@@ -163,20 +182,23 @@ const enableMfaDevice = defineIamAction({
   parameters: { ...OWNED, ...CODES },
   access: ownerTargets,
   async run({ UserName, SerialNumber, AuthenticationCode1, AuthenticationCode2 }, context) {
-    const { store, nowMs } = context;
+    const { store, nowMs, caller } = context;
     const owner = await requireOwner(context, UserName);
     const device = await requireDevice(store, SerialNumber);
     if (device.enabled !== undefined) {
       throw new AppError('EntityAlreadyExists', { message: 'MFA Device is already in use.' });
     }
+    requireOwnFactor(context, owner);
     if (owner.devices.length >= LIMITS.mfaDevicesPerOwnerMax) {
       const message = `Cannot exceed quota for MFADevicesPerUser: ${LIMITS.mfaDevicesPerOwnerMax}`;
       throw new AppError('LimitExceeded', { message });
     }
     const enabled = synchronise(device, [AuthenticationCode1, AuthenticationCode2], context);
+    const { rootMfaDevices } = await store.settings();
+    const isUnvouched = rootMfaDevices.length > 0 && !isVouchedFor(caller);
     store.putUnseen(identityKeys.mfaDevice(device.name), {
       ...enabled,
-      enabled: { owner: owner.id, atMs: nowMs },
+      enabled: { owner: owner.id, atMs: nowMs, ...(isUnvouched && { isUnvouched }) },
     });
     await writeDevices(store, owner, [...owner.devices, device.name]);
     return undefined;
@@ -205,6 +227,7 @@ const deactivateMfaDevice = defineIamAction({
     const owner = await requireOwner(context, UserName);
     // Codes that were used stay so, should it be enabled again.
     const { enabled: _, ...device } = await requireDeviceOf(store, owner, SerialNumber);
+    requireOwnFactor(context, owner);
     store.putUnseen(identityKeys.mfaDevice(device.name), device);
     await writeDevices(
       store,
@@ -296,6 +319,25 @@ function ownerXml(
     xmlText('Arn', `arn:aws:iam::${store.accountId}:root`),
     xmlTime('CreateDate', caller.account.createdAtMs),
   ].join('');
+}
+
+/**
+ * Deactivates the devices of the account's root, which are lost; how many there were. The operator's way: nothing of the account
+ * is asked. Throws ServiceUnavailable, ConcurrentModification.
+ */
+export function resetRootMfa(deps: IdentityStoreDependencies, accountId: AccountId): Promise<number> {
+  return withIdentities(deps, accountId, async (store) => {
+    const { rootMfaDevices, ...settings } = await store.settings();
+    const devices = await store.findAll('mfa-device', rootMfaDevices.map(identityKeys.mfaDevice));
+    for (const found of devices) {
+      if (found?.enabled?.owner !== 'root') continue;
+      const { enabled: _, ...device } = found;
+      store.putUnseen(identityKeys.mfaDevice(device.name), device);
+    }
+    if (rootMfaDevices.length > 0)
+      store.putUnseen(identityKeys.settings, { ...settings, rootMfaDevices: [] });
+    return rootMfaDevices.length;
+  });
 }
 
 export const MFA_DEVICE_ACTIONS: readonly QueryAction[] = [

@@ -77,7 +77,7 @@ const getSessionToken: QueryAction = {
     const { identity, account, accessKey } = caller;
     if (identity.session !== undefined)
       throw new AppError('AccessDenied', { message: 'Cannot call GetSessionToken with session credentials' });
-    const mfaAtMs = await checkMfa(deps, caller, values);
+    const mfa = await checkMfa(deps, caller, values);
     const isRoot = identity.id === 'root';
     const seconds = isRoot ? Math.min(values.DurationSeconds, HOUR_SECONDS) : values.DurationSeconds;
     const session: Session = {
@@ -86,7 +86,7 @@ const getSessionToken: QueryAction = {
       accountId: account.accountId,
       id: identity.id,
       ...issuerOf({ identity, account, accessKey }),
-      ...(mfaAtMs !== undefined && { mfaAtMs }),
+      ...mfa,
     };
     return credentialsXml(session, deps.identities.sessions.seal(session));
   },
@@ -127,8 +127,8 @@ const assumeRole: QueryAction = {
     const sessionTags = mergeSessionTags(inherited, values.Tags ?? []);
     const sourceIdentity = sourceIdentityOf(values, before);
     const role = await findRole(deps, RoleArn);
-    const mfaAtMs = await checkMfa(deps, caller, values);
-    await authorizeAll(deps, caller, { values, role, sourceIdentity, mfaAtMs });
+    const mfa = await checkMfa(deps, caller, values);
+    await authorizeAll(deps, caller, { values, role, sourceIdentity, mfaAtMs: mfa?.mfaAtMs });
     if (role === undefined) throw validationError(`${RoleArn} is invalid`);
     if (DurationSeconds > role.record.maxSessionSeconds) {
       throw validationError(
@@ -144,7 +144,8 @@ const assumeRole: QueryAction = {
       id: role.record.id,
       ...issuerOf(caller),
       name: RoleSessionName,
-      ...(mfaAtMs !== undefined && { mfaAtMs }),
+      ...mfa,
+      ...(mfa && role.accountId !== caller.account.accountId && { isMfaUnvouched: true }),
       ...(policies && { policies }),
       ...(sessionTags.length > 0 && { tags: sessionTags }),
       ...(transitive.length > 0 && { transitiveTagKeys: transitive }),
@@ -338,17 +339,18 @@ async function checkMfa(
   deps: ServiceDependencies,
   { account, identity }: IdentityCaller,
   { SerialNumber, TokenCode }: { SerialNumber: string | undefined; TokenCode: string | undefined },
-): Promise<number | undefined> {
+): Promise<Pick<Session, 'mfaAtMs' | 'isMfaUnvouched'> | undefined> {
   if (SerialNumber === undefined && TokenCode === undefined) return undefined;
   if (SerialNumber === undefined || TokenCode === undefined)
     throw validationError('Must specify both the MFA device serial number and the token code, or neither.');
   const { accountId } = account;
   const given = { accountId, serial: SerialNumber, code: TokenCode, owner: identity.id };
-  if (!(await deps.mfaCodes.verify(given))) {
+  const answer = await deps.mfaCodes.verify(given);
+  if (answer === 'wrong') {
     const message = 'MultiFactorAuthentication failed with invalid MFA one time pass code.';
     throw new AppError('AccessDenied', { message });
   }
-  return deps.clock.wallMs();
+  return { mfaAtMs: deps.clock.wallMs(), ...(answer === 'unvouched' && { isMfaUnvouched: true }) };
 }
 
 function mintSession(

@@ -4,6 +4,7 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import type { InvoiceBook } from '../../accounts/invoice-book.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { PagePort } from '../../ports/pages.ts';
 import type { Logger } from '../../ports/telemetry.ts';
@@ -20,6 +21,8 @@ export interface OperatorContext {
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
   readonly metadata: MetadataPort;
+  readonly clock: ClockPort;
+  readonly random: RandomPort;
   readonly log: Pick<Logger, 'warn'>;
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;

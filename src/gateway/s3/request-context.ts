@@ -35,7 +35,7 @@ import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 import { BucketReplaced, reauthorise } from './reauthorise.ts';
 import type { RequestFacts } from './request-facts.ts';
-import { needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
+import { mayHaveFactorFor, needsSecondFactor, SECOND_FACTOR_MISSING } from './second-factor.ts';
 import type { SeenAddress } from './seen-objects.ts';
 import type { StoreFacts } from './sosapi/store-facts.ts';
 
@@ -123,7 +123,7 @@ export async function mayDo(
   });
   const final = pairs.find(([, , , options]) => options?.removesVersion);
   if (!isJudged || final === undefined || bucket === undefined || !needsSecondFactor(bucket)) return isJudged;
-  if (await facts.hasSecondFactor()) return true;
+  if (mayHaveFactorFor(bucket, caller) && (await facts.hasSecondFactor())) return true;
   const [action, resource] = final;
   if (!isProbe)
     record.refusedAccess = { action, resource, rule: 'MFA delete', message: SECOND_FACTOR_MISSING };

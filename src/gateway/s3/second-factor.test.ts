@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { addMfaDevice, addUser, beginSession } from '../../../tests/support/objects/identities.ts';
+import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import { codeAt, stepAt } from '../identity-api/one-time-codes.ts';
 
@@ -140,6 +141,61 @@ test('a session that was given with MFA needs no code', async () => {
   expect((await ask('DELETE', path, { keys: sessionWith(undefined) })).status).toBe(403);
   expect((await ask('DELETE', path, { keys: sessionWith(Date.now()) })).status).toBe(204);
 });
+
+test('a device that nobody with a second factor has vouched for, or of another account, does not stand for MFA delete', async () => {
+  await ask('PUT', '/vouched');
+  expect((await ask('PUT', '/vouched?versioning', { body: ON, keys: sessionWith(Date.now()) })).status).toBe(
+    200,
+  );
+  const { versionId } = await ask('PUT', '/vouched/key');
+  const path = `/vouched/key?versionId=${versionId}`;
+  const refused = { status: 403, text: expect.stringContaining('Mfa Authentication') };
+  // Whoever has the root's key alone can make a user with a device of his own.
+  const statements = [{ Effect: 'Allow', Action: ['s3:*', 'iam:*'], Resource: '*' }];
+  const user = await addUser(world, owner.accountId, { name: 'made-up', statements });
+  const iam = async (Action: string, parameters: Record<string, string>, keys: Keys = owner) => {
+    const { token } = keys;
+    const call = { credentials: keys, ...(token !== undefined && { token }) };
+    const answer = await callIam({ ...owner, endpoint: world.endpoint }, { Action, ...parameters }, call);
+    expect(answer.status).toBe(200);
+    return answer;
+  };
+  const enable = async (name: string, keys: Keys) => {
+    const made = await iam('CreateVirtualMFADevice', { VirtualMFADeviceName: name });
+    const seed = seedOf(Buffer.from(made.text('Base32StringSeed') ?? '', 'base64').toString());
+    const SerialNumber = made.text('SerialNumber') ?? '';
+    const [AuthenticationCode1, AuthenticationCode2] = [codeAt(seed, nowStep() - 1), codeAt(seed, nowStep())];
+    const codes = { AuthenticationCode1, AuthenticationCode2 };
+    await iam('EnableMFADevice', { UserName: 'made-up', SerialNumber, ...codes }, keys);
+    return { SerialNumber, code: () => codeAt(seed, nowStep() + 1) };
+  };
+  const unvouched = await enable('unvouched', owner);
+  const mfa = `${unvouched.SerialNumber} ${unvouched.code()}`;
+  expect(await ask('DELETE', path, { keys: user, mfa })).toMatchObject(refused);
+  const base = { kind: 'user', accountId: owner.accountId, id: user.id, issuer: user.accessKey } as const;
+  const weak = beginSession(world, { ...base, mfaAtMs: Date.now(), isMfaUnvouched: true });
+  expect(await ask('DELETE', path, { keys: weak })).toMatchObject(refused);
+
+  const other = await world.makeAccount('with-a-device');
+  const statement = { Effect: 'Allow', Principal: { AWS: other.accountId }, Action: 's3:*' };
+  const policy = { Version: '2012-10-17', Statement: { ...statement, Resource: 'arn:aws:s3:::vouched/*' } };
+  expect((await ask('PUT', '/vouched?policy', { body: JSON.stringify(policy) })).status).toBe(204);
+  const { accountId, accessKey: issuer } = other;
+  const foreign = beginSession(world, { kind: 'root', accountId, id: 'root', issuer, mfaAtMs: Date.now() });
+  expect((await ask('GET', path, { keys: foreign })).status).toBe(200);
+  expect(await ask('DELETE', path, { keys: foreign })).toMatchObject(refused);
+
+  const vouched = await enable('vouched', sessionWith(Date.now()));
+  const right = `${vouched.SerialNumber} ${vouched.code()}`;
+  expect((await ask('DELETE', path, { keys: user, mfa: right })).status).toBe(204);
+});
+
+/** The bytes of Base32 (RFC 4648). */
+function seedOf(base32: string): Buffer {
+  const bits = [...base32].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter));
+  const text = bits.map((each) => each.toString(2).padStart(5, '0')).join('');
+  return Buffer.from((text.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+}
 
 function sessionWith(mfaAtMs: number | undefined): Keys {
   const { accountId, accessKey: issuer } = owner;

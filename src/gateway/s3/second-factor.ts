@@ -21,10 +21,17 @@ export async function checkSecondFactor(
 ): Promise<boolean> {
   if (caller.kind === 'anonymous') return false;
   const { principal, account } = caller;
-  if (principal.session?.mfaAtMs !== undefined) return true;
+  const { session } = principal;
+  if (session?.mfaAtMs !== undefined) return session.isMfaUnvouched !== true;
   const [, serial, code] = VALUE.exec(header?.trim() ?? '') ?? [];
   if (serial === undefined || code === undefined) return false;
-  return mfaCodes.verify({ accountId: account.accountId, serial, code, owner: principal.id });
+  const asked = { accountId: account.accountId, serial, code, owner: principal.id };
+  return (await mfaCodes.verify(asked)) === 'vouched';
+}
+
+/** Devices of other accounts are theirs to make: they guard nothing of this one. */
+export function mayHaveFactorFor({ record }: ResolvedBucket, caller: Caller): boolean {
+  return caller.kind === 'account' && caller.account.accountId === record.owner;
 }
 
 /** Whether versions of the bucket go for good only with a second factor. */
@@ -37,4 +44,4 @@ export function secondFactorMissing(): AppError {
 }
 
 export const SECOND_FACTOR_MISSING =
-  'Mfa Authentication must be used for this request: x-amz-mfa with a device of the caller and its present code, or credentials that were given with MFA.';
+  "Mfa Authentication must be used for this request: x-amz-mfa with a device of the caller and its present code, or credentials that were given with MFA; of the bucket's account, and by a device that was enabled with MFA.";

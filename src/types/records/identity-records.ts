@@ -95,8 +95,12 @@ export interface MfaDeviceRecord {
   /** 32 bytes of chance, wrapped by the master key: the seed is its first 20 bytes (RFC 4226). */
   sealedSeed: WrappedKek;
   tags: Tag[];
-  /** Present while it is enabled. `owner`: the user's id, or `root`. */
-  enabled?: { owner: string; atMs: number };
+  /**
+   * Present while it is enabled. `owner`: the user's id, or `root`. `isUnvouched`: no second factor stood behind whoever enabled
+   * it, though the account's root had a device. Its codes are good for conditions of policies, not for MFA delete: else a key
+   * of long term alone could give itself the second factor.
+   */
+  enabled?: { owner: string; atMs: number; isUnvouched?: true };
   /** The last time step whose code was used: a code is used once (RFC 6238 5.2). */
   usedStep?: number;
   /** How many steps its clock is ahead, as the last resynchronisation found. */

@@ -139,7 +139,9 @@ export async function addMfaDevice(
     tags: [],
     enabled: { owner, atMs: 0 },
   };
-  await change(world, accountId, [{ key: identityKeys.mfaDevice(name), record }], []);
+  const settings = { kind: 'settings', rootMfaDevices: [name] };
+  const ofRoot = owner === 'root' ? [{ key: identityKeys.settings, record: settings }] : [];
+  await change(world, accountId, [{ key: identityKeys.mfaDevice(name), record }, ...ofRoot], []);
   return { serial: `arn:aws:iam::${accountId}:mfa/${name}`, seed: chance.subarray(0, 20) };
 }
 

@@ -13,6 +13,7 @@ import {
   optional,
   textOf,
 } from '../../http/json-schemas.ts';
+import { resetRootMfa } from '../../identity-api/mfa-devices.ts';
 import { NO_CONTENT, type OperatorContext } from '../operator-context.ts';
 
 interface OfAccount {
@@ -140,6 +141,7 @@ export async function accounts(
     async () => ({ accounts: (await context.accounts.list()).map(withKeys) }),
   );
   addOneAccount(app, context);
+  addMfaReset(app, context);
 }
 
 function addOneAccount(app: FastifyInstance, context: OperatorContext): void {
@@ -187,6 +189,33 @@ function addOneAccount(app: FastifyInstance, context: OperatorContext): void {
     async ({ params }, reply) => {
       await context.accounts.remove(params.account);
       return reply.code(204).send();
+    },
+  );
+}
+
+function addMfaReset(app: FastifyInstance, context: OperatorContext): void {
+  app.delete<OfAccount>(
+    '/accounts/:account/mfa',
+    {
+      schema: {
+        operationId: 'ResetMfa',
+        summary: 'Deactivate the MFA devices of its root, which are lost',
+        tags: TAGS,
+        params: ACCOUNT_PARAMETER,
+        response: {
+          200: {
+            description: 'How many there were.',
+            ...objectOf<{ deactivatedCount: number }>({ deactivatedCount: numberOf() }),
+          },
+        },
+      },
+      config: { errors: ['NoSuchEntity', 'ConcurrentModification'] },
+    },
+    async ({ params }) => {
+      const { account } = await context.accounts.find(params.account);
+      const deactivatedCount = await resetRootMfa(context, account.accountId);
+      context.log.warn({ account: account.accountId, deactivatedCount }, 'mfa-reset');
+      return { deactivatedCount };
     },
   );
 }
