@@ -70,7 +70,7 @@ const PRICE_LIST_INPUT = inputOf<PriceListInput>({
   from: textOf('YYYY-MM-DD: the day from which it holds, UTC. In the place of a list of the same day.'),
   currency: textOf('ISO 4217, as USD.'),
   prices: {
-    ...mapOf({ type: ['string', 'number'] }),
+    ...mapOf({ anyOf: [{ type: 'string' }, { type: 'number' }] }),
     description: `Decimal numbers, not negative. ${Object.entries(PRICES)
       .map(([name, help]) => `${name}: ${help}`)
       .join(' ')}`,
