@@ -7,6 +7,6 @@ export async function warnOfTimeJump(log: Logger, timeJumps: TimeJumps): Promise
   const jumpMs = await timeJumps.unacceptedMs();
   if (jumpMs === 0) return;
   const meaning =
-    'The clock is more than 7 days ahead of the last time that is stored. If it is right, say `holdfast clock accept`: until then nothing is removed because of its age.';
+    'The clock has stepped more than 7 days ahead of the time that is stored. If it is right, say `holdfast clock accept`: until then nothing is removed because of its age.';
   log.warn({ jumpMs, meaning }, 'clock-jumped');
 }

@@ -15,10 +15,11 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   withConnection(
     clock
       .command('accept')
-      .description('after a jump of the clock: it is right, remove what is too old again'),
-  ).action(async (options: ConnectOptions) =>
-    (await import('./clock-command.ts')).acceptClock(context, options),
-  );
+      .description('after a jump of the clock: it is right, remove what is too old again')
+      .option('--jump-ms <n>', 'the jump that was shown; without it, shows what there is to accept'),
+  ).action(async (options: ConnectOptions & { jumpMs?: string }) => {
+    process.exitCode = await (await import('./clock-command.ts')).acceptClock(context, options);
+  });
   addFsckCommand(program, context);
   addObjectCommands(program, context);
   addJobsCommand(program, context);

@@ -1,6 +1,7 @@
 // Jumps of the clock in a cluster, as its shards have noted them (R19): asked and accepted over the metadata port.
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { TimeJumps } from '../ports/time-jumps.ts';
+import { sumOfAccepted } from '../types/accepted-jumps.ts';
 import { requireDone } from '../types/require-done.ts';
 
 /** Throws AppError ServiceUnavailable while a shard does not answer: what it has noted is not known then. */
@@ -12,10 +13,10 @@ export function createTimeJumps(metadata: MetadataPort): Pick<TimeJumps, 'unacce
       const found = await Promise.all(shards.map(ask));
       return Math.max(...found.map(({ jumpMs }) => jumpMs));
     },
-    async accept() {
+    async accept(atMostMs) {
       const accept = async (shard: number) =>
-        requireDone(await metadata.execute({ shard }, 'accept-time-jump', {}));
-      await Promise.all(shards.map(accept));
+        requireDone(await metadata.execute({ shard }, 'accept-time-jump', { atMostMs }));
+      return sumOfAccepted(await Promise.all(shards.map(accept)));
     },
   };
 }

@@ -301,6 +301,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'GetBucketEvents',
   'GetBucketLifecycleStatus',
   'GetBucketQuota',
+  'GetClock',
   'GetComposed',
   'GetComposedBehind',
   'GetFsck',

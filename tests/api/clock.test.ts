@@ -20,7 +20,10 @@ test('a jump is reported at every start and in the status until it is accepted, 
   const nowMs = () => Date.now() + aheadMs;
   let printed: string[] = [];
   const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs, sleep };
-  const run = async (command: typeof acceptClock | typeof showStatus, options: { json?: boolean } = {}) => {
+  const run = async (
+    command: typeof acceptClock | typeof showStatus,
+    options: { json?: boolean; jumpMs?: string } = {},
+  ) => {
     printed = [];
     await command(context, { dataDir, ...options });
     return printed.join('\n');
@@ -47,7 +50,14 @@ test('a jump is reported at every start and in the status until it is accepted, 
     expect(await run(showStatus)).toContain('jumped 8 d');
     if (round === 0) await server.stop();
   }
-  expect(await run(acceptClock)).toContain('is accepted');
+  const jumpMs = await statusMs();
+  expect(await run(acceptClock)).toContain(`holdfast clock accept --jump-ms ${jumpMs}`);
+  await expect(run(acceptClock, { jumpMs: String(jumpMs - 1) })).rejects.toThrow(
+    /has jumped by \d+ ms by now/,
+  );
+  await expect(run(acceptClock, { jumpMs: '8d' })).rejects.toThrow('whole number');
+  expect(await statusMs()).toBe(jumpMs);
+  expect(await run(acceptClock, { jumpMs: String(jumpMs) })).toContain('is accepted');
   expect(await statusMs()).toBe(0);
   await server.stop();
 

@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { keepDiskIdentity, readDiskIdentity } from '../../chunks/disk/disk-identity.ts';
-import { firstVoterRows, readSingleVoterShard } from '../../metadata/engine/single-voter-rows.ts';
+import { ClockSteps } from '../../metadata/engine/clock-steps.ts';
+import {
+  firstVoterRows,
+  readSingleVoterShard,
+  type SingleVoterShard,
+} from '../../metadata/engine/single-voter-rows.ts';
 import { readDiskSpace } from '../../platform/disk/disk-space.ts';
 import { createLocalCoordinator } from '../../platform/local-coordinator.ts';
 import { KvOpenError, openRocksdbKv } from '../../platform/rocksdb/rocksdb-kv.ts';
@@ -17,9 +22,6 @@ import { CHUNK_COLUMNS, CHUNKS_FOLDER, METADATA_COLUMNS, METADATA_FOLDER } from 
 import { findDatabase } from './grow-folder.ts';
 import type { GrowPlan } from './grow-plan.ts';
 
-const DAY_MS = 24 * 3600 * 1000;
-/** R19: a clock further ahead than this needs the operator's confirmation, which only the single node takes. */
-const JUMP_MS = 7 * DAY_MS;
 const ID_BYTES = 16;
 /** Rows of the database itself, not of its shards. */
 const OWN_ROWS = { column: 'rows', gte: Uint8Array.of(0xff, 0xff), lt: Uint8Array.of(0xff, 0xff, 0xff) };
@@ -77,11 +79,15 @@ async function refuseOtherFileSystems(folder: string): Promise<void> {
   }
 }
 
+/** R19: a clock that is too far ahead needs the operator's confirmation, which only the single node takes. */
 function refuseTimeJump(
-  { timeJumpMs, applied }: { timeJumpMs: number; applied: { timeMs: number } },
+  { timeJump, applied }: Pick<SingleVoterShard, 'timeJump' | 'applied'>,
   clock: ClockPort,
 ): void {
-  if (timeJumpMs === 0 && clock.wallMs() - applied.timeMs <= JUMP_MS) return;
+  const steps = new ClockSteps();
+  steps.restore(timeJump, applied.timeMs);
+  const followed = steps.add(Math.max(0, clock.wallMs() - applied.timeMs));
+  if (timeJump.jumpMs === 0 && followed.kind !== 'jump') return;
   throw new Refusal(
     'the clock is more than 7 days ahead of what is stored: start the single node, say `holdfast clock accept` if the time is right, stop it, and repeat',
   );

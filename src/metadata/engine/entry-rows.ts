@@ -14,8 +14,23 @@ export interface SelfRecord {
 }
 export const selfCodec = defineRecord<SelfRecord>({ name: 'self', version: 1 });
 
-/** R19: how far time has jumped at restarts, until the operator accepts it. Gone then. */
-export const timeJumpCodec = defineRecord<{ jumpMs: number }>({ name: 'time-jump', version: 1 });
+/** R19. Gone where there is neither. */
+export interface TimeJumpRecord {
+  /** How far time has jumped, until the operator accepts it. */
+  jumpMs: number;
+  /** What smaller steps of the clock came to at `timeMs` of shard time (clock-steps.ts). */
+  stepsMs: number;
+  timeMs: number;
+}
+export const timeJumpCodec = defineRecord<TimeJumpRecord>({
+  name: 'time-jump',
+  version: 2,
+  migrations: { 1: ({ jumpMs }: { jumpMs: number }) => ({ jumpMs, stepsMs: 0, timeMs: 0 }) },
+});
+
+export function decodeTimeJump(row: Uint8Array | undefined): TimeJumpRecord {
+  return row === undefined ? { jumpMs: 0, stepsMs: 0, timeMs: 0 } : timeJumpCodec.decode(row);
+}
 
 /** R1, R3: what a replica of a cluster is and has promised. */
 export interface ReplicaRecord {

@@ -7,8 +7,9 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { CoordinatorPort, EpochGrant } from '../../ports/coordination.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';
+import { ClockSteps } from './clock-steps.ts';
 import { Counters } from './counters.ts';
-import { decodeApplied, type SelfRecord, selfCodec, timeJumpCodec } from './entry-rows.ts';
+import { decodeApplied, decodeTimeJump, type SelfRecord, selfCodec, timeJumpCodec } from './entry-rows.ts';
 import { Overlay, type OverlayBudget } from './overlay.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 import { Shard } from './shard.ts';
@@ -53,8 +54,11 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
   const self = nextSelf(selfRow === undefined ? undefined : selfCodec.decode(selfRow), grant, random);
   const last = appliedRow === undefined ? undefined : decodeApplied(appliedRow);
   const time = createShardTime(options.clock, last?.timeMs);
-  const earlierJumpMs = jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs;
-  const timeJumpMs = earlierJumpMs + time.jumpMs;
+  const steps = new ClockSteps();
+  const earlier = decodeTimeJump(jumpRow);
+  steps.restore(earlier, last?.timeMs ?? 0);
+  const followed = steps.add(time.stepMs);
+  const timeJumpMs = earlier.jumpMs + (followed.kind === 'jump' ? followed.jumpMs : 0);
 
   const overlay = new Overlay(options.budget);
   const log: ShardLog = new ShardLog({
@@ -82,12 +86,16 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
     counters: new Counters(number, { kv, overlay }),
     state: createStateReader(number, kv),
     timeJumpMs,
+    steps,
   });
   const rows = [{ column: 'rows', key: selfKey, value: selfCodec.encode(self) }];
-  // With the entry that makes the new time the shard's: at the next start nothing would show the jump any more.
-  if (time.jumpMs > 0)
-    rows.push({ column: 'rows', key: jumpKey, value: timeJumpCodec.encode({ jumpMs: timeJumpMs }) });
-  const begun = new Promise<void>((done) => log.append({ rows, timeMs: log.nowMs(), done }));
+  const timeMs = log.nowMs();
+  // With the entry that makes the new time the shard's: at the next start nothing would show the step any more.
+  if (followed.kind !== 'small') {
+    const record = { jumpMs: timeJumpMs, stepsMs: steps.sumMs, timeMs };
+    rows.push({ column: 'rows', key: jumpKey, value: timeJumpCodec.encode(record) });
+  }
+  const begun = new Promise<void>((done) => log.append({ rows, timeMs, done }));
   await Promise.race([begun, kv.failed.then((error) => Promise.reject(error))]);
   return { shard, log, time, ...grant };
 }

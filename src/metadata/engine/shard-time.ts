@@ -1,20 +1,18 @@
 // Shard time for one voter (R19): follows the wall clock, but only as fast as time passes. A wall clock that is set
 // forward or back while we run is not followed; one that is ahead at a restart is, and one that is behind is waited for
-// at our own pace. What a jump at the restart means for what goes by age: ports/time-jumps.ts.
+// at our own pace. What a step at the restart means for what goes by age: clock-steps.ts and ports/time-jumps.ts.
 import type { ClockPort } from '../../ports/clock.ts';
 
 /** A wall clock within this of shard time is believed, and approached. */
-const BELIEVED_GAP_MS = 10_000;
+export const BELIEVED_GAP_MS = 10_000;
 /** Faster or slower by at most this part while approaching: also the drift that clocks may have (protocol 1.1). */
-const SLEW = 0.05;
-/** Beyond it a jump ahead waits for the operator's word, for all that goes by age. */
-export const JUMP_MS = 7 * 24 * 3600 * 1000;
+export const SLEW = 0.05;
 
 export interface ShardTime {
   /** Now, whole ms: never less than before. */
   nowMs(): number;
-  /** How far the wall clock was ahead of the stored time when we started; 0 unless above 7 days. */
-  readonly jumpMs: number;
+  /** How far the wall clock was ahead of the stored time when we started, which it has followed; else 0. */
+  readonly stepMs: number;
   /** Wall clock less shard time, ms: beyond some seconds somebody set the clock. */
   gapMs(): number;
 }
@@ -24,10 +22,10 @@ export function createShardTime(clock: ClockPort, storedMs: number | undefined):
   const startWallMs = clock.wallMs();
   let timeMs = Math.max(storedMs ?? startWallMs, startWallMs);
   let lastMonotonicMs = clock.monotonicMs();
-  const jumpMs = storedMs !== undefined && startWallMs - storedMs > JUMP_MS ? startWallMs - storedMs : 0;
+  const stepMs = storedMs === undefined ? 0 : Math.max(0, startWallMs - storedMs);
 
   return {
-    jumpMs,
+    stepMs,
     nowMs() {
       const monotonicMs = clock.monotonicMs();
       const elapsedMs = Math.max(0, monotonicMs - lastMonotonicMs);

@@ -7,7 +7,7 @@ import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
 import type { EngineCommands, EngineQueries } from '../../ports/metadata/engine.ts';
-import type { Envelope, OutcomeOf, Reply } from '../../ports/metadata/port.ts';
+import type { CommandOf, Envelope, OutcomeOf, Reply } from '../../ports/metadata/port.ts';
 import type {
   CommandSpec,
   DecideContext,
@@ -21,6 +21,7 @@ import type {
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { checkOutcomes } from './check-outcomes.ts';
+import type { ClockSteps } from './clock-steps.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
 import type { EntryLog } from './entry-log.ts';
@@ -73,6 +74,8 @@ export interface ShardParts {
   turns?: FairTurns;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
+  /** R19: smaller steps of the clock, which add up. */
+  steps: ClockSteps;
 }
 
 /** A command that is admitted and not yet answered. */
@@ -100,7 +103,7 @@ export class Shard {
   #forgottenTo: Uint8Array | undefined;
   #timeJumpMs: number;
   /** Under way. */
-  #accepting: Promise<number> | undefined;
+  #accepting: Promise<OutcomeOf<'accept-time-jump'>> | undefined;
 
   constructor(parts: ShardParts) {
     const { shard, shardCount, random } = parts;
@@ -131,7 +134,7 @@ export class Shard {
   ): Promise<Reply<unknown>> {
     const { requestId } = envelope;
     if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
-    if (name === ACCEPT_TIME_JUMP) return this.#acceptByCommand();
+    if (name === ACCEPT_TIME_JUMP) return this.#acceptByCommand(command as CommandOf<'accept-time-jump'>);
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
     if (running !== undefined) return running;
     if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
@@ -244,49 +247,61 @@ export class Shard {
   }
 
   /**
-   * The operator's word that time is right (R19). Returns what was accepted, ms. Calls that come while one is under way share its
-   * answer: each jump is accepted once. Throws AppError ServiceUnavailable when it may not have been kept.
+   * The operator's word that time is right (R19), where no more has jumped than what was shown to it. Calls that come while one is
+   * under way share its answer: each jump is accepted once. Throws AppError ServiceUnavailable when it may not have been kept.
    */
-  acceptTimeJump(): Promise<number> {
-    this.#accepting ??= this.#acceptNoted().finally(() => {
+  acceptTimeJump(atMostMs: number): Promise<OutcomeOf<'accept-time-jump'>> {
+    if (this.#timeJumpMs > atMostMs) return Promise.resolve({ kind: 'grown', jumpMs: this.#timeJumpMs });
+    this.#accepting ??= this.#acceptNoted(atMostMs).finally(() => {
       this.#accepting = undefined;
     });
     return this.#accepting;
   }
 
-  async #acceptNoted(): Promise<number> {
+  async #acceptNoted(atMostMs: number): Promise<OutcomeOf<'accept-time-jump'>> {
     if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
-    // Asked first: a jump that shows just now is noted, and is among what is accepted or comes behind it.
+    // Asked first: a jump that shows just now is noted, and is more than what was shown or comes behind it.
     const timeMs = this.#parts.log.nowMs();
     const acceptedMs = this.#timeJumpMs;
-    if (acceptedMs === 0) return 0;
-    await this.#appendOwn([this.#timeJumpPut(0)], timeMs);
+    if (acceptedMs > atMostMs) return { kind: 'grown', jumpMs: acceptedMs };
+    if (acceptedMs === 0) return { kind: 'accepted', jumpMs: 0 };
+    this.#parts.steps.forget();
+    await this.#appendOwn([this.#timeJumpPut(0, timeMs)], timeMs);
     if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
     this.#timeJumpMs -= acceptedMs;
     assert(this.#timeJumpMs >= 0, 'no more is accepted than has jumped');
     // Another one has come meanwhile: that one waits, and its row is to say no more.
-    if (this.#timeJumpMs > 0) await this.#appendOwn([this.#timeJumpPut(this.#timeJumpMs)]);
-    return acceptedMs;
+    const nowMs = this.#parts.log.nowMs();
+    if (this.#timeJumpMs > 0) await this.#appendOwn([this.#timeJumpPut(this.#timeJumpMs, nowMs)], nowMs);
+    return { kind: 'accepted', jumpMs: acceptedMs };
   }
 
-  async #acceptByCommand(): Promise<Reply<OutcomeOf<'accept-time-jump'>>> {
-    const jumpMs = await this.acceptTimeJump();
-    return { kind: 'done', value: { kind: 'accepted', jumpMs }, timeMs: this.#parts.log.committed.timeMs };
+  async #acceptByCommand({
+    atMostMs,
+  }: CommandOf<'accept-time-jump'>): Promise<Reply<OutcomeOf<'accept-time-jump'>>> {
+    const value = await this.acceptTimeJump(atMostMs);
+    return { kind: 'done', value, timeMs: this.#parts.log.committed.timeMs };
   }
 
-  /** 0: there is none. */
-  #timeJumpPut(jumpMs: number): KvPut {
+  /** With what smaller steps come to at `timeMs`. */
+  #timeJumpPut(jumpMs: number, timeMs: number): KvPut {
     const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
-    return { column: 'rows', key, value: jumpMs === 0 ? null : timeJumpCodec.encode({ jumpMs }) };
+    const stepsMs = this.#parts.steps.sumMs;
+    const isNone = jumpMs === 0 && stepsMs === 0;
+    return { column: 'rows', key, value: isNone ? null : timeJumpCodec.encode({ jumpMs, stepsMs, timeMs }) };
   }
 
   /**
-   * The clock has jumped by so much while the shard was open, as a majority of clocks says (R19). The row goes with the first
-   * entry of the new time, so that no primary behind this one takes it for accepted.
+   * Time has followed the clock ahead by so much while the shard was open, as a majority of clocks says (R19). True: with what was
+   * followed before it is a jump. The row goes with the first entry of the new time, so that no primary behind this one takes
+   * it for accepted.
    */
-  noteTimeJump(jumpMs: number, timeMs: number): void {
-    this.#timeJumpMs += jumpMs;
-    this.#parts.log.append({ rows: [this.#timeJumpPut(this.#timeJumpMs)], timeMs, done() {} });
+  noteClockStep(stepMs: number, timeMs: number): boolean {
+    const followed = this.#parts.steps.add(stepMs);
+    if (followed.kind === 'small') return false;
+    if (followed.kind === 'jump') this.#timeJumpMs += followed.jumpMs;
+    this.#parts.log.append({ rows: [this.#timeJumpPut(this.#timeJumpMs, timeMs)], timeMs, done() {} });
+    return followed.kind === 'jump';
   }
 
   /** An entry of the engine itself. Resolves when it is committed, or never will be. */

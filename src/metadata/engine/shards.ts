@@ -12,6 +12,7 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { sumOfAccepted } from '../../types/accepted-jumps.ts';
 import { createEngineWorkers } from './engine-workers.ts';
 import { createShard, type OpenShard } from './open-shard.ts';
 import type { OverlayBudget } from './overlay.ts';
@@ -111,9 +112,8 @@ function timeJumpsOf(shards: readonly OpenShard[]): TimeJumps {
   return {
     mayRemoveByAge: (shard) => must(shards[shard], `no shard ${shard}`).shard.timeJumpMs === 0,
     unacceptedMs: async () => Math.max(...shards.map(({ shard }) => shard.timeJumpMs)),
-    async accept() {
-      await Promise.all(shards.map(({ shard }) => shard.acceptTimeJump()));
-    },
+    accept: async (atMostMs) =>
+      sumOfAccepted(await Promise.all(shards.map(({ shard }) => shard.acceptTimeJump(atMostMs)))),
   };
 }
 

@@ -7,10 +7,11 @@ import {
   type Applied,
   baseCodec,
   decodeApplied,
+  decodeTimeJump,
   type ReplicaRecord,
   replicaCodec,
   selfCodec,
-  timeJumpCodec,
+  type TimeJumpRecord,
 } from './entry-rows.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 
@@ -21,8 +22,8 @@ export interface SingleVoterShard {
   incarnation: number;
   epoch: number;
   applied: Applied;
-  /** R19: a jump of the clock that the operator has not accepted, ms; else 0. */
-  timeJumpMs: number;
+  /** R19: what the clock has jumped and stepped, without the operator's word. */
+  timeJump: TimeJumpRecord;
 }
 
 /** undefined: the shard was never opened here by the embedded form. */
@@ -36,7 +37,7 @@ export async function readSingleVoterShard(kv: KvPort, shard: number): Promise<S
     incarnation,
     epoch,
     applied: decodeApplied(appliedRow),
-    timeJumpMs: jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs,
+    timeJump: decodeTimeJump(jumpRow),
   };
 }
 

@@ -17,9 +17,10 @@ import type { ReplicaStatus } from '../../ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord } from '../../ports/shard-registry.ts';
 import type { StateMachine } from '../../ports/state-machine.ts';
 import type { Logger } from '../../ports/telemetry.ts';
+import { ClockSteps } from '../engine/clock-steps.ts';
 import { Counters } from '../engine/counters.ts';
 import type { Entry } from '../engine/entry-codec.ts';
-import { timeJumpCodec } from '../engine/entry-rows.ts';
+import { decodeTimeJump, type TimeJumpRecord } from '../engine/entry-rows.ts';
 import { Overlay, type OverlayBudget } from '../engine/overlay.ts';
 import { ENGINE_TABLES, rowKey } from '../engine/row-keys.ts';
 import { Shard } from '../engine/shard.ts';
@@ -66,6 +67,7 @@ export class Leadership {
   readonly #term: PrimaryTerm;
   readonly #entries: ReplicatedLog;
   readonly #time: ReplicatedTime;
+  readonly #steps = new ClockSteps();
   readonly #overlay: Overlay;
   readonly #verifier: Verifier;
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
@@ -95,7 +97,7 @@ export class Leadership {
     });
     const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
     const isClockBelieved = () => this.#term.isClockBelieved();
-    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isClockBelieved });
+    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isClockBelieved, steps: this.#steps });
     this.#entries = new ReplicatedLog({
       shard,
       epoch: record.epoch,
@@ -182,26 +184,27 @@ export class Leadership {
     try {
       const jumpKey = rowKey(shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
       const [jumpRow] = await kv.getMany('rows', [jumpKey]);
-      const timeJumpMs = jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs;
+      const timeJump = decodeTimeJump(jumpRow);
       if (this.#hasEnded) return;
-      if (history === undefined || record.incarnation === 1) return this.#opened(timeJumpMs);
+      if (history === undefined || record.incarnation === 1) return this.#opened(timeJump);
       const [row] = await createStateReader(shard, kv).rows([history.address]);
       if (this.#hasEnded) return;
-      if (history.incarnationOf(row) >= record.incarnation) return this.#opened(timeJumpMs);
+      if (history.incarnationOf(row) >= record.incarnation) return this.#opened(timeJump);
       const { table, key } = history.address;
       const timeMs = this.#entries.nowMs();
       const value = history.begin(record.incarnation, timeMs);
       const put = { column: table.column, key: rowKey(shard, table, key), value };
-      this.#entries.append({ rows: [put], timeMs, done: () => this.#opened(timeJumpMs) });
+      this.#entries.append({ rows: [put], timeMs, done: () => this.#opened(timeJump) });
     } catch (error) {
       this.#parts.logger.error({ shard, err: error }, 'shard-not-opened');
       stepDown('its history could not be read');
     }
   }
 
-  #opened(timeJumpMs: number): void {
+  #opened(timeJump: TimeJumpRecord): void {
     const { shard, shardCount, kv, machine, random, budget, logger, onEvent, turns } = this.#parts;
     if (this.#hasEnded) return;
+    this.#steps.restore(timeJump, this.#entries.nowMs());
     const opened = new Shard({
       shard,
       shardCount,
@@ -214,13 +217,14 @@ export class Leadership {
       log: this.#entries,
       counters: new Counters(shard, { kv, overlay: this.#overlay }),
       state: createStateReader(shard, kv),
-      timeJumpMs,
+      timeJumpMs: timeJump.jumpMs,
+      steps: this.#steps,
       onRequestFound: () => onEvent?.('request-found'),
     });
     this.#shard = opened;
-    this.#time.followJumps((jumpMs, timeMs) => {
-      logger.warn({ shard, jumpMs }, 'clock-jumped');
-      opened.noteTimeJump(jumpMs, timeMs);
+    this.#time.followSteps((stepMs, timeMs) => {
+      if (opened.noteClockStep(stepMs, timeMs))
+        logger.warn({ shard, jumpMs: opened.timeJumpMs }, 'clock-jumped');
     });
     logger.info({ shard, epoch: this.epoch }, 'shard-opened');
     onEvent?.('opened');
