@@ -14,7 +14,7 @@ import { createReclaim } from '../src/chunks/disk/reclaim.ts';
 import { createScrub, type Scrub } from '../src/chunks/disk/scrub.ts';
 import { createShards } from '../src/metadata/engine/shards.ts';
 import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
-import { metadataMachine } from '../src/metadata/state-machine.ts';
+import { createMeteredMachine } from '../src/metadata/state-machine.ts';
 import { openDataDir } from '../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platform/keyring/file-keyring.ts';
@@ -66,7 +66,7 @@ export async function openStores(
   const keyring = await openDataKeyring({ path, keys, needed: createNeededKeys(metadataKv) });
   const shards = await createShards({
     kv: metadataKv,
-    machine: metadataMachine,
+    machine: createMeteredMachine(config.metering),
     turns: createFairTurns({ clock }),
     shardCount: dataDir.shards,
     clock,

@@ -45,7 +45,7 @@ import { createRevocationWait } from '../../src/coordination/revocation-wait.ts'
 import { createMetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
-import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import { createMeteredMachine } from '../../src/metadata/state-machine.ts';
 import { readDiskSpace } from '../../src/platform/disk/disk-space.ts';
 import type { HangWatch } from '../../src/platform/disk/hang-watch.ts';
 import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
@@ -183,7 +183,7 @@ async function openNode(
     onFatal(error: Error): void;
   },
 ) {
-  const { clock, random, log, telemetry, closing } = processContext;
+  const { config, clock, random, log, telemetry, closing } = processContext;
   const { joined, kv, nodeId, replicaId } = parts;
   const { clusterId, shardCount } = joined.identity;
   const witness = await openWitnessFile(witnessPath(parts.folder), clock, hangsOf(processContext));
@@ -201,7 +201,7 @@ async function openNode(
     witness,
     clock,
     random,
-    machine: metadataMachine,
+    machine: createMeteredMachine(config.metering),
     turns: createFairTurns({ clock }),
     onUnreadable: parts.onFatal,
     onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),

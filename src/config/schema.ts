@@ -177,6 +177,14 @@ export const SETTINGS = [
     help: 'Share of the time, in percent, that a process works on lifecycle while something is due; the rest is left to clients.',
   },
   {
+    key: 'metering.minimumDays',
+    kind: 'integer',
+    default: '90',
+    min: 0,
+    max: 3650,
+    help: 'Days for which stored data is charged at least: what goes earlier counts as deleted storage for the rest of them.',
+  },
+  {
     key: 'storage.inlineBodyMax',
     kind: 'bytes',
     default: '64KiB',

@@ -16,6 +16,7 @@ import type {
 } from '../ports/metadata/port.ts';
 import type { QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { DELETE_RULES, type DeleteRules } from '../types/delete-blocker.ts';
+import { DEFAULT_METERING, type Metering } from '../types/metered.ts';
 import { addAccessKey } from './accounts/add-access-key.ts';
 import { changeAccessKey } from './accounts/change-access-key.ts';
 import { createAccount } from './accounts/create-account.ts';
@@ -385,8 +386,13 @@ const queries: Omit<Queries, AskRules> = {
 };
 
 /** Passes these rules of deletion to every command and query that asks whether a version may go. No other place passes any. */
-export function createMetadataMachine(rules: DeleteRules): StateMachine {
-  const specs = Object.entries(commands).map(([name, { define }]) => [name, define(rules)] as const);
+export function createMetadataMachine(
+  rules: DeleteRules,
+  metering: Metering = DEFAULT_METERING,
+): StateMachine {
+  const specs = Object.entries(commands).map(
+    ([name, { define }]) => [name, define(rules, metering)] as const,
+  );
   return {
     commands: Object.fromEntries(specs),
     queries: {
@@ -403,6 +409,11 @@ export function createMetadataMachine(rules: DeleteRules): StateMachine {
 /** Bytes that a command adds for good; 0 for an unknown command. */
 export function growthBytesOf(name: string, command: unknown): number {
   return commands[name as keyof Commands]?.growthBytes(command as never) ?? 0;
+}
+
+/** Of a server, which meters by its settings. */
+export function createMeteredMachine(metering: Metering): StateMachine {
+  return createMetadataMachine(DELETE_RULES, metering);
 }
 
 export const metadataMachine: StateMachine = createMetadataMachine(DELETE_RULES);

@@ -62,6 +62,8 @@ export interface DecideContext {
   shardCount: number;
   /** A counter with everything that was appended before this command: a bound by it is exact, and needs no lock. */
   counter(name: string): number;
+  /** The same of one that is a vector; elements at its end that are 0 may be left out. */
+  vector(name: string): readonly number[];
   /** Cryptographic in production, seeded in tests. */
   random(sizeBytes: number): Uint8Array;
   /** The client's request that it is made for; absent: the server's own work. */
@@ -71,6 +73,12 @@ export interface DecideContext {
 /** Additions to counters; the engine sums them into absolute rows per group, so they need no lock. */
 export interface CounterDelta {
   name: string;
+  /** Several: the counter is a vector, and each is added to the element in its place. */
+  delta: number | readonly number[];
+}
+
+/** Of a counter that is no vector. */
+export interface ScalarDelta extends CounterDelta {
   delta: number;
 }
 
@@ -102,6 +110,8 @@ export interface StateReader {
   range(address: RangeAddress): Promise<Row[]>;
   cursor(bounds: CursorBounds): RowCursor;
   counters(names: readonly string[]): Promise<number[]>;
+  /** The same of those that are vectors. */
+  vectors(names: readonly string[]): Promise<number[][]>;
   /** All tables of the column `rows`, and the counters, at one moment. One call at a time; forwards only. Close it. */
   view(): StateView;
 }

@@ -3,7 +3,7 @@
 
 import { must } from '../../src/base/assert.ts';
 import { unpackPlain } from '../../src/base/record-codec.ts';
-import { readCounters } from '../../src/metadata/engine/counters.ts';
+import { decodeVector, readVectors } from '../../src/metadata/engine/counters.ts';
 import { decodeApplied } from '../../src/metadata/engine/entry-rows.ts';
 import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/metadata/engine/row-keys.ts';
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/metadata/engine/shards.ts';
@@ -22,7 +22,10 @@ const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_00
 
 const SHOW_ENGINE: ScenarioMachine['show'] & object = {
   'engine.applied': decodeApplied,
-  'engine.counters': (value) => Buffer.from(value).readDoubleBE(0),
+  'engine.counters': (value) => {
+    const [first = 0, ...others] = decodeVector(value);
+    return others.length === 0 ? first : [first, ...others];
+  },
   'engine.requests': unpackPlain,
 };
 
@@ -179,8 +182,8 @@ export function createWorld({ machine, tables, show = {}, workers: makeWorkers }
     },
     rows: ([shard, table = '']) => rows(Number(shard), table),
     counters: async ([shard, ...names]) => {
-      const values = await readCounters(Number(shard), kv, names);
-      return names.map((name, index) => `${name} = ${values[index]}`);
+      const values = await readVectors(Number(shard), kv, names);
+      return names.map((name, index) => `${name} = ${values[index]?.join(' ') || 0}`);
     },
     time: async ([shard]) => {
       const status = must((await shards()).status().shards[Number(shard)], 'a shard');

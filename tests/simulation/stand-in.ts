@@ -236,6 +236,7 @@ class Replica {
       shard: this.#shard,
       shardCount,
       counter,
+      vector: () => [],
       random: (size: number) => random.bytes(size),
     };
     const { outcome, puts } = spec.decide(body as never, view, context);

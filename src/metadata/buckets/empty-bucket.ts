@@ -65,7 +65,7 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
       const { jobId: _, ...rest } = bucket;
       puts.push(put(bucketRow(bucketId), bucketCodec.encode(rest)));
     }
-    const usage = usageDeltas(bucket, { added: [], removed: taken.versions });
+    const usage = usageDeltas(bucket, { added: [], removed: taken.versions }, context);
     const noted = noteEvents(bucket, { ...context, origin: job.origin }, () =>
       taken.versions.map((version, at) => removalOf(objectKeyOf((rows[at] as Row).key), version)),
     );

@@ -1,6 +1,6 @@
 // Counters of a shard as absolute rows (protocol 1.2), without locks: every entry carries the new values of those it
 // changes, taken from memory. Deltas are added in the order of entries; commands see what is appended, queries the
-// committed rows.
+// committed rows. A counter is a vector of doubles in one row, most of them of one; zeros at its end are not stored.
 import { must } from '../../base/assert.ts';
 import { asBuffer, utf8 } from '../../base/bytes/bytes.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
@@ -16,7 +16,7 @@ export class Counters {
   readonly #kv: KvPort;
   readonly #overlay: Overlay;
   /** With everything that is appended. */
-  readonly #values = new Map<string, number>();
+  readonly #values = new Map<string, number[]>();
   readonly #loading = new Map<string, Promise<void>>();
 
   constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
@@ -33,20 +33,17 @@ export class Counters {
   }
 
   /** With everything that is appended; undefined while it is not loaded. */
-  value(name: string): number | undefined {
+  value(name: string): readonly number[] | undefined {
     return this.#values.get(name);
   }
 
   /** The rows for an entry that is appended now. All counters must be loaded. */
   append(deltas: readonly CounterDelta[]): KvPut[] {
     return deltas.map(({ name, delta }) => {
-      const value = must(this.#values.get(name), 'a counter is loaded before it changes') + delta;
-      this.#values.set(name, value);
-      return {
-        column: 'rows',
-        key: counterKey(this.#shard, name),
-        value: value === 0 ? null : encode(value),
-      };
+      const values = must(this.#values.get(name), 'a counter is loaded before it changes');
+      if (typeof delta === 'number') values[0] = (values[0] ?? 0) + delta;
+      else for (let at = 0; at < delta.length; at++) values[at] = (values[at] ?? 0) + (delta[at] as number);
+      return { column: 'rows', key: counterKey(this.#shard, name), value: encode(values) };
     });
   }
 
@@ -66,27 +63,41 @@ export class Counters {
     const row = pending === undefined ? (await this.#kv.getMany('rows', [key]))[0] : pending.value;
     if (this.#values.size >= KEPT_MAX)
       this.#values.delete(must(this.#values.keys().next().value, 'a counter'));
-    this.#values.set(name, decodeCounter(row));
+    this.#values.set(name, decodeVector(row));
   }
 }
 
 /** Committed values. */
-export async function readCounters(shard: number, kv: KvPort, names: readonly string[]): Promise<number[]> {
+export async function readVectors(shard: number, kv: KvPort, names: readonly string[]): Promise<number[][]> {
   const keys = names.map((name) => counterKey(shard, name));
-  return (await kv.getMany('rows', keys)).map(decodeCounter);
+  return (await kv.getMany('rows', keys)).map(decodeVector);
+}
+
+/** The same of counters that are no vectors. */
+export async function readCounters(shard: number, kv: KvPort, names: readonly string[]): Promise<number[]> {
+  return (await readVectors(shard, kv, names)).map(([value = 0]) => value);
 }
 
 export function counterKey(shard: number, name: string): Uint8Array {
   return rowKey(shard, ENGINE_TABLES.counters, utf8(name));
 }
 
-/** Doubles: exact up to 2^53, and a counter that goes below zero shows it. */
-function encode(value: number): Uint8Array {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeDoubleBE(value);
+const VALUE_BYTES = 8;
+
+/** Doubles: exact up to 2^53, and a counter that goes below zero shows it. null: all are zero, and there is no row. */
+function encode(values: readonly number[]): Uint8Array | null {
+  let count = values.length;
+  while (count > 0 && values[count - 1] === 0) count--;
+  if (count === 0) return null;
+  const bytes = Buffer.allocUnsafe(VALUE_BYTES * count);
+  for (let at = 0; at < count; at++) bytes.writeDoubleBE(values[at] as number, VALUE_BYTES * at);
   return bytes;
 }
 
-export function decodeCounter(row: Uint8Array | null | undefined): number {
-  return row === null || row === undefined ? 0 : asBuffer(row).readDoubleBE(0);
+export function decodeVector(row: Uint8Array | null | undefined): number[] {
+  if (row === null || row === undefined) return [];
+  const bytes = asBuffer(row);
+  const values: number[] = [];
+  for (let at = 0; at < bytes.length; at += VALUE_BYTES) values.push(bytes.readDoubleBE(at));
+  return values;
 }

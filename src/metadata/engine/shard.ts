@@ -53,6 +53,7 @@ const ACCEPT_TIME_JUMP: keyof EngineCommands = 'accept-time-jump';
 const GET_TIME_JUMP: keyof EngineQueries = 'get-time-jump';
 
 const NEVER = () => false;
+const NO_VALUES: readonly number[] = [];
 
 const BUSY: Reply<never> = { kind: 'busy' };
 const UNKNOWN: Reply<never> = { kind: 'unknown' };
@@ -96,7 +97,7 @@ export class Shard {
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
   /** What all commands are given. */
-  readonly #context: Omit<DecideContext, 'nowMs' | 'acceptedMs' | 'counter' | 'origin'>;
+  readonly #context: Omit<DecideContext, 'nowMs' | 'acceptedMs' | 'counter' | 'vector' | 'origin'>;
   #status: 'open' | 'closing' | 'failed' = 'open';
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
@@ -406,16 +407,18 @@ export class Shard {
       if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
       const names: string[] = [];
-      const counter = (name: string) => {
+      const vector = (name: string) => {
         names.push(name);
-        return counters.value(name) ?? 0;
+        return counters.value(name) ?? NO_VALUES;
       };
+      const counter = (name: string) => vector(name)[0] ?? 0;
       const { origin } = call.envelope;
       const decision = call.spec.decide(call.command, view, {
         ...this.#context,
         nowMs,
         acceptedMs: nowMs - this.#timeJumpMs,
         counter,
+        vector,
         origin,
       });
       for (const { name } of decision.counters ?? []) names.push(name);

@@ -2,7 +2,7 @@
 // prefix on and takes it off. What is seen at one moment is state-view.ts.
 import type { KvPort } from '../../ports/kv.ts';
 import type { RowAddress, StateReader } from '../../ports/state-machine.ts';
-import { readCounters } from './counters.ts';
+import { readCounters, readVectors } from './counters.ts';
 import { keyOfRow, rowKey } from './row-keys.ts';
 import { openStateView } from './state-view.ts';
 
@@ -25,6 +25,7 @@ export function createStateReader(shard: number, kv: KvPort): StateReader {
       };
     },
     counters: (names) => readCounters(shard, kv, names),
+    vectors: (names) => readVectors(shard, kv, names),
     view: () => openStateView(shard, kv),
   };
 }

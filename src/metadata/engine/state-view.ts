@@ -5,7 +5,7 @@ import { assert } from '../../base/assert.ts';
 import { compareBytes, EMPTY_BYTES, equalBytes } from '../../base/bytes/bytes.ts';
 import type { KvPort, KvRow } from '../../ports/kv.ts';
 import type { Row, RowCursor, StateView, TableRef } from '../../ports/state-machine.ts';
-import { counterKey, decodeCounter } from './counters.ts';
+import { counterKey, decodeVector } from './counters.ts';
 import { keyOfRow, rowKey } from './row-keys.ts';
 
 const FIRST_TABLE: TableRef = { id: 0, column: 'rows' };
@@ -39,6 +39,12 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     return rows.map(({ key, value }) => ({ key: keyOfRow(key), value }));
   }
 
+  async function vectors(names: readonly string[]): Promise<number[][]> {
+    const values: number[][] = [];
+    for (const name of names) values.push(decodeVector(await valueAt(counterKey(shard, name))));
+    return values;
+  }
+
   return {
     async rows(addresses) {
       const values: (Uint8Array | undefined)[] = [];
@@ -69,10 +75,9 @@ export function openStateView(shard: number, kv: KvPort): StateView {
       };
     },
     async counters(names) {
-      const values: number[] = [];
-      for (const name of names) values.push(decodeCounter(await valueAt(counterKey(shard, name))));
-      return values;
+      return (await vectors(names)).map(([value = 0]) => value);
     },
+    vectors,
     close: () => cursor.close(),
   };
 }

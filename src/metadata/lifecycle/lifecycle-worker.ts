@@ -72,10 +72,11 @@ export function createLifecycleWorker(
     const { cfgVersion, stepCount, changeCount, nowMs: beganAtMs } = joined;
     const command = { bucketId, cfgVersion, stepCount, changeCount, beganAtMs, dayMs, ...(page && { page }) };
     const { next } = page ?? {};
-    // The next page is read while this one is committed: what it finds lies behind.
+    // The next page is read while this one is committed: what it finds lies behind. Not that of another stage: whether a marker
+    // is alone is known only once what lay below it is gone.
     const [reply, ahead] = await Promise.all([
       metadata.execute({ shard }, 'step-lifecycle', command),
-      next && find(shard, bucketId, next).catch(() => undefined),
+      next && next.stage === page?.from.stage && find(shard, bucketId, next).catch(() => undefined),
     ]);
     const outcome = doneValue(reply);
     if (outcome.kind === 'elsewhere') return true;
@@ -85,7 +86,7 @@ export function createLifecycleWorker(
       if (page !== undefined) telemetry.count('holdfast_lifecycle_passes_total');
       return false;
     }
-    if (ahead?.kind === 'found' && ahead.page !== undefined)
+    if (ahead && ahead.kind === 'found' && ahead.page !== undefined)
       unnoted.set(bucketId, { ...ahead, page: ahead.page, stepCount: record.stepCount });
     return true;
   }

@@ -191,9 +191,9 @@ class Taking {
     const links = this.#removed.flatMap(({ manifest }) => linksOf(manifest));
     const older = {
       puts: [...this.#puts, ...endLinks(links, nowMs)],
-      counters: usageDeltas(this.#bucket, { added: [], removed: this.#removed }),
+      counters: usageDeltas(this.#bucket, { added: [], removed: this.#removed }, this.#context),
     };
-    const placed = putHistories({ bucket: this.#bucket, histories: this.#histories, nowMs });
+    const placed = putHistories({ bucket: this.#bucket, histories: this.#histories, context: this.#context });
     const noted = noteEvents(this.#bucket, this.#context, () => this.#happened);
     return joinChanges([older, placed, noted]);
   }

@@ -168,7 +168,7 @@ export function moveHistory(options: {
   move: KeyMove & { to: ObjectKey };
   loaded: LoadedMove;
   overwrites: boolean;
-  context: Pick<CommandContext, 'rules' | 'nowMs' | 'acceptedMs'>;
+  context: Pick<CommandContext, 'rules' | 'nowMs' | 'acceptedMs' | 'minimumDays'>;
 }): MoveChange {
   const { bucket, move, loaded, overwrites } = options;
   const { rules, nowMs, acceptedMs } = options.context;
@@ -201,7 +201,7 @@ export function moveHistory(options: {
   if (replaced === undefined) return { ...moved, puts, counters: moves };
   const gone = decodeVersion(replaced);
   puts.push(...endLinks(linksOf(gone.manifest), nowMs));
-  const usage = usageDeltas(bucket, { added: [], removed: [gone] });
+  const usage = usageDeltas(bucket, { added: [], removed: [gone] }, options.context);
   return { ...moved, puts, counters: [...moves, ...usage] };
 }
 

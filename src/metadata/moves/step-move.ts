@@ -12,6 +12,7 @@ import { mayHaveOlderVersions, type Versioning } from '../../types/versioning.ts
 import { findBucket, isBeingRenamed } from '../buckets/buckets.ts';
 import { type NewEvent, noteEvents } from '../events/note-events.ts';
 import { changeJob, findJob } from '../jobs/jobs.ts';
+import { sumDeltas } from '../schema/counters.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { REGION } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -84,21 +85,21 @@ export const stepMove = defineCommand<Command, Outcome>({
     if (isLarge) return refuse({ kind: moves.length > 1 ? 'too-much' : 'large-key', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
-    const deltas = new Map<string, number>();
+    const deltas: CounterDelta[] = [];
     const happened: NewEvent[] = [];
     for (const [at, move] of moves.entries()) {
       const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, context });
       results.push(change.result);
       if (bucket.events !== undefined && fits(move)) happened.push(...renameOf(move, change));
       for (const row of change.puts) puts.push(row);
-      for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
+      deltas.push(...change.counters);
     }
     const change = changeJob(
       job,
       progressed(job, { driver: command.driver, cursor: command.cursor, moves, results, nowMs }),
     );
     for (const row of change.puts) puts.push(row);
-    const counters: CounterDelta[] = [...deltas].map(([name, delta]) => ({ name, delta }));
+    const counters = sumDeltas(deltas);
     const noted = noteEvents(bucket, { ...context, origin: job.origin ?? context.origin }, () => happened);
     for (const row of noted.puts) puts.push(row);
     counters.push(...change.counters, ...noted.counters);

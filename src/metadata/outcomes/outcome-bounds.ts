@@ -3,7 +3,7 @@
 // for each account and for all, and a command that would store more than the limit is refused with nothing done. Jobs that
 // no token leads to are counted by themselves. Where accounts have filled the shard, each other one still has a little.
 
-import type { CounterDelta, DecideContext } from '../../ports/state-machine.ts';
+import type { CounterDelta, DecideContext, ScalarDelta } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';
 import { COUNTER } from '../schema/counters.ts';
@@ -34,7 +34,7 @@ export function outcomeDeltas(
   owner: AccountId | undefined,
   addedBytes: number,
   { isTokenless = false } = {},
-): CounterDelta[] {
+): ScalarDelta[] {
   if (addedBytes === 0) return [];
   const { all, ofAccount } = isTokenless ? TOKENLESS : UNDER_TOKENS;
   const shared = { name: all, delta: addedBytes };
@@ -48,7 +48,7 @@ export function mayBeStored(
   { counter }: Pick<DecideContext, 'counter'>,
 ): boolean {
   const addedTo = (bounded: string) =>
-    counters.reduce((sum, { name, delta }) => (name === bounded ? sum + delta : sum), 0);
+    counters.reduce((sum, { name, delta }) => (name === bounded ? sum + Number(delta) : sum), 0);
   return [UNDER_TOKENS, TOKENLESS].every(({ all, ofAccount, allMax, perAccountMax }) => {
     const addedBytes = addedTo(all);
     if (addedBytes <= 0) return true;

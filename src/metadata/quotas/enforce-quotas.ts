@@ -15,8 +15,8 @@ import { growthIn, heldIn, leaseOf, ofAccount, ofBucket } from './held.ts';
 export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
   define: DefinedCommand<Command, Outcome>,
 ): DefinedCommand<Command, Outcome | QuotaRefusal> {
-  return (rules) => {
-    const spec = define(rules);
+  return (rules, metering) => {
+    const spec = define(rules, metering);
     return {
       ...spec,
       decide(command, view, context) {

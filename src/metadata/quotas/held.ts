@@ -32,7 +32,7 @@ export function heldIn({ bytes, objects }: HeldCounters, counter: Counter): Held
 
 export function growthIn({ bytes, objects }: HeldCounters, deltas: readonly CounterDelta[]): HeldAmount {
   const sum = (names: readonly string[]) =>
-    deltas.reduce((total, { name, delta }) => (names.includes(name) ? total + delta : total), 0);
+    deltas.reduce((total, { name, delta }) => (names.includes(name) ? total + Number(delta) : total), 0);
   return { bytes: sum(bytes), objects: sum(objects) };
 }
 

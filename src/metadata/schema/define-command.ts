@@ -14,9 +14,10 @@ import type {
 } from '../../ports/state-machine.ts';
 import type { DeleteRules } from '../../types/delete-blocker.ts';
 import type { EventConsumer } from '../../types/events.ts';
+import type { Metering } from '../../types/metered.ts';
 
 /** What a command decides by: the context from the engine, and the rules by which versions may go. */
-export interface CommandContext extends DecideContext {
+export interface CommandContext extends DecideContext, Metering {
   rules: DeleteRules;
 }
 
@@ -31,15 +32,18 @@ interface CommandForm<Command, Outcome> {
 }
 
 /** A command as the engine runs it, once it is known by which rules versions may go (state-machine.ts). */
-export type DefinedCommand<Command, Outcome> = (rules: DeleteRules) => CommandSpec<Command, Outcome>;
+export type DefinedCommand<Command, Outcome> = (
+  rules: DeleteRules,
+  metering: Metering,
+) => CommandSpec<Command, Outcome>;
 
 export function defineCommand<Command, Outcome>(
   form: CommandForm<Command, Outcome>,
 ): DefinedCommand<Command, Outcome> {
   const { look, locks } = form;
-  return (rules) => {
+  return (rules, metering) => {
     const decide = (command: Command, view: View, context: DecideContext) =>
-      form.decide(command, view, { ...context, rules });
+      form.decide(command, view, { ...context, ...metering, rules });
     if (look === undefined) return { locks, decide, reads: () => ({}) };
     return {
       locks,

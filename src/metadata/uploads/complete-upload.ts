@@ -66,7 +66,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
     const outcome: Completed = { ...written, etag, ...(checksum && { checksum }), repeated: false };
-    const placed = putHistories({ bucket, histories: [history], nowMs });
+    const placed = putHistories({ bucket, histories: [history], context });
     const noted = noteCreated(bucket, context, {
       type: 's3:ObjectCreated:CompleteMultipartUpload',
       key,

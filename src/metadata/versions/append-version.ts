@@ -82,7 +82,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const links = takesItsPlace
       ? markComposed(before, bucketId, context)
       : beginLinks(carried, { view, context, composedIn: bucketId });
-    const placed = putHistories({ bucket, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucket, histories: [history], context });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeStored(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });

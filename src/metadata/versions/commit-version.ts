@@ -41,7 +41,7 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const outcome = writeVersion({ bucket, history, version, context });
     if (outcome.kind === 'blocked') return refuse(outcome);
-    const placed = putHistories({ bucket, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucket, histories: [history], context });
     const type = event ?? 's3:ObjectCreated:Put';
     const noted = noteCreated(bucket, context, { type, key, version, written: outcome });
     return { outcome, ...joinChanges([admitted, placed, noted]) };

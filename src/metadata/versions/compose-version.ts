@@ -49,7 +49,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     if (written.kind === 'blocked') return refuse(written);
     const { etag, sizeBytes, checksum } = version;
     const outcome: ComposedVersion = { ...written, etag, sizeBytes, ...(checksum && { checksum }) };
-    const placed = putHistories({ bucket, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucket, histories: [history], context });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeStored(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });

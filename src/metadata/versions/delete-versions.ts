@@ -43,7 +43,7 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
       const history = must(histories.get(item.key), 'every key has its history');
       return deleteOne({ item, owner, bucket, history, happened, context });
     });
-    const placed = putHistories({ bucket, histories: histories.values(), nowMs: context.nowMs });
+    const placed = putHistories({ bucket, histories: histories.values(), context });
     const noted = noteEvents(bucket, context, () => happened);
     // Without the version that is gone an older one may be the latest, or a marker alone.
     const hasNamed = items.some(({ versionId }) => versionId !== undefined);

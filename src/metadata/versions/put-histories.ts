@@ -6,12 +6,13 @@ import type { BucketRecord } from '../../types/records/rows.ts';
 import { linksOf } from '../../types/version.ts';
 import { endLinks, linksOnlyIn } from '../blobs/links.ts';
 import { usageDeltas } from '../schema/counters.ts';
+import type { CommandContext } from '../schema/define-command.ts';
 import type { KeyHistory } from './key-history.ts';
 
 export function putHistories(options: {
   bucket: Pick<BucketRecord, 'bucketId' | 'owner'>;
   histories: Iterable<KeyHistory>;
-  nowMs: number;
+  context: Pick<CommandContext, 'nowMs' | 'minimumDays'>;
 }): { puts: RowPut[]; counters: CounterDelta[] } {
   const changes = [...options.histories].map((history) => history.changes());
   const added = changes.flatMap((change) => change.added);
@@ -22,7 +23,7 @@ export function putHistories(options: {
     begun,
   );
   return {
-    puts: [...changes.flatMap((change) => change.puts), ...endLinks(ended, options.nowMs)],
-    counters: usageDeltas(options.bucket, { added, removed }),
+    puts: [...changes.flatMap((change) => change.puts), ...endLinks(ended, options.context.nowMs)],
+    counters: usageDeltas(options.bucket, { added, removed, begun }, options.context),
   };
 }

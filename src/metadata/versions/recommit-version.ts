@@ -52,7 +52,7 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     if (outcome.kind === 'blocked') return refuse(outcome);
     const composedIn = isComposed(source) ? bucketId : undefined;
     const begun = takesItsPlace ? [] : beginLinks(manifest, { view, context, composedIn });
-    const placed = putHistories({ bucket, histories: [history], nowMs: context.nowMs });
+    const placed = putHistories({ bucket, histories: [history], context });
     const noted = noteCreated(bucket, context, {
       type: 's3:ObjectCreated:Copy',
       key,

@@ -1,0 +1,82 @@
+// What is metered of a bucket: the fields of its usage, in the order in which they are stored, and what one version adds to
+// them (extensions 6). Pure; where versions come and go is metadata/schema/counters.ts.
+import { LIMITS } from './limits.ts';
+import { isPacked, type Originals, unpackOriginals } from './originals.ts';
+import { DAY_MS } from './usage.ts';
+import { isComposed, type VersionRecord } from './version.ts';
+
+/** Of what is stored, then of traffic. The order is that of stored rows: it only grows, at its end. */
+export const METERED = [
+  'objects',
+  'rawBytes',
+  'paddedBytes',
+  'metadataBytes',
+  'deletedObjects',
+  'deletedBytes',
+  'getCalls',
+  'putCalls',
+  'deleteCalls',
+  'listCalls',
+  'headCalls',
+  'otherCalls',
+  'uploadBytes',
+  'downloadBytes',
+  'wroteBytes',
+  'readBytes',
+  'deleteBytes',
+] as const;
+export type Metered = (typeof METERED)[number];
+
+/** So many of them, the first ones, are what is stored at one moment. The others are what happened on one day. */
+export const STORED_FIELDS = 6;
+/** Where fields are that more than their order is said of. */
+export const AT = Object.fromEntries(METERED.map((field, at) => [field, at])) as Record<Metered, number>;
+
+/** Of each version and each delete marker, whatever its key and headers. */
+export const METADATA_BYTES = 48;
+
+/** How long deleted data is charged as deleted, counted from the day on which it was stored. */
+export interface Metering {
+  minimumDays: number;
+}
+export const DEFAULT_METERING: Metering = { minimumDays: 90 };
+
+/** Whole days since 1970, UTC. */
+export function dayOf(timeMs: number): number {
+  return Math.floor(timeMs / DAY_MS);
+}
+
+/**
+ * What is charged of a version's data: each of its originals, of 4 KiB at least. Nothing of what was made of other objects'
+ * data: that is charged with those, or as orphaned once they are gone.
+ */
+export function paddedBytesOf(
+  version: Pick<VersionRecord, 'isDeleteMarker' | 'appendCount' | 'originals'>,
+): number {
+  if (version.isDeleteMarker || isComposed(version)) return 0;
+  return paddedSum(version.originals);
+}
+
+function paddedSum(originals: Originals): number {
+  if (!isPacked(originals)) return originals.chargedBytes;
+  const sizes = unpackOriginals(originals) ?? [];
+  return sizes.reduce((sum, { sizeBytes }) => sum + Math.max(sizeBytes, LIMITS.chargedBytesMin), 0);
+}
+
+/** Adds what a version is, `sign` times, to `sums`. Returns its padded bytes. */
+export function addVersion(sums: number[], version: VersionRecord, sign: 1 | -1): number {
+  const padded = paddedBytesOf(version);
+  if (!version.isDeleteMarker) add(sums, AT.objects, sign);
+  add(sums, AT.rawBytes, sign * version.sizeBytes);
+  add(sums, AT.paddedBytes, sign * padded);
+  add(sums, AT.metadataBytes, sign * METADATA_BYTES);
+  return padded;
+}
+
+export function noUsage(): number[] {
+  return new Array<number>(STORED_FIELDS).fill(0);
+}
+
+export function add(sums: number[], at: number, by: number): void {
+  sums[at] = (sums[at] ?? 0) + by;
+}
