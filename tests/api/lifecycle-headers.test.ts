@@ -81,6 +81,23 @@ describe('where it stands', () => {
     expect(shown(same)).toBeUndefined();
   });
 
+  test('a composition, by its tags, and an append to it', async () => {
+    await setRules(rule('all', prefix(''), days(9)), rule('t', tagged('kind', 'log'), days(2)));
+    expectStatus(await put('part'), 200);
+    const body = Buffer.from('<ComposeRequest><Component><Key>part</Key></Component></ComposeRequest>');
+    const headers = { 'x-amz-tagging': 'kind=log' };
+    const path = pathOf(bucket, KEY);
+    const composed = await api.send({ method: 'PUT', path: `${path}?compose`, headers, body });
+    expectStatus(composed, 200);
+    await expectRule({ id: 't', count: 2 });
+    expect(shown(composed)).toBe(shown(await head()));
+    const more = Buffer.from('more');
+    const appended = await api.send({ method: 'PUT', path: `${path}?append`, body: more });
+    expectStatus(appended, 200);
+    expect(shown(appended)).toBe(shown(await head()));
+    expect(shown(appended)).toContain('rule-id="t"');
+  });
+
   test('a copy, by its own key', async () => {
     expectStatus(await put('from'), 200);
     const headers = { 'x-amz-copy-source': `/${bucket}/from` };

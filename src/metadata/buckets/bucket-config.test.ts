@@ -164,16 +164,16 @@ describe('compliance settings', () => {
     expect(await unlock('again')).toMatchObject({ kind: 'unlocked', unlocks: [first, { reason: 'again' }] });
   });
 
-  test('of the unlocks the last twenty are kept', async () => {
-    for (let number = 1; number <= 21; number++) {
+  test('of the unlocks the last hundred are kept', async () => {
+    for (let number = 1; number <= 101; number++) {
       await put({ ...open, lockAtMs: world.clock.wallMs() });
       await unlock(`number ${number}`);
     }
     const { unlocks = [] } = (await get()).configs.compliance ?? {};
     expect([unlocks.length, unlocks[0]?.reason, unlocks.at(-1)?.reason]).toEqual([
-      20,
+      100,
       'number 2',
-      'number 21',
+      'number 101',
     ]);
   });
 

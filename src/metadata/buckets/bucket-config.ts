@@ -169,7 +169,7 @@ export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, Out
 });
 
 /** How many of the operator's unlocks a document keeps. */
-const UNLOCKS_MAX = 20;
+const UNLOCKS_MAX = 100;
 
 export const unlockCompliance = defineCommand<CommandOf<'unlock-compliance'>, OutcomeOf<'unlock-compliance'>>(
   {

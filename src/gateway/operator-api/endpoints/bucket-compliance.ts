@@ -21,7 +21,7 @@ const COMPLIANCE = objectOf<ShownCompliance>({
       by: textOf('ARN of who asked for it.'),
       reason: textOf(),
     }),
-    'When the lock was ended, oldest first: the last 20.',
+    'When the lock was ended, oldest first: the last 100.',
   ),
 });
 

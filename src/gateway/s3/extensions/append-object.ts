@@ -5,6 +5,7 @@ import { LIMITS } from '../../../types/limits.ts';
 import type { ObjectKey } from '../../../types/names.ts';
 import type { WriteConditions } from '../../../types/preconditions.ts';
 import type { OperationContext } from '../context.ts';
+import { madeExpiration } from '../objects/made-expiration.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { boundBody, type RequestBody } from '../request/request-body.ts';
@@ -85,6 +86,11 @@ export async function appendTo(context: OperationContext, input: AppendInput): P
   context.record.objectSizeBytes = written.sizeBytes;
   const { ETag, 'x-amz-version-id': versionId, ...checksum } = composedHeaders(written);
   // Those of the whole tell what was there before.
-  const ofWhole = (await mayRead()) && { ETag, ...checksum, 'x-amz-object-size': written.sizeBytes };
+  const ofWhole = (await mayRead()) && {
+    ETag,
+    ...checksum,
+    'x-amz-object-size': written.sizeBytes,
+    'x-amz-expiration': await madeExpiration(context, { key, versionId: written.versionId }),
+  };
   return { status: 200, headers: { 'x-amz-version-id': versionId, ...ofWhole } };
 }

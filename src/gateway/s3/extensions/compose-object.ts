@@ -9,10 +9,12 @@ import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
 import type { ComposedVersion } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
+import type { ObjectKey } from '../../../types/names.ts';
 import { checkWriteConditions } from '../../../types/preconditions.ts';
 import type { VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
 import { findComponents, requireJudged } from '../objects/find-version.ts';
+import { madeExpiration } from '../objects/made-expiration.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { parseUserMetadata } from '../request/object-headers.ts';
@@ -83,7 +85,7 @@ export const composeObject = defineOperation({
     ];
     const asked = idempotencyToken(token, ['ComposeObject', key, components, ...headers, conditions]);
     const stored = asked && (await findStoredOutcome(context, asked));
-    if (stored !== undefined) return answer(context, stored);
+    if (stored !== undefined) return answer(context, key, stored);
     const lock = await admitLock(context, input.lock);
     const found = await openAll(context, components);
     const written = await context.objects.composeObject({
@@ -99,13 +101,15 @@ export const composeObject = defineOperation({
       token: asked,
       turn: context.turn,
     });
-    return answer(context, written);
+    return answer(context, key, written);
   },
 });
 
-function answer({ record }: OperationContext, written: Written): OperationResult {
-  record.objectSizeBytes = written.sizeBytes;
-  return { status: 200, headers: composedHeaders(written) };
+async function answer(context: OperationContext, key: ObjectKey, written: Written): Promise<OperationResult> {
+  context.record.objectSizeBytes = written.sizeBytes;
+  const { versionId } = written;
+  const expiration = await madeExpiration(context, { key, versionId });
+  return { status: 200, headers: { ...composedHeaders(written), 'x-amz-expiration': expiration } };
 }
 
 /**

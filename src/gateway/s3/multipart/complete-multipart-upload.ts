@@ -8,16 +8,16 @@ import type { ChecksumType } from '../../../types/checksums.ts';
 import { blockedRemoval } from '../../../types/delete-blocker.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
-import type { BucketName, ObjectKey, UploadId, VersionId } from '../../../types/names.ts';
+import type { BucketName, ObjectKey, UploadId } from '../../../types/names.ts';
 import { overQuotaError } from '../../../types/quota.ts';
 import type { OperationContext } from '../context.ts';
 import { answerWhenDone } from '../extensions/answer-when-done.ts';
-import { queryVersion, shownVersionId } from '../objects/find-version.ts';
+import { shownVersionId } from '../objects/find-version.ts';
+import { madeExpiration } from '../objects/made-expiration.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseUploadId } from '../request/arguments.ts';
 import { checksumXml, parseChecksumType, parseObjectChecksum } from '../request/checksum-headers.ts';
 import { type CustomerKey, parseCustomerKey, requireUploadKey } from '../request/customer-key.ts';
-import { expirationHeader, hasExpiration } from '../request/lifecycle-headers.ts';
 import { s3Document } from '../request/vendor.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
 import { parseCompleteBody } from '../xml/complete-body.ts';
@@ -127,23 +127,9 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
   );
   const headers = {
     'x-amz-version-id': shownVersionId(value.versioning, value.versionId),
-    'x-amz-expiration': await expirationOf(context, { key, versionId: value.versionId }),
+    'x-amz-expiration': await madeExpiration(context, { key, versionId: value.versionId }),
   };
   return { status: 200, headers, body: { kind: 'xml', text } };
-}
-
-/** Of the object that was made, while it is the current one. Its size and tags are looked up where a rule may ask for them. */
-async function expirationOf(
-  context: OperationContext,
-  made: { key: ObjectKey; versionId: VersionId },
-): Promise<string | undefined> {
-  if (!hasExpiration(context)) return undefined;
-  // The object is there: the answer does without the header rather than fail.
-  const found = await queryVersion(context, context.bucket(), { ...made, includeBody: false }).catch(
-    () => undefined,
-  );
-  if (found?.kind !== 'found' || !found.isLatest) return undefined;
-  return expirationHeader(context, { ...found.version, key: made.key });
 }
 
 /**
