@@ -11,6 +11,7 @@ import { runFsck } from '../../src/cli/fsck-command.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { freePort } from '../support/cluster/free-ports.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/cluster/role-processes.ts';
+import { sendAgain } from '../support/cluster/send-again.ts';
 import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { pathOf, type RawAnswer, send } from '../support/servers/raw-s3.ts';
 
@@ -26,7 +27,7 @@ let cluster: RoleProcesses;
 afterEach(() => cluster.stop());
 
 async function ask(method: string, path: string, body?: Buffer): Promise<RawAnswer> {
-  const answer = await send(cluster.access, { method, path, ...(body && { body }) });
+  const answer = await sendAgain(() => cluster.access, { method, path, ...(body && { body }) });
   expect(answer.status, `${method} ${path}: ${answer.status === 200 ? '' : answer.body.toString()}`).toBe(
     200,
   );

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { seededBytes } from '../support/clients/tree.ts';
 import { freePort } from '../support/cluster/free-ports.ts';
+import { sendAgain } from '../support/cluster/send-again.ts';
 import { startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
 import { commandsOf } from '../support/run/runbook.ts';
 import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
-import { send } from '../support/servers/raw-s3.ts';
 
 const WITHIN = { timeout: 180_000, interval: 800 };
 /** In the metadata, and in chunks. */
@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 async function ask(method: 'PUT' | 'GET', path: string, body?: Buffer): Promise<Buffer> {
-  const answer = await send(must(cluster.gateways[0], 'a gateway'), {
+  const answer = await sendAgain(() => must(cluster.gateways[0], 'a gateway'), {
     method,
     path,
     ...(body && { body }),

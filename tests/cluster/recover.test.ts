@@ -2,6 +2,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { afterEach, expect, test } from 'vitest';
 import { openRoleProcesses, type RoleProcesses } from '../support/cluster/role-processes.ts';
+import { sendAgain } from '../support/cluster/send-again.ts';
 import { pathOf, send } from '../support/servers/raw-s3.ts';
 
 const SHARDS = 4;
@@ -20,7 +21,7 @@ async function put(bucket: string, key: string, body: Buffer = Buffer.from(key))
 }
 
 async function get(bucket: string, key: string): Promise<Buffer> {
-  const answer = await send(cluster.access, { method: 'GET', path: pathOf(bucket, key) });
+  const answer = await sendAgain(() => cluster.access, { method: 'GET', path: pathOf(bucket, key) });
   expect(answer.status, `GET ${bucket}/${key}`).toBe(200);
   return answer.body;
 }

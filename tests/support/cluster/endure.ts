@@ -10,7 +10,7 @@ import { runFsck } from '../../../src/cli/fsck-command.ts';
 import { SYSTEM_SHARD } from '../../../src/ports/metadata/port.ts';
 import { ClusterLoad, createShardFinder } from '../load/cluster-load.ts';
 import { createPrintedTool } from '../run/printed-tool.ts';
-import { send } from '../servers/raw-s3.ts';
+import { sendAgain } from './send-again.ts';
 import { type ClusterOptions, startCluster, type TestCluster } from './start-cluster.ts';
 
 /**
@@ -184,7 +184,7 @@ function appliedSeqOf({ primary, voters }: ShardStatus): number {
 /** One bucket of each shard but the system's, by number, made here: `PREFIX-0` and so on. Nothing else may write meanwhile. */
 export async function bucketsByShard(cluster: TestCluster, prefix: string): Promise<string[]> {
   const put = async (path: string) => {
-    const { status } = await send(must(cluster.gateways[0], 'a gateway'), { method: 'PUT', path });
+    const { status } = await sendAgain(() => must(cluster.gateways[0], 'a gateway'), { method: 'PUT', path });
     expect(status).toBe(200);
   };
   const { length } = await appliedSeqs(cluster);

@@ -2,7 +2,7 @@
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,6 +28,7 @@ const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const LOOK_AGAIN_MS = 1000;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 240_000;
+const STARTS_MAX = 5;
 
 export interface ClusterOptions {
   metadata?: number;
@@ -80,8 +81,20 @@ export interface TestCluster {
   stop(): Promise<void>;
 }
 
-/** Resolves when it is healthy. */
+/** Resolves when it is healthy. Where several clusters begin at once etcd may be too late for the first command. */
 export async function startCluster(options: ClusterOptions = {}): Promise<TestCluster> {
+  for (let left = STARTS_MAX - 1; ; left--) {
+    try {
+      return await startOnce(options);
+    } catch (error) {
+      if (left === 0 || !String(error).includes('etcd does not answer')) throw error;
+    }
+    for (const target of Object.values(options.folders ?? {}))
+      for (const name of await readdir(target)) await rm(join(target, name), { recursive: true });
+  }
+}
+
+async function startOnce(options: ClusterOptions): Promise<TestCluster> {
   const { metadata = 3, storage = 3, gateways = 2, shards = 4 } = options;
   const variables = settingVariables(options.settings ?? {});
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
