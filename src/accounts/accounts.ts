@@ -8,6 +8,7 @@ import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
+import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { mintAccountId, mintCanonicalId, mintKeyPair } from './mint-keys.ts';
@@ -34,6 +35,9 @@ export interface NewAccount {
   state?: AccountState;
 }
 
+/** With the record of the sub-account that it is to be. */
+export type NewAccountOf = NewAccount & { customer?: NewCustomerRecord };
+
 export interface AccountWithKeys {
   account: AccountRecord;
   accessKeys: string[];
@@ -50,7 +54,7 @@ export interface AccountChanges {
 
 export interface Accounts {
   /** Returns the secret key, for the only time. Throws ValidationError, EntityAlreadyExists. */
-  create(input: NewAccount): Promise<{ account: AccountRecord; accessKey: string; secretKey: string }>;
+  create(input: NewAccountOf): Promise<{ account: AccountRecord; accessKey: string; secretKey: string }>;
   /** By id ascending. */
   list(): Promise<AccountWithKeys[]>;
   /** By account id, name, e-mail or canonical id. Throws NoSuchEntity. */
@@ -89,7 +93,7 @@ export function createAccounts(deps: {
   const { metadata, random } = deps;
   const system = { shard: SYSTEM_SHARD };
 
-  async function insert(input: NewAccount & { isRoot: boolean }) {
+  async function insert(input: NewAccountOf & { isRoot: boolean }) {
     const keys = keyPair(input);
     for (let attempt = 1; ; attempt++) {
       const outcome = requireDone(
@@ -105,6 +109,7 @@ export function createAccounts(deps: {
           },
           // Sealed by the master key: a signature can only be checked with the secret in the clear.
           accessKey: { accessKey: keys.accessKey, sealedSecret: deps.keyring.wrap(utf8(keys.secretKey)) },
+          ...(input.customer && { customer: input.customer }),
         }),
       );
       if (outcome.kind === 'created') return { account: outcome.account, ...keys };
@@ -195,7 +200,7 @@ export function createAccounts(deps: {
         throw new AppError('AccessDenied', { message: ROOT_STAYS });
       const { accountId } = account;
       const outcome = requireDone(await metadata.execute(system, 'set-account', { accountId, changes }));
-      if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
+      if (outcome.kind !== 'changed') throw new AppError('NoSuchEntity');
       return { account: outcome.account, accessKeys };
     },
     async remove(reference) {

@@ -30,6 +30,11 @@ export function mintKeyPair(random: RandomPort): { accessKey: string; secretKey:
   };
 }
 
+/** An API key of 40 characters (238 random bits); its first 8 name it. */
+export function mintApiKey(random: RandomPort): string {
+  return pick(random, { chars: SECRET_KEY_CHARS, length: 40 });
+}
+
 /** Of users (AIDA), groups (AGPA), roles (AROA), policies (ANPA), access keys of sessions (ASIA), as AWS writes them: 85 random bits. */
 export function mintIdentityId(
   random: RandomPort,

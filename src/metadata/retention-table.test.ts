@@ -73,6 +73,7 @@ const COMMANDS: Readonly<
   'change-identities': { touchesNoVersion: 'identities' },
   'forget-identities': { touchesNoVersion: 'identities' },
   'note-key-uses': { touchesNoVersion: 'identities' },
+  'change-tenancy': { touchesNoVersion: 'accounts' },
   'set-account-quota': { touchesNoVersion: 'quotas' },
   'grant-quota': { touchesNoVersion: 'quotas' },
   'note-quota-lease': { touchesNoVersion: 'quotas' },

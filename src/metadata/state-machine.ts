@@ -38,6 +38,7 @@ import {
   readIdentities,
 } from './accounts/identities.ts';
 import { setAccount } from './accounts/set-account.ts';
+import { changeTenancy, findTenancy, findTenancyChanges, readTenancy } from './accounts/tenancy.ts';
 import { beginMonth, closeInvoices, endMonth } from './billing/close-invoices.ts';
 import { getInvoices, listInvoices, listPriceLists } from './billing/list-invoices.ts';
 import { setPriceList } from './billing/set-price-list.ts';
@@ -196,6 +197,8 @@ const commands: Commands = {
   // Users must be able to lose rights on a full disk. What an account has of identities is bounded (identity-api quotas).
   'change-identities': { define: changeIdentities, growthBytes: NONE },
   'forget-identities': { define: forgetIdentities, growthBytes: NONE },
+  // Partners and members are some hundred bytes each; sub-accounts come by create-account.
+  'change-tenancy': { define: changeTenancy, growthBytes: ({ add = [] }) => add.length * ROWS_BYTES },
   'note-key-uses': { define: noteKeyUses, growthBytes: NONE },
   // The first step of a new bucket decides for the others.
   'reserve-name': { define: reserveName, growthBytes: () => ROWS_BYTES },
@@ -315,6 +318,9 @@ const queries: Omit<Queries, AskRules> = {
   'get-account': getAccount,
   'identity-changes': findIdentityChanges,
   'find-account': findAccount,
+  'tenancy-changes': findTenancyChanges,
+  'read-tenancy': readTenancy,
+  'find-tenancy': findTenancy,
   'list-accounts': listAccounts,
   'find-name': findName,
   'list-names': listNames,

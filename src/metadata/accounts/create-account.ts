@@ -1,27 +1,41 @@
 // An account with its first access key. Everything that finds an account is one account's alone.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import type { RowAddress } from '../../ports/state-machine.ts';
+import type { RowAddress, View } from '../../ports/state-machine.ts';
 import {
   type AccessKeyRecord,
   type AccountRecord,
   accessKeyCodec,
   accountCodec,
 } from '../../types/records/rows.ts';
+import type { CustomerRecord } from '../../types/records/tenancy-records.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { accessKeyRow, accountAccessKeyRow, accountRow, PRESENT, put } from '../schema/keyspace.ts';
+import { u48 } from '../schema/key-parts.ts';
+import {
+  accessKeyRow,
+  accountAccessKeyRow,
+  accountCustomerRow,
+  accountRow,
+  PRESENT,
+  put,
+} from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { encodeAccountId, indexRows } from './accounts.ts';
+import { lookAtTenancy, writeTenancy } from './tenancy.ts';
 
 type Command = CommandOf<'create-account'>;
 type Outcome = OutcomeOf<'create-account'>;
 type Field = Extract<Outcome, { kind: 'conflict' }>['field'];
 
 export const createAccount = defineCommand<Command, Outcome>({
-  locks: () => [exclusive(LOCK.accounts)],
+  locks: ({ customer }) => [
+    exclusive(LOCK.accounts),
+    ...(customer === undefined ? [] : [exclusive(LOCK.tenancy)]),
+  ],
 
   look(command, view) {
     for (const [, address] of uniqueRows(command)) view.row(address);
+    if (command.customer !== undefined) lookAtTenancy(view);
   },
 
   decide(command, view, { nowMs }) {
@@ -31,17 +45,29 @@ export const createAccount = defineCommand<Command, Outcome>({
     const { accountId } = account;
     const accessKey: AccessKeyRecord = { ...command.accessKey, accountId, createdAtMs: nowMs };
     const id = encodeAccountId(accountId);
+    const asCustomer = addCustomer(command, account, view, nowMs);
     return {
-      outcome: { kind: 'created', account },
+      outcome: { kind: 'created', account, ...(asCustomer && { customer: asCustomer.customer }) },
       puts: [
         put(accountRow(accountId), accountCodec.encode(account)),
         ...Object.values(indexRows(account)).map((address) => put(address, id)),
         put(accessKeyRow(accessKey.accessKey), accessKeyCodec.encode(accessKey)),
         put(accountAccessKeyRow(accountId, accessKey.accessKey), PRESENT),
+        ...(asCustomer?.puts ?? []),
       ],
     };
   },
 });
+
+function addCustomer({ customer }: Command, account: AccountRecord, view: View, nowMs: number) {
+  if (customer === undefined) return undefined;
+  const { accountId, name, email, state } = account;
+  const history = [{ state, fromMs: nowMs }];
+  const record = { ...customer, accountId, name, email, state, history };
+  const { records, puts } = writeTenancy(view, { add: [record] }, nowMs);
+  const added = records[0] as CustomerRecord;
+  return { customer: added, puts: [...puts, put(accountCustomerRow(accountId), u48(added.id))] };
+}
 
 function uniqueRows({ account, accessKey }: Command): [Field, RowAddress][] {
   const { name, email, canonicalId } = indexRows(account);

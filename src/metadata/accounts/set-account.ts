@@ -1,33 +1,99 @@
-// Changes an account's state, its limit of buckets, or whether it may share with everybody. Buckets above a lowered limit stay.
+// Changes an account's name, e-mail, state, limit of buckets, or whether it may share with everybody; the sub-account that it is
+// changes in the same commit. Buckets above a lowered limit stay.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { RowAddress, RowPut, View } from '../../ports/state-machine.ts';
+import type { AccountId } from '../../types/names.ts';
 import { type AccountRecord, accountCodec, mayBePublic } from '../../types/records/rows.ts';
+import type { CustomerRecord } from '../../types/records/tenancy-records.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { accountRow, put } from '../schema/keyspace.ts';
+import { accountEmailRow, accountNameRow, accountRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccount } from './accounts.ts';
+import { decodeAccountId, encodeAccountId, findAccount, indexRows } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
+import { findCustomer, lookAtTenancy, writeTenancy } from './tenancy.ts';
 
-export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set-account'>>({
-  locks: ({ accountId }) => [exclusive(LOCK.account(accountId)), exclusive(LOCK.identities)],
+type Command = CommandOf<'set-account'>;
 
-  look({ accountId }, view) {
+export const setAccount = defineCommand<Command, OutcomeOf<'set-account'>>({
+  locks: ({ accountId }) => [
+    exclusive(LOCK.accounts),
+    exclusive(LOCK.account(accountId)),
+    exclusive(LOCK.identities),
+    exclusive(LOCK.tenancy),
+  ],
+
+  look({ accountId, changes }, view) {
     findAccount(view, accountId);
     lookAtChanges(view);
+    findCustomer(view, accountId);
+    lookAtTenancy(view);
+    for (const [, address] of newIndexRows(changes)) view.row(address);
   },
 
-  decide({ accountId, changes }, view, { random }) {
+  decide({ accountId, changes, customer }, view, { nowMs, random }) {
     const before = findAccount(view, accountId);
     const isRevoked = takesAway(changes, before);
     if (before === undefined) return refuse({ kind: 'no-such-account', ...(isRevoked && allChanges(view)) });
+    const taken = newIndexRows(changes).find(([, address]) => isAnothers(view, address, accountId));
+    if (taken !== undefined) return refuse({ kind: 'conflict', field: taken[0] });
+    const customerBefore = findCustomer(view, accountId);
+    if (customer !== undefined && customerBefore?.revision !== customer.ifRevision)
+      return refuse({ kind: 'outdated' });
     const account = { ...before, ...changes };
     const change = noteChange(view, { accountId, random });
     return {
       outcome: { kind: 'changed', account, ...(isRevoked && { revokedSeq: change.seq }) },
-      puts: [put(accountRow(accountId), accountCodec.encode(account)), ...change.puts],
+      puts: [
+        put(accountRow(accountId), accountCodec.encode(account)),
+        ...indexPuts(before, account),
+        ...customerPuts(view, { before: customerBefore, after: customer?.record, account, nowMs }),
+        ...change.puts,
+      ],
     };
   },
 });
+
+/** Where a name or e-mail that is to be the account's is written down. */
+function newIndexRows(changes: Command['changes']): ['name' | 'email', RowAddress][] {
+  const { name, email } = changes;
+  return [
+    ...(name === undefined ? [] : [['name', accountNameRow(name)] as ['name', RowAddress]]),
+    ...(email === undefined ? [] : [['email', accountEmailRow(email)] as ['email', RowAddress]]),
+  ];
+}
+
+function isAnothers(view: View, address: RowAddress, accountId: AccountId): boolean {
+  const holder = view.row(address);
+  return holder !== undefined && decodeAccountId(holder) !== accountId;
+}
+
+function indexPuts(before: AccountRecord, after: AccountRecord): RowPut[] {
+  const [old, fresh] = [indexRows(before), indexRows(after)];
+  const changed = (['name', 'email'] as const).filter((field) => before[field] !== after[field]);
+  // In this order: names that differ in case only have the same row.
+  return [
+    ...changed.map((field) => remove(old[field])),
+    ...changed.map((field) => put(fresh[field], encodeAccountId(after.accountId))),
+  ];
+}
+
+function customerPuts(
+  view: View,
+  parts: {
+    before: CustomerRecord | undefined;
+    after: CustomerRecord | undefined;
+    account: AccountRecord;
+    nowMs: number;
+  },
+): RowPut[] {
+  const { before, account, nowMs } = parts;
+  if (before === undefined) return [];
+  const { name, email, state } = account;
+  const history = before.state === state ? before.history : [...before.history, { state, fromMs: nowMs }];
+  const record: CustomerRecord = { ...(parts.after ?? before), name, email, state, history };
+  return writeTenancy(view, { replace: [record] }, nowMs).puts;
+}
 
 /** Also where it is so already: who takes it away again hears it no sooner than who did. */
 function takesAway(changes: CommandOf<'set-account'>['changes'], before: AccountRecord | undefined): boolean {

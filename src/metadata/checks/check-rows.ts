@@ -7,6 +7,12 @@ import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { checkAccountAlias, checkIdentity, checkKeyUse } from '../accounts/check-identities.ts';
 import {
+  checkAccountCustomer,
+  checkTenancy,
+  checkTenancyChange,
+  checkTenancyWord,
+} from '../accounts/check-tenancy.ts';
+import {
   checkBilling,
   checkControlInvoice,
   checkCustomerInvoice,
@@ -106,6 +112,11 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   accountAliases: checkAccountAlias,
   accountQuotas: checkAccountQuota,
   keyUses: checkKeyUse,
+  tenancy: checkTenancy,
+  tenancyWords: checkTenancyWord,
+  tenancyChanges: checkTenancyChange,
+  accountCustomers: checkAccountCustomer,
+  tenancySequence: nothing,
   priceLists: checkPriceList,
   invoices: checkInvoice,
   customerInvoices: checkCustomerInvoice,

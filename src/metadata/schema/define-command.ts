@@ -125,6 +125,8 @@ export const LOCK = {
   quota: (accountId: string) => `quota/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',
+  /** Numbers the records of the tree of accounts, and their changes. */
+  tenancy: 'tenancy',
   /** Numbers the changes of identities, one after another. */
   identities: 'identities',
   /** Price lists, and invoices, whose numbers have no gaps. */

@@ -142,6 +142,16 @@ export const TABLES = {
   accountQuotas: rows(58),
   /** access key -> KeyUseRecord */
   keyUses: rows(55),
+  /** id of a partner, partner user, sub-account or member -> TenancyRow */
+  tenancy: rows(60),
+  /** kind | what is one record's alone (a login) -> id */
+  tenancyWords: rows(61),
+  /** number of the last change of a record -> its id */
+  tenancyChanges: rows(62),
+  /** account -> id of the sub-account that it is */
+  accountCustomers: rows(63),
+  /** (no key) -> TenancySequenceRecord */
+  tenancySequence: rows(64),
   /** first day -> PriceListRecord */
   priceLists: rows(70),
   /** id -> InvoiceRecord */
@@ -467,6 +477,24 @@ export function accountAliasRow(alias: string): RowAddress {
 export function keyUseRow(accessKey: string): RowAddress {
   return { table: TABLES.keyUses, key: textKey(accessKey) };
 }
+
+export function tenancyRow(id: number): RowAddress {
+  return { table: TABLES.tenancy, key: u48(id) };
+}
+
+export function tenancyWordRow(word: string): RowAddress {
+  return { table: TABLES.tenancyWords, key: textKey(word) };
+}
+
+export function tenancyChangeRow(change: number): RowAddress {
+  return { table: TABLES.tenancyChanges, key: u48(change) };
+}
+
+export function accountCustomerRow(accountId: AccountId): RowAddress {
+  return { table: TABLES.accountCustomers, key: u48(Number(accountId)) };
+}
+
+export const TENANCY_SEQUENCE_ROW: RowAddress = { table: TABLES.tenancySequence, key: Uint8Array.of(0) };
 
 /** `name` may be any text: a prefix of names, or where a list goes on. */
 export function accountBucketRow(accountId: AccountId, name: string): RowAddress {

@@ -2,6 +2,13 @@
 import type { AccountId } from '../../types/names.ts';
 import type { IdentityRecord, KeyUseRecord, StoredPrincipal } from '../../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
+import type {
+  CustomerRecord,
+  NewCustomerRecord,
+  NewTenancyRecord,
+  TenancyKind,
+  TenancyRecord,
+} from '../../types/records/tenancy-records.ts';
 import type { IdentityChange, IdentityPosition } from '../identity-feed.ts';
 
 /** Of an outcome that takes rights away. */
@@ -20,17 +27,24 @@ export interface AccountCommands {
     command: {
       account: Omit<AccountRecord, 'createdAtMs' | 'bucketCount'>;
       accessKey: Omit<AccessKeyRecord, 'createdAtMs' | 'accountId'>;
+      /** The account is a sub-account: its record comes with it. */
+      customer?: NewCustomerRecord;
     };
     outcome:
-      | { kind: 'created'; account: AccountRecord }
+      | { kind: 'created'; account: AccountRecord; customer?: CustomerRecord }
       | { kind: 'conflict'; field: 'accountId' | 'name' | 'email' | 'canonicalId' | 'accessKey' };
   };
   'set-account': {
     command: {
       accountId: AccountId;
-      changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax' | 'mayBePublic'>>;
+      changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax' | 'mayBePublic' | 'name' | 'email'>>;
+      /** Of the sub-account that it is, in the same commit; `ifRevision` as of `change-tenancy`. */
+      customer?: { record: CustomerRecord; ifRevision: number };
     };
-    outcome: ({ kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' }) & Revocation;
+    outcome: /** `outdated`: the sub-account's record has changed since. */
+      | (({ kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' }) & Revocation)
+      | { kind: 'conflict'; field: 'name' | 'email' }
+      | { kind: 'outdated' };
   };
   'delete-account': {
     command: { accountId: AccountId };
@@ -77,6 +91,17 @@ export interface AccountCommands {
   'forget-identities': {
     command: { accountId: AccountId; limit: number };
     outcome: { kind: 'forgotten'; isAll: boolean } | { kind: 'account-exists' };
+  };
+  /**
+   * Adds records, or replaces them where they still have this revision: all of them or none. `conflict`: read again, decide
+   * again. `taken`: the login is another record's.
+   */
+  'change-tenancy': {
+    command: {
+      add?: NewTenancyRecord[];
+      replace?: { record: TenancyRecord; ifRevision: number }[];
+    };
+    outcome: { kind: 'changed'; records: TenancyRecord[] } | { kind: 'conflict' } | { kind: 'taken' };
   };
   /** When access keys were used last; earlier notes than what is there change nothing. */
   'note-key-uses': {
@@ -129,6 +154,24 @@ export interface AccountQueries {
     result:
       | { kind: 'changes'; upTo: IdentityPosition; changes: IdentityChange[] }
       | { kind: 'reset'; upTo: IdentityPosition };
+  };
+  /**
+   * Records that have changed since change number `since`, `limit` at most, in order of their last changes; each once.
+   * `upTo`: where the next question goes on. A number above all there are: the history is another one, ask from 0 again.
+   */
+  'tenancy-changes': {
+    query: { since: number; limit: number };
+    result: { records: TenancyRecord[]; upTo: number; isAll: boolean; lastChange: number };
+  };
+  /** Records by id, in the order of the ids; null: there is none. */
+  'read-tenancy': {
+    query: { ids: number[] };
+    result: { records: (TenancyRecord | null)[] };
+  };
+  /** A record by its login. */
+  'find-tenancy': {
+    query: { kind: Extract<TenancyKind, 'partner-user' | 'member'>; login: string };
+    result: { record: TenancyRecord | null };
   };
   'find-account': {
     query: { name?: string; email?: string; canonicalId?: string; alias?: string };

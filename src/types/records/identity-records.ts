@@ -113,6 +113,8 @@ export interface IdentitySettingsRecord {
   passwordPolicy?: PasswordPolicy;
   /** Name of the root's enabled MFA devices. */
   rootMfaDevices: string[];
+  /** How the root of a sub-account signs in by hand. */
+  rootLogin?: { passwordHash: string; mustReset: boolean; changedAtMs: number };
   /** How many there are, for quotas and the account's summary; absent: none. */
   counts?: { user?: number; group?: number; role?: number; policy?: number; mfaDevice?: number };
 }

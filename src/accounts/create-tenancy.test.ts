@@ -1,0 +1,243 @@
+import { beforeEach, expect, test } from 'vitest';
+import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
+import { createSeededRandom } from '../../tests/support/run/simulated.ts';
+import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
+import { createTenancy, type TenancyParts } from './create-tenancy.ts';
+import type { SecretHasher } from './partner-logins.ts';
+import type { ApiCaller, CustomerView, PartnerView } from './tenancy.ts';
+import { OPERATOR } from './tenancy-rules.ts';
+
+const PAGE = { page: 1, size: 100 };
+const PASSWORD = 'Secret-1';
+const DAY_MS = 86_400_000;
+const hasher: SecretHasher = {
+  hash: async (_tenant, password) => `h:${password}`,
+  verify: async (_who, { password, stored }) => stored === `h:${password}`,
+};
+
+let world: MetadataShards;
+let accounts: Accounts;
+let parts: TenancyParts;
+let governance: PartnerView;
+let control: PartnerView;
+let other: PartnerView;
+beforeEach(async () => {
+  world = await openMetadata();
+  const { shards: metadata, clock } = world;
+  const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(7), clock };
+  accounts = createAccounts(deps);
+  parts = createTenancy({ ...deps, accounts, hasher });
+  const { tenancy } = parts;
+  const email = 'p@example.com';
+  governance = await tenancy.createPartner(OPERATOR, { level: 'governance', name: 'Gov', email });
+  const below = { level: 'control' as const, parentId: governance.id };
+  control = await tenancy.createPartner(OPERATOR, { ...below, name: 'Control', email });
+  other = await tenancy.createPartner(OPERATOR, { level: 'control', name: 'Other', email });
+});
+
+function callerOf({ id, level }: PartnerView, role: ApiCaller['role'] = 'Admin', isPlus = true): ApiCaller {
+  const kind = 'partner-user';
+  return { kind, level: level as 'control', partnerId: id, role, isPlus, keyId: 'k' };
+}
+
+function createCustomer(name: string, controlAccountId = control.id): Promise<CustomerView> {
+  const email = `${name}@example.com`;
+  return parts.tenancy.createCustomer(OPERATOR, { controlAccountId, name, email, password: PASSWORD });
+}
+
+test('a sub-account is a trial of 30 days with keys, and its partners are known', async () => {
+  const made = await createCustomer('first');
+  const trial = { quotaTB: 1, endsAtMs: world.clock.wallMs() + 30 * DAY_MS };
+  expect(made).toMatchObject({ state: 'trial', trial, control: { name: 'Control' } });
+  expect(made.governance).toEqual({ id: governance.id, name: 'Gov', email: 'p@example.com' });
+  expect([made.accessKey?.length, made.secretKey?.length]).toEqual([20, 40]);
+  const read = await parts.tenancy.getCustomer(OPERATOR, made.id, { includeKeys: true });
+  expect(read.secretKey).toBe(made.secretKey);
+  expect((await parts.tenancy.getCustomer(OPERATOR, made.id)).secretKey).toBeUndefined();
+  await expect(createCustomer('first')).rejects.toMatchObject({ code: 'EntityAlreadyExists' });
+});
+
+test('callers see what is below them, and nothing else is there', async () => {
+  const [own, foreign] = [await createCustomer('own'), await createCustomer('foreign', other.id)];
+  const { tenancy } = parts;
+  for (const caller of [callerOf(control), callerOf(governance)]) {
+    const { items, total } = await tenancy.listCustomers(caller, {}, PAGE);
+    expect([items.map(({ name }) => name), total]).toEqual([['own'], 1]);
+    expect((await tenancy.getCustomer(caller, own.id)).name).toBe('own');
+    for (const refused of [
+      tenancy.getCustomer(caller, foreign.id),
+      tenancy.changeCustomer(caller, foreign.id, { active: false }),
+      tenancy.deleteCustomer(caller, foreign.id),
+      tenancy.getPartner(caller, other.id),
+    ])
+      await expect(refused).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  }
+  expect((await tenancy.listPartners(callerOf(control), {}, PAGE)).items.map(({ id }) => id)).toEqual([
+    control.id,
+  ]);
+  expect((await tenancy.listCustomers(OPERATOR, {}, { page: 2, size: 1 })).items[0]?.name).toBe('foreign');
+});
+
+test('roles: Viewer reads, Staff Lite changes, Staff deletes; governance acts by Plus alone', async () => {
+  const { tenancy } = parts;
+  const { id } = await createCustomer('own');
+  const may = async (caller: ApiCaller, work: () => Promise<unknown>) =>
+    work().then(
+      () => true,
+      (error: { code: string }) => {
+        expect([caller.role, error.code]).toEqual([caller.role, 'AccessDenied']);
+        return false;
+      },
+    );
+  const change = (caller: ApiCaller) =>
+    may(caller, () => tenancy.changeCustomer(caller, id, { ftpEnabled: true }));
+  expect(await change(callerOf(control, 'Viewer'))).toBe(false);
+  expect(await change(callerOf(control, 'Staff Lite'))).toBe(true);
+  expect(await change(callerOf(governance, 'Admin', false))).toBe(false);
+  expect(await change(callerOf(governance, 'Staff'))).toBe(true);
+  const remove = (caller: ApiCaller) => may(caller, () => tenancy.deleteCustomer(caller, id));
+  expect(await remove(callerOf(control, 'Staff Lite'))).toBe(false);
+  expect(await remove(callerOf(control, 'Staff'))).toBe(true);
+  const viewer = callerOf(control, 'Viewer');
+  const keys = () => tenancy.listCustomers(viewer, {}, PAGE, { includeKeys: true });
+  expect(await may(viewer, keys)).toBe(false);
+});
+
+test('is suspended, restored and made paid; each change is in its history, and never is it a trial again', async () => {
+  const { tenancy } = parts;
+  const { id, accountId } = await createCustomer('own');
+  const change = async (changes: object) => (await tenancy.changeCustomer(OPERATOR, id, changes)).state;
+  expect(await change({ active: false })).toBe('suspended');
+  expect((await accounts.find(accountId)).account.state).toBe('suspended');
+  expect(await change({ active: true })).toBe('trial');
+  expect(await change({ trialToPaid: true })).toBe('paid');
+  expect(await change({ active: false })).toBe('suspended');
+  // As an operator does it to the account itself.
+  await accounts.change(accountId, { state: 'paid' });
+  const { history } = await tenancy.getCustomer(OPERATOR, id);
+  const states = ['trial', 'suspended', 'trial', 'paid', 'suspended', 'paid'];
+  expect(history.map(({ state }) => state)).toEqual(states);
+});
+
+test('new keys take the place of the old ones; name and e-mail change with the account', async () => {
+  const { tenancy } = parts;
+  const made = await createCustomer('own');
+  const changes = { resetKeys: true, name: 'new name', email: 'New@example.com' };
+  const after = await tenancy.changeCustomer(OPERATOR, made.id, changes);
+  expect(after).toMatchObject({ name: 'new name', email: 'new@example.com' });
+  expect(after.accessKey).not.toBe(made.accessKey);
+  const found = await accounts.find('new@example.com');
+  expect(found).toMatchObject({ account: { name: 'new name' }, accessKeys: [after.accessKey] });
+  await expect(accounts.find('own@example.com')).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  await createCustomer('own');
+  const taken = tenancy.changeCustomer(OPERATOR, made.id, { email: 'own@example.com' });
+  await expect(taken).rejects.toMatchObject({ code: 'EntityAlreadyExists', fields: { email: 'is taken' } });
+});
+
+test('a deleted one stays as deleted, and its keys are gone', async () => {
+  const { tenancy } = parts;
+  const made = await createCustomer('own');
+  await tenancy.deleteCustomer(OPERATOR, made.id);
+  await expect(tenancy.getCustomer(OPERATOR, made.id)).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  expect((await tenancy.listCustomers(OPERATOR, {}, PAGE)).total).toBe(0);
+  const all = await tenancy.visibleCustomers(callerOf(control), {});
+  expect(all).toMatchObject([{ state: 'deleted', deletedAtMs: world.clock.wallMs() }]);
+  const key = await world.query('get-access-key', { accessKey: made.accessKey ?? '' });
+  expect(key).toEqual({ kind: 'unknown' });
+});
+
+test('bad input is refused by the name of its field', async () => {
+  const { tenancy } = parts;
+  const good = { controlAccountId: control.id, name: 'own', email: 'own@example.com', password: PASSWORD };
+  const bad: [string, object][] = [
+    ['password', { password: 'short' }],
+    ['password', { password: undefined }],
+    ['controlAccountId', { controlAccountId: undefined }],
+    ['trialDays', { trialDays: 0 }],
+    ['trialQuotaTB', { trialQuotaTB: -1 }],
+    ['purchasedStorageTB', { quotaType: 'hard' }],
+    ['email', { email: 'nobody' }],
+    ['name', { name: ' a' }],
+    ['city', { contact: { city: 'x'.repeat(256) } }],
+  ];
+  for (const [field, input] of bad) {
+    const refused = tenancy.createCustomer(OPERATOR, { ...good, ...input });
+    await expect(refused).rejects.toMatchObject({
+      code: 'ValidationError',
+      fields: { [field]: expect.any(String) },
+    });
+  }
+});
+
+test('a user of a partner logs in by a key that is shown once, until it expires, is deleted or its user is', async () => {
+  const { tenancy, logins } = parts;
+  const person = { email: 'Ann@example.com', firstName: 'Ann', lastName: 'Lee', role: 'Staff' as const };
+  const user = await logins.createUser({ partnerId: control.id, ...person });
+  await expect(logins.createUser({ partnerId: other.id, ...person })).rejects.toMatchObject({
+    code: 'EntityAlreadyExists',
+  });
+  const expiresAtMs = world.clock.wallMs() + DAY_MS;
+  const [short, long] = [
+    await logins.createKey(user.id, { name: 'short', expiresAtMs }),
+    await logins.createKey(user.id, { name: 'long' }),
+  ];
+  const enter = (apiKey: string, login = 'ann@example.com') =>
+    tenancy.authenticate({ login, apiKey, address: '192.0.2.1' });
+  const caller = { level: 'control', partnerId: control.id, role: 'Staff', userId: user.id };
+  for (const { apiKey } of [short, long, long]) expect(await enter(apiKey)).toMatchObject(caller);
+  expect(await enter(`${long.apiKey.slice(0, 8)}wrong`)).toBeUndefined();
+  expect(await enter(long.apiKey, 'bob@example.com')).toBeUndefined();
+  world.clock.advance(DAY_MS);
+  expect(await enter(short.apiKey)).toBeUndefined();
+  expect(await enter(long.apiKey)).toMatchObject(caller);
+  await tenancy.changePartner(OPERATOR, control.id, { status: 'deactivated' });
+  expect(await enter(long.apiKey)).toBeUndefined();
+  await tenancy.changePartner(OPERATOR, control.id, { status: 'active' });
+  await logins.deleteKey(user.id, long.key.id);
+  expect(await enter(long.apiKey)).toBeUndefined();
+});
+
+test('the keys of the root account are the operator’s', async () => {
+  const keys = { accessKey: 'ROOTKEY', secretKey: 'root-secret-key' };
+  await accounts.ensureRoot(keys);
+  const enter = (apiKey: string) =>
+    parts.tenancy.authenticate({ login: 'ROOTKEY', apiKey, address: '192.0.2.1' });
+  expect(await enter(keys.secretKey)).toMatchObject({ kind: 'operator', level: 'admin' });
+  expect(await enter('root-secret-kez')).toBeUndefined();
+});
+
+test('a member is a user with the policy of its role; the last Root stays', async () => {
+  const { tenancy } = parts;
+  const { id: subAccountId, accountId } = await createCustomer('own');
+  const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
+  const root = await tenancy.createMember(OPERATOR, { ...person, role: 'root', email: 'ann@example.com' });
+  const bob = await tenancy.createMember(OPERATOR, {
+    ...person,
+    role: 'read_only',
+    email: 'bob@example.com',
+  });
+  expect(bob).toMatchObject({ username: 'bob@example.com', role: 'Read Only', status: 'active' });
+  const policy = async () => {
+    const keys = ['user/bob@example.com'];
+    const { rows } = await world.query('read-identities', { accountId, keys });
+    return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
+  };
+  expect(await policy()).toContain('s3:List*');
+  await tenancy.changeMember(OPERATOR, bob.id, { role: 'Full Access Limited' });
+  expect(await policy()).toContain('"Effect":"Deny"');
+  await tenancy.changeMember(OPERATOR, bob.id, { active: false });
+  expect(await policy()).not.toContain('Allow');
+  const again = tenancy.createMember(OPERATOR, { ...person, role: 'Admin', email: 'BOB@example.com' });
+  await expect(again).rejects.toMatchObject({ code: 'EntityAlreadyExists' });
+  await expect(tenancy.deleteMember(OPERATOR, root.id)).rejects.toMatchObject({ code: 'ValidationError' });
+  await expect(tenancy.changeMember(OPERATOR, root.id, { role: 'Admin' })).rejects.toMatchObject({
+    code: 'ValidationError',
+  });
+  const foreign = tenancy.getMember(callerOf(other), bob.id);
+  await expect(foreign).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  await tenancy.deleteMember(OPERATOR, bob.id);
+  expect(await policy()).toBeUndefined();
+  const { items } = await tenancy.listMembers(callerOf(control), { subAccountId }, PAGE);
+  expect(items.map(({ id }) => id)).toEqual([root.id]);
+});

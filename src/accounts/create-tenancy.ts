@@ -1,0 +1,42 @@
+// The tree of accounts, put together of its parts (tenancy.ts says what it does).
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
+import type { Accounts } from './accounts.ts';
+import { createCustomers } from './customers.ts';
+import { createMembers } from './members.ts';
+import { createPartnerLogins, type PartnerLogins, type SecretHasher } from './partner-logins.ts';
+import { createPartners } from './partners.ts';
+import type { ApiCaller, Tenancy } from './tenancy.ts';
+import { createTenancyDirectory } from './tenancy-directory.ts';
+import { TenancyTree } from './tenancy-tree.ts';
+
+export interface TenancyParts {
+  tenancy: Tenancy;
+  /** For operators, who make the logins of partners. */
+  logins: PartnerLogins;
+}
+
+export function createTenancy(deps: {
+  metadata: MetadataPort;
+  accounts: Accounts;
+  keyring: KeyringPort;
+  hasher: SecretHasher;
+  clock: ClockPort;
+  random: RandomPort;
+}): TenancyParts {
+  const directory = createTenancyDirectory(deps.metadata);
+  const tree = new TenancyTree(deps.metadata, directory);
+  const logins = createPartnerLogins({ ...deps, directory });
+  const tenancy: Tenancy = {
+    authenticate: (given) => logins.authenticate(given),
+    ...createPartners(tree),
+    ...createCustomers({ ...deps, tree }),
+    ...createMembers({ ...deps, tree }),
+    withinOf: ({ level, partnerId }: ApiCaller) => {
+      if (level === 'admin' || partnerId === undefined) return {};
+      return level === 'governance' ? { governanceAccountId: partnerId } : { controlAccountId: partnerId };
+    },
+  };
+  return { tenancy, logins };
+}

@@ -1,0 +1,364 @@
+// Sub-accounts: accounts that a control account is charged for. Their life is the account's own (trial, paid, suspended, deleted);
+// what the tree keeps of them changes in the same commit.
+import { fromUtf8 } from '../base/bytes/bytes.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import { AppError } from '../types/errors.ts';
+import type { AccountId } from '../types/names.ts';
+import { identityKeys } from '../types/records/identity-records.ts';
+import type { AccountState } from '../types/records/rows.ts';
+import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy-records.ts';
+import { requireDone } from '../types/require-done.ts';
+import { DAY_MS } from '../types/usage.ts';
+import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import type { Accounts } from './accounts.ts';
+import type { SecretHasher } from './partner-logins.ts';
+import type {
+  ApiCaller,
+  CustomerChanges,
+  CustomerFilter,
+  CustomerOptions,
+  CustomerView,
+  NewCustomer,
+  Page,
+  PageOf,
+  Tenancy,
+  VisibleFilter,
+} from './tenancy.ts';
+import { isVisible, noSuch, requireAct } from './tenancy-rules.ts';
+import {
+  type CustomerEntry,
+  checkLoginPassword,
+  contactOnly,
+  holds,
+  meets,
+  mergeTexts,
+  pageOf,
+  type TenancyTree,
+  taken,
+} from './tenancy-tree.ts';
+
+const TRIAL_DAYS = 30;
+const TRIAL_DAYS_MAX = 365;
+const TRIAL_TB = 1;
+const STORAGE_TB_MAX = 1_000_000;
+/** What older clients mean by 1 TB: their trials are in GB (extensions 1.4). */
+const TRIAL_GB = 1024;
+
+export interface CustomersDeps {
+  tree: TenancyTree;
+  metadata: MetadataPort;
+  accounts: Accounts;
+  keyring: KeyringPort;
+  hasher: Pick<SecretHasher, 'hash'>;
+  clock: ClockPort;
+}
+
+type Customers = Pick<
+  Tenancy,
+  | 'listCustomers'
+  | 'getCustomer'
+  | 'createCustomer'
+  | 'changeCustomer'
+  | 'deleteCustomer'
+  | 'visibleCustomers'
+>;
+
+export function createCustomers(deps: CustomersDeps): Customers {
+  const { tree, metadata, accounts, clock } = deps;
+  const { directory } = tree;
+  const system = { shard: SYSTEM_SHARD };
+
+  async function keysOf(accountId: AccountId) {
+    const query = { accountId };
+    return requireDone(await metadata.query(system, 'list-access-keys', query)).accessKeys;
+  }
+
+  async function withKeys(view: CustomerView): Promise<CustomerView> {
+    const key = (await keysOf(view.accountId)).find(({ isDisabled }) => isDisabled !== true);
+    if (key === undefined) return view;
+    const secret = deps.keyring.unwrap(key.sealedSecret);
+    const secretKey = fromUtf8(secret);
+    secret.fill(0);
+    return { ...view, accessKey: key.accessKey, secretKey };
+  }
+
+  /** Secrets are for those who may change what they open. */
+  async function shown(
+    caller: ApiCaller,
+    views: CustomerView[],
+    { includeKeys }: CustomerOptions,
+  ): Promise<CustomerView[]> {
+    if (includeKeys !== true) return views;
+    requireAct(caller, 'change');
+    return Promise.all(views.map(withKeys));
+  }
+
+  function viewOf(record: CustomerRecord): CustomerView {
+    const { kind: _kind, revision: _revision, controlId: _control, channelId: _channel, ...rest } = record;
+    return { ...rest, ...tree.parentsOf(record), mfaEnabled: false };
+  }
+
+  async function hasMfa(accountId: AccountId): Promise<boolean> {
+    const query = { accountId, keys: [identityKeys.settings] };
+    const { rows } = requireDone(await metadata.query(system, 'read-identities', query));
+    return rows[0]?.kind === 'settings' && rows[0].rootMfaDevices.length > 0;
+  }
+
+  /** Throws ConcurrentModification, SlowDown. */
+  async function setPassword(accountId: AccountId, login: { password: string; mustReset: boolean }) {
+    const passwordHash = await deps.hasher.hash(accountId, login.password);
+    const query = { accountId, keys: [identityKeys.settings] };
+    const { revision, rows } = requireDone(await metadata.query(system, 'read-identities', query));
+    const settings =
+      rows[0]?.kind === 'settings' ? rows[0] : { kind: 'settings' as const, rootMfaDevices: [] };
+    const rootLogin = { passwordHash, mustReset: login.mustReset, changedAtMs: clock.wallMs() };
+    const record = { ...settings, rootLogin };
+    const changes = [{ key: identityKeys.settings, record }];
+    const command = { accountId, ifRevision: revision, rows: changes, isSeen: false };
+    const outcome = requireDone(await metadata.execute(system, 'change-identities', command));
+    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
+  }
+
+  /** Takes the MFA devices of the root away. Throws ConcurrentModification. */
+  async function resetMfa(accountId: AccountId): Promise<void> {
+    const settingsOnly = { accountId, keys: [identityKeys.settings] };
+    const first = requireDone(await metadata.query(system, 'read-identities', settingsOnly));
+    const settings = first.rows[0];
+    if (settings?.kind !== 'settings' || settings.rootMfaDevices.length === 0) return;
+    const keys = settings.rootMfaDevices.map(identityKeys.mfaDevice);
+    const { revision, rows } = requireDone(
+      await metadata.query(system, 'read-identities', { accountId, keys }),
+    );
+    const devices = keys.flatMap((key, at) => {
+      const device = rows[at];
+      if (device?.kind !== 'mfa-device') return [];
+      const { enabled: _, ...record } = device;
+      return [{ key, record }];
+    });
+    const outcome = requireDone(
+      await metadata.execute(system, 'change-identities', {
+        accountId,
+        ifRevision: Math.min(first.revision, revision),
+        rows: [...devices, { key: identityKeys.settings, record: { ...settings, rootMfaDevices: [] } }],
+        isSeen: true,
+      }),
+    );
+    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
+  }
+
+  /** A new pair, and then none of the old ones. */
+  async function resetKeys(accountId: AccountId): Promise<void> {
+    const old = await keysOf(accountId);
+    const [oldest, ...others] = old;
+    // There is room for two: with both taken one has to go first.
+    const isFull = oldest !== undefined && others.length > 0;
+    if (isFull) await accounts.changeKey(accountId, { accessKey: oldest.accessKey, change: 'delete' });
+    await accounts.addKey(accountId, {});
+    for (const { accessKey } of isFull ? others : old)
+      await accounts.changeKey(accountId, { accessKey, change: 'delete' });
+  }
+
+  function controlOf(caller: ApiCaller, input: NewCustomer): number {
+    if (caller.level === 'control' && input.controlAccountId === undefined) return caller.partnerId ?? 0;
+    if (input.controlAccountId === undefined) refuse({ controlAccountId: 'is required' });
+    const control = directory.find('partner', input.controlAccountId);
+    const isThere = control?.level === 'control' && control.status !== 'deleted';
+    if (!isThere || !isVisible(caller, tree.abovePartner(control))) throw noSuch('control account');
+    return control.id;
+  }
+
+  function checkChannel(channelId: number | null | undefined, controlId: number): void {
+    if (channelId === undefined || channelId === null) return;
+    const channel = directory.find('partner', channelId);
+    if (channel?.level !== 'channel' || channel.parentId !== controlId) throw noSuch('channel account');
+  }
+
+  function filtered(caller: ApiCaller, filter: CustomerFilter): CustomerEntry[] {
+    const { id, name, email, accountNumber, state } = filter;
+    return directory.all('customer').filter((entry) => {
+      if (entry.deletedAtMs !== undefined && filter.includeDeleted !== true && state !== 'deleted')
+        return false;
+      if (!meets(id, entry.id) || !meets(accountNumber, entry.accountId as string)) return false;
+      if (!meets(state, entry.state) || !meets(filter.channelAccountId, entry.channelId)) return false;
+      if (!holds(entry.name, name) || !holds(entry.email, email)) return false;
+      const above = tree.aboveCustomer(entry);
+      const wanted = [filter.controlAccountId, filter.governanceAccountId];
+      return isVisible(caller, above) && wanted.every((one) => one === undefined || above.includes(one));
+    });
+  }
+
+  /** The account's state after `active` and `trialToPaid`. Throws ValidationError. */
+  function stateAfter(
+    record: CustomerRecord,
+    { active, trialToPaid }: CustomerChanges,
+  ): AccountState | undefined {
+    if (active === false) return 'suspended';
+    const isTrialOver = record.trial === undefined || record.trial.endsAtMs <= clock.wallMs();
+    const wasTrial = record.history.findLast(({ state }) => state !== 'suspended')?.state === 'trial';
+    if (trialToPaid === true && record.state === 'suspended' && active !== true)
+      refuse({ trialToPaid: 'is not for a suspended account: restore it first' });
+    const isSuspended = record.state === 'suspended';
+    if (isSuspended && active === true)
+      return wasTrial && !isTrialOver && trialToPaid !== true ? 'trial' : 'paid';
+    return trialToPaid === true && record.state === 'trial' ? 'paid' : undefined;
+  }
+
+  function changed(record: CustomerRecord, changes: CustomerChanges): CustomerRecord {
+    const { quotaType, sendPasswordReset, ftpEnabled, ssoEnabled, isUnpaid, channelAccountId } = changes;
+    const { channelId: _channel, purchasedStorageTB: _purchased, ...rest } = record;
+    const purchased = changes.purchasedStorageTB ?? undefined;
+    const storage = changes.purchasedStorageTB === undefined ? record.purchasedStorageTB : purchased;
+    const channel = channelAccountId === undefined ? record.channelId : (channelAccountId ?? undefined);
+    return {
+      ...rest,
+      ...(quotaType !== undefined && { quotaType }),
+      ...(sendPasswordReset !== undefined && { sendPasswordReset }),
+      ...(ftpEnabled !== undefined && { ftpEnabled }),
+      ...(ssoEnabled !== undefined && { ssoEnabled }),
+      ...(isUnpaid !== undefined && { isUnpaid }),
+      ...(storage !== undefined && { purchasedStorageTB: storage }),
+      ...(channel !== undefined && { channelId: channel }),
+      ...(record.trial && { trial: trialAfter(record.trial, record.createdAtMs, changes) }),
+      contact: mergeTexts(record.contact, contactOnly(changes.contact)),
+    };
+  }
+
+  async function save(record: CustomerRecord, changes: CustomerChanges): Promise<void> {
+    const { name, email } = changes;
+    const state = stateAfter(record, changes);
+    const after = changed(record, changes);
+    checkStorage(after);
+    const { accountId } = record;
+    const outcome = requireDone(
+      await metadata.execute(system, 'set-account', {
+        accountId,
+        changes: {
+          ...(state !== undefined && { state }),
+          ...(name !== undefined && { name }),
+          ...(email !== undefined && { email: normaliseEmail(email) }),
+        },
+        customer: { record: after, ifRevision: record.revision },
+      }),
+    );
+    if (outcome.kind === 'no-such-account') throw noSuch('sub-account');
+    if (outcome.kind === 'outdated') throw new AppError('ConcurrentModification');
+    if (outcome.kind === 'conflict')
+      throw taken(outcome.field, `An account with this ${outcome.field} already exists.`);
+  }
+
+  async function getCustomer(
+    caller: ApiCaller,
+    id: number,
+    options: CustomerOptions = {},
+  ): Promise<CustomerView> {
+    await directory.refresh();
+    const record = await tree.requireCustomer(caller, id, options);
+    const view = { ...viewOf(record), mfaEnabled: await hasMfa(record.accountId) };
+    return (await shown(caller, [view], options))[0] as CustomerView;
+  }
+
+  return {
+    async listCustomers(caller, filter, page: Page, options = {}): Promise<PageOf<CustomerView>> {
+      await directory.refresh();
+      const { items, total } = pageOf(filtered(caller, filter), page);
+      const records = await directory.read(
+        'customer',
+        items.map(({ id }) => id),
+      );
+      return { items: await shown(caller, records.map(viewOf), options), total };
+    },
+    getCustomer,
+    async createCustomer(caller, input) {
+      requireAct(caller, 'change');
+      await directory.refresh();
+      const controlId = controlOf(caller, input);
+      checkChannel(input.channelAccountId, controlId);
+      const isTrial = input.isTrial ?? true;
+      if (input.password !== undefined) checkLoginPassword(input.password);
+      else if (input.sendWelcomeEmail !== true) refuse({ password: 'is required' });
+      const purchased = input.purchasedStorageTB ?? undefined;
+      const customer: NewCustomerRecord = {
+        kind: 'customer',
+        controlId,
+        ...(typeof input.channelAccountId === 'number' && { channelId: input.channelAccountId }),
+        contact: mergeTexts({}, contactOnly(input.contact)),
+        quotaType: input.quotaType ?? 'soft',
+        ftpEnabled: input.ftpEnabled ?? false,
+        sendPasswordReset: input.sendPasswordReset ?? false,
+        ssoEnabled: false,
+        isUnpaid: false,
+        ...(purchased !== undefined && { purchasedStorageTB: purchased }),
+        ...(isTrial && { trial: trialAfter(undefined, clock.wallMs(), input) }),
+      };
+      checkStorage(customer);
+      const { name, email } = input;
+      const made = await accounts.create({ name, email, state: isTrial ? 'trial' : 'paid', customer });
+      const mustReset = input.passwordResetRequired ?? false;
+      if (input.password !== undefined)
+        await setPassword(made.account.accountId, { password: input.password, mustReset });
+      await directory.refresh();
+      const id = directory.customerOf(made.account.accountId)?.id ?? 0;
+      const view = await getCustomer(caller, id);
+      return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
+    },
+    async changeCustomer(caller, id, changes, options = {}) {
+      requireAct(caller, 'change');
+      if (changes.isUnpaid !== undefined) requireAct(caller, 'operate');
+      await directory.refresh();
+      const record = await tree.requireCustomer(caller, id);
+      const { name, email } = changes;
+      checkAccountFields({ ...(name !== undefined && { name }), ...(email !== undefined && { email }) });
+      if (changes.password !== undefined) checkLoginPassword(changes.password);
+      checkChannel(changes.channelAccountId, record.controlId);
+      await save(record, changes);
+      if (changes.password !== undefined)
+        await setPassword(record.accountId, { password: changes.password, mustReset: false });
+      if (changes.resetKeys === true) await resetKeys(record.accountId);
+      if (changes.resetMFA === true) await resetMfa(record.accountId);
+      const includeKeys = options.includeKeys === true || changes.resetKeys === true;
+      return getCustomer(caller, id, { includeKeys });
+    },
+    async deleteCustomer(caller, id) {
+      requireAct(caller, 'delete');
+      await directory.refresh();
+      const { accountId } = await tree.requireCustomer(caller, id);
+      await accounts.remove(accountId);
+    },
+    async visibleCustomers(caller, filter: VisibleFilter) {
+      await directory.refresh();
+      const { subAccountId, includeDeleted = true, ...rest } = filter;
+      const wanted = { ...rest, includeDeleted, ...(subAccountId !== undefined && { id: subAccountId }) };
+      const ids = filtered(caller, wanted).map((entry) => entry.id);
+      return (await directory.read('customer', ids)).map(viewOf);
+    },
+  };
+}
+
+/** Of a trial that begins, or is changed. Throws ValidationError. */
+function trialAfter(
+  before: CustomerRecord['trial'],
+  beganAtMs: number,
+  { trialDays, trialQuotaTB }: Pick<NewCustomer, 'trialDays' | 'trialQuotaTB'>,
+): NonNullable<CustomerRecord['trial']> {
+  const days = trialDays ?? TRIAL_DAYS;
+  if (!Number.isInteger(days) || days < 1 || days > TRIAL_DAYS_MAX)
+    refuse({ trialDays: `must be a whole number from 1 to ${TRIAL_DAYS_MAX}` });
+  const asked = trialQuotaTB === TRIAL_GB ? TRIAL_TB : trialQuotaTB;
+  const quotaTB = asked ?? before?.quotaTB ?? TRIAL_TB;
+  if (!(quotaTB > 0 && quotaTB <= STORAGE_TB_MAX)) refuse({ trialQuotaTB: 'must be above 0' });
+  const isKept = before !== undefined && trialDays === undefined;
+  return { quotaTB, endsAtMs: isKept ? before.endsAtMs : beganAtMs + days * DAY_MS };
+}
+
+/** Throws ValidationError. */
+function checkStorage({
+  quotaType,
+  purchasedStorageTB: storage,
+}: Pick<CustomerRecord, 'quotaType' | 'purchasedStorageTB'>): void {
+  if (storage !== undefined && !(storage >= 0 && storage <= STORAGE_TB_MAX))
+    refuse({ purchasedStorageTB: `must be from 0 to ${STORAGE_TB_MAX}` });
+  if (quotaType === 'hard' && !(storage !== undefined && storage > 0))
+    refuse({ purchasedStorageTB: 'must be above 0 with a hard quota' });
+}

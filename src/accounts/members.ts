@@ -1,0 +1,296 @@
+// Members of sub-accounts: people who sign in. Each is an IAM user of the sub-account, whose policy is the member's role.
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { AccountId } from '../types/names.ts';
+import {
+  type IdentityRecord,
+  type IdentitySettingsRecord,
+  identityKeys,
+  type UserRecord,
+} from '../types/records/identity-records.ts';
+import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
+import { requireDone } from '../types/require-done.ts';
+import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
+import { mintIdentityId } from './mint-keys.ts';
+import type { SecretHasher } from './partner-logins.ts';
+import type { MemberChanges, MemberView, NewMember, Tenancy } from './tenancy.ts';
+import { isVisible, requireAct } from './tenancy-rules.ts';
+import {
+  checkLoginPassword,
+  holds,
+  meets,
+  mergeTexts,
+  pageOf,
+  type TenancyTree,
+  taken,
+} from './tenancy-tree.ts';
+
+type Members = Pick<Tenancy, 'listMembers' | 'getMember' | 'createMember' | 'changeMember' | 'deleteMember'>;
+
+/** As IAM has names of users. */
+const USERNAME = /^[\w+=,.@-]{1,64}$/;
+const PLACE_FIELDS = ['address1', 'address2', 'country', 'city', 'state', 'zip', 'phone'] as const;
+
+interface UserChange {
+  user: UserRecord | undefined;
+  settings: IdentitySettingsRecord;
+}
+interface UserOutcome {
+  rows: { key: string; record: IdentityRecord | null }[];
+  /** Access keys that go with the user. */
+  deletedKeys?: readonly string[];
+}
+
+export function createMembers(deps: {
+  tree: TenancyTree;
+  metadata: MetadataPort;
+  hasher: Pick<SecretHasher, 'hash'>;
+  clock: ClockPort;
+  random: RandomPort;
+}): Members {
+  const { tree, metadata, clock, random } = deps;
+  const { directory } = tree;
+  const system = { shard: SYSTEM_SHARD };
+
+  /** Changes the user of a member, by what it is now. Throws ConcurrentModification. */
+  async function changeUser(
+    accountId: AccountId,
+    userName: string,
+    change: (now: UserChange) => UserOutcome,
+  ): Promise<void> {
+    const keys = [identityKeys.user(userName), identityKeys.settings];
+    const query = { accountId, keys };
+    const { revision, rows } = requireDone(await metadata.query(system, 'read-identities', query));
+    const user = rows[0]?.kind === 'user' ? rows[0] : undefined;
+    const settings: IdentitySettingsRecord =
+      rows[1]?.kind === 'settings' ? rows[1] : { kind: 'settings', rootMfaDevices: [] };
+    const made = change({ user, settings });
+    const deleted = (made.deletedKeys ?? []).map((accessKey) => ({ kind: 'delete' as const, accessKey }));
+    const command = { accountId, ifRevision: revision, rows: made.rows, isSeen: user !== undefined };
+    const outcome = requireDone(
+      await metadata.execute(system, 'change-identities', {
+        ...command,
+        ...(deleted.length > 0 && { keys: deleted }),
+      }),
+    );
+    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
+  }
+
+  function withCount(settings: IdentitySettingsRecord, add: 1 | -1): IdentitySettingsRecord {
+    const user = (settings.counts?.user ?? 0) + add;
+    if (add === 1 && user > LIMITS.usersMax) throw new AppError('LimitExceeded');
+    return { ...settings, counts: { ...settings.counts, user: Math.max(0, user) } };
+  }
+
+  function isLastRoot({ customerId, id, role, status }: MemberRecord): boolean {
+    if (role !== 'Root' || status !== 'active') return false;
+    const others = directory.all('member').filter((one) => one.customerId === customerId && one.id !== id);
+    return !others.some((one) => one.role === 'Root' && one.status === 'active');
+  }
+
+  function refuseLastRoot(member: MemberRecord): void {
+    if (isLastRoot(member)) refuse({ memberRole: 'the last Root of a sub-account stays' });
+  }
+
+  function viewOf(member: MemberRecord, { accountId }: Pick<CustomerRecord, 'accountId'>): MemberView {
+    const { kind: _kind, revision: _revision, customerId, deletedAtMs: _deleted, ...rest } = member;
+    return { ...rest, subAccountId: customerId, accountId, mfa: false };
+  }
+
+  async function mfaOf(accountId: AccountId, userName: string): Promise<boolean> {
+    const query = { accountId, keys: [identityKeys.user(userName)] };
+    const { rows } = requireDone(await metadata.query(system, 'read-identities', query));
+    return rows[0]?.kind === 'user' && rows[0].mfaDevices.length > 0;
+  }
+
+  return {
+    async listMembers(caller, filter, page) {
+      await directory.refresh();
+      const found = directory.all('member').filter((entry) => {
+        if (entry.deletedAtMs !== undefined) return false;
+        if (!meets(filter.id, entry.id) || !meets(filter.subAccountId, entry.customerId)) return false;
+        if (!meets(filter.status, entry.status) || !holds(entry.username, filter.username)) return false;
+        const customer = directory.find('customer', entry.customerId);
+        if (customer === undefined || customer.deletedAtMs !== undefined) return false;
+        return isVisible(caller, tree.aboveCustomer(customer));
+      });
+      const { items, total } = pageOf(found, page);
+      const ids = items.map(({ id }) => id);
+      const records = await directory.read('member', ids);
+      const views = records.flatMap((record) => {
+        const customer = directory.find('customer', record.customerId);
+        return customer === undefined ? [] : [viewOf(record, customer)];
+      });
+      return { items: views, total };
+    },
+    async getMember(caller, id) {
+      await directory.refresh();
+      const { member, customer } = await tree.requireMember(caller, id);
+      return { ...viewOf(member, customer), mfa: await mfaOf(customer.accountId, member.userName) };
+    },
+    async createMember(caller, input: NewMember) {
+      requireAct(caller, 'change');
+      await directory.refresh();
+      const customer = await tree.requireCustomer(caller, input.subAccountId);
+      const username = input.username ?? input.email;
+      const role = readRole(input.role);
+      checkMember({ ...input, username });
+      checkLoginPassword(input.password);
+      const isTaken = directory
+        .all('member')
+        .some(
+          (one) => one.deletedAtMs === undefined && one.username.toLowerCase() === username.toLowerCase(),
+        );
+      if (isTaken) throw taken('username', 'A member with this username already exists.');
+      const { accountId } = customer;
+      const passwordHash = await deps.hasher.hash(accountId, input.password);
+      const nowMs = clock.wallMs();
+      await changeUser(accountId, username, ({ user, settings }) => {
+        // One of the path is what a creation has left that was cut short: the member's record is written last.
+        if (user !== undefined && user.path !== MEMBER_PATH)
+          throw taken('username', 'The sub-account has another user of this name.');
+        const made: UserRecord = {
+          kind: 'user',
+          id: user?.id ?? mintIdentityId(random, 'AIDA'),
+          name: username,
+          path: MEMBER_PATH,
+          createdAtMs: nowMs,
+          inlinePolicies: [{ name: MEMBER_POLICY, text: memberPolicy(role, { isActive: true }) }],
+          attachedPolicies: [],
+          tags: [],
+          groups: [],
+          accessKeys: [],
+          mfaDevices: [],
+          loginProfile: {
+            createdAtMs: nowMs,
+            changedAtMs: nowMs,
+            passwordHash,
+            mustReset: input.passwordResetRequired ?? false,
+          },
+        };
+        const key = identityKeys.user(username);
+        const counted = user === undefined ? withCount(settings, 1) : settings;
+        return {
+          rows: [
+            { key, record: made },
+            { key: identityKeys.id(made.id), record: { kind: 'index', to: key } },
+            { key: identityKeys.settings, record: counted },
+          ],
+        };
+      });
+      const { firstName, lastName } = input;
+      const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, input[field]]));
+      const member = mergeTexts(
+        {
+          kind: 'member' as const,
+          customerId: customer.id,
+          username,
+          email: normaliseEmail(input.email),
+          firstName,
+          lastName,
+          role,
+          status: 'active' as const,
+          userName: username,
+        },
+        place,
+      );
+      const [record] = await tree.write({ add: [member] });
+      return viewOf(record as MemberRecord, customer);
+    },
+    async changeMember(caller, id, changes: MemberChanges) {
+      requireAct(caller, 'change');
+      await directory.refresh();
+      const { member, customer } = await tree.requireMember(caller, id);
+      const role = changes.role === undefined ? member.role : readRole(changes.role);
+      const isOn = changes.reinstate === true ? true : changes.active;
+      const status = isOn === undefined ? member.status : isOn ? 'active' : 'deactivated';
+      const { username = member.username } = changes;
+      checkMember({ ...member, ...changes, username });
+      if (role !== 'Root' || status !== 'active') refuseLastRoot(member);
+      if (changes.password !== undefined) checkLoginPassword(changes.password);
+      const { accountId } = customer;
+      const passwordHash = changes.password && (await deps.hasher.hash(accountId, changes.password));
+      const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
+      const names = { firstName: changes.firstName, lastName: changes.lastName };
+      const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
+      await tree.write({ replace: [{ record, ifRevision: member.revision }] });
+      const devices = changes.mfa === false ? await devicesOf(accountId, member.userName) : [];
+      await changeUser(accountId, member.userName, ({ user }) => {
+        if (user === undefined) return { rows: [] };
+        const text = memberPolicy(role, { isActive: status === 'active' });
+        const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
+        const after: UserRecord = {
+          ...user,
+          inlinePolicies: [...others, { name: MEMBER_POLICY, text }],
+          ...(changes.mfa === false && { mfaDevices: [] }),
+          ...(passwordHash && {
+            loginProfile: {
+              createdAtMs: user.loginProfile?.createdAtMs ?? clock.wallMs(),
+              changedAtMs: clock.wallMs(),
+              passwordHash,
+              mustReset: false,
+            },
+          }),
+        };
+        return { rows: [{ key: identityKeys.user(member.userName), record: after }, ...devices] };
+      });
+      return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member.userName) };
+    },
+    async deleteMember(caller, id) {
+      requireAct(caller, 'delete');
+      await directory.refresh();
+      const { member, customer } = await tree.requireMember(caller, id);
+      refuseLastRoot(member);
+      const { accountId } = customer;
+      const devices = await devicesOf(accountId, member.userName);
+      // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
+      await changeUser(accountId, member.userName, ({ user, settings }) => {
+        if (user === undefined) return { rows: [] };
+        const { groups, attachedPolicies, boundary } = user;
+        if (groups.length + attachedPolicies.length > 0 || boundary !== undefined)
+          throw new AppError('DeleteConflict', {
+            message: 'Take its groups, managed policies and permissions boundary away first.',
+          });
+        return {
+          rows: [
+            { key: identityKeys.user(user.name), record: null },
+            { key: identityKeys.id(user.id), record: null },
+            { key: identityKeys.settings, record: withCount(settings, -1) },
+            ...devices,
+          ],
+          deletedKeys: user.accessKeys.map(({ accessKey }) => accessKey),
+        };
+      });
+      const record: MemberRecord = { ...member, status: 'deleted', deletedAtMs: clock.wallMs() };
+      await tree.write({ replace: [{ record, ifRevision: member.revision }] });
+    },
+  };
+
+  /** The MFA devices of a user, as they are when nobody uses them. */
+  async function devicesOf(accountId: AccountId, userName: string) {
+    const query = { accountId, keys: [identityKeys.user(userName)] };
+    const { rows } = requireDone(await metadata.query(system, 'read-identities', query));
+    const names = rows[0]?.kind === 'user' ? rows[0].mfaDevices : [];
+    const keys = names.map(identityKeys.mfaDevice);
+    if (keys.length === 0) return [];
+    const found = requireDone(await metadata.query(system, 'read-identities', { accountId, keys }));
+    return keys.flatMap((key, at) => {
+      const device = found.rows[at];
+      if (device?.kind !== 'mfa-device') return [];
+      const { enabled: _, ...record } = device;
+      return [{ key, record }];
+    });
+  }
+}
+
+function checkMember(member: { username: string; email: string; firstName: string; lastName: string }): void {
+  const { username, email, firstName, lastName } = member;
+  checkAccountFields({ email });
+  if (!USERNAME.test(username))
+    refuse({ username: 'must have 1 to 64 letters, digits, or characters of "_+=,.@-"' });
+  for (const [field, value] of Object.entries({ firstName, lastName }))
+    if (value.trim() === '' || value.length > 100) refuse({ [field]: 'must have 1 to 100 characters' });
+}

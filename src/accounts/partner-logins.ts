@@ -1,0 +1,237 @@
+// Who logs in for a partner: users with API keys, and how a key is checked. A key is shown once and stored as scrypt hash. One
+// that was right is remembered for a minute, as a keyed hash, until its user changes.
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { BoundedMap } from '../base/bounded-map.ts';
+import { utf8 } from '../base/bytes/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import { AppError } from '../types/errors.ts';
+import type { AccountId } from '../types/names.ts';
+import type { ApiKeyRecord, PartnerUserRecord } from '../types/records/tenancy-records.ts';
+import { requireDone } from '../types/require-done.ts';
+import type { PartnerRole } from '../types/tenancy.ts';
+import { DAY_MS } from '../types/usage.ts';
+import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import { mintApiKey } from './mint-keys.ts';
+import type { ApiCaller } from './tenancy.ts';
+import type { TenancyDirectory } from './tenancy-directory.ts';
+import { noSuch } from './tenancy-rules.ts';
+
+/** How secrets are hashed (`Passwords` of the gateway). Tenants are who takes turns: an account, or an address. */
+export interface SecretHasher {
+  hash(tenant: AccountId, password: string): Promise<string>;
+  /** Throws AuthenticationLockout where too many were wrong, SlowDown. */
+  verify(
+    who: { accountId: AccountId; userId: string },
+    given: { password: string; stored: string },
+  ): Promise<boolean>;
+}
+
+const API_KEYS_MAX = 10;
+/** Of the key itself, by which its hash is found. */
+const KEY_ID_CHARACTERS = 8;
+const LOGIN_CHARACTERS_MAX = 254;
+const SECRET_CHARACTERS_MAX = 256;
+const REMEMBERED_MS = 60_000;
+const REMEMBERED_MAX = 10_000;
+
+export interface NewPartnerUser {
+  partnerId: number;
+  email: string;
+  firstName: string;
+  lastName: string;
+  role: PartnerRole;
+  isPlus?: boolean;
+}
+
+export interface PartnerLogins {
+  /** As Tenancy's. */
+  authenticate(given: { login: string; apiKey: string; address: string }): Promise<ApiCaller | undefined>;
+  /** Throws NoSuchEntity, ValidationError, EntityAlreadyExists. */
+  createUser(input: NewPartnerUser): Promise<PartnerUserRecord>;
+  /** Of a partner. Throws NoSuchEntity. */
+  users(partnerId: number): Promise<PartnerUserRecord[]>;
+  /** Throws NoSuchEntity. */
+  setStatus(userId: number, status: PartnerUserRecord['status']): Promise<PartnerUserRecord>;
+  /** The key, for the only time. Throws NoSuchEntity, ValidationError, and LimitExceeded for one too many. */
+  createKey(
+    userId: number,
+    input: { name: string; expiresAtMs?: number },
+  ): Promise<{ apiKey: string; key: ApiKeyRecord }>;
+  /** Throws NoSuchEntity. */
+  deleteKey(userId: number, keyId: string): Promise<void>;
+}
+
+interface Remembered {
+  userId: number;
+  revision: number;
+  caller: ApiCaller;
+  untilMs: number;
+}
+
+export function createPartnerLogins(deps: {
+  metadata: MetadataPort;
+  directory: TenancyDirectory;
+  keyring: KeyringPort;
+  hasher: SecretHasher;
+  clock: ClockPort;
+  random: RandomPort;
+}): PartnerLogins {
+  const { metadata, directory, hasher, clock, random } = deps;
+  const system = { shard: SYSTEM_SHARD };
+  const memoryKey = random.bytes(32);
+  const remembered = new BoundedMap<string, Remembered>(REMEMBERED_MAX);
+  /** Of no key: an unknown login takes as long as a wrong key. */
+  let decoy: Promise<string> | undefined;
+
+  async function isDecoy(login: string, apiKey: string, address: string): Promise<undefined> {
+    decoy ??= hasher.hash(address as AccountId, mintApiKey(random)).catch((error: unknown) => {
+      decoy = undefined;
+      throw error;
+    });
+    const stored = await decoy;
+    await hasher.verify({ accountId: address as AccountId, userId: login }, { password: apiKey, stored });
+    return undefined;
+  }
+
+  /** The root account's own keys are the operator's. Undefined: they are not. */
+  async function asOperator(accessKey: string, secretKey: string): Promise<ApiCaller | undefined> {
+    const found = requireDone(await metadata.query(system, 'get-access-key', { accessKey }));
+    if (found.kind === 'unknown' || !found.account.isRoot || found.accessKey.userId !== undefined)
+      return undefined;
+    const secret = deps.keyring.unwrap(found.accessKey.sealedSecret);
+    const isSame = timingSafeEqual(digest(memoryKey, secret), digest(memoryKey, utf8(secretKey)));
+    secret.fill(0);
+    if (!isSame) return undefined;
+    return { kind: 'operator', level: 'admin', role: 'Admin', isPlus: true, keyId: `root:${accessKey}` };
+  }
+
+  function callerOf(user: PartnerUserRecord, key: ApiKeyRecord): ApiCaller | undefined {
+    const partner = directory.find('partner', user.partnerId);
+    if (partner === undefined || partner.status !== 'active' || partner.level === 'channel') return undefined;
+    const { id: userId, partnerId, role, isPlus } = user;
+    const keyId = `${userId}:${key.id}`;
+    return { kind: 'partner-user', userId, level: partner.level, partnerId, role, isPlus, keyId };
+  }
+
+  async function noteUse(user: PartnerUserRecord, key: ApiKeyRecord): Promise<void> {
+    const day = Math.floor(clock.wallMs() / DAY_MS);
+    if ((key.usedOnDay ?? 0) >= day) return;
+    const apiKeys = user.apiKeys.map((one) => (one.id === key.id ? { ...one, usedOnDay: day } : one));
+    const record = { ...user, apiKeys };
+    // Where it has changed meanwhile, another request notes it.
+    await metadata.execute(system, 'change-tenancy', {
+      replace: [{ record, ifRevision: user.revision }],
+    });
+  }
+
+  async function requireUser(userId: number): Promise<PartnerUserRecord> {
+    const [user] = await directory.read('partner-user', [userId]);
+    if (user === undefined || user.deletedAtMs !== undefined) throw noSuch('user');
+    return user;
+  }
+
+  async function replace(record: PartnerUserRecord): Promise<PartnerUserRecord> {
+    const change = { replace: [{ record, ifRevision: record.revision }] };
+    const outcome = requireDone(await metadata.execute(system, 'change-tenancy', change));
+    if (outcome.kind === 'taken') throw loginTaken();
+    if (outcome.kind === 'conflict') throw new AppError('ConcurrentModification');
+    return outcome.records[0] as PartnerUserRecord;
+  }
+
+  return {
+    async authenticate({ login, apiKey, address }) {
+      if (login.length > LOGIN_CHARACTERS_MAX || apiKey.length > SECRET_CHARACTERS_MAX) return undefined;
+      if (!login.includes('@')) {
+        const operator = await asOperator(login, apiKey);
+        return operator ?? isDecoy(login, apiKey, address);
+      }
+      await directory.refresh();
+      const name = digest(memoryKey, utf8(JSON.stringify([login, apiKey]))).toString('base64');
+      const known = remembered.get(name);
+      if (known !== undefined && clock.monotonicMs() < known.untilMs) {
+        const entry = directory.find('partner-user', known.userId);
+        const partner = directory.find('partner', entry?.partnerId);
+        if (entry?.revision === known.revision && partner?.status === 'active') return known.caller;
+      }
+      remembered.delete(name);
+      const query = { kind: 'partner-user' as const, login };
+      const { record } = requireDone(await metadata.query(system, 'find-tenancy', query));
+      const user = record?.kind === 'partner-user' && record.status === 'active' ? record : undefined;
+      const key = user?.apiKeys.find(({ id }) => apiKey.startsWith(id));
+      const isExpired = key?.expiresAtMs !== undefined && key.expiresAtMs <= clock.wallMs();
+      if (user === undefined || key === undefined || isExpired) return isDecoy(login, apiKey, address);
+      const who = { accountId: address as AccountId, userId: login.toLowerCase() };
+      if (!(await hasher.verify(who, { password: apiKey, stored: key.hash }))) return undefined;
+      const caller = callerOf(user, key);
+      if (caller === undefined) return undefined;
+      await noteUse(user, key);
+      const leftMs = key.expiresAtMs === undefined ? REMEMBERED_MS : key.expiresAtMs - clock.wallMs();
+      const untilMs = clock.monotonicMs() + Math.min(REMEMBERED_MS, leftMs);
+      remembered.set(name, { userId: user.id, revision: user.revision, caller, untilMs });
+      return caller;
+    },
+    async createUser({ isPlus = false, ...input }) {
+      checkAccountFields({ email: input.email });
+      for (const field of ['firstName', 'lastName'] as const)
+        if (input[field].trim() === '' || input[field].length > 100)
+          refuse({ [field]: 'must have 1 to 100 characters' });
+      await directory.refresh();
+      const partner = directory.find('partner', input.partnerId);
+      if (partner === undefined || partner.status === 'deleted') throw noSuch('account');
+      if (partner.level === 'channel') refuse({ partnerId: 'must be a governance or control account' });
+      const user = { ...input, kind: 'partner-user' as const, email: normaliseEmail(input.email), isPlus };
+      const add = [{ ...user, status: 'active' as const, apiKeys: [] }];
+      const outcome = requireDone(await metadata.execute(system, 'change-tenancy', { add }));
+      if (outcome.kind !== 'changed') throw loginTaken();
+      return outcome.records[0] as PartnerUserRecord;
+    },
+    async users(partnerId) {
+      await directory.refresh();
+      if (directory.find('partner', partnerId) === undefined) throw noSuch('account');
+      const ids = directory.all('partner-user').filter((entry) => entry.partnerId === partnerId);
+      return directory.read(
+        'partner-user',
+        ids.map(({ id }) => id),
+      );
+    },
+    async setStatus(userId, status) {
+      const user = await requireUser(userId);
+      const deleted = status === 'deleted' && { deletedAtMs: clock.wallMs(), apiKeys: [] };
+      return replace({ ...user, status, ...deleted });
+    },
+    async createKey(userId, { name, expiresAtMs }) {
+      if (name.trim() === '' || name.length > 100) refuse({ name: 'must have 1 to 100 characters' });
+      if (expiresAtMs !== undefined && !(expiresAtMs > clock.wallMs()))
+        refuse({ expiresAt: 'must be in the future' });
+      const user = await requireUser(userId);
+      if (user.apiKeys.length >= API_KEYS_MAX) {
+        const message = `A user has ${API_KEYS_MAX} API keys at most. Delete one first.`;
+        throw new AppError('LimitExceeded', { message });
+      }
+      const apiKey = mintApiKey(random);
+      const hash = await hasher.hash(`user/${userId}` as AccountId, apiKey);
+      const id = apiKey.slice(0, KEY_ID_CHARACTERS);
+      const expiry = expiresAtMs !== undefined && { expiresAtMs };
+      const key: ApiKeyRecord = { id, name, hash, createdAtMs: clock.wallMs(), ...expiry };
+      await replace({ ...user, apiKeys: [...user.apiKeys, key] });
+      return { apiKey, key };
+    },
+    async deleteKey(userId, keyId) {
+      const user = await requireUser(userId);
+      const apiKeys = user.apiKeys.filter(({ id }) => id !== keyId);
+      if (apiKeys.length === user.apiKeys.length) throw noSuch('API key');
+      await replace({ ...user, apiKeys });
+    },
+  };
+}
+
+function digest(key: Uint8Array, bytes: Uint8Array): Buffer {
+  return createHmac('sha256', key).update(bytes).digest();
+}
+
+function loginTaken(): AppError {
+  const message = 'A user with this e-mail address already exists.';
+  return new AppError('EntityAlreadyExists', { message, fields: { email: 'is taken' } });
+}
