@@ -30,13 +30,15 @@ export function createMetadataCalls(deps: {
   tenant?: Tenant;
   /** The request that makes the calls: what its commands do is its doing. */
   origin?: RequestOrigin;
+  /** Asked before each command: throws where the request must not change anything any more. A promise: it had to look. */
+  beforeCommand?(): Promise<void> | undefined;
   /**
    * Decides again whether the request may continue, by this row (null: the shard never had the bucket). Resolves with the
    * belief for the next call; throws AppError NoSuchBucket, AccessDenied and others.
    */
   reauthorise(believed: BelievedBucket, row: BucketRecord | null): Promise<BelievedBucket>;
 }): MetadataCalls {
-  const { metadata, tenant = INTERNAL_TENANT, origin } = deps;
+  const { metadata, tenant = INTERNAL_TENANT, origin, beforeCommand } = deps;
 
   async function ask<T>(
     target: { shard: number; bucket?: BelievedBucket },
@@ -67,10 +69,17 @@ export function createMetadataCalls(deps: {
   return {
     shardCount: metadata.shardCount,
     tenant,
-    execute: (target, name, command) =>
-      ask(target, 'command', (envelope) =>
+    async execute(target, name, command) {
+      try {
+        const looking = beforeCommand?.();
+        if (looking !== undefined) await looking;
+      } catch (error) {
+        throw notEvaluated(error);
+      }
+      return ask(target, 'command', (envelope) =>
         metadata.execute(origin === undefined ? envelope : { ...envelope, origin }, name, command),
-      ),
+      );
+    },
     query: (target, name, query) => ask(target, 'query', (envelope) => metadata.query(envelope, name, query)),
   };
 }

@@ -41,6 +41,11 @@ export interface Identities {
    * key, ExpiredToken, and as `find`.
    */
   findSession(accessKey: string, token: string, nowMs: number): Promise<Identity | undefined>;
+  /**
+   * For a request that has taken long: throws InvalidAccessKeyId where the key that signed it, or what its session hangs on, is gone
+   * since, and AccountProblem where its account is suspended. undefined: nothing has changed, which memory says.
+   */
+  requireStill(signer: Pick<Identity, 'accessKey' | 'principal'>): Promise<void> | undefined;
   /** For Owner elements and expected owners. */
   account(accountId: AccountId): Promise<AccountRecord | null>;
   readonly sessions: Sessions;
@@ -188,6 +193,25 @@ export function createIdentities(deps: {
     return { read: issuer, account, stored };
   }
 
+  /** Undefined also where the name is another key's by now. */
+  async function findSame(accessKey: string, { id, caller, keyCreatedAtMs }: Principal) {
+    const found = await find(accessKey);
+    const key = {
+      accountId: caller.accountId as AccountId,
+      principalId: id,
+      createdAtMs: keyCreatedAtMs ?? 0,
+    };
+    return found !== undefined && isKey(found, key) ? found : undefined;
+  }
+
+  async function lookAgain({ accessKey, principal }: Pick<Identity, 'accessKey' | 'principal'>) {
+    const { session } = principal;
+    const found = session === undefined ? await findSame(accessKey, principal) : await findBase(session);
+    if (found === undefined)
+      throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
+    if (found.account.state === 'suspended') throw new AppError('AccountProblem');
+  }
+
   return {
     find,
     async findSession(accessKey, token, nowMs) {
@@ -210,6 +234,10 @@ export function createIdentities(deps: {
       const identity: Identity = { accessKey, account, principal, ...keys };
       sessionIdentities.set(accessKey, { read, stored, identity });
       return identity;
+    },
+    requireStill({ accessKey, principal }) {
+      if (identities.get(accessKey)?.principal === principal && feed.isCurrent()) return undefined;
+      return lookAgain({ accessKey, principal });
     },
     async account(accountId) {
       const cached = accounts.get(accountId);

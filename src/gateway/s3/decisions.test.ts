@@ -1,5 +1,7 @@
 // Decisions over HTTP: who may do what, by which policies, and what the refusal says to the caller and to the operator.
 import { hash } from 'node:crypto';
+import { once } from 'node:events';
+import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import {
@@ -9,7 +11,7 @@ import {
   policyText,
   type TestKeys,
 } from '../../../tests/support/objects/identities.ts';
-import { send } from '../../../tests/support/servers/raw-s3.ts';
+import { answerOf, openRequest, send } from '../../../tests/support/servers/raw-s3.ts';
 
 let world: GatewayWorld;
 let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
@@ -115,6 +117,44 @@ test('a session needs its own token, and ends with its time, its key and its use
   expect((await ask(ended, 'GET', '/kept')).code).toBe('ExpiredToken');
   const orphan = beginSession(world, { ...base, id: 'AIDAGONE' });
   expect((await ask(orphan, 'GET', '/kept')).code).toBe('InvalidAccessKeyId');
+});
+
+test('an upload is not stored whose key went while it was sent, and is while other keys go', async () => {
+  const [uploader, another] = [await world.makeAccount('uploader'), await world.makeAccount('another')];
+  await ask(uploader, 'PUT', '/uploads');
+  const begin = async (key: string) => {
+    const headers = { 'content-length': '70000', expect: '100-continue' };
+    const sent = openRequest(
+      { ...uploader, endpoint: world.endpoint },
+      { method: 'PUT', path: key, headers },
+    );
+    const [continued, answered] = [once(sent, 'continue'), answerOf(sent)];
+    sent.flushHeaders();
+    await continued;
+    sent.write(Buffer.alloc(40_000));
+    return { sent, answered };
+  };
+  const revoke = async (keys: typeof uploader) => {
+    const { accountId, accessKey } = keys;
+    await world.metadata.execute('change-access-key', { accountId, accessKey, change: 'disable' });
+    while ((await ask(keys, 'GET', '/')).status !== 403);
+  };
+  const early = await begin('/uploads/early');
+  await revoke(another);
+  early.sent.end(Buffer.alloc(30_000));
+  expect((await early.answered).statusCode).toBe(200);
+  const late = await begin('/uploads/late');
+  await revoke(uploader);
+  late.sent.end(Buffer.alloc(30_000));
+  const refused = await late.answered;
+  expect([refused.statusCode, String(await buffer(refused))]).toEqual([
+    403,
+    expect.stringContaining('<Code>InvalidAccessKeyId</Code>'),
+  ]);
+  const { record } = await world.metadata.query('find-name', { name: 'uploads' as never });
+  const list = { bucketId: record?.bucketId, prefix: '', max: 10 } as never;
+  const { versions } = await world.metadata.query('list-versions', list, record?.homeShard);
+  expect(versions.map(({ key }) => key)).toEqual(['early']);
 });
 
 test('where a bucket may be made is a condition on its document', async () => {

@@ -379,7 +379,8 @@ export async function runOperation(
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
     const { decidesInRun } = row;
-    const surrounding = { facts, record, exchange, isVirtualHost, decidesInRun };
+    const isStream = row.body === 'stream' || row.body === 'form';
+    const surrounding = { facts, record, exchange, isVirtualHost, isStream, decidesInRun };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
     const run = () => row.run(context, input, document);
     try {
@@ -387,7 +388,6 @@ export async function runOperation(
       const needs = { sizeBytes: row.memoryBytes(input), tenant: exchange.tenant };
       return await deps.objects.withMemory(needs, run);
     } catch (error) {
-      const isStream = row.body === 'stream' || row.body === 'form';
       const mayRepeat = !isStream && attempt < ATTEMPTS_MAX;
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;
       // Of a copy's source it is for the client to try again.

@@ -66,6 +66,8 @@ export interface ContextParts {
   isVirtualHost: boolean;
   /** What step 7 has judged: asked for again when the bucket has changed. */
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
+  /** It takes as long as the client sends: who asks is looked up again before it changes anything. */
+  isStream?: boolean;
   /** As OperationRow has it. */
   decidesInRun?: true | undefined;
 }
@@ -241,6 +243,8 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     metadata: deps.metadata,
     tenant: exchange.tenant,
     origin: originOf(caller, record),
+    ...(parts.isStream &&
+      caller.kind === 'account' && { beforeCommand: () => deps.identities.requireStill(caller) }),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {
