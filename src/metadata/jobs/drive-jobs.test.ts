@@ -486,6 +486,12 @@ describe('rows that are looked up separately are not read at once', () => {
       document: { status: 'enabled' },
     });
     for (const name of names) await world.remove(`b/${name}`);
+    // Only a bucket that writes null versions replaces them.
+    await world.execute('set-bucket-config', {
+      bucketId: BUCKET,
+      kind: 'versioning',
+      document: { status: 'suspended' },
+    });
     const reads = noteReads(world.kv);
     const { ended } = await driveJob(
       world,
