@@ -8,6 +8,7 @@ import { createServer as createPlainServer, type RequestOptions } from 'node:htt
 import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { freePorts } from '../support/cluster/free-ports.ts';
@@ -204,6 +205,15 @@ test('keys of customers are accepted, because the client uses HTTPS', async () =
     200,
   );
   expect((await send({ method: 'GET', path: '/through/sealed', headers })).body.toString()).toBe('s');
+});
+
+test('HTTP/2 is not spoken, not even to who begins with its preface', async () => {
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
+  // With the settings that follow it.
+  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
+  const [answer] = await once(socket, 'data');
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 400 /);
+  socket.destroy();
 });
 
 test('a gateway with a certificate for another name gets no requests', async () => {

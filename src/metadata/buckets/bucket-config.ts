@@ -23,6 +23,7 @@ import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketConfigRow, bucketRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
+import { decodeDocument } from './decoded-documents.ts';
 
 interface Change<Document> {
   bucket: BucketRecord;
@@ -121,7 +122,8 @@ function ruleOf(kind: ConfigKind): ConfigRule<unknown> {
 }
 
 function documentOf(kind: ConfigKind, bucket: BucketRecord, row: Uint8Array | undefined): unknown {
-  return row === undefined ? ruleOf(kind).ofOldBucket?.(bucket) : bucketConfigCodec.decode(row).document;
+  if (row === undefined) return ruleOf(kind).ofOldBucket?.(bucket);
+  return decodeDocument(row, { bucketId: bucket.bucketId, kind });
 }
 
 /** The bucket with this document in the place of the one it had (undefined: with none), and the rows that make it so. */

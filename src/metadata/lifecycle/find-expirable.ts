@@ -8,8 +8,9 @@ import type { DeleteRules } from '../../types/delete-blocker.ts';
 import type { BucketLifecycle } from '../../types/lifecycle.ts';
 import type { BucketId } from '../../types/names.ts';
 import { lifecycleCodec } from '../../types/records/lifecycle-record.ts';
-import { bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
+import { bucketCodec } from '../../types/records/rows.ts';
 import { storedVersionId } from '../../types/records/version-record.ts';
+import { decodeDocument } from '../buckets/decoded-documents.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { bucketConfigRow, bucketRow, lifecycleRow, TABLES, timeRange } from '../schema/keyspace.ts';
@@ -38,8 +39,9 @@ async function changeCountOf(state: StateReader, bucketId: BucketId): Promise<nu
 }
 
 /** What a document says that may not be there. */
-export function rulesOf(row: Uint8Array | undefined): BucketLifecycle['rules'] {
-  return row === undefined ? [] : (bucketConfigCodec.decode(row).document as BucketLifecycle).rules;
+export function rulesOf(bucketId: BucketId, row: Uint8Array | undefined): BucketLifecycle['rules'] {
+  if (row === undefined) return [];
+  return (decodeDocument(row, { bucketId, kind: 'lifecycle' }) as BucketLifecycle).rules;
 }
 
 export function findExpirable(
@@ -63,7 +65,7 @@ export function findExpirable(
       const found = { kind: 'found' as const, cfgVersion, stepCount, changeCount, nowMs };
       const isDue = nothingBeforeMs <= nowMs || record.changeCount !== changeCount;
       if (from === undefined && pass === undefined && !isDue) return found;
-      const rules = rulesOf(configBytes);
+      const rules = rulesOf(bucketId, configBytes);
       const judge = new LifecycleJudge({ rules, bucket, deleteRules, nowMs, readAtMs, dayMs });
       const place = from ?? pass?.place;
       const bounds = { rowsMax, itemsMax: Math.min(itemsMax, itemsOfStep(judge)) };

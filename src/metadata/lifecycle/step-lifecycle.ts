@@ -58,7 +58,7 @@ export const stepLifecycle = defineCommand<Command, OutcomeOf<'step-lifecycle'>>
     const row = view.row(bucketConfigRow(bucketId, 'lifecycle'));
     const bucket = findBucket(view, bucketId);
     if (bucket === undefined || page === undefined) return;
-    const newestMax = newestMaxOf(rulesOf(row));
+    const newestMax = newestMaxOf(rulesOf(bucketId, row));
     for (const item of page.items) lookAtItem(item, { bucket, page, newestMax }, view);
   },
 
@@ -79,7 +79,7 @@ export const stepLifecycle = defineCommand<Command, OutcomeOf<'step-lifecycle'>>
     }
     const row = view.row(bucketConfigRow(bucketId, 'lifecycle'));
     const { acceptedMs: nowMs } = context;
-    const options = { rules: rulesOf(row), bucket, deleteRules: context.rules, nowMs, dayMs };
+    const options = { rules: rulesOf(bucketId, row), bucket, deleteRules: context.rules, nowMs, dayMs };
     const judge = new LifecycleJudge({ ...options, readAtMs: Number.POSITIVE_INFINITY });
     const taking = new Taking({ bucket, judge, view, context });
     for (const item of page.items) taking.take(item, page);
