@@ -242,6 +242,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 | Memtables | chunks 2 x 64 MiB, small bodies 2 x 64 MiB, rows 6 x 8 MiB, index 6 x 1 MiB | 70 to 140 MiB while bodies of one kind are written |
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
+| Large documents of buckets, decoded | 4 MiB of their rows | 20 MiB at most |
 | Bodies in flight, documents of requests and pages of listings among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
 | Chunk buffers kept for use | chunkBuffersPooledBytesMax | 32 MiB |
 | Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 90 MiB |
@@ -351,8 +352,9 @@ policies, decisions, simulations or all of them, and its kinds of work take turn
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
-A decision by policies may compare 6,000,000 characters (some 20 ms): thousands of patterns of a hundred policies, each with a long
-key or header, would take seconds. What is left then denies, and does not allow. Where a request needs many decisions, accounts take
+A decision by policies may compare 6,000,000 characters (some 20 ms), and each pattern or value that is held against a text counts
+as 12 of them: thousands of patterns of a hundred policies, each with a long key or header, would take seconds. What is left then
+denies, and does not allow. Where a request needs many decisions, accounts take
 turns between them.
 
 A simulation shows 50 statements and 1,000 missing keys of a result at most. Beyond 4 MiB the answer ends its page with the action
