@@ -22,6 +22,7 @@ import { createOutcomeWatch } from '../src/metadata/outcomes/watch-outcomes.ts';
 import { createQuotaWatch } from '../src/metadata/quotas/watch-quotas.ts';
 import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
 import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
+import { createUsageCloser } from '../src/metadata/usage/close-usage-worker.ts';
 import {
   createCompletedUploadForgetter,
   createJobForgetter,
@@ -138,6 +139,13 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Carries out what a shard has to tell others: links to release, names of buckets to change.',
     create: createOutboxDelivery,
+  },
+  {
+    name: 'close-usage',
+    role: 'shard',
+    forms: 'both',
+    help: 'Writes the usage record of each bucket for each day (UTC) that is over, day by day after a pause; counts what buckets had before they were metered.',
+    create: createUsageCloser,
   },
   {
     name: 'expire-uploads',

@@ -62,6 +62,9 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   customerInvoices: 'row',
   controlInvoices: 'row',
   billing: 'row',
+  usageStates: 'row',
+  usageRecords: 'row',
+  usageClosed: 'row',
   events: 'row',
   eventCursors: 'row',
 };

@@ -148,6 +148,15 @@ import { getUpload, listParts } from './uploads/get-upload.ts';
 import { listStaleUploads } from './uploads/list-stale-uploads.ts';
 import { listUploads } from './uploads/list-uploads.ts';
 import { releaseParts } from './uploads/release-parts.ts';
+import { closeUsage, mendUsage, noteUsageClosed } from './usage/close-usage.ts';
+import {
+  getUsageClosed,
+  listCurrentUsages,
+  listOpenUsage,
+  listUnmetered,
+  listUsages,
+} from './usage/list-usages.ts';
+import { recountUsage } from './usage/recount-usage.ts';
 import { appendVersion } from './versions/append-version.ts';
 import { commitVersion } from './versions/commit-version.ts';
 import { compactVersion } from './versions/compact-version.ts';
@@ -297,6 +306,9 @@ const commands: Commands = {
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
   // Of one day each, and bounded (PRICE_LISTS_MAX).
   'set-price-list': { define: setPriceList, growthBytes: NONE },
+  'close-usage': { define: closeUsage, growthBytes: NONE },
+  'note-usage-closed': { define: noteUsageClosed, growthBytes: NONE },
+  'mend-usage': { define: mendUsage, growthBytes: NONE },
   'begin-month': { define: beginMonth, growthBytes: NONE },
   'close-invoices': {
     define: closeInvoices,
@@ -368,6 +380,12 @@ const queries: Omit<Queries, AskRules> = {
   'lifecycle-status': lifecycleStatus,
   'list-events': listEvents,
   'list-wrapped-keys': listWrappedKeys,
+  'list-open-usage': listOpenUsage,
+  'list-unmetered': listUnmetered,
+  'list-usages': listUsages,
+  'list-current-usages': listCurrentUsages,
+  'get-usage-closed': getUsageClosed,
+  'recount-usage': recountUsage,
   'list-price-lists': listPriceLists,
   'list-invoices': listInvoices,
   'get-invoices': getInvoices,

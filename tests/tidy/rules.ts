@@ -172,6 +172,7 @@ export const TEST_ONLY: readonly string[] = [
   'src/accounts/tenancy-rules.ts',
   'src/accounts/tenancy-tree.ts',
   'src/accounts/tenancy.ts',
+  'src/accounts/usages.ts',
 ];
 
 /** Words that say nothing. */

@@ -1,10 +1,12 @@
 // R41, in the bucket's home: the bucket by its id. Asking again gives the same bucket, unless it has been deleted.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import { dayOf } from '../../types/metered.ts';
 import { type BucketRecord, bucketCodec } from '../../types/records/rows.ts';
+import { usageStateCodec } from '../../types/records/usage-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { bucketRow, put } from '../schema/keyspace.ts';
+import { bucketRow, put, usageStateRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
@@ -34,7 +36,13 @@ export const createBucket = defineCommand<CommandOf<'create-bucket'>, OutcomeOf<
     };
     return {
       outcome: { kind: 'created', bucket },
-      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket))],
+      puts: [
+        put(bucketRow(bucketId), bucketCodec.encode(bucket)),
+        put(
+          usageStateRow(owner, bucketId),
+          usageStateCodec.encode({ closedDay: dayOf(nowMs) - 1, sums: [] }),
+        ),
+      ],
       counters: [{ name: COUNTER.buckets, delta: 1 }],
     };
   },

@@ -55,6 +55,7 @@ import {
   checkUpload,
   checkUploadTime,
 } from '../uploads/check-uploads.ts';
+import { checkUsageRecord, checkUsageState } from '../usage/check-usage.ts';
 import { checkVersion, checkVersionId } from '../versions/check-versions.ts';
 import { versionsBehind } from '../versions/version-walk.ts';
 import { CheckScan, type RowCheck } from './scan.ts';
@@ -111,6 +112,9 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   identityRevisions: nothing,
   accountAliases: checkAccountAlias,
   accountQuotas: checkAccountQuota,
+  usageStates: checkUsageState,
+  usageRecords: checkUsageRecord,
+  usageClosed: nothing,
   keyUses: checkKeyUse,
   tenancy: checkTenancy,
   tenancyWords: checkTenancyWord,

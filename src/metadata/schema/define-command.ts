@@ -123,6 +123,8 @@ export const LOCK = {
   account: (accountId: string) => `account/${accountId}`,
   /** The quota of an account in the system shard, and its lease in each. */
   quota: (accountId: string) => `quota/${accountId}`,
+  /** How far the days of a bucket are closed. */
+  usage: (bucketId: string) => `usage/${bucketId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',
   /** Numbers the records of the tree of accounts, and their changes. */

@@ -140,6 +140,14 @@ export const TABLES = {
   accountAliases: rows(54),
   /** account -> AccountQuotaRecord */
   accountQuotas: rows(58),
+
+  /** account 6 bytes | bucket -> UsageStateRecord, in the bucket's home: of buckets that are metered */
+  usageStates: rows(80),
+  /** account | day 6 bytes | bucket -> UsageRecord */
+  usageRecords: rows(81),
+  /** one byte, 0 -> the last day that is closed for all buckets of the shard, 6 bytes */
+  usageClosed: rows(82),
+
   /** access key -> KeyUseRecord */
   keyUses: rows(55),
   /** id of a partner, partner user, sub-account or member -> TenancyRow */
@@ -530,3 +538,16 @@ export function put(address: RowAddress, value: Uint8Array): RowPut {
 export function remove(address: RowAddress): RowPut {
   return { table: address.table, key: address.key, value: null };
 }
+
+// ---- usage ----
+
+export function usageStateRow(accountId: AccountId, bucketId: BucketId): RowAddress {
+  return { table: TABLES.usageStates, key: concatBytes(u48(Number(accountId)), fromHex(bucketId)) };
+}
+
+export function usageRecordRow(of: { accountId: AccountId; bucketId: BucketId }, day: number): RowAddress {
+  const parts = [u48(Number(of.accountId)), u48(day), fromHex(of.bucketId)];
+  return { table: TABLES.usageRecords, key: concatBytes(...parts) };
+}
+
+export const USAGE_CLOSED_ROW: RowAddress = { table: TABLES.usageClosed, key: Uint8Array.of(0) };

@@ -67,7 +67,10 @@ export type CheckedTable =
   | 'invoices'
   | 'customerInvoices'
   | 'controlInvoices'
-  | 'billing';
+  | 'billing'
+  | 'usageStates'
+  | 'usageRecords'
+  | 'usageClosed';
 
 export interface BucketUsage {
   bucketId: BucketId;

@@ -13,6 +13,7 @@ import type { MoveCommands, MoveQueries } from './moves.ts';
 import type { QuotaCommands, QuotaQueries } from './quotas.ts';
 import type { RepairCommands, RepairQueries } from './repair.ts';
 import type { UploadCommands, UploadQueries } from './uploads.ts';
+import type { UsageCommands, UsageQueries } from './usage.ts';
 import type { VersionCommands, VersionQueries } from './versions.ts';
 
 export interface CommandTable
@@ -25,6 +26,7 @@ export interface CommandTable
     JobCommands,
     RepairCommands,
     QuotaCommands,
+    UsageCommands,
     EventCommands,
     LifecycleCommands,
     BillingCommands,
@@ -40,6 +42,7 @@ export interface QueryTable
     JobQueries,
     RepairQueries,
     QuotaQueries,
+    UsageQueries,
     EventQueries,
     LifecycleQueries,
     BillingQueries,

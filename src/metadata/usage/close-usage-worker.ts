@@ -1,0 +1,87 @@
+// Closes the days that are over, of all buckets of the shards that are led here, some at a time and a tenth of the time at most.
+// After a pause it catches up day by day. Buckets that were there before metering are counted first.
+import type { ClockPort } from '../../ports/clock.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { MeteredBucket } from '../../ports/metadata/usage.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { dayOf } from '../../types/metered.ts';
+import type { BucketId } from '../../types/names.ts';
+import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
+
+const MINUTE_MS = 60_000;
+/** Of one entry. */
+const BUCKETS = 100;
+/** Looked at at once. */
+const PAGE = 1000;
+/** A day is closed so long after its end: gateways may still tell of its traffic. */
+export const CLOSED_AFTER_MS = 5 * MINUTE_MS;
+const WORK_SHARE = 10;
+
+export function createUsageCloser(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'wallMs'>;
+}): Worker {
+  const { metadata, shards, clock } = deps;
+  /** By shard: where the walk is, whether it has found any, and what is done. */
+  const walks = new Map<number, { after?: MeteredBucket; hasFound: boolean }>();
+  const closed = new Map<number, number>();
+  const begun = new Map<number, BucketId | 'all'>();
+
+  /** True: there is more. */
+  async function begin(shard: number): Promise<boolean> {
+    const after = begun.get(shard);
+    if (after === 'all') return false;
+    const query = { limit: PAGE, ...(after !== undefined && { after }) };
+    const { buckets, next } = doneValue(await metadata.query({ shard }, 'list-unmetered', query));
+    for (const bucket of buckets) {
+      const found = doneValue(
+        await metadata.query({ shard }, 'recount-usage', { bucketId: bucket.bucketId }),
+      );
+      if (found.kind !== 'counted') continue;
+      doneValue(await metadata.execute({ shard }, 'mend-usage', { ...bucket, missing: found.missing }));
+    }
+    begun.set(shard, next ?? 'all');
+    return true;
+  }
+
+  const steps = createShardWorker({
+    name: 'close-usage',
+    shards,
+    idleMs: MINUTE_MS,
+    async unit(shard) {
+      if (await begin(shard)) return true;
+      const throughDay = dayOf(clock.wallMs() - CLOSED_AFTER_MS) - 1;
+      if (throughDay <= (closed.get(shard) ?? 0)) return false;
+      const walk = walks.get(shard) ?? { hasFound: false };
+      const query = { throughDay, limit: PAGE, ...(walk.after && { after: walk.after }) };
+      const { buckets, next } = doneValue(await metadata.query({ shard }, 'list-open-usage', query));
+      let closedCount = 0;
+      for (let at = 0; at < buckets.length; at += BUCKETS) {
+        const command = { buckets: buckets.slice(at, at + BUCKETS), throughDay };
+        closedCount += doneValue(await metadata.execute({ shard }, 'close-usage', command)).closedCount;
+      }
+      const hasFound = walk.hasFound || closedCount > 0;
+      if (next !== undefined) walks.set(shard, { after: next, hasFound });
+      else {
+        walks.delete(shard);
+        if (buckets.length > 0 && closedCount === 0) return false;
+        // Another walk finds what has more days to close; one that finds nothing is the last.
+        if (hasFound) return true;
+        doneValue(await metadata.execute({ shard }, 'note-usage-closed', { day: throughDay }));
+        closed.set(shard, throughDay);
+      }
+      return true;
+    },
+  });
+
+  return {
+    name: steps.name,
+    async work(signal) {
+      const beganAtMs = clock.monotonicMs();
+      const outcome = await steps.work(signal);
+      const restMs = (clock.monotonicMs() - beganAtMs) * (100 / WORK_SHARE - 1);
+      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
+    },
+  };
+}

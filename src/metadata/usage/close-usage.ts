@@ -1,0 +1,93 @@
+// Closes days of buckets: each gets a record of what was stored at its end and of its traffic, and its vector goes.
+import { must } from '../../base/assert.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { CounterDelta, RowPut } from '../../ports/state-machine.ts';
+import { dayOf } from '../../types/metered.ts';
+import {
+  type UsageRecord,
+  type UsageStateRecord,
+  usageRecordCodec,
+  usageStateCodec,
+} from '../../types/records/usage-record.ts';
+import { findBucket } from '../buckets/buckets.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { u48 } from '../schema/key-parts.ts';
+import { put, remove, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+import { figuresOf, findUsageState, storedAfter } from './usage-rows.ts';
+
+export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'close-usage'>>({
+  locks: ({ buckets }) => [
+    ...[...new Set(buckets.map(({ bucketId }) => bucketId))].map((bucketId) =>
+      exclusive(LOCK.usage(bucketId)),
+    ),
+  ],
+
+  look({ buckets }, view) {
+    for (const bucket of buckets) {
+      findUsageState(view, bucket);
+      findBucket(view, bucket.bucketId);
+    }
+  },
+
+  decide({ buckets, throughDay }, view, { nowMs, vector }) {
+    const puts: RowPut[] = [];
+    const counters: CounterDelta[] = [];
+    let closedCount = 0;
+    for (const metered of buckets) {
+      const { accountId, bucketId } = metered;
+      const before = findUsageState(view, metered);
+      if (before === undefined) continue;
+      const day = before.closedDay + 1;
+      // By shard time, which never decreases: what comes later is of a later day.
+      if (day > throughDay || day >= dayOf(nowMs)) continue;
+      const { name, state } = must(findBucket(view, bucketId), 'a bucket row outlives what was in it');
+      const delta = vector(COUNTER.dayUsage(bucketId, day));
+      const sums = storedAfter(before.sums, delta);
+      const deletedDay = state === 'deleted' ? (before.deletedDay ?? day) : undefined;
+      const deleted = deletedDay === undefined ? {} : { deletedDay };
+      const record: UsageRecord = { bucketName: name, figures: figuresOf(sums, delta), ...deleted };
+      puts.push(put(usageRecordRow(metered, day), usageRecordCodec.encode(record)));
+      const after: UsageStateRecord = { closedDay: day, sums, ...deleted };
+      const row = usageStateRow(accountId, bucketId);
+      // What a deleted bucket still has is emptied, or inside the minimum duration: until then there are records of it.
+      const isOver = state === 'deleted' && sums.every((sum) => sum === 0);
+      puts.push(isOver ? remove(row) : put(row, usageStateCodec.encode(after)));
+      if (delta.some((value) => value !== 0))
+        counters.push({ name: COUNTER.dayUsage(bucketId, day), delta: delta.map((value) => -value) });
+      closedCount++;
+    }
+    return { outcome: { kind: 'closed', closedCount }, puts, counters };
+  },
+});
+
+export const noteUsageClosed = defineCommand<CommandOf<'note-usage-closed'>, OutcomeOf<'note-usage-closed'>>({
+  locks: () => [],
+  decide: ({ day }) => ({ outcome: { kind: 'noted' }, puts: [put(USAGE_CLOSED_ROW, u48(day))] }),
+});
+
+export const mendUsage = defineCommand<CommandOf<'mend-usage'>, OutcomeOf<'mend-usage'>>({
+  locks: ({ bucketId }) => [shared(LOCK.bucket(bucketId)), exclusive(LOCK.usage(bucketId))],
+
+  look(command, view) {
+    findBucket(view, command.bucketId);
+    findUsageState(view, command);
+  },
+
+  decide(command, view, { nowMs }) {
+    const { accountId, bucketId, missing } = command;
+    const bucket = findBucket(view, bucketId);
+    if (bucket?.owner !== accountId) return refuse({ kind: 'no-such-bucket' });
+    const today = dayOf(nowMs);
+    const isMetered = findUsageState(view, command) !== undefined;
+    const state = usageStateCodec.encode({ closedDay: today - 1, sums: [] });
+    return {
+      outcome: { kind: 'mended' },
+      puts: isMetered ? [] : [put(usageStateRow(accountId, bucketId), state)],
+      counters: missing.some((value) => value !== 0)
+        ? [{ name: COUNTER.dayUsage(bucketId, today), delta: missing }]
+        : [],
+    };
+  },
+});

@@ -1,0 +1,108 @@
+// Usage as queries tell it: records of closed days, the present, and what is still to be closed.
+import { concatBytes, fromHex, toHex } from '../../base/bytes/bytes.ts';
+import { behind, TABLE_END } from '../../base/table-rows.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { BucketDay } from '../../ports/metadata/usage.ts';
+import type { QuerySpec } from '../../ports/state-machine.ts';
+import { dayOf } from '../../types/metered.ts';
+import type { BucketId } from '../../types/names.ts';
+import { bucketCodec } from '../../types/records/rows.ts';
+import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-record.ts';
+import { COUNTER } from '../schema/counters.ts';
+import { readU48, u48 } from '../schema/key-parts.ts';
+import { bucketRow, TABLES, USAGE_CLOSED_ROW, usageStateRow } from '../schema/keyspace.ts';
+import { figuresOf, readUsageRecordKey, readUsageStateKey, storedAfter } from './usage-rows.ts';
+
+/** Rows that one query reads. */
+const PAGE_ROWS = 5000;
+
+export const listOpenUsage: QuerySpec<QueryOf<'list-open-usage'>, ResultOf<'list-open-usage'>> = {
+  async run({ throughDay, after, limit }, state) {
+    const gte = behind(after && usageStateRow(after.accountId, after.bucketId).key);
+    const rows = await state.range({ table: TABLES.usageStates, gte, lt: TABLE_END, limit });
+    const open = rows.filter(({ value }) => usageStateCodec.decode(value).closedDay < throughDay);
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return {
+      buckets: open.map(({ key }) => readUsageStateKey(key)),
+      ...(last && { next: readUsageStateKey(last.key) }),
+    };
+  },
+};
+
+export const listUnmetered: QuerySpec<QueryOf<'list-unmetered'>, ResultOf<'list-unmetered'>> = {
+  async run({ after, limit }, state) {
+    const gte = behind(after && bucketRow(after).key);
+    const rows = await state.range({ table: TABLES.buckets, gte, lt: TABLE_END, limit });
+    const buckets = rows
+      .map(({ value }) => bucketCodec.decode(value))
+      .filter(({ state: is }) => is !== 'deleted');
+    const metered = await state.rows(buckets.map(({ owner, bucketId }) => usageStateRow(owner, bucketId)));
+    const unmetered = buckets.filter((_, at) => metered[at] === undefined);
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return {
+      buckets: unmetered.map(({ owner, bucketId }) => ({ accountId: owner, bucketId })),
+      ...(last && { next: toHex(last.key) as BucketId }),
+    };
+  },
+};
+
+export const listUsages: QuerySpec<QueryOf<'list-usages'>, ResultOf<'list-usages'>> = {
+  async run({ accountId, fromDay, toDay }, state) {
+    const account = u48(Number(accountId));
+    const days: BucketDay[] = [];
+    const lt = concatBytes(account, u48(toDay + 1));
+    for (let gte = concatBytes(account, u48(fromDay)); ; ) {
+      const rows = await state.range({ table: TABLES.usageRecords, gte, lt, limit: PAGE_ROWS });
+      for (const { key, value } of rows) {
+        const { bucketId, day } = readUsageRecordKey(key);
+        days.push({ bucketId, day, ...usageRecordCodec.decode(value) });
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE_ROWS) return { days };
+      const { day } = readUsageRecordKey(last.key);
+      const whole = days.filter((each) => each.day < day);
+      // A day of more buckets than one page has is read to its end.
+      if (whole.length > 0) return { days: whole, nextDay: day };
+      gte = behind(last.key);
+    }
+  },
+};
+
+export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, ResultOf<'list-current-usages'>> = {
+  async run({ accountId, after, limit }, state, { nowMs }) {
+    const today = dayOf(nowMs);
+    const account = u48(Number(accountId));
+    const gte = after === undefined ? account : behind(concatBytes(account, fromHex(after)));
+    const lt = concatBytes(account, TABLE_END);
+    const rows = await state.range({ table: TABLES.usageStates, gte, lt, limit });
+    const days: BucketDay[] = [];
+    for (const { key, value } of rows) {
+      const { bucketId } = readUsageStateKey(key);
+      const { closedDay, sums, deletedDay } = usageStateCodec.decode(value);
+      const open = Array.from({ length: Math.max(0, today - closedDay) }, (_, at) =>
+        COUNTER.dayUsage(bucketId, closedDay + 1 + at),
+      );
+      const deltas = await state.vectors(open);
+      const [row] = await state.rows([bucketRow(bucketId)]);
+      if (row === undefined) continue;
+      const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? []);
+      const { name: bucketName } = bucketCodec.decode(row);
+      days.push({
+        bucketId,
+        bucketName,
+        day: today,
+        figures,
+        ...(deletedDay !== undefined && { deletedDay }),
+      });
+    }
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return { day: today, days, ...(last && { next: readUsageStateKey(last.key).bucketId }) };
+  },
+};
+
+export const getUsageClosed: QuerySpec<QueryOf<'get-usage-closed'>, ResultOf<'get-usage-closed'>> = {
+  async run(_query, state) {
+    const [row] = await state.rows([USAGE_CLOSED_ROW]);
+    return { day: row === undefined ? null : readU48(row) };
+  },
+};

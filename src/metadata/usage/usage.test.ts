@@ -1,0 +1,148 @@
+// Usage against a calculation of its own: random changes over many days, with restarts, days without anybody at work, and the
+// worker that closes days. Equal to the byte, for each bucket and day.
+import { expect, test } from 'vitest';
+import {
+  BUCKET,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../../tests/support/metadata/metadata-shards.ts';
+import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
+import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
+import { createUsages } from '../../accounts/usages.ts';
+import { packOriginals } from '../../types/originals.ts';
+import { DAY_MS } from '../../types/usage.ts';
+import { counterKey } from '../engine/counters.ts';
+import { CLOSED_AFTER_MS, createUsageCloser } from './close-usage-worker.ts';
+
+const MD5 = '0'.repeat(32);
+const MINIMUM_DAYS = 90;
+
+function put(world: MetadataShards, key: string, sizeBytes: number) {
+  const data = world.newData({ sizeBytes });
+  return world.put(key, { data, version: { originals: packOriginals({ sizeBytes, md5: MD5 }) } });
+}
+
+function closeDays({ shards, clock }: MetadataShards): Promise<void> {
+  return runUntilIdle(createUsageCloser({ metadata: shards, shards: () => [0], clock }));
+}
+
+const today = ({ clock }: MetadataShards) => Math.floor(clock.wallMs() / DAY_MS);
+
+/** What is stored, and when each object that is gone came and went: sums are taken anew for each day. */
+class Book {
+  readonly live = new Map<string, { sizeBytes: number; day: number }>();
+  readonly gone: { sizeBytes: number; cameOn: number; wentOn: number }[] = [];
+
+  put(key: string, sizeBytes: number, day: number): void {
+    this.remove(key, day);
+    this.live.set(key, { sizeBytes, day });
+  }
+
+  remove(key: string, day: number): void {
+    const before = this.live.get(key);
+    if (before !== undefined) this.gone.push({ ...before, cameOn: before.day, wentOn: day });
+    this.live.delete(key);
+  }
+
+  /** At the end of a day, as long as it is the last one that anything was done on. */
+  atEndOf(day: number) {
+    const charged = (sizeBytes: number) => Math.max(sizeBytes, 4096);
+    const sizes = [...this.live.values()].map(({ sizeBytes }) => sizeBytes);
+    const sum = (all: number[]) => all.reduce((total, each) => total + each, 0);
+    const deleted = this.gone.filter(
+      ({ cameOn, wentOn }) => wentOn <= day && wentOn < cameOn + MINIMUM_DAYS && day < cameOn + MINIMUM_DAYS,
+    );
+    return {
+      objects: sizes.length,
+      rawBytes: sum(sizes),
+      paddedBytes: sum(sizes.map(charged)),
+      metadataBytes: 48 * sizes.length,
+      deletedObjects: deleted.length,
+      deletedBytes: sum(deleted.map(({ sizeBytes }) => charged(sizeBytes))),
+    };
+  }
+}
+
+test('records of 250 days are equal to an independent calculation, across restarts and idle days', async () => {
+  const seed = 17;
+  const random = createSeededRandom(seed);
+  const pick = (count: number) => random.bytes(2).reduce((sum, byte) => sum * 256 + byte, 0) % count;
+  let world = await openMetadata();
+  await world.createBucket();
+  const first = today(world);
+  const book = new Book();
+  const wanted = new Map<number, object>();
+  for (let day = first; day < first + 250; day++) {
+    const isIdle = pick(5) === 0;
+    for (let step = 0; step < 4 && !isIdle; step++) {
+      const key = `k${pick(6)}`;
+      const sizeBytes = pick(3) * 3000;
+      if (pick(3) === 0) {
+        await world.remove(key);
+        book.remove(key, day);
+      } else {
+        await put(world, key, sizeBytes);
+        book.put(key, sizeBytes, day);
+      }
+    }
+    wanted.set(day, book.atEndOf(day));
+    const [current] = await createUsages(world.shards).current(OWNER);
+    expect(current, `seed ${seed}, day ${day}`).toMatchObject({ ...book.atEndOf(day), day, isClosed: false });
+    world.clock.advance(DAY_MS);
+    if (pick(10) === 0) {
+      await world.shards.close();
+      const { kv, clock } = world;
+      world = await openMetadata({ kv, clock, seed: day });
+    }
+    if (pick(4) === 0) {
+      world.clock.advance(CLOSED_AFTER_MS);
+      await closeDays(world);
+      world.clock.advance(-CLOSED_AFTER_MS);
+    }
+    expect(await world.query('recount-usage', { bucketId: BUCKET })).toMatchObject({ missing: [0, 0, 0, 0] });
+  }
+  world.clock.advance(CLOSED_AFTER_MS);
+  await closeDays(world);
+  const usages = createUsages(world.shards);
+  expect(await usages.lastClosedDay()).toBe(first + 249);
+  const range = { fromDay: first, toDay: first + 249 };
+  const days = await usages.byAccount([OWNER], range);
+  expect(days.map(({ day }) => day)).toEqual([...wanted.keys()]);
+  for (const usage of days) expect(usage, `seed ${seed}`).toMatchObject(wanted.get(usage.day) ?? {});
+  expect((await usages.byBucket(OWNER, range)).map(({ bucketName }) => bucketName)).toEqual(
+    days.map(() => 'bucket'),
+  );
+});
+
+test('deleted storage is in the records of the minimum duration, and of no day more', async () => {
+  const world = await openMetadata();
+  await world.createBucket();
+  const first = today(world);
+  await put(world, 'a', 10);
+  await world.remove('a');
+  world.clock.advance(91 * DAY_MS + CLOSED_AFTER_MS);
+  await closeDays(world);
+  const days = await createUsages(world.shards).byAccount([OWNER], { fromDay: first, toDay: first + 90 });
+  expect(days.map(({ deletedBytes }) => deletedBytes)).toEqual([...Array(90).fill(4096), 0]);
+});
+
+test('a recount finds what was lost, and what it finds is mended', async () => {
+  const world = await openMetadata();
+  await world.createBucket();
+  await put(world, 'a', 10);
+  const name = `usage/${BUCKET}/${today(world)}`;
+  await world.kv.commit([{ column: 'rows', key: counterKey(0, name), value: null }]);
+  const again = await openMetadata({ kv: world.kv, clock: world.clock, seed: 9 });
+  const found = await again.query('recount-usage', { bucketId: BUCKET });
+  expect(found).toEqual({ kind: 'counted', counted: [1, 10, 4096, 48], missing: [1, 10, 4096, 48] });
+  if (found.kind !== 'counted') return;
+  again.clock.advance(1000);
+  await put(again, 'b', 5000);
+  await again.execute('mend-usage', { accountId: OWNER, bucketId: BUCKET, missing: found.missing });
+  expect(await again.query('recount-usage', { bucketId: BUCKET })).toEqual({
+    kind: 'counted',
+    counted: [2, 5010, 9096, 96],
+    missing: [0, 0, 0, 0],
+  });
+});

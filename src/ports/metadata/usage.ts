@@ -1,0 +1,62 @@
+// Commands and queries about what is metered. A day of a bucket is closed in the bucket's home, by one entry that writes its
+// record and takes its vector away: so a failover counts nothing twice.
+import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
+
+/** Figures are fields of types/metered.ts, in their order. */
+export interface BucketDay {
+  bucketId: BucketId;
+  bucketName: BucketName;
+  day: number;
+  figures: number[];
+  deletedDay?: number;
+}
+
+/** Where a page of metered buckets goes on. */
+export interface MeteredBucket {
+  accountId: AccountId;
+  bucketId: BucketId;
+}
+
+export interface UsageCommands {
+  /** Closes the next day of each bucket, where that is over and no later than `throughDay`. */
+  'close-usage': {
+    command: { buckets: readonly MeteredBucket[]; throughDay: number };
+    outcome: { kind: 'closed'; closedCount: number };
+  };
+  /** All buckets of the shard are closed to this day. */
+  'note-usage-closed': { command: { day: number }; outcome: { kind: 'noted' } };
+  /** Adds what a walk has found to be missing (recount-usage) to today, and begins to meter a bucket that was not. */
+  'mend-usage': {
+    command: MeteredBucket & { missing: readonly number[] };
+    outcome: { kind: 'mended' } | { kind: 'no-such-bucket' };
+  };
+}
+
+export interface UsageQueries {
+  /** Buckets with days to close, behind `after`. */
+  'list-open-usage': {
+    query: { throughDay: number; after?: MeteredBucket; limit: number };
+    result: { buckets: MeteredBucket[]; next?: MeteredBucket };
+  };
+  /** Buckets that are not metered yet, having been there before metering was. */
+  'list-unmetered': {
+    query: { after?: BucketId; limit: number };
+    result: { buckets: MeteredBucket[]; next?: BucketId };
+  };
+  /** Records of an account's buckets, of whole days in order, some days at a time; `nextDay`: the rest begins there. */
+  'list-usages': {
+    query: { accountId: AccountId; fromDay: number; toDay: number };
+    result: { days: BucketDay[]; nextDay?: number };
+  };
+  /** What an account's buckets have now, and what today has had of traffic: as a record of today. */
+  'list-current-usages': {
+    query: { accountId: AccountId; after?: BucketId; limit: number };
+    result: { day: number; days: BucketDay[]; next?: BucketId };
+  };
+  'get-usage-closed': { query: Record<string, never>; result: { day: number | null } };
+  /** Counts all versions of a bucket, at one moment; `missing` is what its days lack of that. */
+  'recount-usage': {
+    query: { bucketId: BucketId };
+    result: { kind: 'no-such-bucket' } | { kind: 'counted'; counted: number[]; missing: number[] };
+  };
+}
