@@ -7,12 +7,16 @@ export const checkUsageState: RowCheck = async ({ key, value }, scan) => {
   usageStateCodec.decode(value);
   const { accountId, bucketId } = readUsageStateKey(key);
   const bucket = await scan.bucket(bucketId);
-  if (bucket?.owner !== accountId) scan.found('broken-row', { table: 'usageStates', note: bucketId });
+  if (bucket?.owner === accountId) return;
+  const kind = bucket === undefined ? 'bucket-missing' : 'broken-row';
+  scan.found(kind, { table: 'usageStates', note: bucketId });
 };
 
 export const checkUsageRecord: RowCheck = async ({ key, value }, scan) => {
   usageRecordCodec.decode(value);
   const { accountId, bucketId } = readUsageRecordKey(key);
   const bucket = await scan.bucket(bucketId);
-  if (bucket?.owner !== accountId) scan.found('broken-row', { table: 'usageRecords', note: bucketId });
+  if (bucket?.owner === accountId) return;
+  const kind = bucket === undefined ? 'bucket-missing' : 'broken-row';
+  scan.found(kind, { table: 'usageRecords', note: bucketId });
 };

@@ -308,7 +308,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a bucket gone',
-    { 'bucket-missing': 5, 'name-orphaned': 1, 'counter-wrong': 3 },
+    { 'bucket-missing': 6, 'name-orphaned': 1, 'counter-wrong': 3 },
     async (world) => {
       const { name, bucketId } = world.bucket(2).believed;
       await world.plant(bucketRow(bucketId), null, 2);
