@@ -77,13 +77,16 @@ async function moveInSteps(world: FsckWorld, { from, to }: { from: string; to: s
 }
 
 /** The world's first bucket, from here on. */
-async function keepVersions({ metadata, ...world }: FsckWorld): Promise<void> {
+async function keepVersions(
+  { metadata, ...world }: FsckWorld,
+  status: 'enabled' | 'suspended' = 'enabled',
+): Promise<void> {
   const { believed } = world.bucket();
   const { bucketId } = believed;
   await metadata.execute('set-bucket-config', {
     bucketId,
     kind: 'versioning',
-    document: { status: 'enabled' },
+    document: { status },
   });
   const { bucket } = await metadata.query('get-bucket', { bucketId });
   believed.cfgVersion = bucket?.cfgVersion ?? 0;
@@ -234,6 +237,8 @@ const OPERATIONS: Record<string, Operation> = {
       await world.put('to', chunks(2, 'b'));
       await putVersions(world, 'from', [small('c'), chunks(1, 'd')]);
       await putVersions(world, 'to', [small('e')]);
+      // A bucket that writes null versions replaces the one that is there.
+      await keepVersions(world, 'suspended');
     },
     run(world) {
       const { bucketId } = world.bucket().believed;
