@@ -179,6 +179,18 @@ def codes(seed, steps):
     return {"AuthenticationCode1": code_at(seed, step), "AuthenticationCode2": code_at(seed, step + 1)}
 
 
+def with_factor(serial, seed, steps):
+    """The root in a session that was given with a code: only there it changes its own devices once it has one."""
+    code = code_at(seed, int(time.time()) // 30 + steps)
+    sts = boto3.client("sts", endpoint_url=ENDPOINT)
+    given = sts.get_session_token(SerialNumber=serial, TokenCode=code)["Credentials"]
+    return client(
+        aws_access_key_id=given["AccessKeyId"],
+        aws_secret_access_key=given["SecretAccessKey"],
+        aws_session_token=given["SessionToken"],
+    )
+
+
 def check_mfa_devices():
     iam.create_user(UserName="factor")
     device = iam.create_virtual_mfa_device(VirtualMFADeviceName="boto")["VirtualMFADevice"]
@@ -198,11 +210,12 @@ def check_mfa_devices():
     # The root names its account where boto3 wants a name.
     iam.enable_mfa_device(UserName=ACCOUNT, SerialNumber=serial, **codes(seed, 3))
     equal([each["SerialNumber"] for each in iam.list_mfa_devices()["MFADevices"]], [serial])
-    iam.deactivate_mfa_device(SerialNumber=serial)
+    equal(error_of(iam.deactivate_mfa_device, SerialNumber=serial), "AccessDenied")
+    with_factor(serial, seed, 5).deactivate_mfa_device(SerialNumber=serial)
     # Or nobody, where boto3 does not look.
     plain = client(config=Config(parameter_validation=False))
     plain.enable_mfa_device(SerialNumber=serial, **codes(seed, 8))
-    iam.deactivate_mfa_device(SerialNumber=serial)
+    with_factor(serial, seed, 10).deactivate_mfa_device(SerialNumber=serial)
     iam.delete_virtual_mfa_device(SerialNumber=serial)
 
 
