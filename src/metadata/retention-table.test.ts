@@ -111,6 +111,7 @@ const COMMANDS: Readonly<
   'note-asserted': { touchesNoVersion: 'histories of shards' },
   'confirm-history': { touchesNoVersion: 'histories of shards' },
   'finish-outbox': { touchesNoVersion: 'the outbox' },
+  'keep-answer': { touchesNoVersion: 'stored outcomes' },
   'forget-tokens': { touchesNoVersion: 'stored outcomes' },
   'forget-jobs': { touchesNoVersion: 'jobs that have ended' },
   'take-events': { touchesNoVersion: 'events' },

@@ -122,6 +122,7 @@ import { holdMove } from './moves/hold-move.ts';
 import { moveKey } from './moves/move-key.ts';
 import { stepKeyMove } from './moves/step-key-move.ts';
 import { stepMove } from './moves/step-move.ts';
+import { keepAnswer } from './outcomes/keep-answer.ts';
 import { countOutcomes, forgetTokens, getStoredOutcome, listStoredTokens } from './outcomes/outcome-calls.ts';
 import {
   endQuotaPhase,
@@ -286,6 +287,8 @@ const commands: Commands = {
   'finish-outbox': { define: finishOutbox, growthBytes: NONE },
   'expire-uploads': { define: expireUploads, growthBytes: NONE },
   'forget-completed-uploads': { define: forgetCompletedUploads, growthBytes: NONE },
+  // Bounded by storedOutcomesBytesMax.
+  'keep-answer': { define: keepAnswer, growthBytes: NONE },
   'forget-tokens': { define: forgetTokens, growthBytes: NONE },
   'forget-jobs': { define: forgetJobs, growthBytes: NONE },
   'close-bucket': { define: closeBucket, growthBytes: NONE },

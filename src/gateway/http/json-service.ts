@@ -3,7 +3,8 @@
 // here and sends what comes out. Of what the client sent only method, target, body and caller come in: no header does.
 //
 // Added to what fastify does by itself: 405 with Allow for a path that has other methods, the project's errors for what
-// does not fit a schema, and paths taken as they stand (dots and "%61" are not resolved).
+// does not fit a schema, and paths taken as they stand (dots and "%61" are not resolved). What a schema does not name is
+// refused or ignored, as the service wants it.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
@@ -32,7 +33,7 @@ interface Call {
   failure?: unknown;
 }
 
-/** Strict: nothing is coerced, dropped or made up. How large a number may be is for the rules behind to say. */
+/** Nothing is coerced, dropped or made up. How large a number may be is for the rules behind to say. */
 const CHECKS = {
   allErrors: true,
   coerceTypes: false,
@@ -54,6 +55,11 @@ const NOT_HANDED_ON = new Set([
 
 export interface JsonServiceOptions {
   readonly bodyBytesMax: number;
+  /**
+   * Parameters of paths and queries are read as the numbers and booleans that their schemas ask for, a wrong one is named, and
+   * bodies of routes that take none are ignored. Schemas of the service let unknown fields through. Default false.
+   */
+  readonly isLenient?: boolean;
   /** The service's routes. */
   readonly plugin: FastifyPluginAsync;
 }
@@ -67,6 +73,7 @@ export interface JsonRoute {
 /** The service, and the list of its routes for tests and tools. `ready` compiles them. */
 export function createJsonService<Authenticated>({
   bodyBytesMax,
+  isLenient = false,
   plugin,
 }: JsonServiceOptions): JsonService<Authenticated> & { routes(): Promise<readonly JsonRoute[]> } {
   const calls = new AsyncLocalStorage<Call>();
@@ -89,7 +96,7 @@ export function createJsonService<Authenticated>({
   );
   app.decorateRequest('caller', { getter: () => callOf().request.caller });
   app.setErrorHandler((error, request, reply) => {
-    callOf().failure = toAppError(error, request);
+    callOf().failure = toAppError(error, request, isLenient);
     return reply.code(500).send();
   });
   app.setNotFoundHandler(() => {
@@ -99,6 +106,7 @@ export function createJsonService<Authenticated>({
     if (request.is404 || !isSpelt(request)) throw noEndpoint();
   });
   app.addHook('preValidation', async (request) => {
+    if (isLenient) return readParameters(request);
     const takesBody = request.routeOptions.schema?.body !== undefined;
     if (!takesBody) refuseFields(request.body as object);
   });
@@ -191,13 +199,39 @@ function parseObject(body: Buffer): object {
   return json;
 }
 
-function toAppError(error: unknown, { routeOptions }: FastifyRequest): unknown {
+type Schema = {
+  readonly properties?: Readonly<Record<string, { readonly type?: string | readonly string[] }>>;
+};
+
+/** Texts become what the schema asks for, where they are that; what is not is for the schema to refuse. */
+function readParameters({ params, query, routeOptions: { schema } }: FastifyRequest): void {
+  for (const [values, of] of [
+    [params, schema?.params],
+    [query, schema?.querystring],
+  ] as const) {
+    const read = values as Record<string, unknown>;
+    for (const [name, { type }] of Object.entries((of as Schema | undefined)?.properties ?? {})) {
+      const text = read[name];
+      if (typeof text === 'string' && typeof type === 'string') read[name] = parameterOf(type, text);
+    }
+  }
+}
+
+const NUMBER = /^-?\d{1,16}(?:\.\d{1,16})?$/;
+
+function parameterOf(type: string, text: string): unknown {
+  if ((type === 'integer' || type === 'number') && NUMBER.test(text)) return Number(text);
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+function toAppError(error: unknown, { routeOptions }: FastifyRequest, isLenient: boolean): unknown {
   const { validation, validationContext } = error as {
     validation?: readonly Failure[];
     validationContext?: string;
   };
   if (validation === undefined) return error;
-  if (validationContext === 'params') {
+  if (validationContext === 'params' && !isLenient) {
     const { absent } = routeOptions.config;
     return new AppError('NoSuchEntity', absent === undefined ? {} : { message: absent });
   }
@@ -214,16 +248,32 @@ function problemsOf(failures: readonly Failure[], known: readonly string[]): [st
 }
 
 function problemOf({ keyword, instancePath, params }: Failure): [string, string] {
-  const name = instancePath.slice(1);
+  const name = instancePath.slice(1).replaceAll('/', '.');
   if (keyword === 'additionalProperties') return unknownField(String(params.additionalProperty));
   if (keyword === 'required') return [String(params.missingProperty), 'is required'];
-  if (keyword === 'type') return [name, `must be a ${params.type}`];
+  if (keyword === 'type') return [name, `must be ${articleOf([params.type].flat().join(' or '))}`];
+  const bound = BOUNDS[keyword];
+  if (bound !== undefined)
+    return [name, `must ${bound} ${params.limit}${keyword.endsWith('Length') ? ' characters' : ''}`];
   if (keyword !== 'enum') return [name, 'is not valid'];
   const values = params.allowedValues as readonly string[];
   return [
     name,
     values.length === 2 ? `must be ${values.join(' or ')}` : `must be one of ${values.join(', ')}`,
   ];
+}
+
+/** Of what ajv calls `limit`. */
+const BOUNDS: Readonly<Record<string, string>> = {
+  minimum: 'be at least',
+  maximum: 'be at most',
+  exclusiveMinimum: 'be more than',
+  minLength: 'have at least',
+  maxLength: 'have at most',
+};
+
+function articleOf(type: string): string {
+  return `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
 function unknownField(name: string): [string, string] {

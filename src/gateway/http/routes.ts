@@ -1,12 +1,17 @@
 // The one table of HTTP services. Order is precedence: a request is served by the first row that it fits, and the last one,
 // S3, takes all that is left. A new service is a row above it:
 //
-//   /api/v1         within '/api/v1', a policy that reads Basic credentials, a JSON service (json-service.ts)
 //   the console     within '/console'; nothing else of it is decided
 //
 // routes.test.ts has such rows as examples.
 import { iamService } from '../identity-api/iam-service.ts';
 import { stsService } from '../identity-api/sts-service.ts';
+import { MANAGEMENT_PREFIX } from '../management-api/management-api.ts';
+import {
+  managementDocs,
+  managementDocument,
+  managementService,
+} from '../management-api/management-service.ts';
 import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
 import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
 import { serveS3 } from '../s3/pipeline.ts';
@@ -28,6 +33,13 @@ export const ROUTES: readonly ServiceRoute[] = [
   serviceRow('operator-base', { ...HOSTS, path: { exact: OPERATOR_PREFIX } }, unknownOperatorVersion),
   serviceRow('operator', { ...HOSTS, path: { within: OPERATOR_PREFIX } }, operatorService),
   serviceRow('operator-versions', { ...HOSTS, path: { within: '/holdfast-admin' } }, unknownOperatorVersion),
+  serviceRow(
+    'management-document',
+    { ...HOSTS, path: { exact: `${MANAGEMENT_PREFIX}/openapi.json` } },
+    managementDocument,
+  ),
+  serviceRow('management-docs', { ...HOSTS, path: { within: `${MANAGEMENT_PREFIX}/docs` } }, managementDocs),
+  serviceRow('management', { ...HOSTS, path: { within: MANAGEMENT_PREFIX } }, managementService),
   serviceRow('iam', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['iam'] }, iamService),
   serviceRow('iam-query', { ...AT_ROOT, method: 'GET', signedFor: ['iam'] }, iamService),
   serviceRow('sts', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['sts'] }, stsService),
@@ -40,3 +52,9 @@ export const ROUTES: readonly ServiceRoute[] = [
     serve: ({ s3 }, exchange, bucketLabel) => serveS3(s3, exchange, bucketLabel),
   },
 ];
+
+/** Its rows are in use where the gateway has accounts to manage. */
+export function isOfManagement({ path }: ServiceRoute): boolean {
+  const text = typeof path === 'string' ? path : 'exact' in path ? path.exact : path.within;
+  return text.startsWith(MANAGEMENT_PREFIX);
+}

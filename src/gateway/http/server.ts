@@ -23,6 +23,7 @@ import { createKeyUses } from '../auth/key-uses.ts';
 import { createSignatureFailures } from '../auth/signature-failures.ts';
 import { createMfaCodes } from '../identity-api/mfa-codes.ts';
 import { createPasswords } from '../identity-api/passwords.ts';
+import type { ManagementApi } from '../management-api/management-api.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
@@ -47,7 +48,7 @@ import {
 import { LiveExchanges } from './live-exchanges.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
-import { ROUTES } from './routes.ts';
+import { isOfManagement, ROUTES } from './routes.ts';
 import { findRoute, type JsonService, type RouteDependencies, type ServiceRoute } from './service-route.ts';
 import { createShedding, type Shedding } from './shedding.ts';
 
@@ -81,7 +82,7 @@ export interface GatewaySettings extends ListenerSettings {
 }
 
 /** From the start on. */
-const OPERATOR_API_AFTER_MS = 1000;
+const APIS_READY_AFTER_MS = 1000;
 
 export interface GatewayDependencies {
   settings: GatewaySettings;
@@ -101,6 +102,8 @@ export interface GatewayDependencies {
   /** Asked now and then, when somebody wants to know. Rejects when no disk answers. */
   readCapacity(): Promise<StoreCapacity>;
   readonly operatorApi: JsonService<OperatorCaller>;
+  /** Absent: there is no /api/v1. */
+  readonly managementApi?: ManagementApi;
   /** Of tests; default the registry. */
   operations?: readonly Operation[];
   /** Of tests; default the table. */
@@ -124,6 +127,21 @@ export interface Gateway {
 function rowsOf({ settings, operations }: GatewayDependencies): (Operation | UnsupportedOperation)[] {
   const offered = settings.answersSosapi ? OPERATIONS : OPERATIONS.filter((row) => !isOfSosapi(row));
   return [...(operations ?? offered), ...UNSUPPORTED];
+}
+
+function routesOf({ routes, managementApi }: GatewayDependencies): readonly ServiceRoute[] {
+  return routes ?? ROUTES.filter((row) => managementApi !== undefined || !isOfManagement(row));
+}
+
+/** Compiles routes and schemas, which takes a while: that is not for the start to wait for, nor for the first caller. */
+async function prepareApis(
+  { clock, operatorApi, managementApi }: GatewayDependencies,
+  stopped: AbortSignal,
+): Promise<void> {
+  await clock.sleep(APIS_READY_AFTER_MS, stopped);
+  for (const api of [operatorApi, managementApi]) {
+    if (!stopped.aborted) await api?.ready?.();
+  }
 }
 
 /** What callers prove themselves by, beside the keys that identities know. */
@@ -155,6 +173,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
   }
   const room = overloadChecks(live, shedding);
+  const routes = routesOf(deps);
   const shared = { ...deps, identities, ...credentialChecks(deps), ...room, turns, ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
@@ -174,6 +193,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const hasRoom = () => live.overload() === undefined;
   const services: RouteDependencies['services'] = {
     ...shared,
+    takesSecretsOverHttp: settings.takesSecretsOverHttp,
     shedding,
     isReady: () => deps.isReady() && hasRoom(),
     readMetrics: cacheReading(deps.readMetrics, {
@@ -195,7 +215,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       const { uri, headers } = exchange;
       const [method, hasBucketHost] = [request.method ?? '', label !== undefined];
       const asked = { method, uri, headers: headers.values, hasBucketHost };
-      const route = must(findRoute(deps.routes ?? ROUTES, asked), 'the last route takes every request');
+      const route = must(findRoute(routes, asked), 'the last route takes every request');
       await route.serve({ s3, services }, exchange, label);
     } catch (error) {
       log.error({ err: error }, 'exchange-failed');
@@ -227,12 +247,6 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     await app.close();
   }
 
-  /** Its routes and schemas take a while to compile: that is not for the start to wait for, nor for the first caller. */
-  async function prepareOperatorApi(): Promise<void> {
-    await deps.clock.sleep(OPERATOR_API_AFTER_MS, stopped.signal);
-    if (!stopped.signal.aborted) await deps.operatorApi.ready?.();
-  }
-
   return {
     async start() {
       await app.ready();
@@ -240,7 +254,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       // Connections that could not be taken, for want of file descriptors say: the next ones may.
       app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
       void live.watch(stopped.signal);
-      void prepareOperatorApi();
+      void prepareApis(deps, stopped.signal);
       return { host: address, port };
     },
     hasRoom,

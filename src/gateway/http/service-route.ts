@@ -15,6 +15,7 @@ import type { Principal } from '../auth/principal.ts';
 import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { Passwords } from '../identity-api/passwords.ts';
+import type { ManagementApi } from '../management-api/management-api.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
@@ -76,6 +77,10 @@ export interface ServiceDependencies {
   readonly metricsAnswers: FairShare;
   readonly shedding: Shedding;
   readonly operatorApi: JsonService<OperatorCaller>;
+  /** Absent: none of its rows is in use. */
+  readonly managementApi?: ManagementApi;
+  /** Secrets are taken over connections that others may read, too. */
+  readonly takesSecretsOverHttp: boolean;
   hostsOf(exchange: Exchange): SignedHosts;
   /** Of bodies that are read before it is known whether their sender has the secret: bytes, by address. */
   readonly unverifiedBodies: FairShare;

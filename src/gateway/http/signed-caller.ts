@@ -1,12 +1,12 @@
 // The authentication policy of services whose requests have small bodies and are signed by SigV4 under a service name of
 // their own, so that no signature made for S3 opens them; SigV2 names no service.
 import { hash } from 'node:crypto';
-import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { authenticate, findSigner } from '../auth/authenticate.ts';
 import type { Identity } from '../auth/identities.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import type { Exchange } from './exchange.ts';
+import { readWhole } from './read-whole.ts';
 import { requireSingleHeaders } from './request-headers.ts';
 import type {
   AuthenticationPolicy,
@@ -136,30 +136,4 @@ function headOf(deps: ServiceDependencies, exchange: Exchange) {
     headers: exchange.headers,
     hosts: deps.hostsOf(exchange),
   };
-}
-
-/** Throws MaxMessageLengthExceeded, RequestTimeout, and what the body's reader throws. */
-async function readWhole(
-  exchange: Exchange,
-  { bodyBytesMax, bodyMaxMs, clock }: SigningPolicy & { clock: ClockPort },
-): Promise<Buffer> {
-  const { body } = exchange;
-  if (body.isAtEnd) return Buffer.alloc(0);
-  const isDone = new AbortController();
-  void clock.sleep(bodyMaxMs, isDone.signal).then(() => {
-    if (!isDone.signal.aborted) body.fail(new AppError('RequestTimeout'));
-  });
-  try {
-    const buffers: Buffer[] = [];
-    let sizeBytes = 0;
-    for (;;) {
-      const buffer = await body.read();
-      if (buffer === undefined) return Buffer.concat(buffers);
-      sizeBytes += buffer.length;
-      if (sizeBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
-      buffers.push(buffer);
-    }
-  } finally {
-    isDone.abort();
-  }
 }

@@ -95,7 +95,7 @@ export function outcomeIn<Outcome>(
 export function keepOutcome(
   { bucketId, token }: TokenUse,
   outcome: unknown,
-  { owner, nowMs, view }: { owner: AccountId; nowMs: number; view: View },
+  { owner, nowMs, view }: { owner: AccountId | undefined; nowMs: number; view: View },
 ): RowChange {
   if (token === undefined) return NO_CHANGE;
   const record = { digest: token.digest, keptAtMs: nowMs, outcome };

@@ -36,6 +36,11 @@ export interface JobCommands {
     command: { tokens: Pick<StoredToken, 'bucketId' | 'token'>[] };
     outcome: { kind: 'forgotten' };
   };
+  /** Of a request that was about no bucket. Where something is kept under the token already, that stays. */
+  'keep-answer': {
+    command: { token: IdempotencyToken; answer: unknown };
+    outcome: { kind: 'kept' } | OutcomeStoreFull;
+  };
   /** How far the scan of this name has come in this shard. `gone`: another pass has begun since, or this one has ended. */
   'note-scan': {
     command: { name: string } & ScanStep;

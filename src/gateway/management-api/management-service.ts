@@ -1,0 +1,137 @@
+// /api/v1 as a service of the gateway: credentials (extensions 1.1), rates, bodies, and the documents that anybody may read.
+
+import { must } from '../../base/assert.ts';
+import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { readWhole } from '../http/read-whole.ts';
+import { anybody } from '../http/serve-route.ts';
+import {
+  type AuthenticationPolicy,
+  JSON_TYPE,
+  type RequestRecord,
+  type RouteAnswer,
+  type Service,
+  type ServiceDependencies,
+} from '../http/service-route.ts';
+import type { ApiCaller } from './accounts-port.ts';
+import { readDocsFile } from './docs-page.ts';
+import { renderEnvelopeError } from './envelope.ts';
+import { MANAGEMENT_BODY_BYTES_MAX, MANAGEMENT_PREFIX, type ManagementApi } from './management-api.ts';
+import { IDEMPOTENCY_HEADER } from './repeated-posts.ts';
+
+interface ManagementCaller {
+  readonly caller: ApiCaller;
+  readonly apiKey: string;
+  readonly body: Buffer;
+}
+
+/** Characters of login and API key together. */
+const CREDENTIALS_CHARACTERS_MAX = 1024;
+const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+
+function apiOf({ managementApi }: ServiceDependencies): ManagementApi {
+  return must(managementApi, 'without it none of its rows is in use');
+}
+
+const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
+  name: 'Basic, login and API key',
+  async authenticate(deps, exchange, record) {
+    deps.requireRoom(exchange);
+    requirePrivate(deps, exchange);
+    const given = credentialsIn(exchange.headers.values.authorization);
+    const address = exchange.client.remoteAddress;
+    const caller = given && (await apiOf(deps).authenticate({ ...given, address }));
+    if (given === undefined || caller === undefined) throw wrongCredentials();
+    noteCaller(record, exchange, caller);
+    apiOf(deps).rates.take(caller.keyId, exchange.request.method ?? '');
+    return { caller, apiKey: given.apiKey, body: await bodyOf(deps, exchange) };
+  },
+};
+
+/** An API key must not be read by others on its way: the rule is that of keys of customers. */
+function requirePrivate({ takesSecretsOverHttp }: ServiceDependencies, { client }: Exchange): void {
+  if (client.isPrivate || takesSecretsOverHttp) return;
+  const message =
+    'API keys are taken over HTTPS only. The request was refused before anything of it was looked at.';
+  throw new AppError('InvalidRequest', { message });
+}
+
+function credentialsIn(header: string | undefined): { login: string; apiKey: string } | undefined {
+  const encoded = BASIC.exec(header?.slice(0, 2 * CREDENTIALS_CHARACTERS_MAX) ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  const text = Buffer.from(encoded, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (colon <= 0 || colon === text.length - 1 || text.length > CREDENTIALS_CHARACTERS_MAX) return undefined;
+  return { login: text.slice(0, colon), apiKey: text.slice(colon + 1) };
+}
+
+function wrongCredentials(): AppError {
+  return new AppError('AccessDenied', {
+    status: 401,
+    message: 'Send the e-mail address of a user and one of its API keys by HTTP Basic authentication.',
+    headers: { 'WWW-Authenticate': 'Basic realm="Holdfast account management", charset="UTF-8"' },
+  });
+}
+
+function noteCaller(record: RequestRecord, exchange: Exchange, { keyId }: ApiCaller): void {
+  record.accessKey = keyId;
+  record.action = `management:${exchange.request.method}`;
+}
+
+/** Throws MaxMessageLengthExceeded with status 413. */
+async function bodyOf({ clock }: ServiceDependencies, exchange: Exchange): Promise<Buffer> {
+  const bodyBytesMax = MANAGEMENT_BODY_BYTES_MAX;
+  const tooLarge = () =>
+    new AppError('MaxMessageLengthExceeded', {
+      status: 413,
+      message: `The body has more than ${bodyBytesMax} bytes.`,
+    });
+  if ((exchange.body.declaredBytes ?? 0) > bodyBytesMax) throw tooLarge();
+  try {
+    return await readWhole(exchange, { bodyBytesMax, bodyMaxMs: LIMITS.operatorBodyMaxMs, clock });
+  } catch (error) {
+    throw error instanceof AppError && error.code === 'MaxMessageLengthExceeded' ? tooLarge() : error;
+  }
+}
+
+export const managementService: Service<ManagementCaller> = {
+  authentication: basicCredentials,
+  logLevel: 'info',
+  renderError: renderEnvelopeError,
+  answer({ deps, exchange, caller: { caller, apiKey, body } }) {
+    const { request, uri, headers } = exchange;
+    const method = request.method ?? '';
+    const act = () => apiOf(deps).answer({ method, url: uri, body, caller });
+    const key = headers.values[IDEMPOTENCY_HEADER];
+    if (method !== 'POST' || key === undefined) return act();
+    return apiOf(deps).repeats.once({ key, keyId: caller.keyId, apiKey, url: uri, body }, act);
+  },
+};
+
+function requireRead({ request }: Exchange): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return;
+  throw new AppError('MethodNotAllowed', { headers: { Allow: 'GET, HEAD' } });
+}
+
+/** There is nothing in it that is not in the documentation of every Holdfast: anybody may read it. */
+export const managementDocument: Service<undefined> = {
+  authentication: anybody,
+  logLevel: 'debug',
+  renderError: renderEnvelopeError,
+  async answer({ deps, exchange }): Promise<RouteAnswer> {
+    requireRead(exchange);
+    return { status: 200, contentType: JSON_TYPE, body: await apiOf(deps).document() };
+  },
+};
+
+export const managementDocs: Service<undefined> = {
+  authentication: anybody,
+  logLevel: 'debug',
+  renderError: renderEnvelopeError,
+  answer({ deps, exchange }) {
+    requireRead(exchange);
+    deps.requireRoom(exchange);
+    return readDocsFile(exchange.uri, `${MANAGEMENT_PREFIX}/docs`);
+  },
+};
