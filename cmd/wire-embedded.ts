@@ -23,7 +23,7 @@ import {
 } from './listening.ts';
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
-import { operatorParts } from './operator-parts.ts';
+import { accountApis } from './operator-parts.ts';
 
 /** The server put together and running; who ends it is embedded.ts. */
 export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {
@@ -82,6 +82,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   const readStatus = () => reports.readStatus(endpoint);
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const operated = { ...services, accounts, rotation, wakeRotation, timeJumps, readStatus, fsck };
+  const apis = accountApis(processContext, { metadata, accounts, keyring });
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),
@@ -89,7 +90,8 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
-    operatorApi: createOperatorApi({ ...operated, ...operatorParts(config, metadata) }),
+    operatorApi: createOperatorApi({ ...operated, ...apis.operator }),
+    managementApi: apis.managementApi,
   });
   runner.start();
   closing.defer(() => runner.stop());

@@ -37,7 +37,7 @@ import {
   startListening,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
-import { operatorParts } from '../operator-parts.ts';
+import { accountApis } from '../operator-parts.ts';
 
 /** Of the id of a gateway, which is of this process: it has nothing that would outlive it. */
 const ID_BYTES = 16;
@@ -86,6 +86,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const readStatus = () => reports.readStatus(endpoint);
   const operated = { ...parts, clock, random, log, fsck, readStatus, wakeRotation() {} };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
+  const apis = accountApis(processContext, { metadata, accounts, keyring });
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),
@@ -93,7 +94,8 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
-    operatorApi: createOperatorApi({ ...operated, ...operatorParts(config, metadata) }),
+    operatorApi: createOperatorApi({ ...operated, ...apis.operator }),
+    managementApi: apis.managementApi,
   });
   const port = await startListening(gateway, config);
   closing.defer(() => {

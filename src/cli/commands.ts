@@ -264,6 +264,47 @@ function addAccountCommands(program: Command, context: FileCliContext): void {
     .option('--public <yes|no>', 'whether its policies and access control lists may share with everybody')
     .option('--state <state>', 'trial, paid or suspended')
     .action(async (account, options) => (await load()).setAccount(context, account, options));
+  addControlCommands(account, context);
+}
+
+/** Partners, who have sub-accounts, and who logs in for them at /api/v1. */
+function addControlCommands(account: Command, context: CliContext): void {
+  const load = () => import('./control-commands.ts');
+  const control = account.command('control').description('control accounts and others above sub-accounts');
+  const command = (usage: string, help: string) => withConnection(control.command(usage).description(help));
+  command('create', 'make a control, governance or channel account')
+    .requiredOption('--name <name>', '3 to 100 characters')
+    .requiredOption('--email <address>', 'must be its own')
+    .option('--level <level>', 'control, governance or channel', 'control')
+    .option('--parent <id>', 'the account above it')
+    .action(async (options) => (await load()).createPartner(context, options));
+  command('list', 'list them, by id').action(async (options) =>
+    (await load()).listPartners(context, options),
+  );
+  command('set <id>', 'change one')
+    .option('--name <name>', 'its new name')
+    .option('--email <address>', 'its new address')
+    .option('--status <status>', 'active or deactivated: then nobody can log in for it')
+    .action(async (id, options) => (await load()).changePartner(context, id, options));
+  command('users <id>', 'list who logs in for one').action(async (id, options) =>
+    (await load()).listPartnerUsers(context, id, options),
+  );
+  command('add-user <id>', 'make somebody who logs in for one')
+    .requiredOption('--email <address>', 'the user of HTTP Basic authentication; must be its own')
+    .requiredOption('--first-name <name>', 'first name')
+    .requiredOption('--last-name <name>', 'last name')
+    .option('--role <role>', 'Admin, Staff, Staff Lite or Viewer', 'Admin')
+    .option('--plus', 'of a governance account: may act on sub-accounts, too')
+    .action(async (id, options) => (await load()).createPartnerUser(context, id, options));
+  command('set-user <user>', 'let a user log in, or not')
+    .requiredOption('--status <status>', 'active or deactivated')
+    .action(async (user, options) => (await load()).setPartnerUser(context, user, options));
+  command('add-key <user>', 'make an API key of a user, and show it once')
+    .requiredOption('--name <name>', 'what it is for')
+    .action(async (user, options) => (await load()).createPartnerKey(context, user, options));
+  command('delete-key <user> <key>', 'delete an API key, by its first characters').action(
+    async (user, key, options) => (await load()).deletePartnerKey(context, { user, key }, options),
+  );
 }
 
 function addKeysCommands(program: Command, context: CliContext): void {

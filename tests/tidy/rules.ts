@@ -161,18 +161,6 @@ export const TEST_ONLY: readonly string[] = [
   'src/accounts/close-months.ts',
   'src/accounts/invoices.ts',
   'src/billing/compute-invoice.ts',
-  // Until a service serves it.
-  'src/accounts/create-tenancy.ts',
-  'src/accounts/customers.ts',
-  'src/accounts/member-roles.ts',
-  'src/accounts/members.ts',
-  'src/accounts/partner-logins.ts',
-  'src/accounts/partners.ts',
-  'src/accounts/tenancy-directory.ts',
-  'src/accounts/tenancy-rules.ts',
-  'src/accounts/tenancy-tree.ts',
-  'src/accounts/tenancy.ts',
-  'src/accounts/usages.ts',
 ];
 
 /** Words that say nothing. */

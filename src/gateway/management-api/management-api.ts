@@ -1,8 +1,10 @@
 // The account management API, /api/v1 (service 4.3, extensions 1): a fastify application with one plugin for each topic, and
 // an OpenAPI document that is made of the schemas by which requests are checked. Who calls, and how often, has been checked
 // before (management-service.ts); who may do what is decided in src/accounts.
+
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -11,7 +13,6 @@ import { ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { named } from '../http/json-schemas.ts';
 import { createJsonService, type JsonRoute } from '../http/json-service.ts';
 import type { JsonService } from '../http/service-route.ts';
-import type { ApiCaller, Tenancy } from './accounts-port.ts';
 import { controlAccounts } from './endpoints/control-accounts.ts';
 import { invoices } from './endpoints/invoices.ts';
 import { members } from './endpoints/members.ts';

@@ -1,5 +1,6 @@
 // /api/v1 as a service of the gateway: credentials (extensions 1.1), rates, bodies, and the documents that anybody may read.
 
+import type { ApiCaller } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -14,7 +15,6 @@ import {
   type Service,
   type ServiceDependencies,
 } from '../http/service-route.ts';
-import type { ApiCaller } from './accounts-port.ts';
 import { readDocsFile } from './docs-page.ts';
 import { renderEnvelopeError } from './envelope.ts';
 import { MANAGEMENT_BODY_BYTES_MAX, MANAGEMENT_PREFIX, type ManagementApi } from './management-api.ts';

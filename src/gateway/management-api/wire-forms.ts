@@ -1,12 +1,12 @@
 // Forms that records of /api/v1 have in common (extensions 1.1): instants, dates, the contact block, the parent block; and
 // what queries have in common: pages and dates.
 
+import type { ApiCaller, ParentView } from '../../accounts/tenancy.ts';
 import { AppError } from '../../types/errors.ts';
 import { dateOf, parseDate } from '../../types/months.ts';
+import { CONTACT_FIELDS, type Contact, type ContactChanges, type ContactField } from '../../types/tenancy.ts';
 import { DAY_MS } from '../../types/usage.ts';
 import { type FieldsOf, type JsonSchema, type OptionalField, optional } from '../http/json-schemas.ts';
-import type { ApiCaller, ParentView } from './accounts-port.ts';
-import { CONTACT_FIELDS, type Contact, type ContactChanges, type ContactField } from './accounts-port.ts';
 import type { ListOf } from './envelope.ts';
 
 export const INTEGER: JsonSchema = { type: 'integer' };

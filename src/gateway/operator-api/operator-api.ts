@@ -20,6 +20,7 @@ import { invoices } from './endpoints/invoices.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { lifecycle } from './endpoints/lifecycle.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
+import { PARTNER, PARTNER_USER, partners } from './endpoints/partners.ts';
 import { quotas } from './endpoints/quotas.ts';
 import { status } from './endpoints/status.ts';
 import type { OperatorCaller, OperatorContext } from './operator-context.ts';
@@ -33,6 +34,7 @@ export const OPERATOR_SIGNED_BODY_BYTES_MAX = 768 * 1024;
 
 const TOPICS = [
   accounts,
+  partners,
   accessKeys,
   masterKeys,
   clock,
@@ -114,6 +116,8 @@ const NAMED = {
   AccessKey: ACCESS_KEY,
   KeyRotation: KEY_ROTATION,
   Compositions: COMPOSITIONS,
+  Partner: PARTNER,
+  PartnerUser: PARTNER_USER,
 };
 
 const DOCUMENT: FastifyDynamicSwaggerOptions = {

@@ -2,6 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { InvoiceBook } from '../../accounts/invoice-book.ts';
+import type { PartnerLogins } from '../../accounts/partner-logins.ts';
+import type { Tenancy } from '../../accounts/tenancy.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -15,6 +17,10 @@ import type { StatusReport } from './status-report.ts';
 
 export interface OperatorContext {
   readonly accounts: Accounts;
+  /** Partners, sub-accounts and members. */
+  readonly tenancy: Tenancy;
+  /** Who logs in for partners. */
+  readonly logins: PartnerLogins;
   readonly rotation: Pick<KeyRotation, 'begin' | 'progress'>;
   /** Begins the work of a rotation at once instead of at its next turn. */
   readonly wakeRotation: () => void;

@@ -10,10 +10,10 @@ import type {
   PageOf,
   PartnerView,
   Tenancy,
-} from '../../../src/gateway/management-api/accounts-port.ts';
-import { MEMBER_ROLES, type MemberRole } from '../../../src/gateway/management-api/accounts-port.ts';
+} from '../../../src/accounts/tenancy.ts';
 import { AppError } from '../../../src/types/errors.ts';
 import type { AccountId } from '../../../src/types/names.ts';
+import { MEMBER_ROLES, type MemberRole } from '../../../src/types/tenancy.ts';
 
 const BEGUN_MS = Date.UTC(2026, 0, 5);
 const DAY_MS = 86_400_000;

@@ -1,7 +1,8 @@
 // Control accounts, to be read only: operators make and change them (extensions 1.3).
+
 import type { FastifyInstance } from 'fastify';
+import type { ApiCaller, PartnerFilter, PartnerView } from '../../../accounts/tenancy.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
-import type { ApiCaller, PartnerFilter, PartnerView } from '../accounts-port.ts';
 import { envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
 import {

@@ -1,10 +1,11 @@
 // Invoices of sub-accounts (extensions 1.6). "totalStorage" is the wire's name for the total.
+
 import type { FastifyInstance } from 'fastify';
 import type { Invoice, InvoiceFilter } from '../../../accounts/invoice-book.ts';
+import type { ApiCaller } from '../../../accounts/tenancy.ts';
 import { dateOf, daysOf } from '../../../types/months.ts';
 import { INVOICE_METRICS, type InvoiceMetric } from '../../../types/records/billing-records.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
-import type { ApiCaller } from '../accounts-port.ts';
 import { envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
 import {

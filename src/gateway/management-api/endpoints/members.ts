@@ -1,8 +1,15 @@
 // Members of sub-accounts (extensions 1.5): people with one of six roles, each an IAM user of its account.
+
 import type { FastifyInstance } from 'fastify';
+import type {
+  MemberChanges,
+  MemberFilter,
+  MemberView,
+  NewMember,
+  Tenancy,
+} from '../../../accounts/tenancy.ts';
+import { MEMBER_ROLES } from '../../../types/tenancy.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
-import type { MemberChanges, MemberFilter, MemberView, NewMember, Tenancy } from '../accounts-port.ts';
-import { MEMBER_ROLES } from '../accounts-port.ts';
 import { doneAnswer, envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
 import {

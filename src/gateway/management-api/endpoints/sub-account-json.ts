@@ -1,8 +1,9 @@
 // The JSON of sub-accounts: records, bodies and queries, with their schemas (extensions 1.4). Names with "wasabi" are the
 // wire's; beside each is one without.
 
+import type { ApiCaller, CustomerView } from '../../../accounts/tenancy.ts';
+import type { ContactChanges } from '../../../types/tenancy.ts';
 import { type FieldsOf, type JsonSchema, objectOf, oneOf, optional } from '../../http/json-schemas.ts';
-import type { ApiCaller, ContactChanges, CustomerView } from '../accounts-port.ts';
 import {
   BOOLEAN,
   CONTACT_BLOCK,

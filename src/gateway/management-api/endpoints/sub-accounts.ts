@@ -1,14 +1,15 @@
 // Sub-accounts: the customers (extensions 1.4). What may be done to them is decided in src/accounts; here is their JSON.
+
 import type { FastifyInstance } from 'fastify';
-import { activeBytes } from '../../../types/usage.ts';
-import { objectOf } from '../../http/json-schemas.ts';
 import type {
   CustomerChanges,
   CustomerFilter,
   CustomerOptions,
   CustomerView,
   NewCustomer,
-} from '../accounts-port.ts';
+} from '../../../accounts/tenancy.ts';
+import { activeBytes } from '../../../types/usage.ts';
+import { objectOf } from '../../http/json-schemas.ts';
 import { doneAnswer, envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
 import { contactIn, fieldError, ID, inWireNames, listOf, pageOf } from '../wire-forms.ts';
