@@ -6,7 +6,6 @@ import { createReports } from '../src/admin/status/server-report.ts';
 import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
-import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
 import { capacityOfDisks } from '../src/gateway/s3/sosapi/capacity.ts';
 import { leaseQuotas } from '../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
@@ -82,7 +81,6 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   const readStatus = () => reports.readStatus(endpoint);
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const operated = { ...services, accounts, rotation, wakeRotation, timeJumps, readStatus, fsck };
-  const apis = accountApis(processContext, { metadata, accounts, keyring });
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),
@@ -90,8 +88,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
-    operatorApi: createOperatorApi({ ...operated, ...apis.operator }),
-    managementApi: apis.managementApi,
+    ...accountApis(processContext, operated),
   });
   runner.start();
   closing.defer(() => runner.stop());

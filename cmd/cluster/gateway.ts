@@ -16,7 +16,6 @@ import { createMetadataRouter, type MetadataRouter } from '../../src/coordinatio
 import { createTimeJumps } from '../../src/coordination/time-jumps.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
-import { createOperatorApi } from '../../src/gateway/operator-api/operator-api.ts';
 import { capacityOfDisks } from '../../src/gateway/s3/sosapi/capacity.ts';
 import type { KeyRotation } from '../../src/metadata/master-keys/rotate-keys.ts';
 import { leaseQuotas } from '../../src/metadata/quotas/lease-quotas.ts';
@@ -86,7 +85,6 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const readStatus = () => reports.readStatus(endpoint);
   const operated = { ...parts, clock, random, log, fsck, readStatus, wakeRotation() {} };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
-  const apis = accountApis(processContext, { metadata, accounts, keyring });
   const gateway: Gateway = createGateway({
     ...services,
     settings: gatewaySettings(config, tls?.current()),
@@ -94,8 +92,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     readMetrics: () => telemetry.scrape(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
-    operatorApi: createOperatorApi({ ...operated, ...apis.operator }),
-    managementApi: apis.managementApi,
+    ...accountApis(processContext, { ...operated, keyring }),
   });
   const port = await startListening(gateway, config);
   closing.defer(() => {

@@ -194,6 +194,12 @@ export async function partners(
       return { partners: items.map(partnerJson), total };
     },
   );
+  addOnePartner(app, context);
+  addUsers(app, context);
+  addKeys(app, context);
+}
+
+function addOnePartner(app: FastifyInstance, { tenancy }: OperatorContext): void {
   app.patch<OfPartner & { Body: { name?: string; email?: string; status?: 'active' | 'deactivated' } }>(
     '/partners/:partner',
     {
@@ -217,8 +223,6 @@ export async function partners(
     async ({ params, body }) =>
       partnerJson(await tenancy.changePartner(OPERATOR, Number(params.partner), body)),
   );
-  addUsers(app, context);
-  addKeys(app, context);
 }
 
 function addUsers(app: FastifyInstance, { logins }: OperatorContext): void {
