@@ -40,7 +40,7 @@ export function checkHistory(
 export function checkKeys(what: string, history: readonly HistoryRecord[]): void {
   for (const [key, records] of byKey(history)) {
     const result = linearize(records);
-    if (result.kind === 'ok') continue;
+    if (result.kind !== 'impossible') continue;
     const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
     throw new SimulationFailure(
       `I7: ${what}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
@@ -48,8 +48,12 @@ export function checkKeys(what: string, history: readonly HistoryRecord[]): void
   }
 }
 
-/** I7, of a bucket whose keys are renamed: throws {@link SimulationFailure} for answers that no order explains. */
-export function checkBucket(what: string, history: readonly BucketRecord[]): void {
+/**
+ * I7, of a bucket whose keys are renamed: throws {@link SimulationFailure} for answers that no order explains. Gives how many parts of
+ * the history are too large a search to say.
+ */
+export function checkBucket(what: string, history: readonly BucketRecord[]): number {
+  let undecidedCount = 0;
   // What was read is not known: it says nothing.
   const telling = history.filter(
     ({ operation, outcome }) => operation.kind !== 'read' || outcome !== undefined,
@@ -59,13 +63,15 @@ export function checkBucket(what: string, history: readonly BucketRecord[]): voi
       BUCKET,
       records.map((of) => ({ ...of, of })),
     );
-    if (result.kind === 'ok') continue;
+    if (result.kind === 'undecided') undecidedCount++;
+    if (result.kind !== 'impossible') continue;
     const keys = [...new Set(records.map(({ operation }) => operation.key))].join(', ');
     const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
     throw new SimulationFailure(
       `I7: ${what}, keys ${keys}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
     );
   }
+  return undecidedCount;
 }
 
 /** With the registry away, and nothing else wrong, no request fails. */

@@ -47,7 +47,16 @@ interface Mark<R> {
   after: Mark<R> | undefined;
 }
 
-export type Linearized<R = KeyRecord> = { kind: 'ok' } | { kind: 'impossible'; after: R[]; stuckAt: R[] };
+/**
+ * States that are tried before it is given up: the search is exponential in operations whose outcome nobody has heard. Some
+ * seconds, and a history of which it takes more says nothing.
+ */
+const TRIED_MAX = 400_000;
+
+export type Linearized<R = KeyRecord> =
+  | { kind: 'ok' }
+  | { kind: 'impossible'; after: R[]; stuckAt: R[] }
+  | { kind: 'undecided' };
 
 /** Splits a history by keys: each of them is linearizable or none is. */
 export function byKey(history: readonly HistoryRecord[]): Map<string, KeyRecord[]> {
@@ -113,11 +122,15 @@ export function linearizeObject<State, Does, Outcome>(
   let mark = head.after;
 
   while (unexplained > 0) {
+    if (tried.size > TRIED_MAX) return { kind: 'undecided' };
     if (mark?.isCall) {
       const next = object.step(value, mark.record.operation);
       const { outcome } = mark.record;
       const fits = outcome === undefined || isEqualOutcome(next.outcome, outcome);
-      if (fits && isNew(tried, done, { index: mark.index, name: object.nameOf(next.value) })) {
+      const name = object.nameOf(next.value);
+      // What nobody has heard of need not come: where it would change nothing, it may as well come later, or never.
+      const isIdle = outcome === undefined && name === object.nameOf(value);
+      if (fits && !isIdle && isNew(tried, done, { index: mark.index, name })) {
         path.push({ mark, value });
         flip(done, mark.index);
         value = next.value;

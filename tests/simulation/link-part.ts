@@ -145,11 +145,13 @@ export class LinkPart implements Part {
       await scheduler.sleep(LOOK_EVERY_MS, 'links come to rest');
     }
     await this.#readAll(endMs);
-    for (let shard = 0; shard < this.#world.shardCount; shard++)
-      checkBucket(`copies in shard ${shard}`, [
+    for (let shard = 0; shard < this.#world.shardCount; shard++) {
+      const undecidedCount = checkBucket(`copies in shard ${shard}`, [
         ...this.#settled(shard),
         ...this.#joins.sweeps().filter((record) => record.shard === shard),
       ]);
+      if (undecidedCount > 0) this.#world.ground.counts.add('history undecided', undecidedCount);
+    }
   }
 
   /** Each key, and where versions are kept each version of it. */
