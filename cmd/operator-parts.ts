@@ -3,6 +3,7 @@ import { createTenancy } from '../src/accounts/create-tenancy.ts';
 import { createInvoiceBook } from '../src/accounts/invoice-book.ts';
 import { createUsages } from '../src/accounts/usages.ts';
 import type { ProcessContext } from '../src/admin/process-context.ts';
+import { resetRootMfa } from '../src/gateway/identity-api/mfa-devices.ts';
 import { createPasswords } from '../src/gateway/identity-api/passwords.ts';
 import { createManagementApi, type ManagementApi } from '../src/gateway/management-api/management-api.ts';
 import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
@@ -20,7 +21,15 @@ export function accountApis(
 ): { operatorApi: ReturnType<typeof createOperatorApi>; managementApi: ManagementApi } {
   const { metadata, accounts, keyring } = operated;
   const hasher = createPasswords({ clock, random });
-  const { tenancy, logins } = createTenancy({ metadata, accounts, keyring, hasher, clock, random });
+  const { tenancy, logins } = createTenancy({
+    metadata,
+    accounts,
+    keyring,
+    hasher,
+    clock,
+    random,
+    resetRootMfa: (accountId) => resetRootMfa({ metadata, clock, random }, accountId),
+  });
   const invoices = createInvoiceBook(metadata);
   const { getsPerMinute, putsPerMinute, postsPerMinute, deletesPerMinute } = config.api;
   const lifecycleDayMs = config.lifecycle.dayMs;

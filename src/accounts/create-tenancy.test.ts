@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import type { AccountId } from '../types/names.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
 import type { SecretHasher } from './partner-logins.ts';
@@ -19,6 +20,8 @@ const hasher: SecretHasher = {
 let world: MetadataShards;
 let accounts: Accounts;
 let parts: TenancyParts;
+/** Whose root has lost its MFA devices. */
+let resetAccounts: AccountId[];
 let governance: PartnerView;
 let control: PartnerView;
 let other: PartnerView;
@@ -27,7 +30,9 @@ beforeEach(async () => {
   const { shards: metadata, clock } = world;
   const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(7), clock };
   accounts = createAccounts(deps);
-  parts = createTenancy({ ...deps, accounts, hasher });
+  resetAccounts = [];
+  const resetRootMfa = async (accountId: AccountId) => void resetAccounts.push(accountId);
+  parts = createTenancy({ ...deps, accounts, hasher, resetRootMfa });
   const { tenancy } = parts;
   const email = 'p@example.com';
   governance = await tenancy.createPartner(OPERATOR, { level: 'governance', name: 'Gov', email });
@@ -133,6 +138,14 @@ test('new keys take the place of the old ones; name and e-mail change with the a
   await createCustomer('own');
   const taken = tenancy.changeCustomer(OPERATOR, made.id, { email: 'own@example.com' });
   await expect(taken).rejects.toMatchObject({ code: 'EntityAlreadyExists', fields: { email: 'is taken' } });
+});
+
+test('the root’s MFA devices go where they are reset, and of no other account', async () => {
+  const made = await createCustomer('own');
+  await parts.tenancy.changeCustomer(OPERATOR, made.id, { resetMFA: false, name: 'new name' });
+  expect(resetAccounts).toEqual([]);
+  await parts.tenancy.changeCustomer(OPERATOR, made.id, { resetMFA: true });
+  expect(resetAccounts).toEqual([made.accountId]);
 });
 
 test('a deleted one stays as deleted, and its keys are gone', async () => {

@@ -3,7 +3,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { Accounts } from './accounts.ts';
-import { createCustomers } from './customers.ts';
+import { type CustomersDeps, createCustomers } from './customers.ts';
 import { createMembers } from './members.ts';
 import { createPartnerLogins, type PartnerLogins, type SecretHasher } from './partner-logins.ts';
 import { createPartners } from './partners.ts';
@@ -22,6 +22,7 @@ export function createTenancy(deps: {
   accounts: Accounts;
   keyring: KeyringPort;
   hasher: SecretHasher;
+  resetRootMfa: CustomersDeps['resetRootMfa'];
   clock: ClockPort;
   random: RandomPort;
 }): TenancyParts {

@@ -52,6 +52,8 @@ export interface CustomersDeps {
   accounts: Accounts;
   keyring: KeyringPort;
   hasher: Pick<SecretHasher, 'hash'>;
+  /** Deactivates the MFA devices of an account's root. */
+  resetRootMfa(accountId: AccountId): Promise<unknown>;
   clock: ClockPort;
 }
 
@@ -118,33 +120,6 @@ export function createCustomers(deps: CustomersDeps): Customers {
     const changes = [{ key: identityKeys.settings, record }];
     const command = { accountId, ifRevision: revision, rows: changes, isSeen: false };
     const outcome = requireDone(await metadata.execute(system, 'change-identities', command));
-    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
-  }
-
-  /** Takes the MFA devices of the root away. Throws ConcurrentModification. */
-  async function resetMfa(accountId: AccountId): Promise<void> {
-    const settingsOnly = { accountId, keys: [identityKeys.settings] };
-    const first = requireDone(await metadata.query(system, 'read-identities', settingsOnly));
-    const settings = first.rows[0];
-    if (settings?.kind !== 'settings' || settings.rootMfaDevices.length === 0) return;
-    const keys = settings.rootMfaDevices.map(identityKeys.mfaDevice);
-    const { revision, rows } = requireDone(
-      await metadata.query(system, 'read-identities', { accountId, keys }),
-    );
-    const devices = keys.flatMap((key, at) => {
-      const device = rows[at];
-      if (device?.kind !== 'mfa-device') return [];
-      const { enabled: _, ...record } = device;
-      return [{ key, record }];
-    });
-    const outcome = requireDone(
-      await metadata.execute(system, 'change-identities', {
-        accountId,
-        ifRevision: Math.min(first.revision, revision),
-        rows: [...devices, { key: identityKeys.settings, record: { ...settings, rootMfaDevices: [] } }],
-        isSeen: true,
-      }),
-    );
     if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
   }
 
@@ -316,7 +291,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.password !== undefined)
         await setPassword(record.accountId, { password: changes.password, mustReset: false });
       if (changes.resetKeys === true) await resetKeys(record.accountId);
-      if (changes.resetMFA === true) await resetMfa(record.accountId);
+      if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;
       return getCustomer(caller, id, { includeKeys });
     },
