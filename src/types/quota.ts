@@ -1,5 +1,5 @@
-// How much a bucket or an account may hold (extensions 1.4, 6). Bytes are the charged ones: each original raised to the minimum
-// size, metadata, and what only compositions keep. Hard bounds are exact and refuse what would go beyond; soft ones are reported.
+// How much a bucket or an account may hold (extensions 1.4). Bytes are those of versions, as clients see them, and of parts of open
+// uploads. Hard bounds are exact and refuse what would go beyond; soft ones are reported.
 import { AppError } from './errors.ts';
 
 export interface QuotaBounds {

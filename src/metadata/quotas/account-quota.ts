@@ -139,13 +139,12 @@ export const getAccountQuota: QuerySpec<QueryOf<'get-account-quota'>, ResultOf<'
 };
 
 export const listAccountQuotas: QuerySpec<QueryOf<'list-account-quotas'>, ResultOf<'list-account-quotas'>> = {
-  async run({ after, limit, isUnsettled }, state) {
+  async run({ after, limit }, state) {
     const gte = u48(after === undefined ? 0 : Number(after) + 1);
     const rows = await state.range({ table: TABLES.accountQuotas, gte, lt: u48(1e12), limit });
-    const all = rows.map(({ value }) => accountQuotaCodec.decode(value));
-    const isWanted = ({ phase }: AccountQuotaRecord) => phase === 'opening' || phase === 'closing';
-    const last = rows.length < limit ? undefined : all.at(-1);
-    return { quotas: isUnsettled ? all.filter(isWanted) : all, ...(last && { next: last.accountId }) };
+    const quotas = rows.map(({ value }) => accountQuotaCodec.decode(value));
+    const last = rows.length < limit ? undefined : quotas.at(-1);
+    return { quotas, ...(last && { next: last.accountId }) };
   },
 };
 

@@ -19,9 +19,7 @@ export const checkRoom = defineCommand<CommandOf<'check-room'>, OutcomeOf<'check
   decide({ bucketId, key, sizeBytes, isPart }, view, context: CommandContext) {
     const bucket = openBucket(view, bucketId);
     const passed = (growth: { bytes: number; objects: number }) =>
-      refuse(
-        whatIsPassed(bucket, { ofBucket: growth, ofAccount: growth }, context) ?? { kind: 'room' as const },
-      );
+      refuse(whatIsPassed(bucket, () => growth, context) ?? { kind: 'room' as const });
     if (isPart === true) return passed({ bytes: sizeBytes, objects: 0 });
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const replaced = bucket.versioning === 'enabled' ? undefined : history.find(NULL_VERSION);

@@ -9,7 +9,7 @@ import type { BucketRecord } from '../../types/records/rows.ts';
 import { findBucket } from '../buckets/buckets.ts';
 import type { DefinedCommand } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
-import { growthIn, heldIn, leaseOf, ofAccount, ofBucket } from './held.ts';
+import { growthIn, type HeldCounters, heldIn, leaseOf, ofAccount, ofBucket } from './held.ts';
 
 /** The command under the quotas of its bucket and of the bucket's owner. It must look at the bucket's row. */
 export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
@@ -21,12 +21,13 @@ export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
       ...spec,
       decide(command, view, context) {
         const decision = spec.decide(command, view, context);
-        if (decision.counters === undefined || decision.counters.length === 0) return decision;
+        const { counters: deltas = [] } = decision;
+        if (deltas.length === 0) return decision;
         const bucket = findBucket(view, command.bucketId);
         if (bucket === undefined) return decision;
-        const over = overQuota(bucket, decision.counters, context);
+        const over = whatIsPassed(bucket, (held) => growthIn(held, deltas), context);
         if (over !== undefined) return refuse(over);
-        const passedSoft = passesSoftBound(bucket, decision.counters, context);
+        const passedSoft = passesSoftBound(bucket, deltas, context);
         return passedSoft
           ? { ...decision, outcome: { ...decision.outcome, passedSoftQuota: true } }
           : decision;
@@ -46,34 +47,29 @@ function passesSoftBound(
   return crossesBound(quota.soft, heldIn(held, counter), growthIn(held, deltas));
 }
 
-function overQuota(
-  bucket: BucketRecord,
-  deltas: readonly CounterDelta[],
-  context: DecideContext,
-): QuotaRefusal | undefined {
-  const { bucketId, owner } = bucket;
-  const growth = {
-    ofBucket: growthIn(ofBucket(bucketId), deltas),
-    ofAccount: growthIn(ofAccount(owner), deltas),
-  };
-  return whatIsPassed(bucket, growth, context);
-}
-
-/** What a growth would pass: a hard bound of the bucket, or the lease of its owner; undefined: nothing. */
+/**
+ * What a growth would pass: a hard bound of the bucket, or the lease of its owner; undefined: nothing. `growthOf` is asked only
+ * where there is a bound: most commits are under none.
+ */
 export function whatIsPassed(
   { bucketId, owner, quota }: BucketRecord,
-  growth: { ofBucket: HeldAmount; ofAccount: HeldAmount },
+  growthOf: (held: HeldCounters) => HeldAmount,
   { counter }: DecideContext,
 ): QuotaRefusal | undefined {
   if (quota?.hard !== undefined) {
-    const passed = passedBound(quota.hard, heldIn(ofBucket(bucketId), counter), growth.ofBucket);
+    const counters = ofBucket(bucketId);
+    const passed = passedBound(quota.hard, heldIn(counters, counter), growthOf(counters));
     if (passed !== undefined) return { kind: 'over-quota', of: 'bucket', ...passed };
   }
   const lease = leaseOf(owner, counter);
   if (lease === undefined) return undefined;
-  const held = heldIn(ofAccount(owner), counter);
-  const { bytes, objects } = growth.ofAccount;
-  if (passedBound(lease, held, growth.ofAccount) === undefined) return undefined;
-  const wanted = { bytes: held.bytes + Math.max(0, bytes), objects: held.objects + Math.max(0, objects) };
+  const counters = ofAccount(owner);
+  const held = heldIn(counters, counter);
+  const growth = growthOf(counters);
+  if (passedBound(lease, held, growth) === undefined) return undefined;
+  const wanted = {
+    bytes: held.bytes + Math.max(0, growth.bytes),
+    objects: held.objects + Math.max(0, growth.objects),
+  };
   return { kind: 'over-lease', accountId: owner, wanted };
 }

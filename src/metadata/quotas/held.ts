@@ -10,7 +10,7 @@ import { COUNTER } from '../schema/counters.ts';
 type Counter = DecideContext['counter'];
 
 /** Names of the counters whose sums are what is held. */
-interface HeldCounters {
+export interface HeldCounters {
   bytes: readonly string[];
   objects: readonly string[];
 }

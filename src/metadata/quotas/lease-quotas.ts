@@ -82,6 +82,29 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
     }
   }
 
+  /** Extends the lease, and evaluates the command again, until it fits or is refused. */
+  function extended<N extends CommandName>(
+    { requestId: _, isRetry: __, ...envelope }: Envelope,
+    over: OverLease,
+    { name, command }: { name: N; command: CommandOf<N> },
+  ): Promise<Reply<OutcomeOf<N>>> {
+    // The refusal may be kept under the id of the call, so what follows are other calls.
+    const { shard } = envelope;
+    return inTurn(shard, over, async () => {
+      let last = await metadata.execute(envelope, name, command);
+      for (let tries = 0; tries < TRIES_MAX && last.kind === 'done'; tries++) {
+        const still = overLeaseOf(last);
+        if (still === undefined) return last;
+        const passed = await makeRoom(shard, still).catch(failedCall);
+        // Nothing was written: whoever asks again may find the other shards there.
+        if (passed === 'failed') return { kind: 'busy' };
+        if (passed !== undefined) return { ...last, value: passed as OutcomeOf<N> };
+        last = await metadata.execute(envelope, name, command);
+      }
+      return overLeaseOf(last) === undefined ? last : { kind: 'busy' };
+    });
+  }
+
   return {
     shardCount: metadata.shardCount,
     query: (envelope, name, query) => metadata.query(envelope, name, query),
@@ -90,27 +113,11 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
       name: N,
       command: CommandOf<N>,
     ): Promise<Reply<OutcomeOf<N>>> {
-      const reply = await metadata.execute(envelope, name, command);
-      const over = overLeaseOf(reply);
-      if (over === undefined) {
-        if (hasPassedSoftQuota(reply)) report(command as { bucketId?: BucketId });
-        return reply;
-      }
-      // The refusal may be kept under the id of the call, so what follows are other calls.
-      const { requestId: _, isRetry: __, ...rest } = envelope;
-      return inTurn(envelope.shard, over, async () => {
-        let last = await metadata.execute(rest, name, command);
-        for (let tries = 0; tries < TRIES_MAX && last.kind === 'done'; tries++) {
-          const still = overLeaseOf(last);
-          if (still === undefined) return last;
-          const passed = await makeRoom(envelope.shard, still).catch(failedCall);
-          // Nothing was written: whoever asks again may find the other shards there.
-          if (passed === 'failed') return { kind: 'busy' };
-          if (passed !== undefined) return { ...last, value: passed as OutcomeOf<N> };
-          last = await metadata.execute(rest, name, command);
-        }
-        return overLeaseOf(last) === undefined ? last : { kind: 'busy' };
-      });
+      const first = await metadata.execute(envelope, name, command);
+      const over = overLeaseOf(first);
+      const reply = over === undefined ? first : await extended(envelope, over, { name, command });
+      if (hasPassedSoftQuota(reply)) report(command as { bucketId?: BucketId });
+      return reply;
     },
   };
 }

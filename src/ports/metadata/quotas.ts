@@ -75,9 +75,9 @@ export interface QuotaCommands {
 
 export interface QuotaQueries {
   'get-account-quota': { query: { accountId: AccountId }; result: { quota: AccountQuotaRecord | null } };
-  /** By account. Of those that are not settled where `isUnsettled`. */
+  /** By account. */
   'list-account-quotas': {
-    query: { after?: AccountId; limit: number; isUnsettled?: true };
+    query: { after?: AccountId; limit: number };
     /** `next`: there may be more behind this account. */
     result: { quotas: AccountQuotaRecord[]; next?: AccountId };
   };

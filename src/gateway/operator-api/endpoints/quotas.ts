@@ -28,9 +28,9 @@ interface OfAccount {
 }
 
 const BOUNDS = {
-  hardBytes: optional(numberOf('Charged bytes: what would go beyond is refused with QuotaExceeded.')),
+  hardBytes: optional(numberOf('Bytes of versions: what would go beyond is refused with QuotaExceeded.')),
   hardObjects: optional(numberOf('Versions of objects, likewise.')),
-  softBytes: optional(numberOf('Charged bytes: what goes beyond is reported.')),
+  softBytes: optional(numberOf('Bytes of versions: what goes beyond is reported.')),
   softObjects: optional(numberOf('Versions of objects, likewise.')),
 };
 const INPUT = inputOf<Bounds>(BOUNDS);
@@ -39,7 +39,7 @@ const SHOWN = {
     description: 'The bounds, and what is held.',
     ...objectOf<ShownQuota>({
       ...BOUNDS,
-      heldBytes: numberOf('Charged bytes, and those of parts of open uploads.'),
+      heldBytes: numberOf('Bytes of versions, and of parts of open uploads.'),
       heldObjects: numberOf(),
     }),
   },
