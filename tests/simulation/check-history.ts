@@ -40,7 +40,9 @@ export function checkHistory(
 export function checkKeys(what: string, history: readonly HistoryRecord[]): void {
   for (const [key, records] of byKey(history)) {
     const result = linearize(records);
-    if (result.kind !== 'impossible') continue;
+    if (result.kind === 'ok') continue;
+    if (result.kind === 'undecided')
+      throw new SimulationFailure(`I7: ${what}, key ${key}: too many orders to say whether one explains it`);
     const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
     throw new SimulationFailure(
       `I7: ${what}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
