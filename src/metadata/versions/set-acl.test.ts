@@ -92,6 +92,16 @@ test('a missing key or version, a marker, and a version of another owner', async
   expect(await setAcl(ONE)).toMatchObject({ kind: 'delete-marker' });
 });
 
+test('other tags than those that were judged are as another list', async () => {
+  await world.createBucket();
+  await put({ tags: [{ key: 'a', value: '1' }] });
+  expect(await setAcl(ONE, { tagsBefore: [] })).toEqual({ kind: 'other-owner' });
+  expect(await setAcl(ONE, { tagsBefore: [{ key: 'a', value: '1' }] })).toMatchObject({ kind: 'set' });
+  expect((await read()).tags).toEqual([{ key: 'a', value: '1' }]);
+  await put();
+  expect(await setAcl(ONE, { tagsBefore: [] })).toMatchObject({ kind: 'set' });
+});
+
 test('versions and uploads of other accounts are admitted first, and gateways learn of it', async () => {
   await world.createBucket();
   await expect(put({ owner: OTHER })).rejects.toThrow('admitted');

@@ -17,7 +17,7 @@ export const setAcl = defineCommand<Command, OutcomeOf<'set-acl'>>({
   },
 
   decide(command, view, context) {
-    const { bucketId, key, versionId, owner, before, grants } = command;
+    const { bucketId, key, versionId, owner, before, tagsBefore, grants } = command;
     const bucket = openBucket(view, bucketId);
     const { versioning } = bucket;
     const history = loadHistory(view, bucket, scopeOf(command, versioning));
@@ -29,7 +29,8 @@ export const setAcl = defineCommand<Command, OutcomeOf<'set-acl'>>({
       return refuse({ kind: 'delete-marker', versionId: markerId, modifiedAtMs });
     }
     const hasOtherList = before !== undefined && !isDeepStrictEqual(version.acl ?? null, before);
-    if (version.owner !== owner || hasOtherList) return refuse({ kind: 'other-owner' });
+    const hasOtherTags = tagsBefore !== undefined && !isDeepStrictEqual(version.tags ?? [], tagsBefore);
+    if (version.owner !== owner || hasOtherList || hasOtherTags) return refuse({ kind: 'other-owner' });
     const noted = noteEvents(bucket, context, () => [
       { type: 's3:ObjectAcl:Put', key, versionId: version.versionId },
     ]);

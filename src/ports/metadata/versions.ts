@@ -249,11 +249,13 @@ export interface VersionCommands {
       owner: AccountId;
       /** The list that it had; null: that of `private`. Absent: whatever it is. */
       before?: readonly Grant[] | null;
+      /** The tags that policies were judged by. Absent: no policy looks at them. */
+      tagsBefore?: readonly Tag[];
       grants: Grant[] | null;
     };
     outcome:
       | { kind: 'set'; versionId: VersionId; versioning: BucketRecord['versioning'] }
-      /** A version of another account or with another list is there now: judge by it, and make the list for that owner. */
+      /** A version of another account, or with another list or other tags, is there now: judge by it, and make the list anew. */
       | { kind: 'other-owner' }
       | VersionAbsence;
   };

@@ -14,7 +14,7 @@ import {
   type VersionAddress,
 } from './find-version.ts';
 
-/** How often another list or another account's version may take the place of the one that was read. */
+/** How often another list, other tags or another account's version may take the place of what was read. */
 const ATTEMPTS_MAX = 3;
 
 export const putObjectAcl = defineOperation({
@@ -61,17 +61,19 @@ async function setAcl(
     const bucketOwner = context.bucket().record.owner;
     const grants = await resolveAcl(context, given, { owner, bucketOwner });
     const { homeShard, believed } = context.bucket();
+    const judged = context.seen.last({ bucketId: believed.bucketId, key, versionId });
     const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'set-acl', {
       bucketId: believed.bucketId,
       key,
       ...(versionId !== undefined && { versionId }),
       owner,
       before,
+      ...(judged && { tagsBefore: judged.tags }),
       grants: grants ?? null,
     });
     if (value.kind === 'set')
       return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
-    // Another one is there now, with an owner or a list that nobody was judged by.
+    // Another one is there now, with an owner, a list or tags that nobody was judged by.
     if (value.kind !== 'other-owner') throw await absentVersion(context, { key, versionId }, value);
   }
   throw new AppError('OperationAborted');
