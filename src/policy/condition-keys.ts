@@ -51,7 +51,11 @@ export const GLOBAL_KEYS = [
 export const S3_KEYS = [
   { name: 's3:authType', type: 'string', help: 'REST-HEADER, REST-QUERY-STRING or POST' },
   { name: 's3:signatureversion', type: 'string', help: 'AWS (V2) or AWS4-HMAC-SHA256' },
-  { name: 's3:signatureAge', type: 'numeric', help: 'milliseconds since a presigned request was signed' },
+  {
+    name: 's3:signatureAge',
+    type: 'numeric',
+    help: 'milliseconds since the request was signed; 0 with SigV2, as AWS has it: deny s3:signatureversion AWS beside a bound',
+  },
   { name: 's3:TlsVersion', type: 'numeric', help: '1.2 or 1.3' },
   { name: 's3:x-amz-content-sha256', type: 'string', help: 'the header of that name' },
   { name: 's3:ResourceAccount', type: 'string', help: 'the account that owns the bucket' },

@@ -5,6 +5,7 @@ import { signRequest } from '../../src/cli/sign-request.ts';
 import { IAM_ACTIONS } from '../../src/gateway/identity-api/iam-service.ts';
 import { ACTIONS } from '../../src/policy/actions.ts';
 import { callIam, type IamCall, readAnswer } from '../support/servers/iam-api.ts';
+import { presign } from '../support/servers/s3-client.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let server: TestServer;
@@ -131,11 +132,49 @@ async function send(changes: { headers?: Record<string, string>; body?: string; 
 test('a signature of another time or of no good form is refused', async () => {
   const late = await send({ nowMs: Date.now() - 3_600_000 });
   expect(late).toMatchObject({ status: 403, code: 'SignatureDoesNotMatch' });
+  expect(late.message).toMatch(
+    /^Signature expired: \d{8}T\d{6}Z is now earlier than \d{8}T\d{6}Z \(\d{8}T\d{6}Z - 15 min\.\)$/,
+  );
+  const early = await send({ nowMs: Date.now() + 3_600_000 });
+  expect([early.status, early.code]).toEqual([403, 'SignatureDoesNotMatch']);
+  expect(early.message).toMatch(
+    /^Signature not yet current: \d{8}T\d{6}Z is still later than \d{8}T\d{6}Z \(\d{8}T\d{6}Z \+ 15 min\.\)$/,
+  );
   const half = `AWS4-HMAC-SHA256 Credential=${server.accessKey}/20260101/us-east-1/iam/aws4_request`;
   expect(await send({ headers: { authorization: half } })).toMatchObject({
     status: 400,
     code: 'IncompleteSignature',
   });
+});
+
+/** A link to GetUser or GetCallerIdentity that was made so long ago. */
+async function follow(service: 'iam' | 'sts', { ageMs = 0, expiresSeconds = 604_800 } = {}) {
+  const action = service === 'iam' ? 'GetUser&Version=2010-05-08' : 'GetCallerIdentity&Version=2011-06-15';
+  const uri = presign({
+    method: 'GET',
+    uri: `/?Action=${action}`,
+    headers: { host: new URL(server.endpoint).host },
+    credentials: server,
+    service,
+    payloadHash: createHash('sha256').update('').digest('hex'),
+    nowMs: Date.now() - ageMs,
+    expiresSeconds,
+  });
+  return readAnswer(await fetch(new URL(uri, server.endpoint)));
+}
+
+test('a link to IAM or STS is good for 15 minutes, whatever X-Amz-Expires says', async () => {
+  for (const service of ['iam', 'sts'] as const) {
+    expect(await follow(service)).toMatchObject({ status: 200 });
+    // Neither shorter, as AWS ignores it, nor longer.
+    expect(await follow(service, { ageMs: 14 * 60_000, expiresSeconds: 60 })).toMatchObject({ status: 200 });
+    const late = await follow(service, { ageMs: 16 * 60_000 });
+    expect([late.status, late.code]).toEqual([403, 'SignatureDoesNotMatch']);
+    expect(late.message).toMatch(/^Signature expired: .* is now earlier than .* - 15 min\.\)$/);
+    const early = await follow(service, { ageMs: -16 * 60_000 });
+    expect([early.status, early.code]).toEqual([403, 'SignatureDoesNotMatch']);
+    expect(early.message).toMatch(/^Signature not yet current: /);
+  }
 });
 
 test('a body that is too long, or not the signed one, is refused', async () => {

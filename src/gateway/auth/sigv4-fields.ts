@@ -24,7 +24,7 @@ export interface SigV4Fields {
   readonly sentText: string;
   /** The same, ms since epoch. */
   readonly timeMs: number;
-  /** Seconds that a presigned URL is good for. */
+  /** Seconds that a presigned URL of S3 is good for. Absent: 15 minutes either way. */
   readonly expiresSeconds?: number;
 }
 

@@ -11,8 +11,9 @@ const REQUIRED = [
   'X-Amz-Signature',
   'X-Amz-Date',
   'X-Amz-SignedHeaders',
-  'X-Amz-Expires',
 ] as const;
+/** The only service whose links say themselves how long they are good; those of others are, as signed headers are, for 15 minutes. */
+const WITH_EXPIRY = 's3';
 
 /** True when the query claims a signature of this version. */
 export function hasQueryFields(query: QueryParameters): boolean {
@@ -21,7 +22,8 @@ export function hasQueryFields(query: QueryParameters): boolean {
 
 /** Throws AuthorizationQueryParametersError; AccessDenied for an expiry out of range (s3-behaviour 12). */
 export function readQueryFields(query: QueryParameters, service: string): SigV4Fields {
-  if (REQUIRED.some((name) => !query.has(name))) {
+  const hasExpiry = service === WITH_EXPIRY;
+  if (REQUIRED.some((name) => !query.has(name)) || (hasExpiry && !query.has('X-Amz-Expires'))) {
     throw refuse(
       'Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.',
     );
@@ -48,7 +50,7 @@ export function readQueryFields(query: QueryParameters, service: string): SigV4F
     timestamp,
     sentText: timestamp,
     timeMs,
-    expiresSeconds: parseExpiry(query.get('X-Amz-Expires') ?? ''),
+    ...(hasExpiry && { expiresSeconds: parseExpiry(query.get('X-Amz-Expires') ?? '') }),
   };
 }
 

@@ -1,6 +1,7 @@
 // A service that speaks the query protocol: who asks, which action, and what comes of it. IAM and STS are two of them.
 import { AppError, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { formatTimestamp, parseTimestamp } from '../auth/signing-dates.ts';
 import type {
   AuthenticationPolicy,
   Service,
@@ -88,11 +89,23 @@ function inQueryWords<T>(policy: AuthenticationPolicy<T>): AuthenticationPolicy<
           throw new AppError(code, { cause: error, ...(isMalformed && { message: error.message }) });
         }
         if (error.code !== 'RequestTimeTooSkewed') throw error;
-        throw new AppError('SignatureDoesNotMatch', {
-          message: `The signature is of another time: ${error.message}`,
-          cause: error,
-        });
+        throw new AppError('SignatureDoesNotMatch', { message: skewMessage(error), cause: error });
       }
     },
   };
+}
+
+/** What IAM and STS say of a signature that is of another time, presigned ones as well: they know no X-Amz-Expires. */
+function skewMessage({ fields }: AppError): string {
+  const serverMs = Date.parse(String(fields.ServerTime));
+  const sent = String(fields.RequestTime);
+  const sentMs = parseTimestamp(sent) ?? Date.parse(sent);
+  const minutes = LIMITS.clockSkewMaxMs / 60_000;
+  const server = formatTimestamp(serverMs);
+  if (sentMs > serverMs) {
+    const latest = formatTimestamp(serverMs + LIMITS.clockSkewMaxMs);
+    return `Signature not yet current: ${sent} is still later than ${latest} (${server} + ${minutes} min.)`;
+  }
+  const earliest = formatTimestamp(serverMs - LIMITS.clockSkewMaxMs);
+  return `Signature expired: ${sent} is now earlier than ${earliest} (${server} - ${minutes} min.)`;
 }

@@ -86,8 +86,11 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
     's3:authtype': () => (caller.kind === 'account' ? AUTH_TYPES[caller.authType] : undefined),
     's3:signatureversion': () =>
       caller.kind === 'account' ? SIGNATURE_VERSIONS[caller.signatureVersion] : undefined,
-    's3:signatureage': () =>
-      signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs)),
+    // SigV2 says until when a link is good, not when it was made: AWS has 0 for all that is signed by it.
+    's3:signatureage': () => {
+      if (caller.kind === 'account' && caller.signatureVersion === 'SigV2') return '0';
+      return signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs));
+    },
     's3:object-lock-retain-until-date': () => isoDate(headers['x-amz-object-lock-retain-until-date']),
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
   };
