@@ -7,6 +7,7 @@ import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
+import type { IdentitySettingsRecord } from '../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
 import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -36,7 +37,11 @@ export interface NewAccount {
 }
 
 /** With the record of the sub-account that it is to be. */
-export type NewAccountOf = NewAccount & { customer?: NewCustomerRecord };
+export type NewAccountOf = NewAccount & {
+  customer?: NewCustomerRecord;
+  /** How its root signs in by hand. */
+  rootLogin?: IdentitySettingsRecord['rootLogin'];
+};
 
 export interface AccountWithKeys {
   account: AccountRecord;
@@ -110,6 +115,7 @@ export function createAccounts(deps: {
           // Sealed by the master key: a signature can only be checked with the secret in the clear.
           accessKey: { accessKey: keys.accessKey, sealedSecret: deps.keyring.wrap(utf8(keys.secretKey)) },
           ...(input.customer && { customer: input.customer }),
+          ...(input.rootLogin && { rootLogin: input.rootLogin }),
         }),
       );
       if (outcome.kind === 'created') return { account: outcome.account, ...keys };

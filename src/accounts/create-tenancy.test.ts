@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
@@ -253,4 +254,24 @@ test('a member is a user with the policy of its role; the last Root stays', asyn
   expect(await policy()).toBeUndefined();
   const { items } = await tenancy.listMembers(callerOf(control), { subAccountId }, PAGE);
   expect(items.map(({ id }) => id)).toEqual([root.id]);
+});
+
+test('where a password is not stored, there is no sub-account', async () => {
+  const failing = { ...hasher, hash: async () => Promise.reject(new AppError('SlowDown')) };
+  const { shards: metadata, clock } = world;
+  const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(8), clock };
+  const { tenancy } = createTenancy({ ...deps, accounts, hasher: failing, resetRootMfa: async () => {} });
+  const given = {
+    controlAccountId: control.id,
+    name: 'Bakery',
+    email: 'it@bakery.example',
+    password: PASSWORD,
+  };
+  await expect(tenancy.createCustomer(OPERATOR, given)).rejects.toMatchObject({ code: 'SlowDown' });
+  expect((await parts.tenancy.listCustomers(OPERATOR, {}, PAGE)).total).toBe(0);
+  expect((await accounts.list()).map(({ account }) => account.name)).toEqual([]);
+  // And the sub-account's first look at itself finds the password of its creation.
+  const made = await parts.tenancy.createCustomer(OPERATOR, given);
+  const { rows } = await world.query('read-identities', { accountId: made.accountId, keys: ['settings'] });
+  expect(rows[0]).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}`, mustReset: false } });
 });

@@ -1,7 +1,7 @@
 // Sub-accounts: accounts that a control account is charged for. Their life is the account's own (trial, paid, suspended, deleted);
 // what the tree keeps of them changes in the same commit.
 import { fromUtf8 } from '../base/bytes/bytes.ts';
-import type { ClockPort } from '../ports/clock.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
@@ -13,6 +13,7 @@ import { requireDone } from '../types/require-done.ts';
 import { DAY_MS } from '../types/usage.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { Accounts } from './accounts.ts';
+import { withIdentities } from './identity-store.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type {
   ApiCaller,
@@ -55,6 +56,7 @@ export interface CustomersDeps {
   /** Deactivates the MFA devices of an account's root. */
   resetRootMfa(accountId: AccountId): Promise<unknown>;
   clock: ClockPort;
+  random: RandomPort;
 }
 
 type Customers = Pick<
@@ -108,19 +110,18 @@ export function createCustomers(deps: CustomersDeps): Customers {
     return rows[0]?.kind === 'settings' && rows[0].rootMfaDevices.length > 0;
   }
 
+  /** Throws SlowDown. `payer`: whose share of hashing it is. */
+  async function loginOf(payer: AccountId, login: { password: string; mustReset: boolean }) {
+    const passwordHash = await deps.hasher.hash(payer, login.password);
+    return { passwordHash, mustReset: login.mustReset, changedAtMs: clock.wallMs() };
+  }
+
   /** Throws ConcurrentModification, SlowDown. */
-  async function setPassword(accountId: AccountId, login: { password: string; mustReset: boolean }) {
-    const passwordHash = await deps.hasher.hash(accountId, login.password);
-    const query = { accountId, keys: [identityKeys.settings] };
-    const { revision, rows } = requireDone(await metadata.query(system, 'read-identities', query));
-    const settings =
-      rows[0]?.kind === 'settings' ? rows[0] : { kind: 'settings' as const, rootMfaDevices: [] };
-    const rootLogin = { passwordHash, mustReset: login.mustReset, changedAtMs: clock.wallMs() };
-    const record = { ...settings, rootLogin };
-    const changes = [{ key: identityKeys.settings, record }];
-    const command = { accountId, ifRevision: revision, rows: changes, isSeen: false };
-    const outcome = requireDone(await metadata.execute(system, 'change-identities', command));
-    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
+  async function setPassword(accountId: AccountId, password: string) {
+    const rootLogin = await loginOf(accountId, { password, mustReset: false });
+    await withIdentities(deps, accountId, async (store) => {
+      store.putUnseen(identityKeys.settings, { ...(await store.settings()), rootLogin });
+    });
   }
 
   /** A new pair, and then none of the old ones. */
@@ -269,10 +270,13 @@ export function createCustomers(deps: CustomersDeps): Customers {
       };
       checkStorage(customer);
       const { name, email } = input;
-      const made = await accounts.create({ name, email, state: isTrial ? 'trial' : 'paid', customer });
       const mustReset = input.passwordResetRequired ?? false;
-      if (input.password !== undefined)
-        await setPassword(made.account.accountId, { password: input.password, mustReset });
+      const { password } = input;
+      // Hashed before, and written with the account: there is none without its password.
+      const payer = `partner/${controlId}` as AccountId;
+      const rootLogin = password === undefined ? undefined : await loginOf(payer, { password, mustReset });
+      const state = isTrial ? 'trial' : 'paid';
+      const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
       await directory.refresh();
       const id = directory.customerOf(made.account.accountId)?.id ?? 0;
       const view = await getCustomer(caller, id);
@@ -288,8 +292,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       checkChannel(changes.channelAccountId, record.controlId);
       await save(record, changes);
-      if (changes.password !== undefined)
-        await setPassword(record.accountId, { password: changes.password, mustReset: false });
+      if (changes.password !== undefined) await setPassword(record.accountId, changes.password);
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

@@ -4,15 +4,11 @@ import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
-import {
-  type IdentityRecord,
-  type IdentitySettingsRecord,
-  identityKeys,
-  type UserRecord,
-} from '../types/records/identity-records.ts';
+import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
 import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import { type IdentityStore, withIdentities } from './identity-store.ts';
 import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
@@ -34,16 +30,6 @@ type Members = Pick<Tenancy, 'listMembers' | 'getMember' | 'createMember' | 'cha
 const USERNAME = /^[\w+=,.@-]{1,64}$/;
 const PLACE_FIELDS = ['address1', 'address2', 'country', 'city', 'state', 'zip', 'phone'] as const;
 
-interface UserChange {
-  user: UserRecord | undefined;
-  settings: IdentitySettingsRecord;
-}
-interface UserOutcome {
-  rows: { key: string; record: IdentityRecord | null }[];
-  /** Access keys that go with the user. */
-  deletedKeys?: readonly string[];
-}
-
 export function createMembers(deps: {
   tree: TenancyTree;
   metadata: MetadataPort;
@@ -54,36 +40,6 @@ export function createMembers(deps: {
   const { tree, metadata, clock, random } = deps;
   const { directory } = tree;
   const system = { shard: SYSTEM_SHARD };
-
-  /** Changes the user of a member, by what it is now. Throws ConcurrentModification. */
-  async function changeUser(
-    accountId: AccountId,
-    userName: string,
-    change: (now: UserChange) => UserOutcome,
-  ): Promise<void> {
-    const keys = [identityKeys.user(userName), identityKeys.settings];
-    const query = { accountId, keys };
-    const { revision, rows } = requireDone(await metadata.query(system, 'read-identities', query));
-    const user = rows[0]?.kind === 'user' ? rows[0] : undefined;
-    const settings: IdentitySettingsRecord =
-      rows[1]?.kind === 'settings' ? rows[1] : { kind: 'settings', rootMfaDevices: [] };
-    const made = change({ user, settings });
-    const deleted = (made.deletedKeys ?? []).map((accessKey) => ({ kind: 'delete' as const, accessKey }));
-    const command = { accountId, ifRevision: revision, rows: made.rows, isSeen: user !== undefined };
-    const outcome = requireDone(
-      await metadata.execute(system, 'change-identities', {
-        ...command,
-        ...(deleted.length > 0 && { keys: deleted }),
-      }),
-    );
-    if (outcome.kind !== 'changed') throw new AppError('ConcurrentModification');
-  }
-
-  function withCount(settings: IdentitySettingsRecord, add: 1 | -1): IdentitySettingsRecord {
-    const user = (settings.counts?.user ?? 0) + add;
-    if (add === 1 && user > LIMITS.usersMax) throw new AppError('LimitExceeded');
-    return { ...settings, counts: { ...settings.counts, user: Math.max(0, user) } };
-  }
 
   function isLastRoot({ customerId, id, role, status }: MemberRecord): boolean {
     if (role !== 'Root' || status !== 'active') return false;
@@ -148,7 +104,9 @@ export function createMembers(deps: {
       const { accountId } = customer;
       const passwordHash = await deps.hasher.hash(accountId, input.password);
       const nowMs = clock.wallMs();
-      await changeUser(accountId, username, ({ user, settings }) => {
+      await withIdentities(deps, accountId, async (store) => {
+        const key = identityKeys.user(username);
+        const user = await store.find('user', key);
         // One of the path is what a creation has left that was cut short: the member's record is written last.
         if (user !== undefined && user.path !== MEMBER_PATH)
           throw taken('username', 'The sub-account has another user of this name.');
@@ -171,15 +129,11 @@ export function createMembers(deps: {
             mustReset: input.passwordResetRequired ?? false,
           },
         };
-        const key = identityKeys.user(username);
-        const counted = user === undefined ? withCount(settings, 1) : settings;
-        return {
-          rows: [
-            { key, record: made },
-            { key: identityKeys.id(made.id), record: { kind: 'index', to: key } },
-            { key: identityKeys.settings, record: counted },
-          ],
-        };
+        if (user === undefined) {
+          store.putUnseen(key, made);
+          await store.count('user', { add: 1, max: LIMITS.usersMax });
+        } else store.put(key, made);
+        store.put(identityKeys.id(made.id), { kind: 'index', to: key });
       });
       const { firstName, lastName } = input;
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, input[field]]));
@@ -217,9 +171,9 @@ export function createMembers(deps: {
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
-      const devices = changes.mfa === false ? await devicesOf(accountId, member.userName) : [];
-      await changeUser(accountId, member.userName, ({ user }) => {
-        if (user === undefined) return { rows: [] };
+      await withIdentities(deps, accountId, async (store) => {
+        const user = await store.find('user', identityKeys.user(member.userName));
+        if (user === undefined) return;
         const text = memberPolicy(role, { isActive: status === 'active' });
         const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
         const after: UserRecord = {
@@ -235,7 +189,8 @@ export function createMembers(deps: {
             },
           }),
         };
-        return { rows: [{ key: identityKeys.user(member.userName), record: after }, ...devices] };
+        store.put(identityKeys.user(member.userName), after);
+        if (changes.mfa === false) await freeDevices(store, user);
       });
       return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member.userName) };
     },
@@ -245,44 +200,35 @@ export function createMembers(deps: {
       const { member, customer } = await tree.requireMember(caller, id);
       refuseLastRoot(member);
       const { accountId } = customer;
-      const devices = await devicesOf(accountId, member.userName);
       // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
-      await changeUser(accountId, member.userName, ({ user, settings }) => {
-        if (user === undefined) return { rows: [] };
+      await withIdentities(deps, accountId, async (store) => {
+        const user = await store.find('user', identityKeys.user(member.userName));
+        if (user === undefined) return;
         const { groups, attachedPolicies, boundary } = user;
         if (groups.length + attachedPolicies.length > 0 || boundary !== undefined)
           throw new AppError('DeleteConflict', {
             message: 'Take its groups, managed policies and permissions boundary away first.',
           });
-        return {
-          rows: [
-            { key: identityKeys.user(user.name), record: null },
-            { key: identityKeys.id(user.id), record: null },
-            { key: identityKeys.settings, record: withCount(settings, -1) },
-            ...devices,
-          ],
-          deletedKeys: user.accessKeys.map(({ accessKey }) => accessKey),
-        };
+        store.remove(identityKeys.user(user.name));
+        store.remove(identityKeys.id(user.id));
+        await store.count('user', { add: -1 });
+        await freeDevices(store, user);
+        for (const { accessKey } of user.accessKeys) store.changeKey({ kind: 'delete', accessKey });
       });
       const record: MemberRecord = { ...member, status: 'deleted', deletedAtMs: clock.wallMs() };
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
     },
   };
+}
 
-  /** The MFA devices of a user, as they are when nobody uses them. */
-  async function devicesOf(accountId: AccountId, userName: string) {
-    const query = { accountId, keys: [identityKeys.user(userName)] };
-    const { rows } = requireDone(await metadata.query(system, 'read-identities', query));
-    const names = rows[0]?.kind === 'user' ? rows[0].mfaDevices : [];
-    const keys = names.map(identityKeys.mfaDevice);
-    if (keys.length === 0) return [];
-    const found = requireDone(await metadata.query(system, 'read-identities', { accountId, keys }));
-    return keys.flatMap((key, at) => {
-      const device = found.rows[at];
-      if (device?.kind !== 'mfa-device') return [];
-      const { enabled: _, ...record } = device;
-      return [{ key, record }];
-    });
+/** The MFA devices of a user are nobody's from now on. */
+async function freeDevices(store: IdentityStore, { mfaDevices }: UserRecord): Promise<void> {
+  const keys = mfaDevices.map(identityKeys.mfaDevice);
+  for (const [at, device] of (await store.findAll('mfa-device', keys)).entries()) {
+    const key = keys[at];
+    if (device === undefined || key === undefined) continue;
+    const { enabled: _, ...record } = device;
+    store.put(key, record);
   }
 }
 

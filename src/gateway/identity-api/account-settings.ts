@@ -1,4 +1,6 @@
 // What an account has beside its identities: its alias, its rule for passwords, and a summary of all there is.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
@@ -10,7 +12,6 @@ import {
 } from '../../types/records/identity-records.ts';
 import { type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { paging } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageOf, pageXml } from './list-pages.ts';
 import { boolean, integer, orElse, required, text } from './parameter-rules.ts';
 

@@ -1,5 +1,7 @@
 // Everything about who may do what in an account, in pages: users, groups, roles and policies with their texts
 // (GetAccountAuthorizationDetails).
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import {
   type GroupRecord,
@@ -13,7 +15,6 @@ import { attachedPolicyXml } from './attachments.ts';
 import { groupsOf } from './groups.ts';
 import { ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { identityArn, paging } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { PAGE_CHARACTERS_MAX, pageEndXml, pageOfRows, pageOfSections, type Section } from './list-pages.ts';
 import { findVersionText, type ManagedPolicy } from './managed-policies.ts';
 import { choice, list } from './parameter-rules.ts';

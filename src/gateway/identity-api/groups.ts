@@ -1,4 +1,6 @@
 // Groups, and which users are in them. Users name their groups by id, so that a group may get another name.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
@@ -14,7 +16,6 @@ import {
   pathPrefix,
   userName,
 } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
 import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';

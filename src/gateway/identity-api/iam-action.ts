@@ -1,13 +1,14 @@
 // The form of an action of IAM: one row with its name, its parameters, what policies judge, and what it does.
 // All of it runs in one attempt on the account's identities (identity-store.ts), and again where others were faster: what
 // was allowed was allowed by the very rows that the action has changed.
+
+import { type IdentityStore, withIdentities } from '../../accounts/identity-store.ts';
 import { must } from '../../base/assert.ts';
 import { tagValue } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { ServiceDependencies } from '../http/service-route.ts';
 import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
-import { type IdentityStore, withIdentities } from './identity-store.ts';
 import { type Rules, readValues, type ValuesOf } from './parameter-rules.ts';
 import type { QueryAction } from './query-service.ts';
 

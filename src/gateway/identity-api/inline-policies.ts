@@ -1,4 +1,6 @@
 // Policies that are part of a user, group or role: put, shown, removed, listed; the same for all three.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
@@ -6,7 +8,6 @@ import { LIMITS } from '../../types/limits.ts';
 import { type HolderKind, type InlinePolicy, identityKeys } from '../../types/records/identity-records.ts';
 import { defineIamAction } from './iam-action.ts';
 import { paging, policyName } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageEndXml, pageOf } from './list-pages.ts';
 import { required } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';

@@ -1,10 +1,11 @@
 // Pages of lists (AWS "IAM API: Marker, MaxItems, IsTruncated"): of what is at hand, and of stored rows. A page may have fewer
 // items than were asked for although there are more: what one page reads and answers is bounded.
+
+import type { IdentityStore, RecordOf } from '../../accounts/identity-store.ts';
 import { xmlText } from '../../base/xml/write-xml.ts';
 import type { AppError } from '../../types/errors.ts';
 import type { IdentityKind } from '../../types/records/identity-records.ts';
 import { readMarker, writeMarker } from './identity-parameters.ts';
-import type { IdentityStore, RecordOf } from './identity-store.ts';
 import { validationError } from './parameter-rules.ts';
 import { xmlMembers } from './query-protocol.ts';
 

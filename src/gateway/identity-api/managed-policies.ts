@@ -1,5 +1,7 @@
 // Managed policies by their ARNs: an account's own, and the ready-made ones. How often one is used is kept in a row of its own,
 // which goes with the indices of who has it.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import {
   findReadyMadePolicy,
   isReadyMadeArn,
@@ -15,7 +17,6 @@ import {
 import type { Tag } from '../../types/tags.ts';
 import type { AccessTarget, ActionContext } from './iam-action.ts';
 import { identityArn } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { orElse, text } from './parameter-rules.ts';
 
 /** Of an account, or of nobody (`aws`). */

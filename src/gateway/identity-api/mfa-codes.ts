@@ -1,11 +1,16 @@
 // Whether a code of an MFA device is right: for STS, for x-amz-mfa of S3, and for who enables a device. A code that was right is
 // used up with the answer, in the device's row: of two who send it at once, one is told that it is right.
+
+import {
+  type IdentityStore,
+  type IdentityStoreDependencies,
+  withIdentities,
+} from '../../accounts/identity-store.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type MfaDeviceRecord } from '../../types/records/identity-records.ts';
 import { createFailureWaits } from '../auth/failure-waits.ts';
 import { identityArn } from './identity-parameters.ts';
-import { type IdentityStore, type IdentityStoreDependencies, withIdentities } from './identity-store.ts';
 import { findStep, SEED_BYTES, stepAt } from './one-time-codes.ts';
 
 export interface MfaQuestion {

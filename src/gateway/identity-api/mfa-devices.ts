@@ -1,5 +1,11 @@
 // Virtual MFA devices: made with a seed that is shown once, enabled for a user or the account's root by two codes, synchronised
 // anew, deactivated, removed, listed.
+
+import {
+  type IdentityStore,
+  type IdentityStoreDependencies,
+  withIdentities,
+} from '../../accounts/identity-store.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -8,7 +14,6 @@ import { identityKeys, type MfaDeviceRecord, type UserRecord } from '../../types
 import type { IdentityCaller } from './authorize-action.ts';
 import { type AccessTarget, type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import { checkTags, paging, pathOrRoot, tags, userName } from './identity-parameters.ts';
-import { type IdentityStore, type IdentityStoreDependencies, withIdentities } from './identity-store.ts';
 import { pageOf, pageOfRows, pageXml } from './list-pages.ts';
 import { findMfaDevice, matchCodes, serialOf } from './mfa-codes.ts';
 import { SEED_BYTES, seedAsPng, seedInBase32, stepAt } from './one-time-codes.ts';

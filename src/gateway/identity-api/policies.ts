@@ -1,4 +1,6 @@
 // Managed policies of an account, with their versions and tags, and the ready-made ones, which can be looked at and put on.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { must } from '../../base/assert.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
@@ -24,7 +26,6 @@ import {
   tagKeys,
   tags,
 } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageEndXml, pageOf, pageOfRows, pageOfSections, pageXml, type Section } from './list-pages.ts';
 import {
   arnOfPolicy,

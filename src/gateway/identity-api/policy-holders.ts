@@ -1,4 +1,6 @@
 // What policies are put on, users, groups and roles, where an action is the same for all three.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { AppError } from '../../types/errors.ts';
 import {
   type GroupRecord,
@@ -9,7 +11,6 @@ import {
 } from '../../types/records/identity-records.ts';
 import type { AccessTarget, ActionContext } from './iam-action.ts';
 import { groupName, identityArn, roleName, userName } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { named, type Rule, required } from './parameter-rules.ts';
 
 export type PolicyHolder = UserRecord | GroupRecord | RoleRecord;

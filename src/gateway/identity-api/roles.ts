@@ -1,4 +1,6 @@
 // Roles: who may assume them, for how long, their paths, tags and boundaries.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
@@ -20,7 +22,6 @@ import {
   tagKeys,
   tags,
 } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
 import { integer, required, text } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';

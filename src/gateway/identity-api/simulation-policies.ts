@@ -1,5 +1,7 @@
 // The policies that a simulation goes by: documents that the request gives, and those of a user, group or role. Each has the name
 // under which the answer shows its statements.
+
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
 import { finishInTurns, type Steps } from '../../base/async/steps.ts';
 import {
@@ -14,7 +16,6 @@ import type { NamedPolicy } from '../../policy/evaluate.ts';
 import { AppError } from '../../types/errors.ts';
 import type { HolderKind } from '../../types/records/identity-records.ts';
 import { groupsOf } from './groups.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { findManagedPolicy, findVersionText, parsePolicyArn } from './managed-policies.ts';
 import { HOLDER_KINDS, type PolicyHolder, requireHolder } from './policy-holders.ts';
 

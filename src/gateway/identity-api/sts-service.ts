@@ -1,5 +1,7 @@
 // STS (AWS Security Token Service): who a caller is, and temporary credentials. They are sealed in their token (auth/sessions.ts):
 // nothing of a session is stored.
+
+import { withIdentities } from '../../accounts/identity-store.ts';
 import { mintIdentityId, mintKeyPair } from '../../accounts/mint-keys.ts';
 import { must } from '../../base/assert.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
@@ -16,7 +18,6 @@ import type { Session } from '../auth/sessions.ts';
 import type { ServiceDependencies } from '../http/service-route.ts';
 import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
 import { checkTags, policyArn, tags } from './identity-parameters.ts';
-import { withIdentities } from './identity-store.ts';
 import { findManagedPolicy, findVersionText, isPolicyArn } from './managed-policies.ts';
 import {
   integer,

@@ -1,5 +1,6 @@
 // Users: who they are, their paths and their tags. Their keys, groups and passwords are in files of their own.
 
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
@@ -23,7 +24,6 @@ import {
   tags,
   userName,
 } from './identity-parameters.ts';
-import type { IdentityStore } from './identity-store.ts';
 import { pageEndXml, pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
 import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';

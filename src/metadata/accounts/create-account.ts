@@ -1,7 +1,12 @@
 // An account with its first access key. Everything that finds an account is one account's alone.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import type { RowAddress, View } from '../../ports/state-machine.ts';
+import type { RowAddress, RowPut, View } from '../../ports/state-machine.ts';
+import {
+  type IdentitySettingsRecord,
+  identityCodec,
+  identityKeys,
+} from '../../types/records/identity-records.ts';
 import {
   type AccessKeyRecord,
   type AccountRecord,
@@ -16,6 +21,8 @@ import {
   accountAccessKeyRow,
   accountCustomerRow,
   accountRow,
+  identityRevisionRow,
+  identityRow,
   PRESENT,
   put,
 } from '../schema/keyspace.ts';
@@ -54,10 +61,21 @@ export const createAccount = defineCommand<Command, Outcome>({
         put(accessKeyRow(accessKey.accessKey), accessKeyCodec.encode(accessKey)),
         put(accountAccessKeyRow(accountId, accessKey.accessKey), PRESENT),
         ...(asCustomer?.puts ?? []),
+        ...loginPuts(command),
       ],
     };
   },
 });
+
+/** Of a new account, whose identities are at their beginning. */
+function loginPuts({ account: { accountId }, rootLogin }: Command): RowPut[] {
+  if (rootLogin === undefined) return [];
+  const settings: IdentitySettingsRecord = { kind: 'settings', rootMfaDevices: [], rootLogin };
+  return [
+    put(identityRow(accountId, identityKeys.settings), identityCodec.encode(settings)),
+    put(identityRevisionRow(accountId), u48(1)),
+  ];
+}
 
 function addCustomer({ customer }: Command, account: AccountRecord, view: View, nowMs: number) {
   if (customer === undefined) return undefined;

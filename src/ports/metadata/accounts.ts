@@ -1,6 +1,11 @@
 // Commands and queries of the system shard about accounts and their keys, and the changes that gateways must know (R46).
 import type { AccountId } from '../../types/names.ts';
-import type { IdentityRecord, KeyUseRecord, StoredPrincipal } from '../../types/records/identity-records.ts';
+import type {
+  IdentityRecord,
+  IdentitySettingsRecord,
+  KeyUseRecord,
+  StoredPrincipal,
+} from '../../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
 import type {
   CustomerRecord,
@@ -29,6 +34,8 @@ export interface AccountCommands {
       accessKey: Omit<AccessKeyRecord, 'createdAtMs' | 'accountId'>;
       /** The account is a sub-account: its record comes with it. */
       customer?: NewCustomerRecord;
+      /** How its root signs in by hand: the first of its identities. */
+      rootLogin?: IdentitySettingsRecord['rootLogin'];
     };
     outcome:
       | { kind: 'created'; account: AccountRecord; customer?: CustomerRecord }

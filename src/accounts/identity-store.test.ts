@@ -1,9 +1,9 @@
 // Changes of an account that others overtake: they are decided anew, and not for ever.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
-import { callIam } from '../../../tests/support/servers/iam-api.ts';
-import { must } from '../../base/assert.ts';
-import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { type GatewayWorld, openGatewayWorld } from '../../tests/support/objects/gateway-world.ts';
+import { callIam } from '../../tests/support/servers/iam-api.ts';
+import { must } from '../base/assert.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 
 let shards: MetadataPort | undefined;
 /** Runs before the next changes are written, as long as it gives true: then others were faster. */

@@ -1,24 +1,24 @@
 // The identities of an account as actions of IAM work with them: rows are read when they are asked for, and what an action
 // makes of them is written at once, if nothing of the account has changed since the first look. Otherwise the action is run
 // again from its beginning: it must have no effect beside the store.
-import { must } from '../../base/assert.ts';
-import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import { must } from '../base/assert.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import {
   type CommandOf,
   type MetadataPort,
   type QueryOf,
   type ResultOf,
   SYSTEM_SHARD,
-} from '../../ports/metadata/port.ts';
-import { AppError } from '../../types/errors.ts';
-import type { AccountId } from '../../types/names.ts';
+} from '../ports/metadata/port.ts';
+import { AppError } from '../types/errors.ts';
+import type { AccountId } from '../types/names.ts';
 import {
   type IdentityKind,
   type IdentityRecord,
   type IdentitySettingsRecord,
   identityKeys,
-} from '../../types/records/identity-records.ts';
-import { requireDone } from '../../types/require-done.ts';
+} from '../types/records/identity-records.ts';
+import { requireDone } from '../types/require-done.ts';
 
 type Change = CommandOf<'change-identities'>;
 export type KeyOfUserChange = NonNullable<Change['keys']>[number];
