@@ -1,6 +1,8 @@
 // The metadata port of a gateway, with leases: where a command would pass the lease that its shard has of an account's quota, the
 // lease is extended, and the command is evaluated again. Where there is no room, what other shards do not use is taken back first.
 // What comes out is done, or refused by the account's own bound.
+import type { SharePath } from '../../base/async/fair-share.ts';
+import { createTenantQueue, type TenantQueue } from '../../base/async/tenant-queue.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type {
@@ -15,6 +17,7 @@ import type { OverLease, OverQuota } from '../../ports/metadata/quotas.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
+import { addressGroupOf, INTERNAL_TENANT, sharePathOf } from '../../types/tenant.ts';
 import { extendLease, reclaimLeases } from './settle-quota.ts';
 
 /** Others may take what was granted before the command comes again: so often it is tried. */
@@ -29,10 +32,23 @@ export interface LeaseDeps {
   telemetry: Pick<TelemetryPort, 'count'>;
 }
 
+type LeaseAsked = Parameters<typeof extendLease>[1];
+
+/** What an account's shards did not use, taken back. */
+interface Reclaim {
+  /** In the order of this gateway's calls. */
+  readonly number: number;
+  readonly beganAtMs: number;
+  isDone: boolean;
+  /** Shards that were granted more since it began, and may not use all of that. */
+  readonly grantedTo: Set<number>;
+}
+
 export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: LeaseDeps): MetadataPort {
-  const reclaimedAtMs = new BoundedMap<AccountId, number>(ACCOUNTS_MAX);
+  const reclaims = new BoundedMap<AccountId, Reclaim>(ACCOUNTS_MAX);
   const waiting = new Map<AccountId, Promise<void>>();
-  const turns = new Map<string, Promise<void>>();
+  const turns = new Map<string, TenantQueue<() => void>>();
+  let lastNumber = 0;
 
   function reclaim(accountId: AccountId): Promise<void> {
     let next = waiting.get(accountId);
@@ -45,20 +61,38 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
   }
 
   async function reclaimInTime(accountId: AccountId): Promise<void> {
-    const lastMs = reclaimedAtMs.get(accountId) ?? Number.NEGATIVE_INFINITY;
+    const lastMs = reclaims.get(accountId)?.beganAtMs ?? Number.NEGATIVE_INFINITY;
     const waitMs = lastMs + RECLAIM_EVERY_MS - clock.monotonicMs();
     if (waitMs > 0) await clock.sleep(waitMs);
     // Who comes from here on may need what is held only later: the next time is theirs.
     waiting.delete(accountId);
-    reclaimedAtMs.set(accountId, clock.monotonicMs());
+    const beganAtMs = clock.monotonicMs();
+    const begun: Reclaim = { number: ++lastNumber, beganAtMs, isDone: false, grantedTo: new Set() };
+    reclaims.set(accountId, begun);
     await reclaimLeases(metadata, accountId);
+    begun.isDone = true;
   }
 
-  async function makeRoom(shard: number, { accountId, wanted }: OverLease): Promise<OverQuota | undefined> {
-    const asked = { accountId, shard, wanted };
-    if ((await extendLease(metadata, asked)) === undefined) return undefined;
-    await reclaim(accountId);
-    const passed = await extendLease(metadata, asked);
+  /** Whether all that the account's other shards do not use was taken back since the call `came`. */
+  function isReclaimed(came: number, { accountId, shard }: LeaseAsked): boolean {
+    const last = reclaims.get(accountId);
+    if (last === undefined || !last.isDone || last.number < came) return false;
+    const isOfOthers = [...last.grantedTo].some((granted) => granted !== shard);
+    return !isOfOthers && clock.monotonicMs() - last.beganAtMs < RECLAIM_EVERY_MS;
+  }
+
+  async function extend(asked: LeaseAsked): ReturnType<typeof extendLease> {
+    const short = await extendLease(metadata, asked);
+    if (short === undefined) reclaims.get(asked.accountId)?.grantedTo.add(asked.shard);
+    return short;
+  }
+
+  async function makeRoom(came: number, asked: LeaseAsked): Promise<OverQuota | undefined> {
+    let passed = await extend(asked);
+    if (passed !== undefined && !isReclaimed(came, asked)) {
+      await reclaim(asked.accountId);
+      passed = await extend(asked);
+    }
     return passed && { kind: 'over-quota', of: 'account', unit: passed.unit, bound: passed.bound };
   }
 
@@ -67,18 +101,25 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
     telemetry.count('holdfast_soft_quota_passed_total', { of: 'bucket' });
   }
 
-  /** Those who need more of one lease come one after another, so that none takes what was made room for by another. */
-  async function inTurn<T>(shard: number, { accountId }: OverLease, work: () => Promise<T>): Promise<T> {
+  /**
+   * Those who need more of one lease come one after another, so that none takes what was made room for by another, and in turns
+   * of who asks: what one of them sends in vain does not keep the others.
+   */
+  async function inTurn<T>(
+    { shard, origin }: Envelope,
+    { accountId }: OverLease,
+    work: () => Promise<T>,
+  ): Promise<T> {
     const name = `${accountId} ${shard}`;
-    const before = turns.get(name);
-    const turn = Promise.withResolvers<void>();
-    turns.set(name, turn.promise);
+    const queue = turns.get(name);
+    if (queue === undefined) turns.set(name, createTenantQueue());
+    else await new Promise<void>((begin) => queue.add(pathOf(origin), begin));
     try {
-      await before;
       return await work();
     } finally {
-      turn.resolve();
-      if (turns.get(name) === turn.promise) turns.delete(name);
+      const begin = turns.get(name)?.next(() => true);
+      if (begin === undefined) turns.delete(name);
+      else begin();
     }
   }
 
@@ -90,12 +131,14 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
   ): Promise<Reply<OutcomeOf<N>>> {
     // The refusal may be kept under the id of the call, so what follows are other calls.
     const { shard } = envelope;
-    return inTurn(shard, over, async () => {
+    const came = ++lastNumber;
+    return inTurn(envelope, over, async () => {
       let last = await metadata.execute(envelope, name, command);
       for (let tries = 0; tries < TRIES_MAX && last.kind === 'done'; tries++) {
         const still = overLeaseOf(last);
         if (still === undefined) return last;
-        const passed = await makeRoom(shard, still).catch(failedCall);
+        const { accountId, wanted } = still;
+        const passed = await makeRoom(came, { accountId, shard, wanted }).catch(failedCall);
         // Nothing was written: whoever asks again may find the other shards there.
         if (passed === 'failed') return { kind: 'busy' };
         if (passed !== undefined) return { ...last, value: passed as OutcomeOf<N> };
@@ -120,6 +163,11 @@ export function leaseQuotas(metadata: MetadataPort, { clock, log, telemetry }: L
       return reply;
     },
   };
+}
+
+function pathOf(origin: Envelope['origin']): SharePath {
+  if (origin === undefined) return sharePathOf(INTERNAL_TENANT);
+  return sharePathOf({ account: origin.accountId, address: addressGroupOf(origin.address ?? '') });
 }
 
 function failedCall(error: unknown): 'failed' {

@@ -13,7 +13,8 @@ import {
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import type { CommandOf, MetadataPort } from '../../ports/metadata/port.ts';
-import type { BucketId, BucketName, ObjectKey } from '../../types/names.ts';
+import type { RequestOrigin } from '../../types/events.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';
 import type { Quota } from '../../types/quota.ts';
 import { leaseQuotas } from './lease-quotas.ts';
@@ -193,6 +194,35 @@ describe('of an account', () => {
     advancing.done = true;
     await ticking;
     await expectLeasesWithin(10_000);
+  });
+
+  test('what another account sends in vain keeps nobody for long', async () => {
+    await bound({ hard: { bytes: 1000 } });
+    const stranger = { requestId: 'r', accountId: '000000000077' as AccountId };
+    let nowMs = 0;
+    const clock = {
+      monotonicMs: () => nowMs,
+      sleep: async (ms: number) => {
+        nowMs += ms;
+      },
+    };
+    const port = leaseQuotas(world.shards, { clock, ...SILENT });
+    const of = (origin: RequestOrigin): MetadataPort => ({
+      ...port,
+      execute: (envelope, name, command) => port.execute({ ...envelope, origin }, name, command),
+    });
+    expect((await put(port, 1, { key: 'first', sizeBytes: 900 })).kind).toBe('committed');
+    const ended: string[] = [];
+    const send = async (origin: RequestOrigin, key: string, sizeBytes: number) => {
+      const { kind } = await put(of(origin), 1, { key, sizeBytes });
+      ended.push(`${key.slice(0, 4)} ${kind}`);
+    };
+    const vain = Array.from({ length: 40 }, (_, at) => send(stranger, `vain${at}`, 500));
+    await Promise.all([...vain, send({ requestId: 'q', accountId: OWNER }, 'fits', 50)]);
+    expect(ended.filter((each) => each === 'vain over-quota')).toHaveLength(40);
+    expect(ended.indexOf('fits committed')).toBeLessThanOrEqual(2);
+    // Those who came before it began share one look at what other shards do not use.
+    expect(nowMs).toBeLessThanOrEqual(400);
   });
 
   test('what is held when it begins counts, and after its end there is no bound', async () => {
