@@ -72,6 +72,7 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     connectionsMax: LIMITS.connectionsMax,
     requestsInFlightMax: LIMITS.requestsInFlightMax,
     lifecycleDayMs: config.lifecycle.dayMs,
+    trafficFlushMs: config.metering.flushIntervalMs,
   };
 }
 

@@ -1,7 +1,7 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { BucketDay } from '../ports/metadata/usage.ts';
-import { AT, METERED } from '../types/metered.ts';
+import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
 import { requireDone } from '../types/require-done.ts';
 import {
@@ -18,7 +18,7 @@ const PAGE = 1000;
 export interface Usages extends UsageReader {
   /** Of each bucket and closed day, in order of days. Both ends inclusive. */
   byBucket(accountId: AccountId, range: { fromDay: number; toDay: number }): Promise<UsageDay[]>;
-  /** Of each bucket, as it is now, in a record of today that is not closed. */
+  /** Of each bucket, and of requests without one, as it is now: in a record of today that is not closed. */
   current(accountId: AccountId): Promise<UsageDay[]>;
 }
 
@@ -39,18 +39,19 @@ export function createUsages(metadata: MetadataPort): Usages {
     return found;
   }
 
-  async function byBucket(accountId: AccountId, range: { fromDay: number; toDay: number }) {
+  /** Of each bucket, and of requests without one. */
+  async function all(accountId: AccountId, range: { fromDay: number; toDay: number }) {
     const pages = await Promise.all(shards.map((shard) => listOf(shard, accountId, range)));
     const days = pages.flat().map((day) => usageDay(accountId, day, { isClosed: true }));
     return days.sort((a, b) => a.day - b.day || compareIds(a.bucketId, b.bucketId));
   }
 
   return {
-    byBucket,
+    byBucket: async (accountId, range) => (await all(accountId, range)).filter(isOfBucket),
     async byAccount(accountIds, range) {
       const found: UsageDay[] = [];
       for (const accountId of accountIds) {
-        const days = Map.groupBy(await byBucket(accountId, range), ({ day }) => day);
+        const days = Map.groupBy(await all(accountId, range), ({ day }) => day);
         for (const [day, ofDay] of days)
           found.push({
             ...ofDay.reduce<UsageFigures>(addFigures, METERED_NOTHING),
@@ -85,18 +86,25 @@ export function createUsages(metadata: MetadataPort): Usages {
 }
 
 function usageDay(accountId: AccountId, found: BucketDay, { isClosed }: { isClosed: boolean }): UsageDay {
-  const { bucketId, bucketName, day, figures, deletedDay } = found;
+  const { day, figures, deletedDay } = found;
+  const bucket = !isAccountTraffic({ accountId, ...found }) && {
+    bucketId: found.bucketId,
+    bucketName: found.bucketName,
+  };
   const named = Object.fromEntries(METERED.map((field) => [field, figures[AT[field]] ?? 0]));
   return {
     ...METERED_NOTHING,
     ...named,
     day,
     accountId,
-    bucketId,
-    bucketName,
+    ...bucket,
     isClosed,
     ...(deletedDay !== undefined && { bucketDeletedAtMs: deletedDay * DAY_MS }),
   };
+}
+
+function isOfBucket({ bucketId }: UsageDay): boolean {
+  return bucketId !== undefined;
 }
 
 function addFigures(sums: UsageFigures, more: UsageFigures): UsageFigures {

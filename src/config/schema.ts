@@ -217,6 +217,14 @@ export const SETTINGS = [
     help: 'Days for which stored data is charged at least: what goes earlier counts as deleted storage for the rest of them.',
   },
   {
+    key: 'metering.flushInterval',
+    kind: 'duration',
+    default: '1min',
+    min: SECOND,
+    max: 4 * MINUTE,
+    help: 'How often a gateway writes down what requests count for: what a gateway that crashes loses of it.',
+  },
+  {
     key: 'storage.inlineBodyMax',
     kind: 'bytes',
     default: '64KiB',

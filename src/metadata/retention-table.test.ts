@@ -116,6 +116,7 @@ const COMMANDS: Readonly<
   'forget-jobs': { touchesNoVersion: 'jobs that have ended' },
   'take-events': { touchesNoVersion: 'events' },
   'set-price-list': { touchesNoVersion: 'price lists' },
+  'add-traffic': { touchesNoVersion: 'usage' },
   'close-usage': { touchesNoVersion: 'usage' },
   'note-usage-closed': { touchesNoVersion: 'usage' },
   'mend-usage': { touchesNoVersion: 'usage' },

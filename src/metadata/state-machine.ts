@@ -149,6 +149,7 @@ import { getUpload, listParts } from './uploads/get-upload.ts';
 import { listStaleUploads } from './uploads/list-stale-uploads.ts';
 import { listUploads } from './uploads/list-uploads.ts';
 import { releaseParts } from './uploads/release-parts.ts';
+import { addTraffic } from './usage/add-traffic.ts';
 import { closeUsage, mendUsage, noteUsageClosed } from './usage/close-usage.ts';
 import {
   getUsageClosed,
@@ -309,6 +310,8 @@ const commands: Commands = {
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
   // Of one day each, and bounded (PRICE_LISTS_MAX).
   'set-price-list': { define: setPriceList, growthBytes: NONE },
+  // Some numbers, where others are already.
+  'add-traffic': { define: addTraffic, growthBytes: NONE },
   'close-usage': { define: closeUsage, growthBytes: NONE },
   'note-usage-closed': { define: noteUsageClosed, growthBytes: NONE },
   'mend-usage': { define: mendUsage, growthBytes: NONE },

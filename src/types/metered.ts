@@ -1,6 +1,7 @@
 // What is metered of a bucket: the fields of its usage, in the order in which they are stored, and what one version adds to
 // them (extensions 6). Pure; where versions come and go is metadata/schema/counters.ts.
 import { LIMITS } from './limits.ts';
+import type { AccountId, BucketId } from './names.ts';
 import { isPacked, type Originals, unpackOriginals } from './originals.ts';
 import { DAY_MS } from './usage.ts';
 import { isComposed, type VersionRecord } from './version.ts';
@@ -40,6 +41,18 @@ export interface Metering {
   minimumDays: number;
 }
 export const DEFAULT_METERING: Metering = { minimumDays: 90 };
+
+/**
+ * Under which requests of an account are metered that are about no bucket, in the system shard. Ids of buckets are random: no
+ * bucket has this one.
+ */
+export function accountTrafficId(accountId: AccountId): BucketId {
+  return `ffff${accountId}` as BucketId;
+}
+
+export function isAccountTraffic(metered: { accountId: AccountId; bucketId: BucketId }): boolean {
+  return metered.bucketId === accountTrafficId(metered.accountId);
+}
 
 /** Whole days since 1970, UTC. */
 export function dayOf(timeMs: number): number {

@@ -1,6 +1,7 @@
 // Serves a request for another service than S3: begins the record, learns who asks, answers, logs. What answers is the
 // service's own (Service).
 import { AppError } from '../../types/errors.ts';
+import type { AccountId } from '../../types/names.ts';
 import { sendAnswer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { redact, redactError, redactOptional } from './redact.ts';
@@ -65,7 +66,19 @@ async function serveRoute<Authenticated>(
   const isBare = exchange.request.method === 'HEAD' || answer.status === 204;
   const body = isBare ? undefined : ({ kind: 'bytes', bytes: answer.body } as const);
   await sendAnswer(exchange, { status: answer.status, headers, body }, deps.clock);
+  if (service.isMetered) meterCall(deps, exchange, { record, status: answer.status });
   deps.log[service.logLevel](lineOf(deps, exchange, { record, status: answer.status }), 'request');
+}
+
+function meterCall(
+  { traffic }: ServiceDependencies,
+  { body, sentBytes }: Exchange,
+  { record: { accountId }, status }: { record: RequestRecord; status: number },
+): void {
+  if (accountId === undefined || status >= 500) return;
+  const bytes = { uploadBytes: body.receivedBytes, downloadBytes: sentBytes };
+  const charged = { accountId: accountId as AccountId };
+  traffic.note(charged, { kind: 'other', ...bytes, wroteBytes: 0, readBytes: 0, deleteBytes: 0 });
 }
 
 async function answerOf<Authenticated>(

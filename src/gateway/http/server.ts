@@ -24,6 +24,7 @@ import { createSignatureFailures } from '../auth/signature-failures.ts';
 import { createMfaCodes } from '../identity-api/mfa-codes.ts';
 import { createPasswords } from '../identity-api/passwords.ts';
 import type { ManagementApi } from '../management-api/management-api.ts';
+import { createTrafficMeter } from '../metering/traffic-meter.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createMatcher } from '../s3/matcher.ts';
@@ -79,8 +80,12 @@ export interface GatewaySettings extends ListenerSettings {
   readonly requestsInFlightMax: number;
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;
+  /** How often what requests count for is written down. */
+  readonly trafficFlushMs: number;
 }
 
+/** At the end, for traffic that was not sent yet: longer than a shard that is led may take. */
+const LAST_FLUSH_MAX_MS = 5000;
 /** From the start on. */
 const APIS_READY_AFTER_MS = 1000;
 
@@ -174,7 +179,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   }
   const room = overloadChecks(live, shedding);
   const routes = routesOf(deps);
-  const shared = { ...deps, identities, ...credentialChecks(deps), ...room, turns, ids, hostsOf };
+  const traffic = createTrafficMeter({ ...deps, flushEveryMs: settings.trafficFlushMs });
+  const shared = { ...deps, identities, traffic, ...credentialChecks(deps), ...room, turns, ids, hostsOf };
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
@@ -244,6 +250,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     closing.abort();
     await live.drain(timeoutMs);
     stopped.abort();
+    await Promise.race([traffic.flush(), clock.sleep(LAST_FLUSH_MAX_MS)]);
     await app.close();
   }
 
@@ -254,6 +261,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       // Connections that could not be taken, for want of file descriptors say: the next ones may.
       app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
       void live.watch(stopped.signal);
+      void traffic.run(stopped.signal);
       void prepareApis(deps, stopped.signal);
       return { host: address, port };
     },

@@ -16,6 +16,7 @@ import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { Passwords } from '../identity-api/passwords.ts';
 import type { ManagementApi } from '../management-api/management-api.ts';
+import type { TrafficMeter } from '../metering/traffic-meter.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
 import type { Exchange } from './exchange.ts';
@@ -63,6 +64,7 @@ export interface ServiceDependencies {
   readonly passwords: Passwords;
   readonly keyUses: KeyUses;
   readonly failures: SignatureFailures;
+  readonly traffic: Pick<TrafficMeter, 'note'>;
   readonly ids: RequestIds;
   /** Long work of this thread, in turns by account. */
   readonly turns: FairTurns;
@@ -155,6 +157,8 @@ export interface Service<Authenticated> {
   readonly authentication: AuthenticationPolicy<Authenticated>;
   /** Level of the line that each request leaves in the log. */
   readonly logLevel: 'info' | 'debug';
+  /** Its requests count for the account that signs them. */
+  readonly isMetered?: true;
   /** Throws AppError, which `renderError` turns into an answer, like those of the authentication. */
   answer(options: {
     deps: ServiceDependencies;

@@ -52,6 +52,7 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
       }),
     ),
     logLevel: 'info',
+    isMetered: true,
     async answer({ deps, exchange, caller, record }) {
       const { uri } = exchange;
       const question = uri.indexOf('?');

@@ -4,6 +4,7 @@
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 import { refusalFields } from '../http/refusal-fields.ts';
 
@@ -42,7 +43,13 @@ export interface AccessRecord {
   authType?: 'AuthHeader' | 'QueryString' | 'Form';
   accountId?: string;
   bucket?: string;
+  /** Once the request was found to be allowed. */
   bucketOwner?: string;
+  /** The bucket that it is about, for who is charged. */
+  metered?: { readonly record: Pick<BucketRecord, 'owner' | 'bucketId'>; readonly homeShard: number };
+  /** Bytes of objects' data that it has stored; that it has deleted for good. */
+  storedBytes?: number;
+  removedBytes?: number;
   key?: string;
   versionId?: string;
   /** Size of the whole object that was read or written. */

@@ -17,6 +17,8 @@ import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
 import type { RequestIds } from '../http/request-ids.ts';
 import type { Shedding } from '../http/shedding.ts';
+import { meterRequest } from '../metering/request-traffic.ts';
+import type { TrafficMeter } from '../metering/traffic-meter.ts';
 import { type AccessRecord, accessDenied, finishRecord, startRecord } from './access-record.ts';
 import type { ResolvedBucket } from './context.ts';
 import { type OpenForm, openForm, requireForm } from './forms/open-form.ts';
@@ -43,6 +45,7 @@ export interface S3Dependencies extends ContextDependencies {
   failures: SignatureFailures;
   log: Logger;
   telemetry: TelemetryPort;
+  traffic: Pick<TrafficMeter, 'note'>;
   /** Customers' keys are taken over connections that others may read, too. */
   takesSecretsOverHttp: boolean;
   shedding: Shedding;
@@ -376,7 +379,10 @@ export async function runOperation(
   const { row, input, document, identity, facts, record, exchange, isVirtualHost } = parts;
   let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
   for (let attempt = 1; ; attempt++) {
-    if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
+    if (granted.bucket !== undefined) {
+      record.bucketOwner = granted.bucket.record.owner;
+      record.metered = granted.bucket;
+    }
     const { caller } = identity;
     const { decidesInRun } = row;
     const isStream = row.body === 'stream' || row.body === 'form';
@@ -425,5 +431,6 @@ export function endRecord(deps: S3Dependencies, exchange: Exchange, record: Acce
   record.totalMs = deps.clock.monotonicMs() - exchange.startedAtMs;
   const answeredAtMs = exchange.answeredAtMs ?? exchange.startedAtMs;
   record.turnaroundMs = Math.max(0, answeredAtMs - exchange.body.lastByteAtMs);
+  meterRequest(deps.traffic, record);
   finishRecord(record, deps);
 }

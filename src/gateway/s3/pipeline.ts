@@ -43,6 +43,7 @@ export async function serveS3(
     deps.requireShare(exchange);
     // 5 Resolve the bucket: a missing one is reported before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
+    if (found !== undefined) record.metered = found.bucket;
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity, form }));
     // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
@@ -59,7 +60,7 @@ export async function serveS3(
   } catch (error) {
     await answerError(reply, error);
   } finally {
-    // 10 Finish the record: log line and metrics.
+    // 10 Finish the record: what it counts for, log line and metrics.
     endRecord(deps, exchange, record);
   }
 }

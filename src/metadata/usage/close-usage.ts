@@ -1,8 +1,11 @@
 // Closes days of buckets: each gets a record of what was stored at its end and of its traffic, and its vector goes.
 import { must } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import type { CounterDelta, RowPut } from '../../ports/state-machine.ts';
-import { dayOf } from '../../types/metered.ts';
+import type { MeteredBucket } from '../../ports/metadata/usage.ts';
+import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
+import { dayOf, isAccountTraffic } from '../../types/metered.ts';
+import type { BucketName } from '../../types/names.ts';
+import type { BucketRecord } from '../../types/records/rows.ts';
 import {
   type UsageRecord,
   type UsageStateRecord,
@@ -27,7 +30,7 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
   look({ buckets }, view) {
     for (const bucket of buckets) {
       findUsageState(view, bucket);
-      findBucket(view, bucket.bucketId);
+      if (!isAccountTraffic(bucket)) findBucket(view, bucket.bucketId);
     }
   },
 
@@ -42,17 +45,19 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
       const day = before.closedDay + 1;
       // By shard time, which never decreases: what comes later is of a later day.
       if (day > throughDay || day >= dayOf(nowMs)) continue;
-      const { name, state } = must(findBucket(view, bucketId), 'a bucket row outlives what was in it');
       const delta = vector(COUNTER.dayUsage(bucketId, day));
+      const { name, state } = ownerOfUsage(view, metered);
       const sums = storedAfter(before.sums, delta);
       const deletedDay = state === 'deleted' ? (before.deletedDay ?? day) : undefined;
       const deleted = deletedDay === undefined ? {} : { deletedDay };
       const record: UsageRecord = { bucketName: name, figures: figuresOf(sums, delta), ...deleted };
-      puts.push(put(usageRecordRow(metered, day), usageRecordCodec.encode(record)));
+      // Of an account's requests without a bucket there are records of the days that have had some.
+      const isIdle = isAccountTraffic(metered) && delta.every((value) => value === 0);
+      if (!isIdle) puts.push(put(usageRecordRow(metered, day), usageRecordCodec.encode(record)));
       const after: UsageStateRecord = { closedDay: day, sums, ...deleted };
       const row = usageStateRow(accountId, bucketId);
       // What a deleted bucket still has is emptied, or inside the minimum duration: until then there are records of it.
-      const isOver = state === 'deleted' && sums.every((sum) => sum === 0);
+      const isOver = isIdle || (state === 'deleted' && sums.every((sum) => sum === 0));
       puts.push(isOver ? remove(row) : put(row, usageStateCodec.encode(after)));
       if (delta.some((value) => value !== 0))
         counters.push({ name: COUNTER.dayUsage(bucketId, day), delta: delta.map((value) => -value) });
@@ -61,6 +66,11 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
     return { outcome: { kind: 'closed', closedCount }, puts, counters };
   },
 });
+
+function ownerOfUsage(view: View, metered: MeteredBucket): Pick<BucketRecord, 'name' | 'state'> {
+  if (isAccountTraffic(metered)) return { name: '' as BucketName, state: 'open' };
+  return must(findBucket(view, metered.bucketId), 'a bucket row outlives what was in it');
+}
 
 export const noteUsageClosed = defineCommand<CommandOf<'note-usage-closed'>, OutcomeOf<'note-usage-closed'>>({
   locks: () => [],

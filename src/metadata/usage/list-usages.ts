@@ -4,8 +4,8 @@ import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { BucketDay } from '../../ports/metadata/usage.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { dayOf } from '../../types/metered.ts';
-import type { BucketId } from '../../types/names.ts';
+import { dayOf, isAccountTraffic } from '../../types/metered.ts';
+import type { BucketId, BucketName } from '../../types/names.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-record.ts';
 import { COUNTER } from '../schema/counters.ts';
@@ -84,9 +84,9 @@ export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, Result
       );
       const deltas = await state.vectors(open);
       const [row] = await state.rows([bucketRow(bucketId)]);
-      if (row === undefined) continue;
+      if (row === undefined && !isAccountTraffic({ accountId, bucketId })) continue;
       const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? []);
-      const { name: bucketName } = bucketCodec.decode(row);
+      const bucketName = row === undefined ? ('' as BucketName) : bucketCodec.decode(row).name;
       days.push({
         bucketId,
         bucketName,

@@ -10,6 +10,8 @@ import {
 import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createUsages } from '../../accounts/usages.ts';
+import { accountTrafficId, METERED, type Metered } from '../../types/metered.ts';
+import type { BucketId } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';
 import { DAY_MS } from '../../types/usage.ts';
 import { counterKey } from '../engine/counters.ts';
@@ -145,4 +147,42 @@ test('a recount finds what was lost, and what it finds is mended', async () => {
     counted: [2, 5010, 9096, 96],
     missing: [0, 0, 0, 0],
   });
+});
+
+test('traffic is in the record of its day; what comes late, or too early, in the nearest that is open', async () => {
+  const world = await openMetadata();
+  await world.createBucket();
+  const first = today(world);
+  const add = (day: number, figures: Partial<Record<Metered, number>>, bucketId = BUCKET) =>
+    world.execute('add-traffic', {
+      days: [{ accountId: OWNER, bucketId, day, figures: METERED.map((field) => figures[field] ?? 0) }],
+    });
+  // What is said of what is stored means nothing.
+  await add(first, { getCalls: 3, downloadBytes: 1000, objects: 7 });
+  await add(first + 5, { getCalls: 1 });
+  await add(first, { listCalls: 2 }, accountTrafficId(OWNER));
+  world.clock.advance(DAY_MS + CLOSED_AFTER_MS);
+  await closeDays(world);
+  await add(first, { putCalls: 1 });
+  world.clock.advance(2 * DAY_MS);
+  await closeDays(world);
+  const usages = createUsages(world.shards);
+  const range = { fromDay: first, toDay: first + 2 };
+  const buckets = await usages.byBucket(OWNER, range);
+  expect(
+    buckets.map(({ getCalls, putCalls, downloadBytes, objects }) => [
+      getCalls,
+      putCalls,
+      downloadBytes,
+      objects,
+    ]),
+  ).toEqual([
+    [4, 0, 1000, 0],
+    [0, 1, 0, 0],
+    [0, 0, 0, 0],
+  ]);
+  const days = await usages.byAccount([OWNER], range);
+  expect(days.map(({ listCalls }) => listCalls)).toEqual([2, 0, 0]);
+  const unplaced = await add(first, { getCalls: 1 }, 'b0000000000000ff' as BucketId);
+  expect(unplaced).toEqual({ kind: 'added', unplaced: [0] });
 });

@@ -107,7 +107,7 @@ describe('the simple delete', () => {
     const data = world.newData();
     await putVersion('a', data);
     const deleted = { kind: 'deleted', isDeleteMarker: false, madeMarker: false };
-    expect(await world.remove('a')).toEqual(deleted);
+    expect(await world.remove('a')).toEqual({ ...deleted, removedBytes: 10 });
     expect(await world.remove('a')).toEqual(deleted);
     expect(await kindOfCurrent()).toBe('no-such-key');
     await world.markUnlinked();
@@ -152,6 +152,7 @@ describe('deleting by version id', () => {
       versionId: third,
       isDeleteMarker: false,
       madeMarker: false,
+      removedBytes: 10,
     });
     expect(await world.versions()).toEqual(['a v2*', 'a v1']);
   });
@@ -198,7 +199,7 @@ describe('deleting by version id', () => {
     const deleted = { kind: 'deleted', isDeleteMarker: false, madeMarker: false };
     expect(await world.remove('a', 'other')).toEqual(deleted);
     expect(await kindOfCurrent()).toBe('found');
-    expect(await world.remove('a', 'null')).toEqual(deleted);
+    expect(await world.remove('a', 'null')).toEqual({ ...deleted, removedBytes: 10 });
     expect(await kindOfCurrent()).toBe('no-such-key');
     await setVersioning('enabled');
     expect(await world.remove('a', 'x'.repeat(5000))).toEqual({ ...deleted, versionId: 'x'.repeat(5000) });

@@ -144,6 +144,7 @@ function removeVersion(deletion: Deletion, target: VersionRecord | undefined): D
     ...(isNamed && { versionId: item.versionId }),
     isDeleteMarker: target?.isDeleteMarker ?? false,
     madeMarker: false,
+    ...(target !== undefined && target.sizeBytes > 0 && { removedBytes: target.sizeBytes }),
   };
 }
 

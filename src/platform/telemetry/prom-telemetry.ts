@@ -38,6 +38,14 @@ export const METRICS = {
     labels: ['operation'],
   },
   holdfast_s3_sent_bytes_total: { kind: 'counter', help: 'Bytes of answer bodies.', labels: ['operation'] },
+  holdfast_traffic_flushed_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'When all that requests count for was written down last (metering.flushInterval).',
+  },
+  holdfast_traffic_lost_calls_total: {
+    kind: 'counter',
+    help: 'Requests that are in no usage record, because a shard did not answer for ten minutes, or of too many buckets.',
+  },
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',

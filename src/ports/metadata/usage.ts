@@ -17,7 +17,20 @@ export interface MeteredBucket {
   bucketId: BucketId;
 }
 
+/** What requests of one day have done with a bucket; or, under an id of its own (accountTrafficId), with an account's none. */
+export interface TrafficDay extends MeteredBucket {
+  /** By the gateway's clock. */
+  day: number;
+  /** Fields of types/metered.ts; those of what is stored mean nothing. */
+  figures: readonly number[];
+}
+
 export interface UsageCommands {
+  /**
+   * Adds what a gateway has counted, to the day it says or to the next one that is not closed. `unplaced`: places in `days` of
+   * buckets that are gone and have no more records.
+   */
+  'add-traffic': { command: { days: readonly TrafficDay[] }; outcome: { kind: 'added'; unplaced: number[] } };
   /** Closes the next day of each bucket, where that is over and no later than `throughDay`. */
   'close-usage': {
     command: { buckets: readonly MeteredBucket[]; throughDay: number };

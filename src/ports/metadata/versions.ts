@@ -75,6 +75,8 @@ export type DeleteOutcome =
       isDeleteMarker: boolean;
       /** A marker was written by this delete. */
       madeMarker: boolean;
+      /** Of the version that was removed for good; absent: none. */
+      removedBytes?: number;
     }
   | ConditionRefusal
   | { kind: 'blocked'; blocker: DeleteBlocker };

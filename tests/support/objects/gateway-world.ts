@@ -85,6 +85,7 @@ export async function openGatewayWorld(
       connectionsMax: 1000,
       requestsInFlightMax: 900,
       lifecycleDayMs: 24 * 3600 * 1000,
+      trafficFlushMs: 60_000,
       ...options.settings,
     },
     metadata,

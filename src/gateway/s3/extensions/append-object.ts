@@ -84,6 +84,7 @@ export async function appendTo(context: OperationContext, input: AppendInput): P
     throw tellsSize && !(await mayRead()) ? new AppError('InvalidWriteOffset') : error;
   });
   context.record.objectSizeBytes = written.sizeBytes;
+  if (body.sizeBytes !== undefined) context.record.storedBytes = body.sizeBytes;
   const { ETag, 'x-amz-version-id': versionId, ...checksum } = composedHeaders(written);
   // Those of the whole tell what was there before.
   const ofWhole = (await mayRead()) && {

@@ -47,6 +47,7 @@ export const uploadPart = defineOperation({
       body,
       signal: context.signal(),
     });
+    context.record.storedBytes = part.sizeBytes;
     const headers: AnswerHeaders = { ETag: `"${part.etag}"` };
     addChecksum(headers, part.checksum);
     addCustomerKey(headers, customerKey);

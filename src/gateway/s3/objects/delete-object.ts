@@ -67,6 +67,7 @@ export const deleteObject = defineOperation({
       },
     );
     const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));
+    context.record.removedBytes = deleted.removedBytes ?? 0;
     return {
       status: 204,
       headers: {

@@ -51,6 +51,7 @@ export const deleteObjects = defineOperation({
     const results = await deleteEntries(context, { bucket, asksBypass }, entries);
     let inner = '';
     let turnEnd = 0;
+    let removedBytes = 0;
     for (const [index, entry] of entries.entries()) {
       if (index % KEYS_OF_TURN === 0 || inner.length >= turnEnd) {
         await context.turn();
@@ -58,9 +59,11 @@ export const deleteObjects = defineOperation({
       }
       const result = must(results[index], 'a result for each entry');
       recordEntry(context, entry, result);
+      if (result.kind === 'deleted') removedBytes += result.deleted.removedBytes ?? 0;
       if (result.kind === 'refused') inner += refusedXml(entry, result);
       else if (!isQuiet) inner += deletedXml(entry, result.deleted);
     }
+    context.record.removedBytes = removedBytes;
     return { status: 200, body: { kind: 'xml', text: s3Document('DeleteResult', inner) } };
   },
 });

@@ -148,6 +148,7 @@ export async function upload(
     signal: context.signal(),
   });
   context.record.objectSizeBytes = written.sizeBytes;
+  context.record.storedBytes = written.sizeBytes;
   const answer: AnswerHeaders = {
     ETag: `"${written.etag}"`,
     'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
