@@ -8,13 +8,21 @@ import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
 import { boundWork, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
-import { type Caller, isSpared, matchPrincipal, type PrincipalMatch } from './principals.ts';
+import {
+  type Caller,
+  isSpared,
+  matchPrincipal,
+  type PrincipalIds,
+  type PrincipalMatch,
+} from './principals.ts';
 
 /** A policy with what explanations call it. */
 export interface NamedPolicy {
   readonly policy: CompiledPolicy;
   /** The name of an inline policy, the ARN of a managed one, the ARN of the bucket or role that a policy is of. */
   readonly name: string;
+  /** Of a resource's policy: whom its ARNs meant when it was put. */
+  readonly ids?: PrincipalIds | undefined;
 }
 
 /** What limits and allows a caller on its own side. Anonymous ones and roots have none. */
@@ -115,7 +123,7 @@ export function mayAllowSomewhere(
   const { caller, policies, action, resourcePolicy, resourceAccount } = question;
   const allows = (named: NamedPolicy) => named.policy.about(action).allows.length > 0;
   const isByResource =
-    resourcePolicy?.policy.about(action).allows.some((statement) => names(statement, caller) !== undefined) ??
+    resourcePolicy?.policy.about(action).allows.some((statement) => names(statement, caller, resourcePolicy.ids) !== undefined) ??
     false;
   if (caller.kind === 'anonymous') return isByResource;
   const isByIdentity = caller.kind === 'root' || policies.identity.some(allows);
@@ -286,7 +294,7 @@ function findGrant(question: AccessQuestion): { match: PrincipalMatch; by: Decid
   if (resourcePolicy === undefined) return undefined;
   let best: { match: PrincipalMatch; statement: Statement } | undefined;
   for (const statement of resourcePolicy.policy.about(question.action).allows) {
-    const match = names(statement, question.caller);
+    const match = names(statement, question.caller, resourcePolicy.ids);
     if (match === undefined) continue;
     if (best !== undefined && DIRECTNESS[match] <= DIRECTNESS[best.match]) continue;
     if (!applies(statement, question)) continue;
@@ -297,8 +305,13 @@ function findGrant(question: AccessQuestion): { match: PrincipalMatch; by: Decid
 }
 
 /** How a statement that allows names the caller. Documents do not allow by NotPrincipal: such a one names nobody. */
-function names({ principals }: Statement, caller: Caller): PrincipalMatch | undefined {
-  return principals === undefined || principals.isNot ? undefined : matchPrincipal(principals.set, caller);
+function names(
+  { principals }: Statement,
+  caller: Caller,
+  ids: PrincipalIds | undefined,
+): PrincipalMatch | undefined {
+  if (principals === undefined || principals.isNot) return undefined;
+  return matchPrincipal(principals.set, caller, ids);
 }
 
 function applies(statement: Statement, question: AccessQuestion): boolean {
@@ -355,11 +368,17 @@ function isOn(
   return isNot && !(isWithoutValue && effect === 'Allow');
 }
 
-function isAboutCaller({ effect, principals }: Statement, { caller, policies }: AccessQuestion): boolean {
+/** Who has a name anew inherits no right by it, and is still denied what it is denied. */
+function isAboutCaller(
+  { effect, principals }: Statement,
+  { caller, policies, resourcePolicy }: AccessQuestion,
+): boolean {
   if (principals === undefined) return true;
-  if (!principals.isNot) return matchPrincipal(principals.set, caller) !== undefined;
+  const ids = resourcePolicy?.ids;
+  if (!principals.isNot)
+    return matchPrincipal(principals.set, caller, effect === 'Allow' ? ids : undefined) !== undefined;
   if (effect === 'Allow') return false;
-  return !isSpared(principals.set, caller, { hasBoundary: policies.boundary !== undefined });
+  return !isSpared(principals.set, caller, { hasBoundary: policies.boundary !== undefined, ids });
 }
 
 function decidedBy(kind: PolicyKind, { name }: NamedPolicy, { index, sid }: Statement): DecidedBy {

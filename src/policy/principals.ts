@@ -14,7 +14,12 @@ interface Identified {
   /** Of the account, as ACLs name it. */
   readonly canonicalId: string;
   readonly arn: string;
+  /** The unique id of the user, or of the session's role; absent of roots, and of callers that are made up. */
+  readonly id?: string;
 }
+
+/** The unique ids that users and roles had when a policy was put, by the ARN that it names them by (of sessions: the role's). */
+export type PrincipalIds = Readonly<Record<string, string>>;
 
 /** One name in a Principal element. */
 export type PrincipalName =
@@ -90,11 +95,18 @@ export function makePrincipalSet(names: readonly PrincipalName[]): PrincipalSet 
   };
 }
 
-/** How the set names the caller, the most direct way; undefined: it does not. */
-export function matchPrincipal(set: PrincipalSet, caller: Caller): PrincipalMatch | undefined {
+/**
+ * How the set names the caller, the most direct way; undefined: it does not. `ids`: an ARN means who had it when the policy was put,
+ * and nobody who has it by now; absent, or without the ARN: whoever has it.
+ */
+export function matchPrincipal(
+  set: PrincipalSet,
+  caller: Caller,
+  ids?: PrincipalIds,
+): PrincipalMatch | undefined {
   if (caller.kind === 'anonymous') return set.hasEveryone ? 'everyone' : undefined;
-  if (set.arns.has(caller.arn)) return 'direct';
-  if (caller.kind === 'role-session' && set.arns.has(caller.roleArn)) return 'role';
+  if (isNamed(set, caller.arn, { caller, ids })) return 'direct';
+  if (caller.kind === 'role-session' && isNamed(set, caller.roleArn, { caller, ids })) return 'role';
   if (set.hasEveryone) return 'everyone';
   return namesAccount(set, caller) ? 'account' : undefined;
 }
@@ -103,12 +115,26 @@ export function matchPrincipal(set: PrincipalSet, caller: Caller): PrincipalMatc
  * Whether a NotPrincipal element spares the caller. As AWS validates it: the account must be named, and of sessions the
  * role, and then the caller itself. A caller with a permissions boundary is never spared (AWS "NotPrincipal").
  */
-export function isSpared(set: PrincipalSet, caller: Caller, options: { hasBoundary: boolean }): boolean {
+export function isSpared(
+  set: PrincipalSet,
+  caller: Caller,
+  { hasBoundary, ids }: { hasBoundary: boolean; ids?: PrincipalIds | undefined },
+): boolean {
   if (set.hasEveryone) return true;
-  if (caller.kind === 'anonymous' || options.hasBoundary || !namesAccount(set, caller)) return false;
+  if (caller.kind === 'anonymous' || hasBoundary || !namesAccount(set, caller)) return false;
   if (caller.kind === 'root') return true;
-  if (caller.kind === 'role-session' && !set.arns.has(caller.roleArn)) return false;
-  return set.arns.has(caller.arn);
+  if (caller.kind === 'role-session' && !isNamed(set, caller.roleArn, { caller, ids })) return false;
+  return isNamed(set, caller.arn, { caller, ids });
+}
+
+function isNamed(
+  { arns }: PrincipalSet,
+  arn: string,
+  { caller, ids }: { caller: Identified; ids: PrincipalIds | undefined },
+): boolean {
+  if (!arns.has(arn)) return false;
+  const id = ids?.[arn];
+  return id === undefined || caller.id === undefined || caller.id === id;
 }
 
 function namesAccount(set: PrincipalSet, caller: Identified): boolean {

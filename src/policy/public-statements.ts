@@ -34,14 +34,14 @@ export function publicStatements(policy: CompiledPolicy): number[] {
 const left = new WeakMap<CompiledPolicy, CompiledPolicy>();
 
 /** The policy without its public statements. */
-export function withoutPublicStatements({ name, policy }: NamedPolicy): NamedPolicy {
+export function withoutPublicStatements({ policy, ...rest }: NamedPolicy): NamedPolicy {
   const known = left.get(policy);
-  if (known !== undefined) return { name, policy: known };
+  if (known !== undefined) return { ...rest, policy: known };
   const open = new Set(findPublic(policy));
   const statements = policy.statements.filter((statement) => !open.has(statement));
-  const rest = open.size === 0 ? policy : makePolicy({ ...policy, statements });
-  left.set(policy, rest);
-  return { name, policy: rest };
+  const others = open.size === 0 ? policy : makePolicy({ ...policy, statements });
+  left.set(policy, others);
+  return { ...rest, policy: others };
 }
 
 function findPublic({ statements }: CompiledPolicy): Statement[] {

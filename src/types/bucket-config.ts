@@ -18,7 +18,11 @@ export interface BucketConfigs {
   /** Its access control list; a bucket without one has what `private` means (acl.ts). */
   acl: { grants: Grant[] };
   /** Byte for byte as it was put, but that a rename of the bucket rewrites its name (rename-in-policy.ts). */
-  policy: { text: string };
+  policy: {
+    text: string;
+    /** The ids of the users and roles that its principals meant when it was put, by ARN. Absent: of older policies. */
+    ids?: Record<string, string>;
+  };
   /** Its object lock, which is on where there is one. `isCleared`: the default was taken away, which reads show (service 4.1). */
   objectLock: BucketObjectLock & { isCleared?: true };
   /** Its compliance settings. `unlocks`: when the operator has ended their lock, and why; the last ones. */

@@ -30,6 +30,7 @@ interface StoredPolicy {
   readonly type: DocumentType;
   /** Who waits for it: accounts take turns. */
   readonly accountId: string;
+  readonly ids?: NamedPolicy['ids'];
 }
 
 export interface PolicyCache {
@@ -58,16 +59,17 @@ export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyC
 
   return {
     async named(stored) {
-      const { name } = stored;
+      const { name, ids } = stored;
+      const kept = ids === undefined ? { name } : { name, ids };
       const key = `${stored.type}:${stored.text}`;
       const known = compiled.get(key);
-      if (known !== undefined) return { name, policy: known.policy };
+      if (known !== undefined) return { ...kept, policy: known.policy };
       let making = underWay.get(key);
       if (making === undefined) {
         making = compile(key, stored).finally(() => underWay.delete(key));
         underWay.set(key, making);
       }
-      return { name, policy: await making };
+      return { ...kept, policy: await making };
     },
   };
 }

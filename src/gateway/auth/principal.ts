@@ -68,7 +68,7 @@ export async function storedPrincipal(
     const arn = userArn(accountId, entity);
     return withValues({
       ...common,
-      caller: { kind: 'user', accountId, canonicalId, arn },
+      caller: { kind: 'user', accountId, canonicalId, arn, id: entity.id },
       userName: entity.name,
       facts: { principalArn: arn, type: 'User', tags: entity.tags },
     });
@@ -77,7 +77,7 @@ export async function storedPrincipal(
   const arn = `arn:aws:sts::${accountId}:assumed-role/${entity.name}/${session?.name ?? ''}`;
   return withValues({
     ...common,
-    caller: { kind: 'role-session', accountId, canonicalId, arn, roleArn: principalArn },
+    caller: { kind: 'role-session', accountId, canonicalId, arn, roleArn: principalArn, id: entity.id },
     facts: { principalArn, type: 'AssumedRole', tags: sessionTags(entity.tags, session?.tags ?? []) },
   });
 }

@@ -4,9 +4,12 @@ import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
+import { SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { identityKeys, type RoleRecord } from '../../types/records/identity-records.ts';
+import { requireDone } from '../../types/require-done.ts';
+import { findPrincipalIds } from '../auth/principal-ids.ts';
 import { noteBoundary, requireBoundary } from './boundaries.ts';
 import { type AccessTarget, type ActionContext, ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 import {
@@ -46,11 +49,19 @@ export async function requireRole(store: IdentityStore, name: string): Promise<R
 }
 
 /** Throws MalformedPolicyDocument, LimitExceeded. */
-function requireTrustPolicy(document: string): void {
-  requireDocument(document, 'trust');
+async function takeTrustPolicy(
+  { deps }: ActionContext,
+  document: string,
+): Promise<Pick<RoleRecord, 'trustPolicy' | 'trustedIds'>> {
+  const policy = requireDocument(document, 'trust');
   const max = POLICY_SIZES.trustCharactersMax;
-  if (hasRoom(document, max)) return;
-  throw new AppError('LimitExceeded', { message: `Cannot exceed quota for ACLSizePerRole: ${max}` });
+  if (!hasRoom(document, max))
+    throw new AppError('LimitExceeded', { message: `Cannot exceed quota for ACLSizePerRole: ${max}` });
+  const trustedIds = await findPrincipalIds(policy, async (accountId, keys) => {
+    const query = { accountId, keys };
+    return requireDone(await deps.metadata.query({ shard: SYSTEM_SHARD }, 'read-identities', query)).rows;
+  });
+  return { trustPolicy: document, ...(trustedIds && { trustedIds }) };
 }
 
 /** `isWhole`: with its tags and boundary, which lists leave out. */
@@ -96,7 +107,7 @@ const createRole = defineIamAction({
   async run(values, context) {
     const { RoleName: name, Path: path, PermissionsBoundary: boundary, Description, Tags = [] } = values;
     const { store, nowMs, deps } = context;
-    requireTrustPolicy(values.AssumeRolePolicyDocument);
+    const trust = await takeTrustPolicy(context, values.AssumeRolePolicyDocument);
     checkTags(Tags);
     const key = identityKeys.role(name);
     if ((await store.find('role', key)) !== undefined) {
@@ -110,7 +121,7 @@ const createRole = defineIamAction({
       name,
       path,
       createdAtMs: nowMs,
-      trustPolicy: values.AssumeRolePolicyDocument,
+      ...trust,
       maxSessionSeconds: values.MaxSessionDuration ?? 3600,
       tags: Tags,
       inlinePolicies: [],
@@ -194,10 +205,11 @@ const updateAssumeRolePolicy = defineIamAction({
   name: 'UpdateAssumeRolePolicy',
   parameters: { RoleName: required(roleName), PolicyDocument: required(policyDocument) },
   access: roleTargets,
-  async run({ RoleName, PolicyDocument: trustPolicy }, { store }) {
-    const role = await requireRole(store, RoleName);
-    requireTrustPolicy(trustPolicy);
-    store.put(identityKeys.role(RoleName), { ...role, trustPolicy });
+  async run({ RoleName, PolicyDocument }, context) {
+    const { store } = context;
+    const { trustedIds: _, ...role } = await requireRole(store, RoleName);
+    const trust = await takeTrustPolicy(context, PolicyDocument);
+    store.put(identityKeys.role(RoleName), { ...role, ...trust });
     return undefined;
   },
 });

@@ -224,6 +224,7 @@ async function authorizeAll(
     text,
     type: 'trust',
     accountId,
+    ids: role?.record.trustedIds,
   });
   const resourceAccount = role?.accountId ?? ROLE_ARN.exec(resource)?.[1] ?? '';
   const contextOf = assumeContext(asked);

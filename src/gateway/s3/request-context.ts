@@ -162,7 +162,7 @@ async function judgedBucket(
   return {
     record,
     policy:
-      policy && (await identities.policies.named({ name, text: policy.text, type: 'resource', accountId })),
+      policy && (await identities.policies.named({ name, ...policy, type: 'resource', accountId })),
     acl: { owner: record.owner, grants: acl?.grants },
     mayBePublic: await mayShareWithAll(deps, caller, record.owner),
   };

@@ -52,8 +52,9 @@ function policyPuts(view: View, { bucketId, name }: BucketRecord, to: BucketName
   const stored = view.row(row);
   if (stored === undefined) return [];
   const record = bucketConfigCodec.decode(stored);
-  const { text: before } = record.document as BucketConfigs['policy'];
+  const policy = record.document as BucketConfigs['policy'];
+  const { text: before } = policy;
   const text = renameInPolicy(before, { from: name, to });
   if (text === before) return [];
-  return [put(row, bucketConfigCodec.encode({ ...record, document: { text } }))];
+  return [put(row, bucketConfigCodec.encode({ ...record, document: { ...policy, text } }))];
 }

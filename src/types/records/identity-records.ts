@@ -58,6 +58,8 @@ export interface RoleRecord extends PolicyHolder {
   kind: 'role';
   description?: string;
   trustPolicy: string;
+  /** The ids of the users and roles that it meant when it was put, by ARN. Absent: of older roles. */
+  trustedIds?: Record<string, string>;
   maxSessionSeconds: number;
   tags: Tag[];
   boundary?: string;

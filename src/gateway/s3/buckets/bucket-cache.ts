@@ -21,6 +21,8 @@ export interface BucketCache {
 const ENTRIES_MAX = 20_000;
 /** Policies, grants and lifecycle rules, as `documentBytes` counts them: 1,600 buckets with the largest policy. */
 const DOCUMENT_BYTES_MAX = 32 * 1024 * 1024;
+/** Of the id of a user or role, with its objects. */
+const ID_BYTES = 100;
 /** Of a grant, with its objects. */
 const GRANT_BYTES = 100;
 /** Of a lifecycle rule and of a tag in its filter, with their objects, beside their texts. */
@@ -57,7 +59,8 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
 /** Of the documents that may be large. */
 function documentBytes({ configs: { acl, policy, lifecycle } }: ResolvedBucket): number {
   const rulesBytes = lifecycle?.rules.reduce((sum, rule) => sum + ruleBytes(rule), 0) ?? 0;
-  return (policy?.text.length ?? 0) + GRANT_BYTES * (acl?.grants.length ?? 0) + rulesBytes;
+  const idsBytes = Object.keys(policy?.ids ?? {}).reduce((sum, arn) => sum + arn.length + ID_BYTES, 0);
+  return (policy?.text.length ?? 0) + idsBytes + GRANT_BYTES * (acl?.grants.length ?? 0) + rulesBytes;
 }
 
 function ruleBytes({ id, filter: { prefix = '', tags = [] } }: LifecycleRule): number {

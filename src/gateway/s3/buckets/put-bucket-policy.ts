@@ -8,7 +8,9 @@ import {
 } from '../../../policy/documents/compile-policy.ts';
 import { evaluate } from '../../../policy/evaluate.ts';
 import { publicStatements } from '../../../policy/public-statements.ts';
+import { SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import { AppError } from '../../../types/errors.ts';
+import { findPrincipalIds } from '../../auth/principal-ids.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
@@ -49,7 +51,11 @@ export const putBucketPolicy = defineOperation({
         message: `The policy would keep you from changing it. Send ${CONFIRM_HEADER}: true to put it all the same.`,
       });
     }
-    await setBucketDocument(context, { kind: 'policy', document: { text } });
+    const ids = await findPrincipalIds(policy, async (accountId, keys) => {
+      const query = { accountId, keys };
+      return (await context.metadata.query({ shard: SYSTEM_SHARD }, 'read-identities', query)).value.rows;
+    });
+    await setBucketDocument(context, { kind: 'policy', document: { text, ...(ids && { ids }) } });
     return { status: 204 };
   },
 });
