@@ -123,8 +123,9 @@ export function mayAllowSomewhere(
   const { caller, policies, action, resourcePolicy, resourceAccount } = question;
   const allows = (named: NamedPolicy) => named.policy.about(action).allows.length > 0;
   const isByResource =
-    resourcePolicy?.policy.about(action).allows.some((statement) => names(statement, caller, resourcePolicy.ids) !== undefined) ??
-    false;
+    resourcePolicy?.policy
+      .about(action)
+      .allows.some((statement) => names(statement, caller, resourcePolicy.ids) !== undefined) ?? false;
   if (caller.kind === 'anonymous') return isByResource;
   const isByIdentity = caller.kind === 'root' || policies.identity.some(allows);
   return caller.accountId === resourceAccount ? isByIdentity || isByResource : isByIdentity && isByResource;

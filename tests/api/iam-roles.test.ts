@@ -150,6 +150,39 @@ test('tags are added, replaced in any case of the key, and removed', async () =>
   expect((await tag([['aws:x', '']])).code).toBe('InvalidInput');
 });
 
+test('RoleLastUsed says when a session of the role was used last', async () => {
+  const RoleName = 'used';
+  expect((await make(RoleName)).xml).toContain('<RoleLastUsed></RoleLastUsed>');
+  const user = { UserName: 'assumes' };
+  await call('CreateUser', user);
+  await call('AttachUserPolicy', { ...user, PolicyArn: 'arn:aws:iam::aws:policy/AdministratorAccess' });
+  const key = await call('CreateAccessKey', user);
+  const keysOf = (answer: typeof key) => ({
+    accessKey: answer.text('AccessKeyId') ?? '',
+    secretKey: answer.text('SecretAccessKey') ?? '',
+  });
+  const RoleArn = (await call('GetRole', { RoleName })).text('Arn') ?? '';
+  const assumed = await callIam(
+    server,
+    { Action: 'AssumeRole', RoleArn, RoleSessionName: 'session' },
+    { service: 'sts', credentials: keysOf(key) },
+  );
+  expect((await call('GetRole', { RoleName })).text('LastUsedDate')).toBeUndefined();
+  const token = assumed.text('SessionToken') ?? '';
+  const asRole = { service: 'sts', credentials: keysOf(assumed), token } as const;
+  expect((await callIam(server, { Action: 'GetCallerIdentity' }, asRole)).status).toBe(200);
+  // It is noted by the way, within a second or so.
+  await expect
+    .poll(async () => (await call('GetRole', { RoleName })).text('LastUsedDate'), { timeout: 60_000 })
+    .toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  const shown = await call('GetRole', { RoleName });
+  expect(shown.xml).toContain('<Region>us-east</Region></RoleLastUsed>');
+  const details = await call('GetAccountAuthorizationDetails', { 'Filter.member.1': 'Role' });
+  expect(details.xml).toContain('<Region>us-east</Region></RoleLastUsed>');
+  await call('DeleteRole', { RoleName });
+  expect((await make(RoleName)).text('LastUsedDate')).toBeUndefined();
+});
+
 test('a role that has policies is not deleted; then it is, and its name is free', async () => {
   const RoleName = 'going';
   await make(RoleName, { PermissionsBoundary: 'arn:aws:iam::aws:policy/ReadOnlyAccess' });

@@ -104,7 +104,9 @@ export function admitCaller(
     use: Parameters<KeyUses['note']>[1];
   },
 ): SignedCaller {
-  if (principal.session === undefined) keyUses?.note(signature.accessKey, use);
+  const { session } = principal;
+  if (session === undefined) keyUses?.note(signature.accessKey, use);
+  else if (session.kind === 'role') keyUses?.noteRole(session, use);
   // Only callers with the right secret get this error.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
   return { kind: 'account', account, principal, ...signature };

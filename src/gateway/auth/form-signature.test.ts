@@ -68,7 +68,7 @@ test('an unsigned form is nobody’s, with a policy or without', async () => {
 
 test('the use of a key is noted, with the region of its signature', async () => {
   const noted: unknown[] = [];
-  const keyUses = { note: (...use: unknown[]) => void noted.push(use) };
+  const keyUses = { note: (...use: unknown[]) => void noted.push(use), noteRole: () => undefined };
   const rules = { service: 's3', takesSigV2: true };
   for (const signed of [signPolicyV4(access, 'e30=', signer()), signPolicyV2(access, 'e30=')]) {
     const fields = new Map(

@@ -70,7 +70,10 @@ test('the same after the bucket was renamed', async () => {
   await s3(owner, 'PUT', '/before');
   await putPolicy('before', statement('before', 'bea'));
   const headers = { destination: 'behind' };
-  const moved = await send({ ...owner, endpoint: world.endpoint }, { method: 'MOVE', path: '/before', headers });
+  const moved = await send(
+    { ...owner, endpoint: world.endpoint },
+    { method: 'MOVE', path: '/before', headers },
+  );
   expect(moved.status).toBe(200);
   expect(await s3(bea, 'GET', '/behind')).toBe(200);
   expect(await s3(await makeAgain('bea', bea), 'GET', '/behind')).toBe(403);
@@ -126,7 +129,8 @@ const trust = (AWS: string) => policy({ Effect: 'Allow', Principal: { AWS }, Act
 
 test('a trust policy means the user and the role that it named, when it was put last', async () => {
   const fay = await makeUser('fay');
-  const makeOuter = () => iam('CreateRole', { RoleName: 'outer', AssumeRolePolicyDocument: trust(userArn('fay')) });
+  const makeOuter = () =>
+    iam('CreateRole', { RoleName: 'outer', AssumeRolePolicyDocument: trust(userArn('fay')) });
   await makeOuter();
   const outerArn = `arn:aws:iam::${owner.accountId}:role/outer`;
   await iam('CreateRole', { RoleName: 'inner', AssumeRolePolicyDocument: trust(outerArn) });

@@ -9,6 +9,7 @@ import {
   type InlinePolicy,
   identityKeys,
   type RoleRecord,
+  type RoleUseRecord,
   type UserRecord,
 } from '../../types/records/identity-records.ts';
 import { attachedPolicyXml } from './attachments.ts';
@@ -23,6 +24,7 @@ import { encodeDocument } from './policy-documents.ts';
 import { HOLDER_LABELS } from './policy-holders.ts';
 import { xmlMembers, xmlTime } from './query-protocol.ts';
 import type { QueryAction } from './query-service.ts';
+import { lastUsedXml } from './roles.ts';
 import { boundaryXml, tagsXml } from './users.ts';
 
 const KINDS = ['User', 'Role', 'Group', 'LocalManagedPolicy', 'AWSManagedPolicy'] as const;
@@ -56,11 +58,11 @@ function headXml({ accountId }: IdentityStore, holder: UserRecord | GroupRecord 
   ].join('');
 }
 
-/** `groupNames`: by id. */
+/** `groupNames`: by id. `use`: of a role. */
 function holderXml(
   store: IdentityStore,
   holder: UserRecord | GroupRecord | RoleRecord,
-  groupNames: ReadonlyMap<string, string>,
+  { groupNames, use }: { groupNames: ReadonlyMap<string, string>; use: RoleUseRecord | undefined },
 ): string {
   const head = headXml(store, holder);
   if (holder.kind === 'group') return head;
@@ -75,7 +77,7 @@ function holderXml(
     // There are none: nothing here runs under a profile.
     xmlElement('InstanceProfileList'),
     limits,
-    xmlElement('RoleLastUsed'),
+    lastUsedXml(use),
   ].join('');
 }
 
@@ -93,9 +95,11 @@ function holderSection(store: IdentityStore, kind: HolderKind, label: Kind): Sec
             const groupIds = rows.flatMap(({ record }) => (record.kind === 'user' ? record.groups : []));
             const groups = await groupsOf(store, { groups: [...new Set(groupIds)] });
             const names = new Map(groups.map(({ id, name }) => [id, name]));
-            return rows.map(({ key, record }) => ({
+            const ofRoles = rows.map(({ record }) => (record.kind === 'role' ? record.id : ''));
+            const uses = await store.findAll('role-use', ofRoles.map(identityKeys.roleUse));
+            return rows.map(({ key, record }, at) => ({
               key,
-              item: { kind: label, xml: holderXml(store, record, names) },
+              item: { kind: label, xml: holderXml(store, record, { groupNames: names, use: uses[at] }) },
             }));
           },
           charactersOf: ({ xml }) => xml.length,

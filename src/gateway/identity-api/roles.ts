@@ -7,7 +7,7 @@ import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts'
 import { SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { identityKeys, type RoleRecord } from '../../types/records/identity-records.ts';
+import { identityKeys, type RoleRecord, type RoleUseRecord } from '../../types/records/identity-records.ts';
 import { requireDone } from '../../types/require-done.ts';
 import { findPrincipalIds } from '../auth/principal-ids.ts';
 import { noteBoundary, requireBoundary } from './boundaries.ts';
@@ -77,9 +77,19 @@ function roleXml({ accountId }: IdentityStore, role: RoleRecord, { isWhole }: { 
     xmlText('MaxSessionDuration', role.maxSessionSeconds),
     ...(isWhole && role.boundary !== undefined ? [boundaryXml(role.boundary)] : []),
     ...(isWhole && role.tags.length > 0 ? [tagsXml(role.tags)] : []),
-    // When it was used is not kept.
-    ...(isWhole ? [xmlElement('RoleLastUsed')] : []),
   ].join('');
+}
+
+/** The role with when its sessions were used last. */
+async function wholeRoleXml(store: IdentityStore, role: RoleRecord): Promise<string> {
+  const use = await store.find('role-use', identityKeys.roleUse(role.id));
+  return xmlElement('Role', roleXml(store, role, { isWhole: true }), lastUsedXml(use));
+}
+
+/** `use`: none is known. */
+export function lastUsedXml(use: RoleUseRecord | undefined): string {
+  if (use === undefined) return xmlElement('RoleLastUsed');
+  return xmlElement('RoleLastUsed', xmlTime('LastUsedDate', use.atMs), xmlText('Region', use.region));
 }
 
 async function roleTargets({ RoleName: name }: { RoleName: string }, context: ActionContext) {
@@ -132,7 +142,7 @@ const createRole = defineIamAction({
     store.putUnseen(key, role);
     store.putUnseen(identityKeys.id(role.id), { kind: 'index', to: key });
     await noteBoundary(store, { kind: 'role', name }, { after: boundary });
-    return xmlElement('Role', roleXml(store, role, { isWhole: true }));
+    return wholeRoleXml(store, role);
   },
 });
 
@@ -141,8 +151,7 @@ const getRole = defineIamAction({
   parameters: { RoleName: required(roleName) },
   access: roleTargets,
   async run({ RoleName }, { store }) {
-    const role = await requireRole(store, RoleName);
-    return xmlElement('Role', roleXml(store, role, { isWhole: true }));
+    return wholeRoleXml(store, await requireRole(store, RoleName));
   },
 });
 
@@ -190,7 +199,7 @@ const updateRoleDescription = defineIamAction({
   async run({ RoleName, Description }, { store }) {
     const role = describe(await requireRole(store, RoleName), Description);
     store.putUnseen(identityKeys.role(RoleName), role);
-    return xmlElement('Role', roleXml(store, role, { isWhole: true }));
+    return wholeRoleXml(store, role);
   },
 });
 
@@ -230,6 +239,7 @@ const deleteRole = defineIamAction({
     }
     store.remove(identityKeys.role(RoleName));
     store.removeUnseen(identityKeys.id(id));
+    store.removeUnseen(identityKeys.roleUse(id));
     await noteBoundary(store, { kind: 'role', name }, { before: boundary });
     await store.count('role', { add: -1 });
     return undefined;

@@ -161,8 +161,7 @@ async function judgedBucket(
   const accountId = record.owner;
   return {
     record,
-    policy:
-      policy && (await identities.policies.named({ name, ...policy, type: 'resource', accountId })),
+    policy: policy && (await identities.policies.named({ name, ...policy, type: 'resource', accountId })),
     acl: { owner: record.owner, grants: acl?.grants },
     mayBePublic: await mayShareWithAll(deps, caller, record.owner),
   };

@@ -23,6 +23,10 @@ export const checkIdentity: RowCheck = async (row, scan) => {
     for (const groupId of record.groups)
       await scan.expectRow(identityRow(account, identityKeys.id(groupId)), 'index-orphaned', place);
   }
+  if (record.kind === 'role-use') {
+    const roleId = key.slice(identityKeys.roleUse('').length);
+    await scan.expectRow(identityRow(account, identityKeys.id(roleId)), 'index-orphaned', place);
+  }
   if (record.kind === 'index' && record.to !== undefined)
     await scan.expectRow(identityRow(account, record.to), 'index-orphaned', place);
 };

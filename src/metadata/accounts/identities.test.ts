@@ -153,6 +153,21 @@ test('uses of keys are noted, the latest counts', async () => {
   });
 });
 
+test('uses of roles are noted as long as there is the role, and change no revision', async () => {
+  await addEve();
+  const rows = [{ key: 'id/AROA9', record: { kind: 'index' as const, to: 'user/eve' } }];
+  const { revision } = await world.query('read-identities', { accountId: ANN });
+  await change({ accountId: ANN, ifRevision: revision, rows });
+  const use = (atMs: number, id = 'AROA9') => ({ accountId: ANN, id, atMs, region: 'us-east-1' });
+  await world.execute('note-key-uses', { uses: [], roles: [use(5), use(6, 'AROAGONE')] });
+  await world.execute('note-key-uses', { uses: [], roles: [use(4)] });
+  const keys = ['used/AROA9', 'used/AROAGONE'];
+  expect(await world.query('read-identities', { accountId: ANN, keys })).toMatchObject({
+    revision: revision + 1,
+    rows: [{ kind: 'role-use', atMs: 5, region: 'us-east-1' }, null],
+  });
+});
+
 test('what a deleted account leaves of identities is removed in steps', async () => {
   await addEve();
   const forget = () => world.execute('forget-identities', { accountId: ANN, limit: 4 });

@@ -141,14 +141,18 @@ export const forgetIdentities = defineCommand<CommandOf<'forget-identities'>, Ou
 export const noteKeyUses = defineCommand<CommandOf<'note-key-uses'>, OutcomeOf<'note-key-uses'>>({
   locks: () => [exclusive(LOCK.accounts)],
 
-  look({ uses }, view) {
+  look({ uses, roles = [] }, view) {
     for (const { accessKey } of uses) {
       findAccessKey(view, accessKey);
       view.row(keyUseRow(accessKey));
     }
+    for (const { accountId, id } of roles) {
+      view.row(identityRow(accountId, identityKeys.id(id)));
+      view.row(identityRow(accountId, identityKeys.roleUse(id)));
+    }
   },
 
-  decide({ uses }, view) {
+  decide({ uses, roles = [] }, view) {
     const puts = uses.flatMap(({ accessKey, ...use }) => {
       if (findAccessKey(view, accessKey) === undefined) return [];
       const address = keyUseRow(accessKey);
@@ -156,7 +160,16 @@ export const noteKeyUses = defineCommand<CommandOf<'note-key-uses'>, OutcomeOf<'
       if (row !== undefined && keyUseCodec.decode(row).atMs >= use.atMs) return [];
       return [put(address, keyUseCodec.encode(use))];
     });
-    return { outcome: { kind: 'noted' }, puts };
+    // No decision rests on it: the account's revision stays.
+    const ofRoles = roles.flatMap(({ accountId, id, ...use }) => {
+      if (view.row(identityRow(accountId, identityKeys.id(id))) === undefined) return [];
+      const address = identityRow(accountId, identityKeys.roleUse(id));
+      const row = view.row(address);
+      const before = row && identityCodec.decode(row);
+      if (before?.kind === 'role-use' && before.atMs >= use.atMs) return [];
+      return [put(address, identityCodec.encode({ kind: 'role-use', ...use }))];
+    });
+    return { outcome: { kind: 'noted' }, puts: [...puts, ...ofRoles] };
   },
 });
 

@@ -4,6 +4,7 @@ import type {
   IdentityRecord,
   IdentitySettingsRecord,
   KeyUseRecord,
+  RoleUseRecord,
   StoredPrincipal,
 } from '../../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
@@ -110,9 +111,12 @@ export interface AccountCommands {
     };
     outcome: { kind: 'changed'; records: TenancyRecord[] } | { kind: 'conflict' } | { kind: 'taken' };
   };
-  /** When access keys were used last; earlier notes than what is there change nothing. */
+  /** When access keys and sessions of roles were used last; earlier notes than what is there change nothing. */
   'note-key-uses': {
-    command: { uses: ({ accessKey: string } & KeyUseRecord)[] };
+    command: {
+      uses: ({ accessKey: string } & KeyUseRecord)[];
+      roles?: ({ accountId: AccountId; id: string } & Omit<RoleUseRecord, 'kind'>)[];
+    };
     outcome: { kind: 'noted' };
   };
 }

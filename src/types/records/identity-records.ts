@@ -82,6 +82,13 @@ export interface PolicyVersionRecord {
   text: string;
 }
 
+/** When sessions of a role were used last (AWS "RoleLastUsed"), under `identityKeys.roleUse`; noted once in a while only. */
+export interface RoleUseRecord {
+  kind: 'role-use';
+  atMs: number;
+  region: string;
+}
+
 /** How often a managed policy is used, ready-made ones as well; absent: not at all. */
 export interface PolicyUsageRecord {
   kind: 'policy-usage';
@@ -148,6 +155,7 @@ export type IdentityRecord =
   | ManagedPolicyRecord
   | PolicyVersionRecord
   | PolicyUsageRecord
+  | RoleUseRecord
   | MfaDeviceRecord
   | IdentitySettingsRecord
   | IdentityIndexRecord;
@@ -166,6 +174,7 @@ export const identityKeys = {
   policy: (name: string) => `policy/${name.toLowerCase()}`,
   policyVersion: (policy: string, number: number) => `version/${policy.toLowerCase()}/${number}`,
   policyUsage: (arn: string) => `usage/${arn}`,
+  roleUse: (id: string) => `used/${id}`,
   mfaDevice: (name: string) => `mfa/${name.toLowerCase()}`,
   settings: 'settings',
   /** Index: the row of a user, group or role by its id. */
