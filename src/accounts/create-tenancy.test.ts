@@ -13,9 +13,17 @@ import { OPERATOR } from './tenancy-rules.ts';
 const PAGE = { page: 1, size: 100 };
 const PASSWORD = 'Secret-1';
 const DAY_MS = 86_400_000;
+/** Tenants whose turn it was, one for each hash. */
+const hashed: string[] = [];
 const hasher: SecretHasher = {
-  hash: async (_tenant, password) => `h:${password}`,
-  verify: async (_who, { password, stored }) => stored === `h:${password}`,
+  hash: async (tenant, password) => {
+    hashed.push(tenant);
+    return `h:${password}`;
+  },
+  verify: async ({ accountId }, { password, stored }) => {
+    hashed.push(accountId);
+    return stored === `h:${password}`;
+  },
 };
 
 let world: MetadataShards;
@@ -210,6 +218,34 @@ test('a user of a partner logs in by a key that is shown once, until it expires,
   await tenancy.changePartner(OPERATOR, control.id, { status: 'active' });
   await logins.deleteKey(user.id, long.key.id);
   expect(await enter(long.apiKey)).toBeUndefined();
+});
+
+test('who names no key that is there waits behind all others who do not, and never before those who do', async () => {
+  const { logins, tenancy } = parts;
+  const person = { partnerId: control.id, email: 'U@example.com', firstName: 'U', lastName: 'V' };
+  const { id } = await logins.createUser({ ...person, role: 'Admin' });
+  const { apiKey } = await logins.createKey(id, { name: 'k' });
+  hashed.length = 0;
+  const tries = [
+    ['u@example.com', apiKey, '192.0.2.1'],
+    ['u@example.com', `${apiKey.slice(0, 8)}x`, '192.0.2.2'],
+    ['u@example.com', 'wrong', '192.0.2.3'],
+    ['nobody@example.com', apiKey, '192.0.2.4'],
+    ['NOACCESSKEY', apiKey, '192.0.2.5'],
+  ];
+  for (const [login = '', given = '', address = ''] of tries)
+    await tenancy.authenticate({ login, apiKey: given, address });
+  const [known, stranger] = [`user/${id}`, 'strangers'];
+  // The first of the strangers made what their keys are compared with.
+  expect(hashed).toEqual([known, known, stranger, stranger, stranger, stranger]);
+  hashed.length = 0;
+  for (const name of ['first', 'second'])
+    await tenancy.createCustomer(callerOf(control), {
+      name,
+      email: `${name}@example.com`,
+      password: PASSWORD,
+    });
+  expect(hashed).toEqual([`partner/${control.id}`, `partner/${control.id}`]);
 });
 
 test('the keys of the root account are the operator’s', async () => {

@@ -27,7 +27,7 @@ import type {
   Tenancy,
   VisibleFilter,
 } from './tenancy.ts';
-import { isVisible, noSuch, requireAct } from './tenancy-rules.ts';
+import { hashingTenantOf, isVisible, noSuch, requireAct } from './tenancy-rules.ts';
 import {
   type CustomerEntry,
   checkLoginPassword,
@@ -110,15 +110,15 @@ export function createCustomers(deps: CustomersDeps): Customers {
     return rows[0]?.kind === 'settings' && rows[0].rootMfaDevices.length > 0;
   }
 
-  /** Throws SlowDown. `payer`: whose share of hashing it is. */
-  async function loginOf(payer: AccountId, login: { password: string; mustReset: boolean }) {
-    const passwordHash = await deps.hasher.hash(payer, login.password);
+  /** Throws SlowDown. */
+  async function loginOf(caller: ApiCaller, login: { password: string; mustReset: boolean }) {
+    const passwordHash = await deps.hasher.hash(hashingTenantOf(caller), login.password);
     return { passwordHash, mustReset: login.mustReset, changedAtMs: clock.wallMs() };
   }
 
   /** Throws ConcurrentModification, SlowDown. */
-  async function setPassword(accountId: AccountId, password: string) {
-    const rootLogin = await loginOf(accountId, { password, mustReset: false });
+  async function setPassword(caller: ApiCaller, accountId: AccountId, password: string) {
+    const rootLogin = await loginOf(caller, { password, mustReset: false });
     await withIdentities(deps, accountId, async (store) => {
       store.putUnseen(identityKeys.settings, { ...(await store.settings()), rootLogin });
     });
@@ -273,8 +273,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const mustReset = input.passwordResetRequired ?? false;
       const { password } = input;
       // Hashed before, and written with the account: there is none without its password.
-      const payer = `partner/${controlId}` as AccountId;
-      const rootLogin = password === undefined ? undefined : await loginOf(payer, { password, mustReset });
+      const rootLogin = password === undefined ? undefined : await loginOf(caller, { password, mustReset });
       const state = isTrial ? 'trial' : 'paid';
       const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
       await directory.refresh();
@@ -292,7 +291,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       checkChannel(changes.channelAccountId, record.controlId);
       await save(record, changes);
-      if (changes.password !== undefined) await setPassword(record.accountId, changes.password);
+      if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

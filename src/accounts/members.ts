@@ -13,7 +13,7 @@ import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-rol
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { MemberChanges, MemberView, NewMember, Tenancy } from './tenancy.ts';
-import { isVisible, requireAct } from './tenancy-rules.ts';
+import { hashingTenantOf, isVisible, requireAct } from './tenancy-rules.ts';
 import {
   checkLoginPassword,
   holds,
@@ -102,7 +102,7 @@ export function createMembers(deps: {
         );
       if (isTaken) throw taken('username', 'A member with this username already exists.');
       const { accountId } = customer;
-      const passwordHash = await deps.hasher.hash(accountId, input.password);
+      const passwordHash = await deps.hasher.hash(hashingTenantOf(caller), input.password);
       const nowMs = clock.wallMs();
       await withIdentities(deps, accountId, async (store) => {
         const key = identityKeys.user(username);
@@ -166,7 +166,8 @@ export function createMembers(deps: {
       if (role !== 'Root' || status !== 'active') refuseLastRoot(member);
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       const { accountId } = customer;
-      const passwordHash = changes.password && (await deps.hasher.hash(accountId, changes.password));
+      const passwordHash =
+        changes.password && (await deps.hasher.hash(hashingTenantOf(caller), changes.password));
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };

@@ -18,15 +18,18 @@ import type { ApiCaller } from './tenancy.ts';
 import type { TenancyDirectory } from './tenancy-directory.ts';
 import { noSuch } from './tenancy-rules.ts';
 
-/** How secrets are hashed (`Passwords` of the gateway). Tenants are who takes turns: an account, or an address. */
+/** How secrets are hashed (`Passwords` of the gateway). Tenants take turns, and within one of them addresses. */
 export interface SecretHasher {
   hash(tenant: AccountId, password: string): Promise<string>;
   /** Throws AuthenticationLockout where too many were wrong, SlowDown. */
   verify(
-    who: { accountId: AccountId; userId: string },
+    who: { accountId: AccountId; userId: string; address: string },
     given: { password: string; stored: string },
   ): Promise<boolean>;
 }
+
+/** All who name no key that is there: however many addresses they have, they get one turn of two. */
+const STRANGERS = 'strangers' as AccountId;
 
 const API_KEYS_MAX = 10;
 /** Of the key itself, by which its hash is found. */
@@ -86,12 +89,13 @@ export function createPartnerLogins(deps: {
   let decoy: Promise<string> | undefined;
 
   async function isDecoy(login: string, apiKey: string, address: string): Promise<undefined> {
-    decoy ??= hasher.hash(address as AccountId, mintApiKey(random)).catch((error: unknown) => {
+    decoy ??= hasher.hash(STRANGERS, mintApiKey(random)).catch((error: unknown) => {
       decoy = undefined;
       throw error;
     });
     const stored = await decoy;
-    await hasher.verify({ accountId: address as AccountId, userId: login }, { password: apiKey, stored });
+    const who = { accountId: STRANGERS, userId: login.toLowerCase(), address };
+    await hasher.verify(who, { password: apiKey, stored });
     return undefined;
   }
 
@@ -162,7 +166,8 @@ export function createPartnerLogins(deps: {
       const key = user?.apiKeys.find(({ id }) => apiKey.startsWith(id));
       const isExpired = key?.expiresAtMs !== undefined && key.expiresAtMs <= clock.wallMs();
       if (user === undefined || key === undefined || isExpired) return isDecoy(login, apiKey, address);
-      const who = { accountId: address as AccountId, userId: login.toLowerCase() };
+      // Nobody guesses the beginning of a key, by which it was found.
+      const who = { accountId: userTenant(user.id), userId: login.toLowerCase(), address };
       if (!(await hasher.verify(who, { password: apiKey, stored: key.hash }))) return undefined;
       const caller = callerOf(user, key);
       if (caller === undefined) return undefined;
@@ -211,7 +216,7 @@ export function createPartnerLogins(deps: {
         throw new AppError('LimitExceeded', { message });
       }
       const apiKey = mintApiKey(random);
-      const hash = await hasher.hash(`user/${userId}` as AccountId, apiKey);
+      const hash = await hasher.hash(userTenant(userId), apiKey);
       const id = apiKey.slice(0, KEY_ID_CHARACTERS);
       const expiry = expiresAtMs !== undefined && { expiresAtMs };
       const key: ApiKeyRecord = { id, name, hash, createdAtMs: clock.wallMs(), ...expiry };
@@ -225,6 +230,10 @@ export function createPartnerLogins(deps: {
       await replace({ ...user, apiKeys });
     },
   };
+}
+
+function userTenant(userId: number): AccountId {
+  return `user/${userId}` as AccountId;
 }
 
 function digest(key: Uint8Array, bytes: Uint8Array): Buffer {

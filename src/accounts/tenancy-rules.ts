@@ -1,6 +1,7 @@
 // Who may do what in the tree of accounts: by level, by role, and by what lies below the caller (extensions 1.2). The one place
 // that decides it.
 import { AppError } from '../types/errors.ts';
+import type { AccountId } from '../types/names.ts';
 import type { PartnerRole } from '../types/tenancy.ts';
 import type { ApiCaller } from './tenancy.ts';
 
@@ -42,6 +43,11 @@ export type PartnersAbove = readonly (number | undefined)[];
 export function isVisible(caller: ApiCaller, above: PartnersAbove): boolean {
   if (caller.level === 'admin') return true;
   return caller.partnerId !== undefined && above.includes(caller.partnerId);
+}
+
+/** Whose turn it is where the caller's passwords are hashed: a partner has one, however many sub-accounts it makes. */
+export function hashingTenantOf({ partnerId }: ApiCaller): AccountId {
+  return (partnerId === undefined ? 'operator' : `partner/${partnerId}`) as AccountId;
 }
 
 /** Throws NoSuchEntity. */

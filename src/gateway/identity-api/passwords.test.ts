@@ -52,6 +52,22 @@ test('one account waits with half of the places, its further passwords are SlowD
   await ask(ANN);
 });
 
+test('many addresses that have proved nothing are one tenant, and take turns within it', async () => {
+  const { passwords } = open();
+  const done: string[] = [];
+  const guess = async (address: string) => {
+    await passwords.verify({ accountId: ANN, userId: 'who', address }, OTHER);
+    done.push(address);
+  };
+  const addresses = Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`);
+  const guesses = Promise.allSettled(addresses.map(guess));
+  await passwords.verify({ accountId: BOB, userId: 'who', address: '192.0.2.99' }, WORD);
+  // The one that was under way, and one of the crowd.
+  expect(done.length).toBeLessThanOrEqual(2);
+  const refused = (await guesses).filter(({ status }) => status === 'rejected');
+  expect([done.length, refused.length]).toEqual([32, 68]);
+});
+
 test('who guesses a password waits longer and longer, whatever was right meanwhile, and nobody else does', async () => {
   const { clock, passwords } = open();
   const ann = { accountId: ANN, userId: 'AIDA1' };

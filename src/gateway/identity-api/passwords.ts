@@ -58,7 +58,14 @@ export interface Passwords {
    * The same where the caller may be guessing: wrong ones make `userId` wait. Throws AuthenticationLockout without comparing
    * while it must, and SlowDown.
    */
-  verify(who: { accountId: AccountId; userId: string }, given: Comparison): Promise<boolean>;
+  verify(who: Guesser, given: Comparison): Promise<boolean>;
+}
+
+/** Who may be guessing. `address`: of one who has proved nothing yet; within the tenant addresses take turns. */
+interface Guesser {
+  readonly accountId: AccountId;
+  readonly userId: string;
+  readonly address?: string;
 }
 
 interface Comparison {
@@ -84,7 +91,7 @@ export function createPasswords({ clock, random }: { clock: ClockPort; random: R
   });
   const places = createFairShare({
     limit: LIMITS.passwordHashesWaitingMax,
-    weights: [ACCOUNT_SHARE_WEIGHT],
+    weights: [ACCOUNT_SHARE_WEIGHT, ACCOUNT_SHARE_WEIGHT],
   });
   const waiting = createTenantQueue<() => void>();
   let isBusy = false;
@@ -101,13 +108,12 @@ export function createPasswords({ clock, random }: { clock: ClockPort; random: R
     else begin();
   }
 
-  function requirePlace(accountId: AccountId): void {
-    if (!places.mayTake([accountId], 1)) throw new AppError('SlowDown');
+  function requirePlace(path: SharePath): void {
+    if (!places.mayTake(path, 1)) throw new AppError('SlowDown');
   }
 
-  async function derive(accountId: AccountId, derivation: Derivation): Promise<Buffer> {
-    requirePlace(accountId);
-    const path = [accountId];
+  async function derive(path: SharePath, derivation: Derivation): Promise<Buffer> {
+    requirePlace(path);
     places.take(path, 1);
     try {
       await takeTurn(path);
@@ -117,29 +123,30 @@ export function createPasswords({ clock, random }: { clock: ClockPort; random: R
     }
   }
 
-  async function isSame(accountId: AccountId, { password, stored }: Comparison): Promise<boolean> {
+  async function compare(path: SharePath, { password, stored }: Comparison): Promise<boolean> {
     const [, log2N, r, p, salt = '', hash = ''] = stored.split('$');
     const cost = { log2N: Number(log2N), r: Number(r), p: Number(p) };
-    const derived = await derive(accountId, { password, salt: Buffer.from(salt, 'base64url'), ...cost });
+    const derived = await derive(path, { password, salt: Buffer.from(salt, 'base64url'), ...cost });
     return timingSafeEqual(derived, Buffer.from(hash, 'base64url'));
   }
 
   return {
     async hash(accountId, password) {
       const salt = Buffer.from(random.bytes(SALT_BYTES));
-      const hash = await derive(accountId, { password, salt, ...COST });
+      const hash = await derive([accountId], { password, salt, ...COST });
       const { log2N, r, p } = COST;
       return ['scrypt', log2N, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$');
     },
-    isSame,
-    async verify({ accountId, userId }, given) {
-      const who = `${accountId}/${userId}`;
+    isSame: (accountId, given) => compare([accountId], given),
+    async verify({ accountId, userId, address }, given) {
+      const path = address === undefined ? [accountId] : [accountId, `${accountId} ${address}`];
+      const who = [...path, userId].join('/');
       if (failures.mustWait(who)) throw new AppError('AuthenticationLockout');
       // What is not compared is no guess.
-      requirePlace(accountId);
+      requirePlace(path);
       // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
       failures.note(who);
-      const isRight = await isSame(accountId, given);
+      const isRight = await compare(path, given);
       if (isRight) failures.forget(who);
       return isRight;
     },

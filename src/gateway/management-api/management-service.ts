@@ -40,7 +40,7 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     deps.requireRoom(exchange);
     requirePrivate(deps, exchange);
     const given = credentialsIn(exchange.headers.values.authorization);
-    const address = exchange.client.remoteAddress;
+    const { address } = exchange.tenant;
     const caller = given && (await apiOf(deps).authenticate({ ...given, address }));
     if (given === undefined || caller === undefined) throw wrongCredentials();
     noteCaller(record, exchange, caller);
