@@ -5,6 +5,7 @@
 // placing shards (src/coordination/place-shards.ts) and placing disks (src/chunks/placement/place-disks.ts).
 import { assert, must } from '../src/base/assert.ts';
 import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunks.ts';
+import { createAccountRemover } from '../src/metadata/accounts/remove-accounts-worker.ts';
 import { createClaimAssertion } from '../src/metadata/blobs/assert-claims.ts';
 import { type BlobAuditDeps, createBlobAudit } from '../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../src/metadata/blobs/collect-corruption.ts';
@@ -182,6 +183,14 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Brings forced deletions of buckets to their end, and deletes what deleted buckets have left.',
     create: createBucketEmptier,
+  },
+  {
+    name: 'remove-accounts',
+    role: 'shard',
+    forms: 'both',
+    help: 'Removes what deleted accounts have left: buckets, as far as nothing in them is protected, then users, keys and policies.',
+    scan: 'in the row of the account, with each step: after a restart or a failover it goes on there',
+    create: createAccountRemover,
   },
   {
     name: 'drive-jobs',

@@ -7,6 +7,7 @@ import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
+import type { AccountRemovalRecord } from '../types/records/account-removal-record.ts';
 import type { IdentitySettingsRecord } from '../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
 import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
@@ -66,8 +67,14 @@ export interface Accounts {
   find(reference: string): Promise<AccountWithKeys>;
   /** Throws NoSuchEntity, ValidationError; AccessDenied for suspending the root account, which nobody could undo. */
   change(reference: string, changes: AccountChanges): Promise<AccountWithKeys>;
-  /** Throws NoSuchEntity; DeleteConflict while it owns a bucket; AccessDenied for the root account. */
-  remove(reference: string): Promise<void>;
+  /**
+   * Its keys are refused from now on. `withBuckets`: its buckets are removed in the background, as far as nothing in them is
+   * protected, and again when the rest is due. Throws NoSuchEntity; DeleteConflict while it owns a bucket; AccessDenied for the
+   * root account.
+   */
+  remove(reference: string, options?: { withBuckets?: boolean }): Promise<void>;
+  /** What is left of a deleted account; undefined: nothing, or the account is not deleted. */
+  removal(accountId: AccountId): Promise<AccountRemovalRecord | undefined>;
   /** The access keys of an account, by name. Throws NoSuchEntity. */
   keys(reference: string): Promise<{ account: AccountRecord; keys: AccessKeyRecord[] }>;
   /**
@@ -209,10 +216,11 @@ export function createAccounts(deps: {
       if (outcome.kind !== 'changed') throw new AppError('NoSuchEntity');
       return { account: outcome.account, accessKeys };
     },
-    async remove(reference) {
+    async remove(reference, { withBuckets = false } = {}) {
       if (await resumeRemoval(reference)) return;
       const { accountId } = (await find(reference)).account;
-      const outcome = requireDone(await metadata.execute(system, 'delete-account', { accountId }));
+      const command = { accountId, ...(withBuckets && { withBuckets }) };
+      const outcome = requireDone(await metadata.execute(system, 'delete-account', command));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       if (outcome.kind === 'is-root') throw new AppError('AccessDenied', { message: ROOT_STAYS });
       if (outcome.kind === 'owns-buckets') {
@@ -221,6 +229,10 @@ export function createAccounts(deps: {
         });
       }
       await forget(accountId);
+    },
+    async removal(accountId) {
+      const query = { accountId };
+      return requireDone(await metadata.query(system, 'get-account-removal', query)).removal ?? undefined;
     },
     async keys(reference) {
       const { account } = await find(reference);

@@ -231,7 +231,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
   ): Promise<CustomerView> {
     await directory.refresh();
     const record = await tree.requireCustomer(caller, id, options);
-    const view = { ...viewOf(record), mfaEnabled: await hasMfa(record.accountId) };
+    const { accountId, deletedAtMs } = record;
+    const removal = deletedAtMs === undefined ? undefined : await accounts.removal(accountId);
+    const mfaEnabled = await hasMfa(accountId);
+    const view = { ...viewOf(record), mfaEnabled, ...(removal && { removal }) };
     return (await shown(caller, [view], options))[0] as CustomerView;
   }
 
@@ -301,7 +304,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       requireAct(caller, 'delete');
       await directory.refresh();
       const { accountId } = await tree.requireCustomer(caller, id);
-      await accounts.remove(accountId);
+      await accounts.remove(accountId, { withBuckets: true });
     },
     async visibleCustomers(caller, filter: VisibleFilter) {
       await directory.refresh();

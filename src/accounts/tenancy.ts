@@ -2,6 +2,7 @@
 // Everything throws NoSuchEntity (also for ids outside of the caller's tree), AccessDenied by role or level, ValidationError and
 // EntityAlreadyExists with `fields`, LimitExceeded and SlowDown.
 import type { AccountId } from '../types/names.ts';
+import type { AccountRemovalRecord } from '../types/records/account-removal-record.ts';
 import type {
   Contact,
   ContactChanges,
@@ -106,6 +107,8 @@ export interface CustomerView {
   accessKey?: string;
   secretKey?: string;
   history: { state: CustomerState; fromMs: number }[];
+  /** Of a deleted one of which something is left; not in lists. */
+  removal?: AccountRemovalRecord;
 }
 export interface CustomerFilter {
   id?: number;
@@ -257,6 +260,7 @@ export interface Tenancy {
     changes: CustomerChanges,
     options?: CustomerOptions,
   ): Promise<CustomerView>;
+  /** Its keys are refused at once; its buckets go in the background (`removal` of the view says what is left). */
   deleteCustomer(caller: ApiCaller, id: number): Promise<void>;
   listMembers(caller: ApiCaller, filter: MemberFilter, page: Page): Promise<PageOf<MemberView>>;
   getMember(caller: ApiCaller, id: number): Promise<MemberView>;

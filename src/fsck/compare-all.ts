@@ -57,6 +57,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   tenancyChanges: 'row',
   accountCustomers: 'row',
   tenancySequence: 'row',
+  accountRemovals: 'row',
   priceLists: 'row',
   invoices: 'row',
   customerInvoices: 'row',

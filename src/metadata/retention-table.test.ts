@@ -65,6 +65,7 @@ const COMMANDS: Readonly<
   'set-bucket-config': 'tests',
   'unlock-compliance': 'tests',
   'delete-account': 'tests',
+  'note-account-removal': { touchesNoVersion: 'how far a removal has come' },
   'step-lifecycle': 'rows',
   'create-account': { touchesNoVersion: 'accounts' },
   'set-account': { touchesNoVersion: 'accounts' },

@@ -17,6 +17,7 @@ import type {
 import type { QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { DELETE_RULES, type DeleteRules } from '../types/delete-blocker.ts';
 import { DEFAULT_METERING, type Metering } from '../types/metered.ts';
+import { getAccountRemoval, listAccountRemovals, noteAccountRemoval } from './accounts/account-removals.ts';
 import { addAccessKey } from './accounts/add-access-key.ts';
 import { changeAccessKey } from './accounts/change-access-key.ts';
 import { createAccount } from './accounts/create-account.ts';
@@ -70,6 +71,7 @@ import { emptyBucket } from './buckets/empty-bucket.ts';
 import { endRename } from './buckets/end-rename.ts';
 import { findName, listNames } from './buckets/find-names.ts';
 import { findProtected } from './buckets/find-protected.ts';
+import { findRemovable } from './buckets/find-removable.ts';
 import { forgetName } from './buckets/forget-name.ts';
 import { renameBucket } from './buckets/rename-bucket.ts';
 import { reserveName } from './buckets/reserve-name.ts';
@@ -202,6 +204,7 @@ const commands: Commands = {
   'create-account': { define: createAccount, growthBytes: () => ROWS_BYTES },
   'set-account': { define: setAccount, growthBytes: NONE },
   'delete-account': { define: deleteAccount, growthBytes: NONE },
+  'note-account-removal': { define: noteAccountRemoval, growthBytes: NONE },
   // An operator must be able to replace a stolen key on a full disk.
   'add-access-key': { define: addAccessKey, growthBytes: NONE },
   'change-access-key': { define: changeAccessKey, growthBytes: NONE },
@@ -324,7 +327,7 @@ const commands: Commands = {
   tick: { define: tick, growthBytes: NONE },
 };
 
-type AskRules = 'find-protected' | 'find-expirable' | 'preview-lifecycle';
+type AskRules = 'find-protected' | 'find-removable' | 'find-expirable' | 'preview-lifecycle';
 
 /** All queries but those that ask the rules of deletion. */
 const queries: Omit<Queries, AskRules> = {
@@ -339,6 +342,8 @@ const queries: Omit<Queries, AskRules> = {
   'tenancy-changes': findTenancyChanges,
   'read-tenancy': readTenancy,
   'find-tenancy': findTenancy,
+  'list-account-removals': listAccountRemovals,
+  'get-account-removal': getAccountRemoval,
   'list-accounts': listAccounts,
   'find-name': findName,
   'list-names': listNames,
@@ -428,6 +433,7 @@ export function createMetadataMachine(
     queries: {
       ...queries,
       'find-protected': findProtected(rules),
+      'find-removable': findRemovable(rules),
       'find-expirable': findExpirable(rules),
       'preview-lifecycle': previewLifecycle(rules),
     } satisfies Queries,

@@ -1,6 +1,6 @@
 // /api/v1 on a server with real accounts: from the operator's first command to a customer that stores, is suspended and is gone
 // (docs/management-api.md, extensions 1).
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   changePartner,
   createPartner,
@@ -66,7 +66,7 @@ const newCustomer = () => ({
 });
 
 describe('a customer', () => {
-  test('is made with keys that store, suspended, restored, and deleted when it owns nothing', async () => {
+  test('is made with keys that store, suspended, restored, and deleted with what it owns', async () => {
     const made = await call('POST', '/sub-accounts', newCustomer());
     expect(made).toMatchObject({ status: 200, success: true, code: 'RES-I-0001' });
     const { id, accessKey, secretKey, status } = made.data;
@@ -82,9 +82,19 @@ describe('a customer', () => {
     expect(restored.data.status).toBe('PAID_ACCOUNT');
     expectStatus(await api.send(read, as), 200);
 
-    expect(await call('DELETE', `/sub-accounts/${id}`)).toMatchObject({ status: 409, success: false });
-    for (const path of [`/${bucket}/k`, `/${bucket}`])
-      expectStatus(await api.send({ method: 'DELETE', path }, as), 204);
+    const locked = `locked-${freshWord()}`;
+    const withLock = { 'x-amz-bucket-object-lock-enabled': 'true' };
+    expectStatus(await api.send({ method: 'PUT', path: `/${locked}`, headers: withLock }, as), 200);
+    const untilMs = Math.ceil(Date.now() / 1000 + 3600) * 1000;
+    const lock = {
+      'x-amz-object-lock-mode': 'COMPLIANCE',
+      'x-amz-object-lock-retain-until-date': new Date(untilMs).toISOString(),
+    };
+    for (const [key, headers] of Object.entries({ kept: lock, free: {} }))
+      expectStatus(
+        await api.send({ method: 'PUT', path: `/${locked}/${key}`, headers, body: Buffer.from('x') }, as),
+        200,
+      );
     expect(await call('DELETE', `/sub-accounts/${id}`)).toMatchObject({ status: 200, data: null });
     expectError(await api.send({ method: 'GET', path: '/' }, as), {
       status: 403,
@@ -93,6 +103,23 @@ describe('a customer', () => {
     expect(await call('GET', `/sub-accounts/${id}`)).toMatchObject({ status: 404 });
     const gone = await call('GET', `/sub-accounts/${id}?includeDeleted=true`);
     expect(gone.data.status).toBe('DEACTIVATED');
+    // What is protected stays; all else goes, in the background.
+    const path = `/sub-accounts/${id}?includeDeleted=true`;
+    const removal = await vi.waitUntil(
+      async () => {
+        const { data } = await call('GET', path);
+        return data.removal?.keptBucketsCount === 1 && data.removal;
+      },
+      { timeout: 120_000, interval: 200 },
+    );
+    expect(removal).toMatchObject({
+      removedBuckets: 1,
+      keptBuckets: [{ name: locked, versionCount: 1, keptUntil: new Date(untilMs).toISOString() }],
+    });
+    expectError(await api.send({ method: 'GET', path: `/${bucket}` }), { status: 404, code: 'NoSuchBucket' });
+    // Its name is free, and its address.
+    const again = { ...newCustomer(), name: made.data.name, wasabiAccountEmail: made.data.accountEmail };
+    expect(await call('POST', '/sub-accounts', again)).toMatchObject({ status: 200 });
   });
 
   test('has new keys when they are reset, and the old ones are refused', async () => {

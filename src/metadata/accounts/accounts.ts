@@ -11,6 +11,12 @@ export function findAccount(view: View, accountId: AccountId): AccountRecord | u
   return row && accountCodec.decode(row);
 }
 
+/** Undefined also of one that is deleted and owns buckets yet. */
+export function findLiveAccount(view: View, accountId: AccountId): AccountRecord | undefined {
+  const account = findAccount(view, accountId);
+  return account?.deletedAtMs === undefined ? account : undefined;
+}
+
 /** What is one account's alone, and where that is written down. */
 export function indexRows(
   account: Pick<AccountRecord, 'name' | 'email' | 'canonicalId'>,

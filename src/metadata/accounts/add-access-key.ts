@@ -7,19 +7,19 @@ import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accessKeyRow, accountAccessKeyRow, PRESENT, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findAccessKey, listAccessKeys } from './access-keys.ts';
-import { findAccount } from './accounts.ts';
+import { findLiveAccount } from './accounts.ts';
 
 export const addAccessKey = defineCommand<CommandOf<'add-access-key'>, OutcomeOf<'add-access-key'>>({
   locks: ({ accountId }) => [exclusive(LOCK.accounts), exclusive(LOCK.account(accountId))],
 
   look({ accountId, accessKey }, view) {
-    findAccount(view, accountId);
+    findLiveAccount(view, accountId);
     listAccessKeys(view, accountId);
     findAccessKey(view, accessKey.accessKey);
   },
 
   decide({ accountId, accessKey }, view, { nowMs }) {
-    if (findAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
+    if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     if (findAccessKey(view, accessKey.accessKey) !== undefined) return refuse({ kind: 'taken' });
     if (listAccessKeys(view, accountId).length >= LIMITS.accessKeysPerAccountMax)
       return refuse({ kind: 'too-many-keys' });

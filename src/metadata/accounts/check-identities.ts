@@ -4,7 +4,7 @@ import type { FindingPlace } from '../../types/findings.ts';
 import type { AccountId } from '../../types/names.ts';
 import { type IdentityRecord, identityCodec, identityKeys } from '../../types/records/identity-records.ts';
 import type { CheckScan, RowCheck } from '../checks/scan.ts';
-import { accessKeyRow, accountRow, identityRow } from '../schema/keyspace.ts';
+import { accessKeyRow, accountRemovalRow, accountRow, identityRow } from '../schema/keyspace.ts';
 import { decodeAccountId } from './accounts.ts';
 
 const ACCOUNT_BYTES = 6;
@@ -15,7 +15,9 @@ export const checkIdentity: RowCheck = async (row, scan) => {
   const key = fromUtf8(row.key.subarray(ACCOUNT_BYTES));
   const record = identityCodec.decode(row.value);
   const place: FindingPlace = { account, note: key, table: 'identities' };
-  if ((await scan.row(accountRow(account))) === undefined) return scan.found('account-missing', place);
+  // Identities go after their account.
+  if ((await scan.row(accountRow(account))) === undefined)
+    return scan.expectRow(accountRemovalRow(account), 'account-missing', place);
   if (record.kind === 'mfa-device') scan.checkKey(record.sealedSeed, { account, table: 'identities' });
   if (record.kind === 'user') {
     for (const { accessKey } of record.accessKeys)

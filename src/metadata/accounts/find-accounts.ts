@@ -25,7 +25,7 @@ export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-ac
     const accessKey = accessKeyCodec.decode(row);
     if (accessKey.isDisabled === true && query.mayBeDisabled !== true) return { kind: 'unknown' };
     const account = await readAccount(accessKey.accountId, state);
-    if (account === null) return { kind: 'unknown' };
+    if (account === null || account.deletedAtMs !== undefined) return { kind: 'unknown' };
     if (accessKey.userId === undefined) return { kind: 'found', accessKey, account };
     const principal = await readPrincipal(state, accessKey.accountId, accessKey.userId);
     return principal === undefined ? { kind: 'unknown' } : { kind: 'found', accessKey, account, principal };

@@ -32,7 +32,7 @@ import {
 } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findAccessKey } from './access-keys.ts';
-import { encodeAccountId, findAccount } from './accounts.ts';
+import { encodeAccountId, findAccount, findLiveAccount } from './accounts.ts';
 import { lookAtChanges, noteChange } from './identity-changes.ts';
 
 type Change = CommandOf<'change-identities'>;
@@ -45,7 +45,7 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
   ],
 
   look({ accountId, keys = [], alias }, view) {
-    findAccount(view, accountId);
+    findLiveAccount(view, accountId);
     view.row(identityRevisionRow(accountId));
     for (const accessKey of keys.map(nameOf)) findAccessKey(view, accessKey);
     if (alias?.after !== undefined) view.row(accountAliasRow(alias.after));
@@ -54,7 +54,7 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
 
   decide(command, view, { nowMs, random }) {
     const { accountId, ifRevision, rows, keys = [], alias, isSeen } = command;
-    if (findAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
+    if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     const row = view.row(identityRevisionRow(accountId));
     const revision = row === undefined ? 0 : readU48(row);
     if (revision !== ifRevision) return refuse({ kind: 'conflict' });
@@ -216,8 +216,10 @@ export const getPrincipal: QuerySpec<QueryOf<'get-principal'>, ResultOf<'get-pri
   async run({ accountId, id }, state) {
     const [row] = await state.rows([accountRow(accountId)]);
     if (row === undefined) return null;
+    const account = accountCodec.decode(row);
+    if (account.deletedAtMs !== undefined) return null;
     const principal = await readPrincipal(state, accountId, id);
-    return principal === undefined ? null : { account: accountCodec.decode(row), principal };
+    return principal === undefined ? null : { account, principal };
   },
 };
 

@@ -9,7 +9,7 @@ import type { CustomerRecord } from '../../types/records/tenancy-records.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountEmailRow, accountNameRow, accountRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { decodeAccountId, encodeAccountId, findAccount, indexRows } from './accounts.ts';
+import { decodeAccountId, encodeAccountId, findLiveAccount, indexRows } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
 import { findCustomer, lookAtTenancy, writeTenancy } from './tenancy.ts';
 
@@ -24,7 +24,7 @@ export const setAccount = defineCommand<Command, OutcomeOf<'set-account'>>({
   ],
 
   look({ accountId, changes }, view) {
-    findAccount(view, accountId);
+    findLiveAccount(view, accountId);
     lookAtChanges(view);
     findCustomer(view, accountId);
     lookAtTenancy(view);
@@ -32,7 +32,7 @@ export const setAccount = defineCommand<Command, OutcomeOf<'set-account'>>({
   },
 
   decide({ accountId, changes, customer }, view, { nowMs, random }) {
-    const before = findAccount(view, accountId);
+    const before = findLiveAccount(view, accountId);
     const isRevoked = takesAway(changes, before);
     if (before === undefined) return refuse({ kind: 'no-such-account', ...(isRevoked && allChanges(view)) });
     const taken = newIndexRows(changes).find(([, address]) => isAnothers(view, address, accountId));

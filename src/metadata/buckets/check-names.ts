@@ -25,6 +25,7 @@ import {
   accessKeyRow,
   accountAccessKeyRow,
   accountBucketRow,
+  accountRemovalRow,
   accountRow,
   nameRow,
   outboxRow,
@@ -159,7 +160,11 @@ export const checkAccessKey: RowCheck = async (row, scan) => {
   const { accountId, sealedSecret, userId } = accessKeyCodec.decode(row.value);
   const place: FindingPlace = { account: accountId, note: accessKey };
   scan.checkKey(sealedSecret, { account: accountId, table: 'accessKeys' });
-  if ((await readAccount(scan, accountId)) === undefined) scan.found('account-missing', place);
+  if ((await readAccount(scan, accountId)) === undefined) {
+    // Its users go after it.
+    await scan.expectRow(accountRemovalRow(accountId), 'account-missing', place);
+    return;
+  }
   if (userId === undefined) {
     await scan.expectRow(accountAccessKeyRow(accountId, accessKey), 'index-missing', place);
     return;

@@ -7,6 +7,7 @@ import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
 import type { DeleteBlocker, DeleteRules } from '../../types/delete-blocker.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { BucketId } from '../../types/names.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { decodeVersion, decodeVersionSummary } from '../../types/records/version-record.ts';
 import { COUNTER } from '../schema/counters.ts';
@@ -32,7 +33,7 @@ export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
       }
       let [count, rowCount] = [0, 0];
       let last = after;
-      for await (const page of pagesOf(state, query)) {
+      for await (const page of versionPages(state, query)) {
         for (const found of page) {
           const version = decodeVersionSummary(found.value);
           const blocker = rules.deleteBlocker(version, bucket, { acceptedMs });
@@ -47,8 +48,11 @@ export function findProtected(rules: DeleteRules): QuerySpec<Query, Result> {
   };
 }
 
-/** Of all regions, one after the other; `limit` rows at most. */
-async function* pagesOf(state: StateReader, { bucketId, after, limit }: Query): AsyncGenerator<Row[]> {
+/** All versions and markers of a bucket, region by region, behind the row `after`; `limit` rows at most. */
+export async function* versionPages(
+  state: StateReader,
+  { bucketId, after, limit }: { bucketId: BucketId; after?: string; limit: number },
+): AsyncGenerator<Row[]> {
   let from = after === undefined ? undefined : fromHex(after);
   let left = limit;
   for (const region of Object.values(REGION)) {

@@ -5,6 +5,7 @@ import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { CheckedTable } from '../../ports/metadata/checks.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
+import { checkAccountRemoval } from '../accounts/account-removals.ts';
 import { checkAccountAlias, checkIdentity, checkKeyUse } from '../accounts/check-identities.ts';
 import {
   checkAccountCustomer,
@@ -121,6 +122,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   tenancyChanges: checkTenancyChange,
   accountCustomers: checkAccountCustomer,
   tenancySequence: nothing,
+  accountRemovals: checkAccountRemoval,
   priceLists: checkPriceList,
   invoices: checkInvoice,
   customerInvoices: checkCustomerInvoice,

@@ -160,6 +160,8 @@ export const TABLES = {
   accountCustomers: rows(63),
   /** (no key) -> TenancySequenceRecord */
   tenancySequence: rows(64),
+  /** account -> AccountRemovalRecord: of accounts that are deleted and have left something */
+  accountRemovals: rows(65),
   /** first day -> PriceListRecord */
   priceLists: rows(70),
   /** id -> InvoiceRecord */
@@ -442,6 +444,10 @@ export function nameRow(name: BucketName): RowAddress {
 
 export function accountRow(accountId: AccountId): RowAddress {
   return { table: TABLES.accounts, key: u48(Number(accountId)) };
+}
+
+export function accountRemovalRow(accountId: AccountId): RowAddress {
+  return { table: TABLES.accountRemovals, key: u48(Number(accountId)) };
 }
 
 export function accountQuotaRow(accountId: AccountId): RowAddress {

@@ -1,5 +1,6 @@
 // Commands and queries of the system shard about accounts and their keys, and the changes that gateways must know (R46).
 import type { AccountId } from '../../types/names.ts';
+import type { AccountRemovalRecord } from '../../types/records/account-removal-record.ts';
 import type {
   IdentityRecord,
   IdentitySettingsRecord,
@@ -55,11 +56,17 @@ export interface AccountCommands {
       | { kind: 'outdated' };
   };
   'delete-account': {
-    command: { accountId: AccountId };
+    /** `withBuckets`: where it owns some, its keys go now, and the worker removes the rest. Repeated: tries again now. */
+    command: { accountId: AccountId; withBuckets?: true };
     outcome: /** No such account, or no more: who revokes again hears it no sooner than who did. */
       | (({ kind: 'deleted' } | { kind: 'no-such-account' }) & Revocation)
       | { kind: 'owns-buckets' }
       | { kind: 'is-root' };
+  };
+  /** Replaces the account's row of removals behind step `stepCount`; null: nothing of the account is left. */
+  'note-account-removal': {
+    command: { accountId: AccountId; stepCount: number; after: AccountRemovalRecord | null };
+    outcome: { kind: 'noted'; stepCount: number } | { kind: 'elsewhere' };
   };
   'add-access-key': {
     command: { accountId: AccountId; accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> };
@@ -183,6 +190,16 @@ export interface AccountQueries {
   'find-tenancy': {
     query: { kind: Extract<TenancyKind, 'partner-user' | 'member'>; login: string };
     result: { record: TenancyRecord | null };
+  };
+  /** Accounts that are deleted and have left something, by id. */
+  'list-account-removals': {
+    query: { after?: AccountId; limit: number };
+    result: { removals: AccountRemovalRecord[]; next?: AccountId; nowMs: number };
+  };
+  /** null: nothing of it is left, or it is not deleted. */
+  'get-account-removal': {
+    query: { accountId: AccountId };
+    result: { removal: AccountRemovalRecord | null };
   };
   'find-account': {
     query: { name?: string; email?: string; canonicalId?: string; alias?: string };

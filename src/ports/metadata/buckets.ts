@@ -181,4 +181,17 @@ export interface BucketQueries {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: ProtectedVersion; next?: string };
   };
+  /**
+   * Versions of a bucket that may go, among `limit` of them behind the row `after` (opaque). `keptCount` others may not; the
+   * first of these may at `untilMs`, unless somebody has to end a hold. `next` is absent at the end.
+   */
+  'find-removable': {
+    query: { bucketId: BucketId; after?: string; limit: number };
+    result: {
+      items: { key: ObjectKey; versionId: VersionId }[];
+      keptCount: number;
+      untilMs?: number;
+      next?: string;
+    };
+  };
 }

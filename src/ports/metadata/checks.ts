@@ -63,6 +63,7 @@ export type CheckedTable =
   | 'tenancyChanges'
   | 'accountCustomers'
   | 'tenancySequence'
+  | 'accountRemovals'
   | 'priceLists'
   | 'invoices'
   | 'customerInvoices'

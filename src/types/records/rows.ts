@@ -41,6 +41,8 @@ export interface AccountRecord {
   isRoot: boolean;
   /** Whether it may share with everybody, as the operator has set it; absent: as `mayBePublic` says. */
   mayBePublic?: boolean;
+  /** It is deleted, and there only because it owns buckets yet (account-removal-record.ts). Nothing signs for it. */
+  deletedAtMs?: number;
 }
 /** Whether policies and lists of the account may be public: without a word of the operator's, only those of paid ones. */
 export function mayBePublic({ mayBePublic: set, state }: AccountRecord): boolean {

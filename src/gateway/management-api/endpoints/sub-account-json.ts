@@ -2,8 +2,16 @@
 // wire's; beside each is one without.
 
 import type { ApiCaller, CustomerView } from '../../../accounts/tenancy.ts';
+import type { AccountRemovalRecord } from '../../../types/records/account-removal-record.ts';
 import type { ContactChanges } from '../../../types/tenancy.ts';
-import { type FieldsOf, type JsonSchema, objectOf, oneOf, optional } from '../../http/json-schemas.ts';
+import {
+  type FieldsOf,
+  type JsonSchema,
+  listOf,
+  objectOf,
+  oneOf,
+  optional,
+} from '../../http/json-schemas.ts';
 import {
   BOOLEAN,
   CONTACT_BLOCK,
@@ -65,6 +73,15 @@ interface SubAccountWire extends ContactBlock, ParentBlock {
   storageQuotaType: QuotaTypeWire;
   accessKey?: string;
   secretKey?: string;
+  removal?: RemovalWire;
+}
+
+/** What a deleted one has left. */
+export interface RemovalWire {
+  startTime: string;
+  removedBuckets: number;
+  keptBucketsCount: number;
+  keptBuckets: { name: string; versionCount: number; keptUntil: string | null }[];
 }
 
 const STATUSES = {
@@ -74,6 +91,20 @@ const STATUSES = {
   deleted: 'DEACTIVATED',
 } as const;
 const TB = 2 ** 40;
+
+export function removalOf(removal: AccountRemovalRecord): RemovalWire {
+  const { beganAtMs, removedBucketCount, kept, keptBucketCount } = removal;
+  return {
+    startTime: instantOf(beganAtMs),
+    removedBuckets: removedBucketCount,
+    keptBucketsCount: keptBucketCount,
+    keptBuckets: kept.map(({ name, versionCount, untilMs }) => ({
+      name,
+      versionCount,
+      keptUntil: untilMs === undefined ? null : instantOf(untilMs),
+    })),
+  };
+}
 
 export function wireOf(customer: CustomerView, caller: ApiCaller, figures: CustomerFigures): SubAccountWire {
   const { accountId, email, trial, purchasedStorageTB = null, accessKey, secretKey } = customer;
@@ -108,8 +139,28 @@ export function wireOf(customer: CustomerView, caller: ApiCaller, figures: Custo
     storageQuotaType: customer.quotaType === 'hard' ? 'Hard quota' : 'Soft quota',
     ...(accessKey !== undefined && { accessKey }),
     ...(secretKey !== undefined && { secretKey }),
+    ...(customer.removal && { removal: removalOf(customer.removal) }),
   };
 }
+
+const KEPT_BUCKET = objectOf<RemovalWire['keptBuckets'][number]>({
+  name: TEXT,
+  versionCount: described(INTEGER, 'Versions that are protected.'),
+  keptUntil: described(TEXT_OR_NULL, 'When the first of them may go; null: somebody has to end a hold.'),
+});
+
+const REMOVAL: JsonSchema = {
+  ...objectOf<RemovalWire>({
+    startTime: INSTANT,
+    removedBuckets: INTEGER,
+    keptBucketsCount: described(
+      INTEGER,
+      'Buckets that stay for now, because something in them is protected.',
+    ),
+    keptBuckets: listOf(KEPT_BUCKET),
+  }),
+  description: 'Of a deleted one, by its id: what is not removed yet. Absent when nothing is left.',
+};
 
 const QUOTA_TYPE = oneOf('Soft quota', 'Hard quota');
 const SAME = (name: string): JsonSchema => described(TEXT, `The same as ${name}.`);
@@ -148,6 +199,7 @@ export const SUB_ACCOUNT = objectOf<SubAccountWire>({
   storageQuotaType: QUOTA_TYPE,
   accessKey: optional(described(TEXT, 'Of a new pair, or with includeKeys.')),
   secretKey: optional(described(TEXT, 'Of a new pair, or with includeKeys.')),
+  removal: optional(REMOVAL),
 });
 
 export interface SubAccountQuery extends PageQuery {
