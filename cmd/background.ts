@@ -25,6 +25,7 @@ export function createBackground(
     shards: () => allShards,
     made: [rotation, ...storeWorkers],
     uploadKeptMs: config.uploads.expiryMs,
+    metering: config.metering,
     lifecycleDayMs: config.lifecycle.dayMs,
     lifecycleLookEveryMs: config.lifecycle.scanIntervalMs,
     lifecycleWorkShare: config.lifecycle.workShare,

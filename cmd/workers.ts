@@ -34,6 +34,7 @@ import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger, TelemetryPort } from '../src/ports/telemetry.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
+import type { Metering } from '../src/types/metered.ts';
 
 /** Workers that the part they belong to makes itself: the engine of shards, the store of chunks, the rotation of keys. */
 export interface MadeWorkers {
@@ -48,6 +49,7 @@ export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps, LifecyclePa
   timeJumps: TimeJumps;
   /** The age at which an upload expires. */
   uploadKeptMs: number;
+  metering: Metering;
 }
 
 /** Of a metadata node: the disks are elsewhere. */
@@ -145,7 +147,7 @@ export const WORKERS: readonly WorkerRow[] = [
     name: 'close-usage',
     role: 'shard',
     forms: 'both',
-    help: 'Writes the usage record of each bucket for each day (UTC) that is over, day by day after a pause; counts what buckets had before they were metered.',
+    help: 'Writes the usage record of each bucket for each day (UTC) that is over, day by day after a pause; counts what buckets had before they were metered; measures what compositions alone keep.',
     create: createUsageCloser,
   },
   {

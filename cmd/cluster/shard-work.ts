@@ -26,7 +26,7 @@ export function startShardWork(
   };
   const mayRemoveByAge = (shard: number) => node.replica(shard)?.shard?.timeJumpMs === 0;
   const timeJumps: TimeJumps = { ...createTimeJumps(metadata), mayRemoveByAge };
-  const { lifecycle, storage, uploads } = config;
+  const { lifecycle, metering, storage, uploads } = config;
   const workers = metadataNodeWorkers({
     metadata,
     chunks,
@@ -39,6 +39,7 @@ export function startShardWork(
     timeJumps,
     made: createEngineWorkers(served),
     uploadKeptMs: uploads.expiryMs,
+    metering,
     lifecycleDayMs: lifecycle.dayMs,
     lifecycleLookEveryMs: lifecycle.scanIntervalMs,
     lifecycleWorkShare: lifecycle.workShare,

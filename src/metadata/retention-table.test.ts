@@ -119,6 +119,7 @@ const COMMANDS: Readonly<
   'set-price-list': { touchesNoVersion: 'price lists' },
   'add-traffic': { touchesNoVersion: 'usage' },
   'close-usage': { touchesNoVersion: 'usage' },
+  'note-orphaned': { touchesNoVersion: 'usage' },
   'note-usage-closed': { touchesNoVersion: 'usage' },
   'mend-usage': { touchesNoVersion: 'usage' },
   'begin-month': { touchesNoVersion: 'invoices' },

@@ -152,7 +152,7 @@ import { listStaleUploads } from './uploads/list-stale-uploads.ts';
 import { listUploads } from './uploads/list-uploads.ts';
 import { releaseParts } from './uploads/release-parts.ts';
 import { addTraffic } from './usage/add-traffic.ts';
-import { closeUsage, mendUsage, noteUsageClosed } from './usage/close-usage.ts';
+import { closeUsage, mendUsage, noteOrphaned, noteUsageClosed } from './usage/close-usage.ts';
 import {
   getUsageClosed,
   listCurrentUsages,
@@ -316,6 +316,7 @@ const commands: Commands = {
   // Some numbers, where others are already.
   'add-traffic': { define: addTraffic, growthBytes: NONE },
   'close-usage': { define: closeUsage, growthBytes: NONE },
+  'note-orphaned': { define: noteOrphaned, growthBytes: NONE },
   'note-usage-closed': { define: noteUsageClosed, growthBytes: NONE },
   'mend-usage': { define: mendUsage, growthBytes: NONE },
   'begin-month': { define: beginMonth, growthBytes: NONE },

@@ -6,7 +6,10 @@ import { isPacked, type Originals, unpackOriginals } from './originals.ts';
 import { DAY_MS } from './usage.ts';
 import { isComposed, type VersionRecord } from './version.ts';
 
-/** Of what is stored, then of traffic. The order is that of stored rows: it only grows, at its end. */
+/**
+ * Of what is stored, then of traffic; `orphanedBytes` is what is stored again, but is measured at the end of a day, and in no
+ * vector. The order is that of stored rows: it only grows, at its end.
+ */
 export const METERED = [
   'objects',
   'rawBytes',
@@ -25,6 +28,7 @@ export const METERED = [
   'wroteBytes',
   'readBytes',
   'deleteBytes',
+  'orphanedBytes',
 ] as const;
 export type Metered = (typeof METERED)[number];
 
@@ -64,16 +68,21 @@ export function dayOf(timeMs: number): number {
  * data: that is charged with those, or as orphaned once they are gone.
  */
 export function paddedBytesOf(
-  version: Pick<VersionRecord, 'isDeleteMarker' | 'appendCount' | 'originals'>,
+  version: Pick<VersionRecord, 'isDeleteMarker' | 'appendCount' | 'chargedBytes' | 'originals'>,
 ): number {
-  if (version.isDeleteMarker || isComposed(version)) return 0;
-  return paddedSum(version.originals);
+  if (version.isDeleteMarker) return 0;
+  return isComposed(version) ? (version.chargedBytes ?? 0) : paddedSum(version.originals);
+}
+
+/** What is charged of data that came in one upload. */
+export function paddedTo(sizeBytes: number): number {
+  return Math.max(sizeBytes, LIMITS.chargedBytesMin);
 }
 
 function paddedSum(originals: Originals): number {
   if (!isPacked(originals)) return originals.chargedBytes;
   const sizes = unpackOriginals(originals) ?? [];
-  return sizes.reduce((sum, { sizeBytes }) => sum + Math.max(sizeBytes, LIMITS.chargedBytesMin), 0);
+  return sizes.reduce((sum, { sizeBytes }) => sum + paddedTo(sizeBytes), 0);
 }
 
 /** Adds what a version is, `sign` times, to `sums`. Returns its padded bytes. */
@@ -84,6 +93,14 @@ export function addVersion(sums: number[], version: VersionRecord, sign: 1 | -1)
   add(sums, AT.paddedBytes, sign * padded);
   add(sums, AT.metadataBytes, sign * METADATA_BYTES);
   return padded;
+}
+
+/**
+ * From which day on data is charged as orphaned that no object is charged for any more: until then it was stored, or is charged
+ * as deleted.
+ */
+export function orphanedFrom(bornAtMs: number, minimumDays: number): number {
+  return dayOf(bornAtMs) + minimumDays;
 }
 
 export function noUsage(): number[] {

@@ -144,6 +144,11 @@ export interface VersionRecord {
   originals: Originals;
   /** Present where a composition made it, or an append: how many appends went into it (LIMITS.appendCountMax). */
   appendCount?: number;
+  /**
+   * Of one that was appended to: what it is charged for, each piece of LIMITS.chargedBytesMin at least; also what it was before,
+   * where it took its place. Absent: by its originals; of a composition, and of a copy of either, nothing (extensions 6).
+   */
+  chargedBytes?: number;
   manifest: Manifest;
 }
 

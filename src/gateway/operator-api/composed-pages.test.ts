@@ -6,10 +6,10 @@ import { type FsckWorld, openFsckWorld } from '../../../tests/support/fsck/fsck-
 import { runJobs } from '../../../tests/support/metadata/lives.ts';
 import { OWNER } from '../../../tests/support/metadata/metadata-shards.ts';
 import { uploadCopies } from '../../../tests/support/objects/object-uploads.ts';
+import { type ComposedPlace, readComposed } from '../../metadata/blobs/read-composed.ts';
 import type { BucketTarget } from '../../objects/object-store.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketId, BucketName, ObjectKey } from '../../types/names.ts';
-import { type ComposedPlace, readComposed } from './composed-report.ts';
 
 const BYTES = LIMITS.partBytesMin;
 const MINUTE = 60_000;

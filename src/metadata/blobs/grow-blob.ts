@@ -6,9 +6,10 @@ import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
 import type { GrantRefusal, NewBlob } from '../../ports/metadata/blobs.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { paddedTo } from '../../types/metered.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';
 import { encodePiece } from '../../types/records/piece-record.ts';
-import { type BlobRecord, blobCodec, isLiveBlob } from '../../types/records/rows.ts';
+import { type BlobRecord, blobCodec, chargedOf, isLiveBlob } from '../../types/records/rows.ts';
 import {
   type BlobUse,
   growingUse,
@@ -85,7 +86,8 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
     assert(haveKeys, 'only the key of a piece is derived');
     const grant = { births: [...piece.births], links: [] };
     const body = bodyOf(grant.births.map(({ use }) => use));
-    const admitted = admitGrant({ grant, names: body.uses, composedIn: bucketId, view, context });
+    const holder = { composedIn: bucketId, isCharged: true as const };
+    const admitted = admitGrant({ grant, names: body.uses, ...holder, view, context });
     if (admitted.kind !== 'admitted') return admitted;
     return { ...admitted, kind: 'laid', manifest: appendPiece(carried, body, sizeBytes) };
   }
@@ -134,6 +136,7 @@ function beginBlob(
   const { blobId } = use;
   if (!view.has(blobRow(blobId))) return { kind: 'ends-with-other' };
   const grown = { pieceCount: 1, lastPieceId: blobId };
+  const chargedBytes = paddedTo(use.sizeBytes);
   const layout = {
     sizeBytes: use.sizeBytes,
     chunkSizeBytes: use.sizeBytes,
@@ -143,8 +146,8 @@ function beginBlob(
   const begun: BlobUse = { blobId, linkId: use.linkId, ...layout, wrappedDataKey: EMPTY_BYTES };
   const puts = [
     // As if it had been shared: the note that it is would be made without the lock under which it grows (take-over-links.ts).
-    put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, isShared: true })),
-    ownLinkPut(use, context.shard, { composedIn: bucketId }),
+    put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, chargedBytes, isShared: true })),
+    ownLinkPut(use, context.shard, { composedIn: bucketId, isCharged: true }),
     piecePut({ blobId, index: 0 }, newBlob),
   ];
   return {
@@ -164,11 +167,12 @@ function growLast(last: BlobUse, newBlob: NewBlob, { carried, view }: LayingOpti
   const grown = { pieceCount: pieceCount + 1, lastPieceId: newBlob.use.blobId };
   const layout = { sizeBytes, chunkSizeBytes: sizeBytes, storage: 'pieces' as const, grown };
   const { blobId } = last;
+  const chargedBytes = chargedOf(blob) + paddedTo(newBlob.use.sizeBytes);
   return {
     kind: 'laid',
     manifest: replaceLast(carried, { ...last, ...layout }, newBlob.use.sizeBytes),
     puts: [
-      put(blobRow(blobId), blobCodec.encode({ ...blob, ...layout })),
+      put(blobRow(blobId), blobCodec.encode({ ...blob, ...layout, chargedBytes })),
       piecePut({ blobId, index: pieceCount }, newBlob),
     ],
     counters: [],

@@ -40,6 +40,7 @@ const NONCE_BYTES = 8;
 export interface ComposedHolder {
   composedIn?: BucketId | undefined;
   inManifest?: BlobId | undefined;
+  isCharged?: true | undefined;
 }
 
 /** One blob, one link. */
@@ -85,6 +86,7 @@ interface AdmitOptions extends ComposedHolder {
   names: readonly LinkName[];
   /** For a blob made by compaction (BlobRecord). */
   foldedFrom?: Uint8Array | undefined;
+  chargedBytes?: number | undefined;
   view: View;
   context: DecideContext;
 }
@@ -152,7 +154,7 @@ export function isLive(blobId: BlobId, view: View): boolean {
 }
 
 function newBlobPuts(newBlob: NewBlob, options: AdmitOptions): RowPut[] {
-  const { foldedFrom, context } = options;
+  const { foldedFrom, chargedBytes, context } = options;
   const { use, body, chunkCrc32, chunkCrcs } = newBlob;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
   const { sizeBytes, storage, chunkSizeBytes } = use;
@@ -164,6 +166,7 @@ function newBlobPuts(newBlob: NewBlob, options: AdmitOptions): RowPut[] {
     ...(chunkCrc32 && { chunkCrc32 }),
     ...(chunkCrcs && { chunkCrcs }),
     ...(foldedFrom && { foldedFrom }),
+    ...(chargedBytes !== undefined && { chargedBytes }),
   };
   const link = ownLinkPut(use, context.shard, options);
   const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), link];
@@ -211,12 +214,13 @@ export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View
 
 /** The row of a link that this shard's own versions, parts or manifests hold. */
 export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, holder: ComposedHolder = {}): RowPut {
-  const { composedIn, inManifest } = holder;
+  const { composedIn, inManifest, isCharged } = holder;
   const link: LinkRecord = {
     state: 'own',
     shard,
     ...(composedIn !== undefined && { composedIn }),
     ...(inManifest !== undefined && { inManifest }),
+    ...(isCharged && { isCharged }),
   };
   return put(linkRow(blobId, linkId), linkCodec.encode(link));
 }

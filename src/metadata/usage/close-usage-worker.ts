@@ -4,9 +4,10 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { MeteredBucket } from '../../ports/metadata/usage.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { dayOf } from '../../types/metered.ts';
+import { dayOf, type Metering } from '../../types/metered.ts';
 import type { BucketId } from '../../types/names.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createOrphanMeasure } from './measure-orphans.ts';
 
 const MINUTE_MS = 60_000;
 /** Of one entry. */
@@ -20,13 +21,15 @@ const WORK_SHARE = 10;
 export function createUsageCloser(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
+  metering: Metering;
   clock: Pick<ClockPort, 'monotonicMs' | 'wallMs'>;
 }): Worker {
-  const { metadata, shards, clock } = deps;
+  const { metadata, shards, metering, clock } = deps;
   /** By shard: where the walk is, whether it has found any, and what is done. */
   const walks = new Map<number, { after?: MeteredBucket; hasFound: boolean }>();
   const closed = new Map<number, number>();
   const begun = new Map<number, BucketId | 'all'>();
+  const orphans = createOrphanMeasure(metadata, metering);
 
   /** True: there is more. */
   async function begin(shard: number): Promise<boolean> {
@@ -53,6 +56,7 @@ export function createUsageCloser(deps: {
       if (await begin(shard)) return true;
       const throughDay = dayOf(clock.wallMs() - CLOSED_AFTER_MS) - 1;
       if (throughDay <= (closed.get(shard) ?? 0)) return false;
+      if (await orphans.step(shard, throughDay)) return true;
       const walk = walks.get(shard) ?? { hasFound: false };
       const query = { throughDay, limit: PAGE, ...(walk.after && { after: walk.after }) };
       const { buckets, next } = doneValue(await metadata.query({ shard }, 'list-open-usage', query));

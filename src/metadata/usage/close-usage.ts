@@ -18,7 +18,7 @@ import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command
 import { u48 } from '../schema/key-parts.ts';
 import { put, remove, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { figuresOf, findUsageState, storedAfter } from './usage-rows.ts';
+import { figuresOf, findUsageState, measuresFor, storedAfter } from './usage-rows.ts';
 
 export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'close-usage'>>({
   locks: ({ buckets }) => [
@@ -34,7 +34,7 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
     }
   },
 
-  decide({ buckets, throughDay }, view, { nowMs, vector }) {
+  decide({ buckets, throughDay }, view, { nowMs, shard, vector }) {
     const puts: RowPut[] = [];
     const counters: CounterDelta[] = [];
     let closedCount = 0;
@@ -50,11 +50,13 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
       const sums = storedAfter(before.sums, delta);
       const deletedDay = state === 'deleted' ? (before.deletedDay ?? day) : undefined;
       const deleted = deletedDay === undefined ? {} : { deletedDay };
-      const record: UsageRecord = { bucketName: name, figures: figuresOf(sums, delta), ...deleted };
+      const orphaned = measuresFor(before.orphaned, { day, shard });
+      const record: UsageRecord = { bucketName: name, figures: figuresOf(sums, delta, orphaned), ...deleted };
       // Of an account's requests without a bucket there are records of the days that have had some.
       const isIdle = isAccountTraffic(metered) && delta.every((value) => value === 0);
       if (!isIdle) puts.push(put(usageRecordRow(metered, day), usageRecordCodec.encode(record)));
-      const after: UsageStateRecord = { closedDay: day, sums, ...deleted };
+      const kept = orphaned.length > 0 && { orphaned };
+      const after: UsageStateRecord = { closedDay: day, sums, ...deleted, ...kept };
       const row = usageStateRow(accountId, bucketId);
       // What a deleted bucket still has is emptied, or inside the minimum duration: until then there are records of it.
       const isOver = isIdle || (state === 'deleted' && sums.every((sum) => sum === 0));
@@ -71,6 +73,31 @@ function ownerOfUsage(view: View, metered: MeteredBucket): Pick<BucketRecord, 'n
   if (isAccountTraffic(metered)) return { name: '' as BucketName, state: 'open' };
   return must(findBucket(view, metered.bucketId), 'a bucket row outlives what was in it');
 }
+
+export const noteOrphaned = defineCommand<CommandOf<'note-orphaned'>, OutcomeOf<'note-orphaned'>>({
+  locks: ({ buckets }) => buckets.map(({ bucketId }) => exclusive(LOCK.usage(bucketId))),
+
+  look({ buckets }, view) {
+    for (const { bucketId } of buckets) {
+      const bucket = findBucket(view, bucketId);
+      if (bucket !== undefined) findUsageState(view, { accountId: bucket.owner, bucketId });
+    }
+  },
+
+  decide({ fromShard, day, buckets }, view) {
+    const puts = buckets.flatMap(({ bucketId, sizeBytes }) => {
+      const bucket = findBucket(view, bucketId);
+      const state = bucket && findUsageState(view, { accountId: bucket.owner, bucketId });
+      // One that is not metered yet will be by the time of the next measure.
+      if (bucket === undefined || state === undefined) return [];
+      const others = (state.orphaned ?? []).filter(({ shard }) => shard !== fromShard);
+      const orphaned = [...others, { shard: fromShard, day, sizeBytes }];
+      const row = usageStateRow(bucket.owner, bucketId);
+      return [put(row, usageStateCodec.encode({ ...state, orphaned }))];
+    });
+    return { outcome: { kind: 'noted' }, puts };
+  },
+});
 
 export const noteUsageClosed = defineCommand<CommandOf<'note-usage-closed'>, OutcomeOf<'note-usage-closed'>>({
   locks: () => [],

@@ -11,7 +11,7 @@ import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-rec
 import { COUNTER } from '../schema/counters.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
 import { bucketRow, TABLES, USAGE_CLOSED_ROW, usageStateRow } from '../schema/keyspace.ts';
-import { figuresOf, readUsageRecordKey, readUsageStateKey, storedAfter } from './usage-rows.ts';
+import { figuresOf, measuresFor, readUsageRecordKey, readUsageStateKey, storedAfter } from './usage-rows.ts';
 
 /** Rows that one query reads. */
 const PAGE_ROWS = 5000;
@@ -69,7 +69,7 @@ export const listUsages: QuerySpec<QueryOf<'list-usages'>, ResultOf<'list-usages
 };
 
 export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, ResultOf<'list-current-usages'>> = {
-  async run({ accountId, after, limit }, state, { nowMs }) {
+  async run({ accountId, after, limit }, state, { nowMs, shard }) {
     const today = dayOf(nowMs);
     const account = u48(Number(accountId));
     const gte = after === undefined ? account : behind(concatBytes(account, fromHex(after)));
@@ -78,14 +78,16 @@ export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, Result
     const days: BucketDay[] = [];
     for (const { key, value } of rows) {
       const { bucketId } = readUsageStateKey(key);
-      const { closedDay, sums, deletedDay } = usageStateCodec.decode(value);
+      const { closedDay, sums, deletedDay, orphaned } = usageStateCodec.decode(value);
       const open = Array.from({ length: Math.max(0, today - closedDay) }, (_, at) =>
         COUNTER.dayUsage(bucketId, closedDay + 1 + at),
       );
       const deltas = await state.vectors(open);
       const [row] = await state.rows([bucketRow(bucketId)]);
       if (row === undefined && !isAccountTraffic({ accountId, bucketId })) continue;
-      const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? []);
+      // As it was at the end of the last day that is closed.
+      const measures = measuresFor(orphaned, { day: closedDay, shard });
+      const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? [], measures);
       const bucketName = row === undefined ? ('' as BucketName) : bucketCodec.decode(row).name;
       days.push({
         bucketId,

@@ -2,9 +2,13 @@
 import { toHex } from '../../base/bytes/bytes.ts';
 import type { MeteredBucket } from '../../ports/metadata/usage.ts';
 import type { View } from '../../ports/state-machine.ts';
-import { add, METERED, STORED_FIELDS } from '../../types/metered.ts';
+import { AT, add, METERED, STORED_FIELDS } from '../../types/metered.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
-import { type UsageStateRecord, usageStateCodec } from '../../types/records/usage-record.ts';
+import {
+  type OrphanedMeasure,
+  type UsageStateRecord,
+  usageStateCodec,
+} from '../../types/records/usage-record.ts';
 import { readU48 } from '../schema/key-parts.ts';
 import { usageStateRow } from '../schema/keyspace.ts';
 
@@ -40,9 +44,25 @@ export function storedAfter(sums: readonly number[], delta: readonly number[]): 
   return stored;
 }
 
+/**
+ * The measures that hold for a day. Days that are closed together have one. Another shard may not have measured the day yet:
+ * then the day before holds.
+ */
+export function measuresFor(
+  orphaned: readonly OrphanedMeasure[] = [],
+  { day, shard }: { day: number; shard: number },
+): OrphanedMeasure[] {
+  return orphaned.filter((measure) => measure.day >= (measure.shard === shard ? day : day - 1));
+}
+
 /** A day's figures: what is stored at its end, and the traffic that it had. */
-export function figuresOf(stored: readonly number[], delta: readonly number[]): number[] {
+export function figuresOf(
+  stored: readonly number[],
+  delta: readonly number[],
+  orphaned: readonly OrphanedMeasure[],
+): number[] {
   const figures = METERED.map((_, at) => (at < STORED_FIELDS ? stored[at] : delta[at]) ?? 0);
+  figures[AT.orphanedBytes] = orphaned.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   while (figures.at(-1) === 0) figures.pop();
   return figures;
 }

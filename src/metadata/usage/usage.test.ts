@@ -10,7 +10,7 @@ import {
 import { runUntilIdle } from '../../../tests/support/metadata/run-worker.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createUsages } from '../../accounts/usages.ts';
-import { accountTrafficId, METERED, type Metered } from '../../types/metered.ts';
+import { accountTrafficId, DEFAULT_METERING, METERED, type Metered } from '../../types/metered.ts';
 import type { BucketId } from '../../types/names.ts';
 import { packOriginals } from '../../types/originals.ts';
 import { DAY_MS } from '../../types/usage.ts';
@@ -26,7 +26,9 @@ function put(world: MetadataShards, key: string, sizeBytes: number) {
 }
 
 function closeDays({ shards, clock }: MetadataShards): Promise<void> {
-  return runUntilIdle(createUsageCloser({ metadata: shards, shards: () => [0], clock }));
+  return runUntilIdle(
+    createUsageCloser({ metadata: shards, shards: () => [0], metering: DEFAULT_METERING, clock }),
+  );
 }
 
 const today = ({ clock }: MetadataShards) => Math.floor(clock.wallMs() / DAY_MS);

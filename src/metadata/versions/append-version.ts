@@ -7,6 +7,8 @@ import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
 import { type Checksum, isCrc } from '../../types/checksums.ts';
 import { joinChecksums } from '../../types/join-checksums.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { paddedBytesOf, paddedTo } from '../../types/metered.ts';
+import type { BlobId } from '../../types/names.ts';
 import { composedETag, joinOriginals, packOriginals } from '../../types/originals.ts';
 import { piecesOf, planCompaction } from '../../types/plan-compaction.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
@@ -75,13 +77,14 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const laid = layPiece({ ...pieceToLay(command), carried, sizeBytes, bucketId, view, context });
     if (laid.kind === 'ends-with-other') return refuse({ kind: 'other-key' });
     if (laid.kind !== 'laid') return refuse(laid);
-    const version = extend(before, command, laid.manifest);
+    const version = extend(before, command, { manifest: laid.manifest, takesItsPlace });
     const written = writeVersion({ bucket, history, version, context });
     if (written.kind === 'blocked') return refuse(written);
     const outcome = outcomeOf(written, version);
+    const grownId = grownIn(carried, laid.manifest);
     const links = takesItsPlace
       ? markComposed(before, bucketId, context)
-      : beginLinks(carried, { view, context, composedIn: bucketId });
+      : beginLinks(carried, { view, context, composedIn: bucketId, chargedId: grownId });
     const placed = putHistories({ bucket, histories: [history], context });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
@@ -120,8 +123,13 @@ function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
 }
 
 /** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
-function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manifest): NewVersion {
+function extend(
+  before: VersionRecord,
+  { piece, kek }: Command,
+  { manifest, takesItsPlace }: { manifest: Manifest; takesItsPlace: boolean },
+): NewVersion {
   const { owner, sealedHeaders, tags, acl, appendCount = 0 } = before;
+  const ofPiece = piece.sizeBytes === 0 ? 0 : paddedTo(piece.sizeBytes);
   const stored = {
     owner,
     kek: kek.renewed,
@@ -129,6 +137,7 @@ function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manife
     ...(tags && { tags }),
     ...(acl && { acl }),
     appendCount: appendCount + 1,
+    chargedBytes: ofPiece + (takesItsPlace ? paddedBytesOf(before) : 0),
     manifest,
   };
   if (piece.sizeBytes === 0) {
@@ -170,12 +179,23 @@ function outcomeOf(
   };
 }
 
-/** From here on its links are those of a composition. Those of pages stay: there may be thousands. */
+/** The blob that the piece was laid into, where that was there before. */
+function grownIn(carried: Manifest, after: Manifest): BlobId | undefined {
+  const [before, now] = [growingUse(carried), growingUse(after)];
+  return before !== undefined && before.blobId === now?.blobId ? now.blobId : undefined;
+}
+
+/**
+ * From here on its links are those of a composition, which goes on being charged for what it has taken over. Those of pages
+ * stay: there may be thousands.
+ */
 function markComposed(
   before: VersionRecord,
   bucketId: Command['bucketId'],
   context: DecideContext,
 ): RowPut[] {
   if (isComposed(before)) return [];
-  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, { composedIn: bucketId }));
+  return linksOf(before.manifest).map((name) =>
+    ownLinkPut(name, context.shard, { composedIn: bucketId, isCharged: true }),
+  );
 }

@@ -9,7 +9,9 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { CompactedSegment } from '../../ports/metadata/versions.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { type CompactedSource, compactedRanges, packRanges } from '../../types/compacted-from.ts';
+import { paddedTo } from '../../types/metered.ts';
 import { homeShardOf } from '../../types/names.ts';
+import { chargedOf } from '../../types/records/rows.ts';
 import { isSameKek, linksOf, mayBeCompacted, type VersionRecord } from '../../types/version.ts';
 import {
   admitGrant,
@@ -60,7 +62,9 @@ export const compactVersion = defineCommand<Command, OutcomeOf<'fold-version'>>(
     const compactedGrant = { births: [{ ...birth, use }], links: [] };
     const ranges = compactedRanges(run.map((segment) => sourceOf(segment, view, context)));
     const foldedFrom = ranges.length > 0 ? packRanges(ranges) : undefined;
-    const grants = { grant: compactedGrant, names: [use], composedIn: bucketId, foldedFrom };
+    const chargedBytes = run.reduce((sum, segment) => sum + chargedIn(segment, view), 0);
+    const holder = { composedIn: bucketId, isCharged: true as const };
+    const grants = { grant: compactedGrant, names: [use], ...holder, foldedFrom, chargedBytes };
     const admitted = admitGrant({ ...grants, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const ended = linksOnlyIn(linksOf(version.manifest), linksOf(manifest));
@@ -93,6 +97,12 @@ function sourceOf(segment: CompactedSegment, view: View, { shard }: DecideContex
   // Of another home only that is known which this shard holds of it.
   const livesOn = homeShardOf(blobId) === shard ? blob?.isShared === true : true;
   return { blobId, offsetBytes, sizeBytes, livesOn, foldedFrom: blob?.foldedFrom };
+}
+
+/** Of a blob that is compacted as a whole all that it is charged by, however many pieces are in it. */
+function chargedIn({ blobId, sizeBytes }: CompactedSegment, view: View): number {
+  const blob = findBlob(view, blobId);
+  return blob?.sizeBytes === sizeBytes ? chargedOf(blob) : paddedTo(sizeBytes);
 }
 
 function scopeOf({ bucketId, key }: Command, versioning: HistoryScope['versioning']): HistoryScope {

@@ -1,17 +1,25 @@
 // Data that only compositions keep alive: blobs whose links are all of compositions (service 4.2, compose rule 6), for
 // accounting. Uses in other shards are known only there: the home says which shards to ask (find-compositions), and the
-// caller combines the answers (gateway/operator-api/composed-report.ts).
+// caller combines the answers (metadata/blobs/read-composed.ts).
 import { toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
-import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/metadata/blobs.ts';
+import type {
+  BlobClaim,
+  Charging,
+  ClaimedBlob,
+  ComposedOnly,
+  CompositionHolder,
+} from '../../ports/metadata/blobs.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { coveredBytes, unpackRanges } from '../../types/compacted-from.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { type BlobId, type BucketId, homeShardOf } from '../../types/names.ts';
+import { orphanedFrom } from '../../types/metered.ts';
+import { type BlobId, type BucketId, homeShardOf, idTimeMs } from '../../types/names.ts';
 import {
   type BlobRecord,
   blobCodec,
+  chargedOf,
   isLiveBlob,
   type LinkRecord,
   linkCodec,
@@ -31,6 +39,8 @@ interface Look {
   state: StateReader;
   shard: number;
   linksLeft: number;
+  /** What is charged as orphaned is asked for: then what is charged for data itself is no composition. */
+  isCharging: boolean;
   manifests: Map<BlobId, Holders | undefined>;
 }
 
@@ -40,21 +50,22 @@ interface Holders {
   claims: BlobClaim[];
 }
 
-const newLook = (state: StateReader, shard: number): Look => ({
+const newLook = (state: StateReader, shard: number, isCharging: boolean): Look => ({
   state,
   shard,
+  isCharging,
   linksLeft: QUERY_LINKS,
   manifests: new Map(),
 });
 
 export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {
-  async run({ after, limit }, state, { shard }) {
+  async run({ after, limit, charging }, state, { shard }) {
     const gte = behind(after && blobRow(after).key);
     const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
     const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, ...asked });
     const sums = new Map<BucketId, ComposedOnly>();
     const claimed: ClaimedBlob[] = [];
-    const look = newLook(state, shard);
+    const look = newLook(state, shard, charging !== undefined);
     let last: BlobId | undefined;
     let isWhole = isLastPage(rows, asked);
     for (const { key, value } of rows) {
@@ -64,10 +75,11 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
       }
       const blob = blobCodec.decode(value);
       last = toHex(key) as BlobId;
-      const holders = isCounted(blob) ? await compositionsOf(last, look) : undefined;
+      if (!isCounted(blob) || (charging !== undefined && !isOrphaned(last, charging))) continue;
+      const holders = await compositionsOf(last, look);
       if (holders === undefined) continue;
-      const sizeBytes = blob.sizeBytes - (await bytesAsTheyCame(blob, look));
-      if (sizeBytes === 0) continue;
+      const sizeBytes = await countedBytes(blob, look);
+      if (sizeBytes <= 0) continue;
       const { bucketId, claims } = holders;
       if (claims.length > 0) claimed.push({ blobId: last, sizeBytes, claims, ...(bucketId && { bucketId }) });
       else if (bucketId !== undefined) {
@@ -82,9 +94,9 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
 };
 
 export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<'find-compositions'>> = {
-  async run({ blobIds }, state, { shard }) {
+  async run({ blobIds, isCharging = false }, state, { shard }) {
     const holders: CompositionHolder[] = [];
-    const look = newLook(state, shard);
+    const look = newLook(state, shard, isCharging);
     for (const blobId of blobIds) {
       if (look.linksLeft <= 0) break;
       holders.push(holderOf(await compositionsOf(blobId, look)));
@@ -106,6 +118,17 @@ function holderOf(found: Holders | undefined): CompositionHolder {
  */
 function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
   return condemnedAtMs === undefined && (kind === 'data' || isComposed === undefined);
+}
+
+/** Until its minimum duration has passed, data that was deleted is charged as that. */
+function isOrphaned(blobId: BlobId, { day, minimumDays }: Charging): boolean {
+  return orphanedFrom(idTimeMs(blobId), minimumDays) <= day;
+}
+
+async function countedBytes(blob: BlobRecord, look: Look): Promise<number> {
+  const asTheyCame = await bytesAsTheyCame(blob, look);
+  if (blob.sizeBytes === asTheyCame) return 0;
+  return (look.isCharging ? chargedOf(blob) : blob.sizeBytes) - asTheyCame;
 }
 
 /**
@@ -135,9 +158,9 @@ async function compositionsOf(blobId: BlobId, look: Look): Promise<Holders | und
   const inPages = new Map<string, BlobClaim>();
   let first: BucketId | undefined;
   for await (const links of pagesOfLinks(blobId, look)) {
-    for (const { state: held, shard, composedIn, inManifest } of links) {
+    for (const { state: held, shard, composedIn, inManifest, isCharged } of links) {
       if (held !== 'own') claimants.add(shard);
-      else if (composedIn === undefined) return undefined;
+      else if (composedIn === undefined || (isCharged && look.isCharging)) return undefined;
       else if (inManifest === undefined) first ??= composedIn;
       else if (first === undefined) {
         const holders = await holdersOfManifest(inManifest, look);

@@ -34,6 +34,7 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     const takesItsPlace = takesPlaceOf(source, bucket.versioning);
     const manifest = takesItsPlace ? source.manifest : withLink(source.manifest, linkId);
     const { sizeBytes, etag, originals, appendCount } = source;
+    const chargedBytes = takesItsPlace ? source.chargedBytes : undefined;
     const { tags = source.tags } = command;
     const outcome = writeVersion({
       bucket,
@@ -45,6 +46,7 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
         manifest,
         ...version,
         ...(appendCount !== undefined && { appendCount }),
+        ...(chargedBytes !== undefined && { chargedBytes }),
         ...(tags?.length && { tags }),
       },
       context,

@@ -4,7 +4,7 @@
 // Two uses of a blob of pieces, which saw it at different times, come to have one link, and it ends with the last of them.
 
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
-import { type BucketId, type LinkId, NULL_VERSION } from '../../types/names.ts';
+import { type BlobId, type BucketId, type LinkId, NULL_VERSION } from '../../types/names.ts';
 import { linksOf, type Manifest, type VersionRecord } from '../../types/version.ts';
 import { type Versioning, writesNullVersion } from '../../types/versioning.ts';
 import { ownLinkPut, sharePuts } from '../blobs/links.ts';
@@ -32,12 +32,21 @@ export function lookAtLinked(manifest: Manifest, view: View): void {
   for (const { blobId } of linksOf(manifest)) view.row(blobRow(blobId));
 }
 
-/** The rows of a manifest's links, all of them new. */
+/** The rows of a manifest's links, all of them new. `chargedId`: the blob that its version has added to, and is charged for. */
 export function beginLinks(
   manifest: Manifest,
-  options: { view: View; context: DecideContext; composedIn?: BucketId | undefined },
+  options: {
+    view: View;
+    context: DecideContext;
+    composedIn?: BucketId | undefined;
+    chargedId?: BlobId | undefined;
+  },
 ): RowPut[] {
-  const { view, context, composedIn } = options;
+  const { view, context, composedIn, chargedId } = options;
   const names = linksOf(manifest);
-  return [...names.map((name) => ownLinkPut(name, context.shard, { composedIn })), ...sharePuts(names, view)];
+  const puts = names.map((name) => {
+    const isCharged = name.blobId === chargedId ? true : undefined;
+    return ownLinkPut(name, context.shard, { composedIn, isCharged });
+  });
+  return [...puts, ...sharePuts(names, view)];
 }

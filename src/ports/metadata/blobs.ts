@@ -63,6 +63,12 @@ export interface MarkedBlobPlace {
   blobId: BlobId;
 }
 
+/** Asks for what is charged as orphaned at the end of `day`: of what was stored `minimumDays` before that (extensions 6). */
+export interface Charging {
+  day: number;
+  minimumDays: number;
+}
+
 export interface ComposedOnly {
   bucketId: BucketId;
   sizeBytes: number;
@@ -230,12 +236,16 @@ export interface BlobQueries {
   };
   /**
    * Of a page of blobs of this home: the bytes that compositions of this shard alone hold (service 4.2, compose rule
-   * 6), by the bucket of these, and the blobs of which other shards have to say; `next` is absent at the end.
+   * 6), by the bucket of these, and the blobs of which other shards have to say; `next` is absent at the end. With `charging`
+   * the charged bytes, and of those blobs alone that no object is charged for.
    */
   'count-composed-only': {
-    query: { after?: BlobId; limit: number };
+    query: { after?: BlobId; limit: number; charging?: Charging };
     result: { buckets: ComposedOnly[]; claimed: ClaimedBlob[]; next?: BlobId };
   };
   /** What this shard holds blobs by, of whichever home: an answer for each, or for the first ones where they have many links. */
-  'find-compositions': { query: { blobIds: BlobId[] }; result: { holders: CompositionHolder[] } };
+  'find-compositions': {
+    query: { blobIds: BlobId[]; isCharging?: true };
+    result: { holders: CompositionHolder[] };
+  };
 }

@@ -36,6 +36,18 @@ export interface UsageCommands {
     command: { buckets: readonly MeteredBucket[]; throughDay: number };
     outcome: { kind: 'closed'; closedCount: number };
   };
+  /**
+   * What a home has measured at the end of a day: so much of its data is charged as orphaned with these buckets of the shard.
+   * Each has one measure of a home, the last one.
+   */
+  'note-orphaned': {
+    command: {
+      fromShard: number;
+      day: number;
+      buckets: readonly { bucketId: BucketId; sizeBytes: number }[];
+    };
+    outcome: { kind: 'noted' };
+  };
   /** All buckets of the shard are closed to this day. */
   'note-usage-closed': { command: { day: number }; outcome: { kind: 'noted' } };
   /** Adds what a walk has found to be missing (recount-usage) to today, and begins to meter a bucket that was not. */

@@ -4,6 +4,7 @@ import type { Grant } from '../acl.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { ETag } from '../etag.ts';
 import type { EventConsumer } from '../events.ts';
+import { paddedTo } from '../metered.ts';
 import type {
   AccountId,
   BlobId,
@@ -243,10 +244,20 @@ export interface BlobRecord extends BlobLayout {
    * in rows of earlier versions.
    */
   foldedFrom?: Uint8Array;
+  /** Of what came in several uploads: what is charged of it, each of them of LIMITS.chargedBytesMin at least. */
+  chargedBytes?: number;
   /** Final: no link may be added any more (R26). */
   condemnedAtMs?: number;
 }
 export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
+
+/** What is charged of a blob that no object is charged for any more (extensions 6). */
+export function chargedOf({
+  sizeBytes,
+  chargedBytes,
+}: Pick<BlobRecord, 'sizeBytes' | 'chargedBytes'>): number {
+  return chargedBytes ?? paddedTo(sizeBytes);
+}
 
 /** It is known, and not marked for deletion. */
 export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | undefined): boolean {
@@ -282,6 +293,8 @@ export interface LinkRecord {
    * versions, which name only the bucket of the composition.
    */
   inManifest?: BlobId;
+  /** Of one with `composedIn`: what holds it was appended to, and is charged for this data itself (VersionRecord.chargedBytes). */
+  isCharged?: true;
   /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; apply-claim-verdicts.ts gives them one. */
   nonce?: string;
 }

@@ -10,6 +10,13 @@ export interface UsageStateRecord {
   sums: number[];
   /** The first day of which the bucket was deleted at its end. */
   deletedDay?: number;
+  /** What its compositions alone keep of the data of each home, as the home has measured it at the end of a day. */
+  orphaned?: OrphanedMeasure[];
+}
+export interface OrphanedMeasure {
+  shard: number;
+  day: number;
+  sizeBytes: number;
 }
 export const usageStateCodec = defineRecord<UsageStateRecord>({ name: 'usage-state', version: 1 });
 

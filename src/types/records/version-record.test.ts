@@ -129,6 +129,7 @@ const record = fc
       }),
     ),
     appendCount: fc.option(fc.integer({ min: 0, max: 1023 })),
+    chargedBytes: fc.option(fc.integer({ min: 0, max: 2 ** 45 }), { freq: 2 }),
     acl: fc.option(
       fc.array(
         fc.record({
@@ -149,6 +150,7 @@ const record = fc
       tags,
       checksum,
       appendCount,
+      chargedBytes,
       acl,
       protection: its,
       ...rest
@@ -166,6 +168,7 @@ const record = fc
       ...(tags && { tags }),
       ...(checksum && { checksum }),
       ...(appendCount !== null && { appendCount }),
+      ...(chargedBytes !== null && { chargedBytes }),
       ...(acl && { acl }),
     };
   });

@@ -26,7 +26,7 @@ const FLAG_COMPOSITE = 2;
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
   const { versionId, originals, kek, sealedHeaders, tags, acl, appendCount, checksum, manifest } = record;
-  const { protection } = record;
+  const { protection, chargedBytes } = record;
   assert(areSound(originals), 'originals are packed, or many');
   const tail: VersionTail = { versionId, originals, manifest };
   if (kek !== undefined) tail.kek = kek;
@@ -34,6 +34,7 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   if (tags !== undefined) tail.tags = tags;
   if (acl !== undefined) tail.acl = acl;
   if (appendCount !== undefined) tail.appendCount = appendCount;
+  if (chargedBytes !== undefined) tail.chargedBytes = chargedBytes;
   if (checksum !== undefined) tail.checksumValue = checksum.value;
   const bytes = encodeTail(tail, tailAt(protection));
   const composite = checksum?.type === 'COMPOSITE' ? FLAG_COMPOSITE : 0;

@@ -17,7 +17,15 @@ import {
 
 export type VersionTail = Pick<
   VersionRecord,
-  'versionId' | 'originals' | 'kek' | 'sealedHeaders' | 'tags' | 'acl' | 'appendCount' | 'manifest'
+  | 'versionId'
+  | 'originals'
+  | 'kek'
+  | 'sealedHeaders'
+  | 'tags'
+  | 'acl'
+  | 'appendCount'
+  | 'chargedBytes'
+  | 'manifest'
 > & { checksumValue?: string };
 
 /** Of these each is there or not. */
@@ -33,6 +41,7 @@ const HAS = {
 
 interface Rest {
   tags?: VersionRecord['tags'];
+  chargedBytes?: number;
   /** Of a `direct` manifest. */
   parts?: Extract<Manifest, { kind: 'direct' }>['parts'];
   paged?: Extract<Manifest, { kind: 'paged' }>;
@@ -108,8 +117,9 @@ export function decodeTail(bytes: Uint8Array, at: number): VersionTail {
   if (has & HAS.appendCount) tail.appendCount = reader.uint(2);
   if (has & HAS.acl) tail.acl = readGrants(reader);
   if (has & HAS.rest) {
-    const { tags, parts, paged } = unpackPlain(readLong(reader)) as Rest;
+    const { tags, chargedBytes, parts, paged } = unpackPlain(readLong(reader)) as Rest;
     if (tags !== undefined) tail.tags = tags;
+    if (chargedBytes !== undefined) tail.chargedBytes = chargedBytes;
     if (parts !== undefined) tail.manifest = { kind: 'direct', ...body, parts };
     if (paged !== undefined) tail.manifest = paged;
   }
@@ -122,11 +132,17 @@ export function tailVersionId(bytes: Uint8Array, at: number): VersionId {
   return readAscii(new ByteReader(bytes, at)) as VersionId;
 }
 
-function restOf({ tags, manifest }: VersionTail): Uint8Array | undefined {
+function restOf({ tags, chargedBytes, manifest }: VersionTail): Uint8Array | undefined {
   const parts = manifest.kind === 'direct' && manifest.parts.length > 0 ? manifest.parts : undefined;
   const paged = manifest.kind === 'paged' ? manifest : undefined;
-  if (tags === undefined && parts === undefined && paged === undefined) return undefined;
-  const rest: Rest = { ...(tags && { tags }), ...(parts && { parts }), ...(paged && { paged }) };
+  const isEmpty = [tags, chargedBytes, parts, paged].every((field) => field === undefined);
+  if (isEmpty) return undefined;
+  const rest: Rest = {
+    ...(tags && { tags }),
+    ...(chargedBytes !== undefined && { chargedBytes }),
+    ...(parts && { parts }),
+    ...(paged && { paged }),
+  };
   return packPlain(rest);
 }
 

@@ -1,8 +1,12 @@
 // What compositions alone keep, for `holdfast composed`: a page, from a shard's beginning or behind a blob.
 import type { FastifyInstance } from 'fastify';
+import {
+  type ComposedPlace,
+  type ComposedReport,
+  readComposed,
+} from '../../../metadata/blobs/read-composed.ts';
 import type { BlobId } from '../../../types/names.ts';
 import { listOf, named, numberOf, objectOf, optional, textOf } from '../../http/json-schemas.ts';
-import { type ComposedPlace, type ComposedReport, readComposed } from '../composed-report.ts';
 import type { OperatorContext } from '../operator-context.ts';
 
 const SHARD = { type: 'string', pattern: '^\\d{1,5}$', description: 'Number of a shard.' };

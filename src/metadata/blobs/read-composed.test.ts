@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { BlobId, BucketId } from '../../types/names.ts';
-import { readComposed } from './composed-report.ts';
+import { readComposed } from './read-composed.ts';
 
 const blob = (text: string) => text.repeat(32) as BlobId;
 const [HERE, THERE] = ['here' as BucketId, 'there' as BucketId];

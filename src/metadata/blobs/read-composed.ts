@@ -1,8 +1,8 @@
-// The report of `holdfast composed`: data that only compositions keep (service 4.2, compose rule 6), by bucket, a page of
-// blobs at a time; the caller adds up the pages. Of a blob that several shards hold, each is asked, one after the other:
-// data copied meanwhile may be reported as it was.
+// Data that only compositions keep (service 4.2, compose rule 6), by bucket, a page of blobs at a time; the caller adds up the
+// pages. Of a blob that several shards hold, each is asked, one after the other: data copied meanwhile may be reported as it
+// was. It is the report of `holdfast composed`, and what metering measures at the end of each day.
 
-import type { BlobClaim, ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
+import type { BlobClaim, Charging, ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
 import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BlobId, BucketId } from '../../types/names.ts';
@@ -51,10 +51,22 @@ export async function readComposed(metadata: MetadataPort, place: ComposedPlace)
   }
 }
 
-async function readPage(metadata: MetadataPort, { shard, after }: ComposedPlace): Promise<ComposedReport> {
-  const query = { limit: PAGE, ...(after && { after }) };
+/** What compositions of a bucket keep, and the bucket's home. */
+export interface ComposedSum {
+  shard: number;
+  sizeBytes: number;
+  blobCount: number;
+}
+
+/** Of the blobs of one shard; with `charging` the charged bytes of those that nobody else is charged for (extensions 6). */
+export async function sumComposed(
+  metadata: MetadataPort,
+  { shard, after }: ComposedPlace,
+  charging?: Charging,
+): Promise<{ found: Map<BucketId, ComposedSum>; next?: BlobId }> {
+  const query = { limit: PAGE, ...(after && { after }), ...(charging && { charging }) };
   const { buckets, claimed, next } = await ask(metadata, shard, 'count-composed-only', query);
-  const found = new Map<BucketId, { shard: number; sizeBytes: number; blobCount: number }>();
+  const found = new Map<BucketId, ComposedSum>();
   const add = (keeper: Keeper, sizeBytes: number, blobCount: number) => {
     const sum = found.get(keeper.bucketId) ?? { shard: keeper.shard, sizeBytes: 0, blobCount: 0 };
     sum.sizeBytes += sizeBytes;
@@ -62,11 +74,17 @@ async function readPage(metadata: MetadataPort, { shard, after }: ComposedPlace)
     found.set(keeper.bucketId, sum);
   };
   for (const { bucketId, sizeBytes, blobCount } of buckets) add({ bucketId, shard }, sizeBytes, blobCount);
-  const keepers = await keepersOf(metadata, shard, claimed);
+  const keepers = await keepersOf(metadata, { home: shard, claimed, isCharging: charging !== undefined });
   for (const { blobId, sizeBytes } of claimed) {
     const keeper = keepers.get(blobId);
     if (keeper !== undefined && keeper !== 'other') add(keeper, sizeBytes, 1);
   }
+  return { found, ...(next && { next }) };
+}
+
+async function readPage(metadata: MetadataPort, place: ComposedPlace): Promise<ComposedReport> {
+  const { shard } = place;
+  const { found, next } = await sumComposed(metadata, place);
   const shown = [...found].map(async ([bucketId, { shard: of, ...sum }]) => {
     const { bucket } = await ask(metadata, of, 'get-bucket', { bucketId });
     // Somebody else may have the name of one that is being emptied.
@@ -87,9 +105,9 @@ interface Question {
 /** Of blobs that several shards claim: what keeps them; `other`: more than compositions. */
 async function keepersOf(
   metadata: MetadataPort,
-  home: number,
-  claimed: readonly ClaimedBlob[],
+  options: { home: number; claimed: readonly ClaimedBlob[]; isCharging: boolean },
 ): Promise<Map<BlobId, Keeper | 'other'>> {
+  const { home, claimed, isCharging } = options;
   const keepers = new Map<BlobId, Keeper | 'other'>();
   for (const { blobId, bucketId } of claimed) if (bucketId) keepers.set(blobId, { bucketId, shard: home });
   let questions = claimed.flatMap(({ blobId, claims }) => claims.map((claim) => ({ of: blobId, claim })));
@@ -97,7 +115,8 @@ async function keepersOf(
   while (questions.length > 0) {
     const further: Question[] = [];
     for (const [shard, some] of Map.groupBy(questions, ({ claim }) => claim.shard)) {
-      const holders = await holdersIn(metadata, shard, [...new Set(some.map(({ claim }) => claim.blobId))]);
+      const blobIds = [...new Set(some.map(({ claim }) => claim.blobId))];
+      const holders = await holdersIn(metadata, shard, { blobIds, isCharging });
       for (const { of, claim } of some) {
         const holder = holders.get(claim.blobId);
         if (holder?.kind === 'other') keepers.set(of, 'other');
@@ -115,11 +134,14 @@ async function keepersOf(
 async function holdersIn(
   metadata: MetadataPort,
   shard: number,
-  blobIds: readonly BlobId[],
+  { blobIds, isCharging }: { blobIds: readonly BlobId[]; isCharging: boolean },
 ): Promise<Map<BlobId, CompositionHolder>> {
   const found = new Map<BlobId, CompositionHolder>();
   for (let left = blobIds; left.length > 0; left = blobIds.slice(found.size)) {
-    const { holders } = await ask(metadata, shard, 'find-compositions', { blobIds: [...left] });
+    const { holders } = await ask(metadata, shard, 'find-compositions', {
+      blobIds: [...left],
+      ...(isCharging && { isCharging }),
+    });
     if (holders.length === 0) throw new Silent(shard);
     for (const [at, holder] of holders.entries()) found.set(left[at] as BlobId, holder);
   }
