@@ -227,6 +227,7 @@ test('versions of the first form are read correctly', () => {
       const some = unpackOriginals(originals);
       // Whoever wrote it had each of them, and knew of nothing that protects or shares.
       fc.pre(some !== undefined && version.protection === undefined && version.acl === undefined);
+      fc.pre(version.chargedBytes === undefined);
       const packed = isPacked || some.length > 1;
       const tail = {
         versionId,
