@@ -4,7 +4,7 @@ import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, equalBytes, utf8 } from '../../base/bytes/bytes.ts';
 import type { Row, RowCursor, StateReader } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import type { BucketId, ObjectKey, UploadId } from '../../types/names.ts';
+import { type BucketId, NULL_VERSION, type ObjectKey, type UploadId } from '../../types/names.ts';
 import type {
   LifecycleAction,
   LifecyclePlace,
@@ -12,7 +12,7 @@ import type {
   NewerVersion,
 } from '../../types/records/lifecycle-record.ts';
 import { uploadCodec } from '../../types/records/rows.ts';
-import { storedHead } from '../../types/records/version-record.ts';
+import { storedHead, storedVersionId } from '../../types/records/version-record.ts';
 import { objectKeyOf } from '../buckets/rows-of-buckets.ts';
 import { escapeBytes } from '../schema/key-parts.ts';
 import {
@@ -108,6 +108,8 @@ class PageWalk {
   /** Of the first chunk: where all of it is due, no more is read than the page has room for. */
   readonly #firstRows: number;
   #foundBytes = 0;
+  /** The key of the row that was examined last. */
+  #examined: Uint8Array | undefined;
   /** Of noncurrent versions: the row before this one, where that may be of the same key. */
   #before: { key: Uint8Array; newer: NewerVersion } | undefined;
 
@@ -157,8 +159,7 @@ class PageWalk {
 
   /** The key of the last row that was examined, where the page ends before the range. */
   async #walkRange(cursor: RowCursor, lt: Uint8Array): Promise<Uint8Array | undefined> {
-    const { examinedCount } = this.page;
-    let reading = cursor.next(examinedCount === 0 ? this.#firstRows : this.#chunkRows);
+    let reading = this.#readOn(cursor);
     for (;;) {
       const rows = await reading;
       const end = rows.at(-1);
@@ -168,15 +169,38 @@ class PageWalk {
       const ahead = !isLast && this.#willGoOn(inside.length) ? cursor.next(this.#chunkRows) : undefined;
       // Whoever awaits it hears of its failure; where the page ends before, nobody needs it.
       ahead?.catch(() => undefined);
+      if (this.#endsBefore(inside[0])) return this.#examined;
       const judge = await this.#judgeOf(inside);
       for (const row of inside) {
+        if (this.#endsBefore(row)) return this.#examined;
         judge(row);
         this.page.examinedCount++;
-        if (this.#isFull()) return row.key;
+        this.#examined = row.key;
       }
+      if (this.#isFull() && this.#stage !== 'noncurrent') return this.#examined;
       if (isLast) return undefined;
-      reading = ahead ?? cursor.next(this.#chunkRows);
+      reading = ahead ?? this.#readOn(cursor);
     }
+  }
+
+  #readOn(cursor: RowCursor): Promise<Row[]> {
+    // One row more may go with the last one.
+    if (this.#isFull()) return cursor.next(1);
+    return cursor.next(this.page.examinedCount === 0 ? this.#firstRows : this.#chunkRows);
+  }
+
+  #endsBefore(row: Row | undefined): boolean {
+    return this.#isFull() && (row === undefined || !this.#goesWithBefore(row));
+  }
+
+  /**
+   * A noncurrent null version goes in the step of the version that has replaced it: a later step would not find when that was
+   * (step-lifecycle.ts).
+   */
+  #goesWithBefore({ key, value }: Row): boolean {
+    const before = this.#before;
+    if (this.#stage !== 'noncurrent' || before === undefined || !areOfOneKey(before.key, key)) return false;
+    return storedVersionId(value) === NULL_VERSION;
   }
 
   /** Whether the page has room behind so many rows even where all of them are due: the next are read while these are judged. */

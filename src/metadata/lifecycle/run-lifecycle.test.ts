@@ -37,6 +37,9 @@ const idOf = async (key: string) => {
   return written.versionId;
 };
 
+const setVersioning = (status: 'enabled' | 'suspended') =>
+  world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'versioning', document: { status } });
+
 describe('Expiration by Days', () => {
   test('an object of an unversioned bucket goes at the midnight behind its days, and not before', async () => {
     await world.createBucket();
@@ -87,8 +90,7 @@ describe('Expiration by Days', () => {
     await world.createBucket('enabled');
     await world.put('older');
     await world.put('both');
-    const kind = 'versioning';
-    await world.execute('set-bucket-config', { bucketId: BUCKET, kind, document: { status: 'suspended' } });
+    await setVersioning('suspended');
     await world.put('both');
     await world.put('null');
     await lifecycle.putRules({ expiration: { days: 1 } });
@@ -200,6 +202,29 @@ describe('NoncurrentVersionExpiration', () => {
     expect(await world.versions()).toEqual(['a v700*', 'a v699', 'a v698', 'a v697']);
     expect(await lifecycle.done()).toEqual({ 'remove-noncurrent': 696 });
   });
+
+  test.each([190, 191, 192, 193, 383, 384, 385])(
+    'a null version below %i that are due goes with them, wherever a page ends',
+    async (dueCount) => {
+      await world.createBucket();
+      await world.put('a');
+      await setVersioning('enabled');
+      for (let count = 0; count < dueCount; count++) await world.put('a');
+      world.clock.advance(9 * DAY);
+      // What was replaced nine days ago is due on the day behind this one, and this one long after.
+      await world.put('a');
+      await lifecycle.putRules({ noncurrentExpiration: { days: 5 } });
+      await world.put('a');
+      world.clock.advance(2 * DAY);
+      await lifecycle.run();
+      expect(await world.versions()).toEqual([
+        `a v${dueCount + 3}*`,
+        `a v${dueCount + 2}`,
+        `a v${dueCount + 1}`,
+      ]);
+      expect(await lifecycle.done()).toEqual({ 'remove-noncurrent': dueCount });
+    },
+  );
 
   test('noncurrent markers go as versions do, but not by rules with sizes or tags', async () => {
     await world.createBucket('enabled');
