@@ -27,6 +27,7 @@ import type { ManagementApi } from '../management-api/management-api.ts';
 import { createTrafficMeter } from '../metering/traffic-meter.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
+import { createDigestPlaces } from '../s3/compliance/digest-places.ts';
 import { createMatcher } from '../s3/matcher.ts';
 import type { Operation } from '../s3/operation.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
@@ -159,6 +160,10 @@ function credentialChecks(deps: GatewayDependencies) {
   };
 }
 
+function storeFacts({ version, clock, readCapacity }: GatewayDependencies): S3Dependencies['store'] {
+  return { version, startedAtMs: clock.wallMs(), readCapacity: cacheCapacity(readCapacity, clock) };
+}
+
 export function createGateway(deps: GatewayDependencies): Gateway {
   const { settings, clock, log, telemetry } = deps;
   const ids = createRequestIds(deps.random);
@@ -185,11 +190,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
-    store: {
-      version: deps.version,
-      startedAtMs: clock.wallMs(),
-      readCapacity: cacheCapacity(deps.readCapacity, clock),
-    },
+    digests: createDigestPlaces(),
+    store: storeFacts(deps),
     match: createMatcher(rowsOf(deps)),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     lifecycleDayMs: settings.lifecycleDayMs,

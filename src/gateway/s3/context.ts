@@ -71,6 +71,8 @@ export interface OperationContext {
   signal(): AbortSignal;
   /** Resolves when it is the caller's turn to keep the thread for some ms (the page of a listing, a long composition). */
   turn(): Promise<void>;
+  /** A place to compute a digest of an object of step 5's bucket; returns what gives it back. Throws SlowDown. */
+  beginDigest(): () => void;
   /** Whether this gateway has other requests under way: for work that may take its time. */
   hasCompany(): boolean;
   /** Where the client sees step 5's bucket, in path or virtual-host style, without a slash behind: for Location elements. */

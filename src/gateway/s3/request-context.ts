@@ -31,6 +31,7 @@ import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import { type AccessRecord, accessDenied } from './access-record.ts';
 import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
+import type { DigestPlaces } from './compliance/digest-places.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 import { BucketReplaced, reauthorise } from './reauthorise.ts';
@@ -52,6 +53,7 @@ export interface ContextDependencies {
   lifecycleDayMs: number;
   /** Long work of this thread, in turns by account: documents and listings. */
   turns: FairTurns;
+  digests: DigestPlaces;
   /** Those under way in this gateway, the one that asks among them. */
   requestCount(): number;
 }
@@ -284,6 +286,9 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     record,
     signal: () => exchange.signal,
     turn: () => deps.turns.take({ owner: exchange.tenant.account, work: 'listings' }),
+    beginDigest() {
+      return deps.digests.begin(this.bucket().record.owner);
+    },
     hasCompany: () => deps.requestCount() > 1,
     bucketUrl() {
       const { scheme, host } = exchange.client;

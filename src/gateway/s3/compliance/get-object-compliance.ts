@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../types/errors.ts';
 import { isPlainMd5 } from '../../../types/etag.ts';
-import type { AccountId, ObjectKey } from '../../../types/names.ts';
+import type { ObjectKey } from '../../../types/names.ts';
 import { type BucketCompliance, complianceEndMs } from '../../../types/retention.ts';
 import { dataLinkId, isComposed, type VersionRecord } from '../../../types/version.ts';
 import { presentBucket } from '../buckets/present-bucket.ts';
@@ -50,7 +50,7 @@ export const getObjectCompliance = defineOperation({
     if (!mayBeDigested(version, customerKey)) return answer(undefined);
     const kept = version.protection?.compliance?.sha256;
     if (kept !== undefined) return answer(kept);
-    const end = beginDigest(context);
+    const end = context.beginDigest();
     const work = digest(context, { key, version, isLatest, customerKey }).finally(end).then(answer);
     return answerWhenDone(context, work, headers);
   },
@@ -86,25 +86,6 @@ function documentOf(version: VersionRecord, settings: BucketCompliance, sha256: 
 function mayBeDigested(version: VersionRecord, customerKey: CustomerKey | undefined): boolean {
   const isOnePiece = isPlainMd5(version.etag) && !isComposed(version);
   return isOnePiece && (version.kek?.by !== 'customer' || customerKey !== undefined);
-}
-
-/** Of the buckets of one account at a time: each reads and hashes gigabytes, for a request of a few bytes. */
-const DIGESTS_MAX = 2;
-const digestsUnderWay = new WeakMap<OperationContext['objects'], Map<AccountId, number>>();
-
-/** Returns what ends it. SlowDown: there are as many as may be. */
-function beginDigest({ objects, bucket }: OperationContext): () => void {
-  const { owner } = bucket().record;
-  const counts = digestsUnderWay.get(objects) ?? new Map<AccountId, number>();
-  digestsUnderWay.set(objects, counts);
-  const count = counts.get(owner) ?? 0;
-  if (count >= DIGESTS_MAX) throw new AppError('SlowDown');
-  counts.set(owner, count + 1);
-  return () => {
-    const left = (counts.get(owner) ?? 1) - 1;
-    if (left === 0) counts.delete(owner);
-    else counts.set(owner, left);
-  };
 }
 
 interface Digested {
