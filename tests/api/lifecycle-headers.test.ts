@@ -47,7 +47,7 @@ async function expectRule(expected: { id: string; count: number } | undefined): 
 describe('where it stands', () => {
   beforeEach(() => setRules(rule('r', prefix('logs/'), days(3))));
 
-  test('PUT, HEAD and GET of a covered object, and of no other one', async () => {
+  test('s3-behaviour 42: PUT, HEAD and GET of a covered object carry x-amz-expiration, and of no other one', async () => {
     const stored = await put();
     const found = await head();
     const expected = `expiry-date="${midnight(madeAtMs(found), 3)}", rule-id="r"`;

@@ -57,6 +57,35 @@ test('an unversioned bucket: covered objects are gone when they said they would 
   expect(await api.keysOf(bucket)).toEqual(['other']);
 });
 
+test('s3-behaviour 42: rules for noncurrent versions, expired delete markers and stale uploads act', async () => {
+  const bucket = await makeLockBucket(api);
+  const rule = (prefix: string, ...actions: string[]) =>
+    `<ID>${prefix}</ID>${ENABLED}<Filter><Prefix>${prefix}/</Prefix></Filter>${actions.join('')}`;
+  const newer = `<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>2</NewerNoncurrentVersions></NoncurrentVersionExpiration>`;
+  const markers = '<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>';
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count++) ids.push(await putVersion(api, { bucket, key: 'newer/a' }));
+  for (let count = 0; count < 2; count++) await putVersion(api, { bucket, key: 'days/a' });
+  await deleteVersion(api, { bucket, key: 'markers/a' });
+  await beginUpload(api, { bucket, key: 'uploads/a' });
+  const rules = [
+    rule('newer', newer),
+    rule('days', NONCURRENT),
+    rule('markers', markers),
+    rule('uploads', ABORTS),
+  ];
+  expectStatus(await api.send(putRules(bucket, ...rules)), 200);
+  const left = async () => {
+    const listed = await api.send({ method: 'GET', path: `/${bucket}?versions` });
+    const uploads = await api.send({ method: 'GET', path: `/${bucket}?uploads` });
+    return [
+      ...versionsIn(listed).map(({ key, versionId }) => (key === 'newer/a' ? versionId : key)),
+      ...xmlOf(uploads).children.filter(({ name }) => name === 'Upload'),
+    ];
+  };
+  await expect.poll(left, WITHIN).toEqual(['days/a', ...ids.reverse().slice(0, 3)]);
+});
+
 test('a bucket with versions: what is locked stays, and is counted; the rest goes', async () => {
   const bucket = await makeLockBucket(api);
   const locked = await putVersion(api, { bucket, key: 'a' });

@@ -181,6 +181,20 @@ test('what is in force beside a header: the default of the bucket, which another
   expect(await retentionOf('parts')).toMatchObject({ Mode: 'GOVERNANCE' });
 });
 
+test('the default of the bucket holds for compositions and appends as well', async () => {
+  const name = await makeLockBucket(api);
+  await putVersion(api, { bucket: name, key: 'log' });
+  const body = `<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>9</Days></DefaultRetention></Rule></ObjectLockConfiguration>`;
+  expectStatus(await api.send({ method: 'PUT', path: `/${name}?object-lock`, body: Buffer.from(body) }), 200);
+  const modeOf = async (key: string) => fieldsOf(await getRetention(api, { bucket: name, key })).Mode;
+  const request = '<ComposeRequest><Component><Key>log</Key></Component></ComposeRequest>';
+  const put = (path: string, text: string) =>
+    api.send({ method: 'PUT', path: `/${name}/${path}`, body: Buffer.from(text) });
+  expectStatus(await put('composed?compose', request), 200);
+  expectStatus(await put('log?append', 'more'), 200);
+  expect([await modeOf('composed'), await modeOf('log')]).toEqual(['GOVERNANCE', 'GOVERNANCE']);
+});
+
 test('a copy does not take the lock of its source along', async () => {
   await putVersion(api, { bucket, key: 'locked-source' }, LOCK);
   expectStatus(
@@ -208,7 +222,7 @@ test('an event hold is refused, and not passed over', async () => {
   expectError(await send('PUT', 'k', { headers, body: 'x' }), { status: 501, code: 'NotImplemented' });
 });
 
-test('s3-behaviour 41: a simple delete writes a marker, and an overwrite a version; what is locked stays', async () => {
+test('s3-behaviour 41: a version under retention or a hold is not deleted; a simple delete writes a marker', async () => {
   const object = { bucket, key: 'kept', versionId: await putVersion(api, { bucket, key: 'kept' }, LOCK) };
   const marked = await deleteVersion(api, { bucket, key: 'kept' });
   expect([marked.status, marked.headers['x-amz-delete-marker']]).toEqual([204, 'true']);
@@ -233,7 +247,7 @@ describe('DeleteObjects', () => {
     return api.send({ method: 'POST', path, headers: { ...headers, ...digest }, body });
   };
 
-  test('s3-behaviour 41: what is locked is an error of its own, beside what is not', async () => {
+  test('s3-behaviour 41: in DeleteObjects, too, what is locked is AccessDenied, and the rest is deleted', async () => {
     const make = async (key: string, headers: Record<string, string>) => ({
       key,
       versionId: await putVersion(api, { bucket, key }, headers),

@@ -97,7 +97,7 @@ describe('what is put comes back', () => {
   test.each([
     ['with filters', RULES],
     ['with prefixes of the rules themselves', OLD_RULES],
-  ])('through the SDK, %s', async (_name, Rules) => {
+  ])('s3-behaviour 42: through the SDK, %s', async (_name, Rules) => {
     const Bucket = await api.makeBucket();
     const stored = await api.s3.send(
       new PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration: { Rules } }),
@@ -424,6 +424,28 @@ const REFUSED: Refused[] = [
     'NewerNoncurrentVersions element can only be used in Lifecycle V2.',
   ],
 ];
+
+test('s3-behaviour 42: a wrong Status is MalformedXML, Days 0 InvalidArgument', async () => {
+  const expires = (days: number) => expiration(`<Days>${days}</Days>`);
+  for (const status of ['enabled', 'On', ''])
+    expectError(await put(`<Status>${status}</Status>${FILTER}${expires(1)}`), {
+      status: 400,
+      code: 'MalformedXML',
+    });
+  expectError(await put(rule(FILTER, expires(0))), { status: 400, code: 'InvalidArgument' });
+});
+
+test('s3-behaviour 42: a Filter holds And with tags, prefix and both size bounds, or is empty', async () => {
+  const bounds = [
+    '<ObjectSizeGreaterThan>5</ObjectSizeGreaterThan>',
+    '<ObjectSizeLessThan>9</ObjectSizeLessThan>',
+  ];
+  expectStatus(await put(rule(and('<Prefix>a</Prefix>', tag('a'), tag('b'), ...bounds), EXPIRES)), 200);
+  const stored = (await get()).body.toString();
+  for (const part of ['<And>', '<Key>a</Key>', '<Key>b</Key>', '<Prefix>a</Prefix>', ...bounds])
+    expect(stored).toContain(part);
+  expectStatus(await put(rule('<Filter></Filter>', EXPIRES)), 200);
+});
 
 test.each(REFUSED)(
   '%s is refused, and the rules that were there stay',

@@ -69,16 +69,19 @@ test.each([
 });
 
 describe('changes', () => {
-  test.each(['GOVERNANCE', 'COMPLIANCE'])('%s is extended by anybody who may set it', async (mode) => {
-    const object = await makeObject();
-    for (const days of [1, 2, 2, 400])
-      expectStatus(await sendRetention(api, object, retentionXml(mode, inDays(days))), 200);
-    expect(fieldsOf(await getRetention(api, object))).toEqual(shown(mode, inDays(400)));
-    expectError(await deleteVersion(api, object), PROTECTED);
-    expectError(await sendRetention(api, object, retentionXml(mode, inDays(399))), PROTECTED);
-    expectError(await sendRetention(api, object, '<Retention/>'), PROTECTED);
-    expect(fieldsOf(await getRetention(api, object))).toEqual(shown(mode, inDays(400)));
-  });
+  test.each(['GOVERNANCE', 'COMPLIANCE'])(
+    's3-behaviour 41: %s is extended, and not shortened without bypass',
+    async (mode) => {
+      const object = await makeObject();
+      for (const days of [1, 2, 2, 400])
+        expectStatus(await sendRetention(api, object, retentionXml(mode, inDays(days))), 200);
+      expect(fieldsOf(await getRetention(api, object))).toEqual(shown(mode, inDays(400)));
+      expectError(await deleteVersion(api, object), PROTECTED);
+      expectError(await sendRetention(api, object, retentionXml(mode, inDays(399))), PROTECTED);
+      expectError(await sendRetention(api, object, '<Retention/>'), PROTECTED);
+      expect(fieldsOf(await getRetention(api, object))).toEqual(shown(mode, inDays(400)));
+    },
+  );
 
   test('GOVERNANCE changes in all ways by a bypass', async () => {
     const object = await makeObject();
