@@ -1,6 +1,6 @@
 // What the operator API and the account management API stand on in both forms, beside what each form has of its own. Wiring only.
 import { createTenancy } from '../src/accounts/create-tenancy.ts';
-import { createInvoiceBook } from '../src/accounts/invoice-book.ts';
+import { createInvoices } from '../src/accounts/invoices.ts';
 import { createUsages } from '../src/accounts/usages.ts';
 import type { ProcessContext } from '../src/admin/process-context.ts';
 import { resetRootMfa } from '../src/gateway/identity-api/mfa-devices.ts';
@@ -21,7 +21,7 @@ export function accountApis(
 ): { operatorApi: ReturnType<typeof createOperatorApi>; managementApi: ManagementApi } {
   const { metadata, accounts, keyring } = operated;
   const hasher = createPasswords({ clock, random });
-  const { tenancy, logins } = createTenancy({
+  const { tenancy, logins, billed } = createTenancy({
     metadata,
     accounts,
     keyring,
@@ -30,7 +30,8 @@ export function accountApis(
     random,
     resetRootMfa: (accountId) => resetRootMfa({ metadata, clock, random }, accountId),
   });
-  const invoices = createInvoiceBook(metadata);
+  const usages = createUsages(metadata);
+  const invoices = createInvoices({ metadata, usages, customers: billed, clock });
   const { getsPerMinute, putsPerMinute, postsPerMinute, deletesPerMinute } = config.api;
   const lifecycleDayMs = config.lifecycle.dayMs;
   return {
@@ -45,7 +46,7 @@ export function accountApis(
     managementApi: createManagementApi({
       tenancy,
       invoices,
-      usages: createUsages(metadata),
+      usages,
       metadata,
       clock,
       random,

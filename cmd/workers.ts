@@ -3,6 +3,7 @@
 //
 // Not here: the two jobs that one node of a cluster does at a time, under a lock in etcd, and that have loops of their own:
 // placing shards (src/coordination/place-shards.ts) and placing disks (src/chunks/placement/place-disks.ts).
+import { createMonthWorker } from '../src/accounts/close-months.ts';
 import { assert, must } from '../src/base/assert.ts';
 import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunks.ts';
 import { createAccountRemover } from '../src/metadata/accounts/remove-accounts-worker.ts';
@@ -149,6 +150,13 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Writes the usage record of each bucket for each day (UTC) that is over, day by day after a pause; counts what buckets had before they were metered; measures what compositions alone keep.',
     create: createUsageCloser,
+  },
+  {
+    name: 'close-months',
+    role: 'shard',
+    forms: 'both',
+    help: 'Writes the invoices of each month once all of its days are over and counted, one month after the other.',
+    create: createMonthWorker,
   },
   {
     name: 'expire-uploads',

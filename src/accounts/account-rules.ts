@@ -1,6 +1,6 @@
 // What an account's name, e-mail, keys and limits may look like. Pure; whether they are taken is the system shard's to
 // say. Rules: extensions 1.4 where it has one, else wide enough for the credentials that clients bring along.
-import { AppError } from '../types/errors.ts';
+import { invalidFields } from '../types/errors.ts';
 
 /** The fields that a person may choose, as given. */
 export interface AccountFields {
@@ -75,10 +75,7 @@ export function checkAccountFields(fields: AccountFields): void {
 
 /** Throws AppError ValidationError with a message per field, unless there is none. */
 export function refuse(problems: Readonly<Record<string, string>>): void {
-  const fields = Object.entries(problems);
-  if (fields.length === 0) return;
-  const message = fields.map(([field, problem]) => `${field} ${problem}`).join('; ');
-  throw new AppError('ValidationError', { message, fields: problems });
+  if (Object.keys(problems).length > 0) throw invalidFields(problems);
 }
 
 /** E-mail addresses are one person's whatever their case. */

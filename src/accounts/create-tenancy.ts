@@ -3,6 +3,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { Accounts } from './accounts.ts';
+import { type BilledCustomers, createBilledCustomers } from './billed-customers.ts';
 import { type CustomersDeps, createCustomers } from './customers.ts';
 import { createMembers } from './members.ts';
 import { createPartnerLogins, type PartnerLogins, type SecretHasher } from './partner-logins.ts';
@@ -15,6 +16,8 @@ export interface TenancyParts {
   tenancy: Tenancy;
   /** For operators, who make the logins of partners. */
   logins: PartnerLogins;
+  /** For invoices. */
+  billed: BilledCustomers;
 }
 
 export function createTenancy(deps: {
@@ -39,5 +42,5 @@ export function createTenancy(deps: {
       return level === 'governance' ? { governanceAccountId: partnerId } : { controlAccountId: partnerId };
     },
   };
-  return { tenancy, logins };
+  return { tenancy, logins, billed: createBilledCustomers(tree) };
 }

@@ -3,7 +3,7 @@
 import { checkPriceList, type PriceListInput } from '../billing/price-lists.ts';
 import type { InvoiceHead } from '../ports/metadata/billing.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
-import { AppError } from '../types/errors.ts';
+import { AppError, invalidFields } from '../types/errors.ts';
 import { dateOf, daysOf } from '../types/months.ts';
 import type { InvoiceRecord, PriceListRecord } from '../types/records/billing-records.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -102,7 +102,7 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
         if (set.kind === 'set') return set.list;
         if (set.kind === 'month-begun') {
           const problem = `must be behind ${set.month}, whose invoices are written`;
-          throw new AppError('ValidationError', { fields: { from: problem } });
+          throw invalidFields({ from: problem });
         }
       }
       throw new AppError('ServiceUnavailable');

@@ -3,7 +3,7 @@ import { computeInvoice } from '../billing/compute-invoice.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import { INVOICES_OF_COMMAND } from '../ports/metadata/billing.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
-import { AppError } from '../types/errors.ts';
+import { AppError, invalidFields } from '../types/errors.ts';
 import { dateOf, dayOf, daysOf, monthOf, nextMonth, parseMonth } from '../types/months.ts';
 import {
   type BillingRecord,
@@ -197,5 +197,5 @@ function requireMonth(month: string): { fromDay: number; toDay: number } {
 }
 
 function invalid(problem: string): AppError {
-  return new AppError('ValidationError', { fields: { month: problem } });
+  return invalidFields({ month: problem });
 }

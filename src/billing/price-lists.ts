@@ -1,5 +1,5 @@
 // Price lists: what an operator may set, and which one holds on a day.
-import { AppError } from '../types/errors.ts';
+import { invalidFields } from '../types/errors.ts';
 import { dateOf, parseDate } from '../types/months.ts';
 import type { PriceListRecord, Prices } from '../types/records/billing-records.ts';
 
@@ -46,7 +46,7 @@ export function checkPriceList(
   if (others.length >= PRICE_LISTS_MAX && !others.some(({ from }) => from === input.from))
     problems.from = `there are ${PRICE_LISTS_MAX} price lists, which is the most`;
   if (fromDay !== undefined) Object.assign(problems, currencyProblem(input, others));
-  if (Object.keys(problems).length > 0) throw new AppError('ValidationError', { fields: problems });
+  if (Object.keys(problems).length > 0) throw invalidFields(problems);
   return {
     from: input.from,
     currency: input.currency,

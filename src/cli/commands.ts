@@ -205,6 +205,15 @@ function addInvoiceCommand(program: Command, context: CliContext): void {
     .option('--pdf', 'as PDF, into a file')
     .option('--out <path>', 'this file')
     .action(async (number, options) => (await load()).showInvoice(context, number, options));
+  command('preview <month>', 'what a month comes to by now: 2026-07')
+    .option('--control <id>', 'of the sub-accounts of one control account')
+    .option('--sub <id>', 'of one sub-account, with all items')
+    .option('--page <number>', 'from 1 on')
+    .option('--size <number>', 'sub-accounts of a page, 100 by default')
+    .action(async (month, options) => (await load()).previewInvoices(context, month, options));
+  command('close <month>', 'write the invoices of a month that is over, for good').action(
+    async (month, options) => (await load()).closeInvoices(context, month, options),
+  );
 }
 
 function addQuotaCommand(program: Command, context: CliContext): void {

@@ -131,6 +131,38 @@ export async function showInvoice(
   context.print(formatAnswer(options, first, () => describeInvoice(first)));
 }
 
+export async function previewInvoices(
+  context: CliContext,
+  month: string,
+  options: InvoiceOptions,
+): Promise<void> {
+  const pages = { page: wholeOf('--page', options.page), size: wholeOf('--size', options.size) };
+  const asked = { ...askedOf({ ...options, month }), ...pages };
+  const client = await connect(context, options);
+  const answer = (await client.call('POST', '/invoices/preview', asked)) as InvoicePage;
+  const [only] = answer.invoices;
+  const isOne = options.sub !== undefined && only !== undefined;
+  context.print(formatAnswer(options, answer, () => (isOne ? describeInvoice(only) : describePage(answer))));
+}
+
+export async function closeInvoices(
+  context: CliContext,
+  month: string,
+  options: ConnectOptions,
+): Promise<void> {
+  const client = await connect(context, options);
+  const answer = (await client.call('POST', '/invoices/close', { month })) as {
+    createdCount: number;
+    existingCount: number;
+  };
+  const { createdCount, existingCount } = answer;
+  const isClosed = createdCount === 0 && existingCount > 0;
+  const text = isClosed
+    ? `${month} is closed already, with ${existingCount} invoices`
+    : `${month} is closed: ${createdCount + existingCount} invoices`;
+  context.print(formatAnswer(options, answer, () => text));
+}
+
 async function saveOrPrint(
   context: CliContext,
   asked: object,
@@ -182,8 +214,12 @@ function describePage({ invoices, total }: InvoicePage): string {
 function describeInvoice(invoice: Invoice): string {
   const { lines, currency } = invoice;
   const head = formatTable([
-    ['invoice', String(invoice.id)],
-    ['control invoice', String(invoice.controlInvoiceId)],
+    ...(invoice.isClosed
+      ? [
+          ['invoice', String(invoice.id)],
+          ['control invoice', String(invoice.controlInvoiceId)],
+        ]
+      : [['invoice', 'none yet: the month is open']]),
     ['sub-account', `${invoice.subAccountId} ${formatForeign(invoice.subAccountName)}`],
     ['account number', invoice.accountNumber],
     ['period', `${invoice.periodStart} to ${invoice.periodEnd}`],

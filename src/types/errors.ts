@@ -311,3 +311,11 @@ export class AppError extends Error {
     this.headers = options.headers ?? {};
   }
 }
+
+/** A ValidationError that says what is wrong with each field. */
+export function invalidFields(problems: Readonly<Record<string, string>>): AppError {
+  const message = Object.entries(problems)
+    .map((problem) => problem.join(' '))
+    .join('; ');
+  return new AppError('ValidationError', { message, fields: problems });
+}

@@ -156,11 +156,6 @@ export const TEST_ONLY: readonly string[] = [
   'src/platform/memory/memory-peers.ts',
   // For simulations, and for forms in which disks and their users are one process.
   'src/chunks/copies/own-disk.ts',
-  // Until invoices are made of daily records.
-  'src/accounts/billed-customers.ts',
-  'src/accounts/close-months.ts',
-  'src/accounts/invoices.ts',
-  'src/billing/compute-invoice.ts',
 ];
 
 /** Words that say nothing. */

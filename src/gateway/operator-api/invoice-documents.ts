@@ -3,7 +3,7 @@ import type { Invoice, InvoiceBook, InvoiceFilter } from '../../accounts/invoice
 import { invoicesCsv } from '../../billing/invoice-csv.ts';
 import { invoiceSheet, statementSheet } from '../../billing/invoice-sheet.ts';
 import type { PagePort } from '../../ports/pages.ts';
-import { AppError } from '../../types/errors.ts';
+import { AppError, invalidFields } from '../../types/errors.ts';
 
 /** Rows of a statement in print, and of a CSV file. */
 const PRINTED_ROWS_MAX = 2000;
@@ -32,7 +32,7 @@ export async function invoiceDocument(
   }
   if (filter.id === undefined && new Set(found.map(({ controlInvoiceId }) => controlInvoiceId)).size > 1) {
     const problem = 'name an invoice or a control invoice: several are printed as CSV alone';
-    throw new AppError('ValidationError', { fields: { format: problem } });
+    throw invalidFields({ format: problem });
   }
   const sheet = filter.id === undefined ? statementSheet(found) : invoiceSheet(first);
   const bytes = await parts.pages.pdf(sheet);
@@ -45,7 +45,7 @@ async function readAll(invoices: InvoiceBook, filter: InvoiceFilter, rowsMax: nu
     const { items, total } = await invoices.list(filter, { page, size: PAGE });
     if (total > rowsMax) {
       const problem = `these are ${total} invoices, and a file has ${rowsMax} at most: ask for fewer`;
-      throw new AppError('ValidationError', { fields: { format: problem } });
+      throw invalidFields({ format: problem });
     }
     found.push(...items);
     if (items.length < PAGE) return found;

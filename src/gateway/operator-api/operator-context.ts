@@ -1,7 +1,7 @@
 // What the endpoints of the operator API stand on, and what their schemas have in common.
 import type { FastifyRequest } from 'fastify';
 import type { Accounts } from '../../accounts/accounts.ts';
-import type { InvoiceBook } from '../../accounts/invoice-book.ts';
+import type { Invoices } from '../../accounts/invoices.ts';
 import type { PartnerLogins } from '../../accounts/partner-logins.ts';
 import type { Tenancy } from '../../accounts/tenancy.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
@@ -32,7 +32,7 @@ export interface OperatorContext {
   readonly log: Pick<Logger, 'warn'>;
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;
-  readonly invoices: InvoiceBook;
+  readonly invoices: Invoices;
   /** Draws invoices. */
   readonly pages: PagePort;
   readonly fsck: Omit<Fsck, 'stop'>;

@@ -7,7 +7,7 @@ import {
   ofMonth,
 } from '../../../accounts/invoice-book.ts';
 import type { PriceListInput } from '../../../billing/price-lists.ts';
-import { AppError } from '../../../types/errors.ts';
+import { invalidFields } from '../../../types/errors.ts';
 import { dateOf, daysOf, parseMonth } from '../../../types/months.ts';
 import {
   INVOICE_METRICS,
@@ -179,7 +179,7 @@ const INVOICE = objectOf<ShownInvoice>({
   ),
 });
 
-export const INVOICES = {
+const INVOICES = {
   200: {
     description: 'One page of them, and how many there are.',
     ...objectOf<{ invoices: unknown; total: number }>({
@@ -198,7 +198,7 @@ const PAGE_INPUT = {
   size: optional(numberOf(`Up to ${PAGE_SIZE_MAX}. Absent: ${PAGE_SIZE}.`)),
 };
 
-export function shownInvoices({ items, total }: InvoicePage) {
+function shownInvoices({ items, total }: InvoicePage) {
   return { invoices: items.map(shownInvoice), total };
 }
 
@@ -224,7 +224,7 @@ function shownInvoice(invoice: Invoice): ShownInvoice {
 }
 
 /** Throws ValidationError. */
-export function pageOf({ page = 1, size = PAGE_SIZE }: PageInput): { page: number; size: number } {
+function pageOf({ page = 1, size = PAGE_SIZE }: PageInput): { page: number; size: number } {
   const problems = {
     ...(!(Number.isInteger(page) && page >= 1 && page <= PAGE_MAX) && {
       page: 'must be a whole number from 1 on',
@@ -233,14 +233,13 @@ export function pageOf({ page = 1, size = PAGE_SIZE }: PageInput): { page: numbe
       size: `must be a whole number from 1 to ${PAGE_SIZE_MAX}`,
     }),
   };
-  if (Object.keys(problems).length > 0) throw new AppError('ValidationError', { fields: problems });
+  if (Object.keys(problems).length > 0) throw invalidFields(problems);
   return { page, size };
 }
 
 function filterOf({ month, ...ids }: Asked): InvoiceFilter {
   if (month === undefined) return ids;
-  if (parseMonth(month) === undefined)
-    throw new AppError('ValidationError', { fields: { month: 'must be a month, as 2026-01' } });
+  if (parseMonth(month) === undefined) throw invalidFields({ month: 'must be a month, as 2026-01' });
   return { ...ids, ...ofMonth(month) };
 }
 
@@ -293,10 +292,71 @@ function addInvoices(app: FastifyInstance, context: OperatorContext): void {
   );
 }
 
+interface PreviewAsked extends PageInput {
+  month: string;
+  subAccountId?: number;
+  controlAccountId?: number;
+}
+
+const MONTH = textOf('YYYY-MM.');
+
+function addMonths(app: FastifyInstance, context: OperatorContext): void {
+  app.post<{ Body: PreviewAsked }>(
+    '/invoices/preview',
+    {
+      schema: {
+        operationId: 'PreviewInvoices',
+        summary: 'What a month comes to by now',
+        description:
+          'By sub-account, of all days that are counted; nothing is written. Of a month that is closed: its invoices.',
+        tags: TAGS,
+        body: inputOf<PreviewAsked>({
+          month: MONTH,
+          subAccountId: optional(numberOf()),
+          controlAccountId: optional(numberOf()),
+          ...PAGE_INPUT,
+        }),
+        response: INVOICES,
+      },
+      config: { errors: ['ServiceUnavailable'] },
+    },
+    async ({ body: { month, page, size, ...filter } }) => {
+      const bounds = { ...(page !== undefined && { page }), ...(size !== undefined && { size }) };
+      return shownInvoices(await context.invoices.preview(month, filter, pageOf(bounds)));
+    },
+  );
+  app.post<{ Body: { month: string } }>(
+    '/invoices/close',
+    {
+      schema: {
+        operationId: 'CloseInvoices',
+        summary: 'Write the invoices of a month',
+        description:
+          'The worker does so by itself once all days of the month are counted. Of a month that is closed nothing changes; one that ' +
+          'is still open is refused, and so is one that is not next.',
+        tags: TAGS,
+        body: inputOf<{ month: string }>({ month: MONTH }),
+        response: {
+          200: {
+            description: 'How many invoices the month has.',
+            ...objectOf<{ createdCount: number; existingCount: number }>({
+              createdCount: numberOf('Written by this call.'),
+              existingCount: numberOf('There before.'),
+            }),
+          },
+        },
+      },
+      config: { errors: ['ServiceUnavailable'] },
+    },
+    ({ body: { month } }) => context.invoices.close(month),
+  );
+}
+
 export async function invoices(
   app: FastifyInstance,
   { context }: { context: OperatorContext },
 ): Promise<void> {
   addPriceLists(app, context);
   addInvoices(app, context);
+  addMonths(app, context);
 }
