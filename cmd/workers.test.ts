@@ -17,7 +17,14 @@ const ON_SERVER = ['rotate-keys', 'scrub-chunks', 'reclaim-chunks', 'reclaim-met
 
 /** Workers that are made and not run: they touch none of this. */
 function depsWith(made: readonly Worker[]): NodeWorkDeps & ServerWorkDeps {
-  return { made, shards: () => [], clock: {}, settings: {}, metadata: { shardCount: 1 } } as never;
+  return {
+    made,
+    shards: () => [],
+    clock: {},
+    settings: {},
+    metering: {},
+    metadata: { shardCount: 1 },
+  } as never;
 }
 const namesOf = (test: (row: WorkerRow) => boolean) => WORKERS.filter(test).map(({ name }) => name);
 
