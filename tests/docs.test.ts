@@ -312,7 +312,7 @@ beforehand.
 | What | Of all | One account alone (from one address) | Each of two (from one address each) | Kept for operators |
 |---|---|---|---|---|
 | connections | connectionsMax, 10000 | 8889 (8000) | 4706 (4444) | refusedConnectionsMax more, whose first request is served if it is theirs |
-| S3 requests in flight | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
+| requests in flight of S3, IAM, STS and /api/v1 | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
 | requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276) | 1927 (1820) | |
 | heads that have begun and are not complete: their bytes, and 80 for each line | unfinishedHeadsBytesMax, 32 MiB | 28 MiB (25) | 15 MiB (14) | |
 | memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102) | 60 MiB (56) | |
@@ -321,6 +321,8 @@ beforehand.
 | bodies that have arrived and are not read, beyond one read of each | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | |
 | answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | theirs are not counted |
 | bodies of the operator API and IAM, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
+| bodies of /api/v1, IAM and STS, of known senders, until they are answered | provedBodiesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | of the operator API they are not counted |
+| passwords and API keys that wait to be hashed or compared, in turns | passwordHashesWaitingMax, 64 | 32 | 21 | whoever names no API key that is there is one tenant |
 | fields of forms, of unproved senders | unverifiedFormsBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
 | connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first |
@@ -381,8 +383,9 @@ a MOVE onto what it may not replace, is refused before more is read.
 | Too many | What becomes of a request |
 |---|---|
 | connections (connectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
-| requests in flight (requestsInFlightMax) | of S3, IAM and STS: SlowDown before anything is read; health, metrics and operator API are served |
+| requests in flight (requestsInFlightMax) | of S3, IAM, STS and /api/v1: SlowDown before anything is read; health, metrics and operator API are served |
 | bodies of the operator API from whoever has named an operator's access key and proved nothing, those of IAM from whoever has named any (unverifiedBodiesBytesMax) | SlowDown before the body is read |
+| bodies of /api/v1, IAM and STS of known senders (the share of provedBodiesBytesMax) | SlowDown before the body is read, for the tenant who is over its share |
 | fields of forms whose senders have proved nothing yet (unverifiedFormsBytesMax) | SlowDown before the body is read |
 | answers of /metrics under way (metricsAnswersMax) | SlowDown |
 | unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |

@@ -95,6 +95,8 @@ export const LIMITS = {
   listedKeyMemoryBytes: 16 * KiB,
   /** Bodies of the operator API, IAM and STS whose signature needs all of them, together: the next ones are refused. */
   unverifiedBodiesBytesMax: 1 * MiB,
+  /** Bodies of /api/v1, IAM and STS of senders that are known, together, until they are answered: the next ones are refused. */
+  provedBodiesBytesMax: 16 * MiB,
   /** From the head of a request of the operator API to the last byte of its body. */
   operatorBodyMaxMs: 5 * SECOND,
   /** Of a form of IAM or STS: the longest policy, encoded, fits. */

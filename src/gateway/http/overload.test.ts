@@ -9,6 +9,8 @@ import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import { type Access, send } from '../../../tests/support/servers/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
+import { must } from '../../base/assert.ts';
+import { signRequest } from '../../cli/sign-request.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { GatewayDependencies, GatewaySettings } from './server.ts';
 
@@ -93,6 +95,38 @@ test('too many requests: SlowDown on connections that stay, of S3, IAM and STS; 
   socket.write(get(root));
   expect((await socket.answer())?.status).toBe(200);
   for (const one of [...busy, large, socket]) one.destroy();
+});
+
+test('bodies for IAM that do not come hold a share of memory, and the next account has room', async () => {
+  const { root, shed } = await open({});
+  const credentials = await must(world, 'it is open').makeAccount('other');
+  const unitBytes = LIMITS.identityBodyBytesMax;
+  const signed = signRequest({
+    method: 'POST',
+    host: new URL(root.endpoint).host,
+    path: '/',
+    query: '',
+    body: 'x'.repeat(unitBytes),
+    service: 'iam',
+    credentials,
+    headers: { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(unitBytes) },
+    nowMs: Date.now(),
+  });
+  const lines = Object.entries(signed).map(([name, value]) => `${name}: ${value}\r\n`);
+  const statuses: (number | undefined)[] = [];
+  const sockets: RawSocket[] = [];
+  // Four fifths of all are for one address.
+  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.8);
+  for (let at = 0; at < heldCount + 5; at++) {
+    const socket = await openSocket(root);
+    sockets.push(socket);
+    socket.write(`POST / HTTP/1.1\r\n${lines.join('')}\r\n`);
+    void socket.answer().then((answer) => statuses.push(answer?.status));
+  }
+  await expect.poll(() => statuses).toEqual(new Array(5).fill(503));
+  expect(shed).toEqual(new Array(5).fill({ reason: 'bodies', share: 'tenant' }));
+  expect(await callIam(root, { Action: 'GetUser' })).toMatchObject({ status: 200 });
+  for (const socket of sockets) socket.destroy();
 });
 
 test('readiness fails only while S3 refuses everybody; liveness always succeeds', async () => {

@@ -208,8 +208,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       cachedMs: LIMITS.metricsKeptMs,
       nowMs: () => clock.monotonicMs(),
     }),
-    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),
-    unverifiedBodies: createFairShare({ limit: LIMITS.unverifiedBodiesBytesMax, weights: BY_ADDRESS }),
+    ...serviceShares(),
   };
 
   telemetry.gauge('holdfast_requests_in_flight', live.count);
@@ -277,6 +276,15 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       draining ??= drain(timeoutMs);
       return draining;
     },
+  };
+}
+
+/** What clients of the services beside S3 share. */
+function serviceShares() {
+  return {
+    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),
+    unverifiedBodies: createFairShare({ limit: LIMITS.unverifiedBodiesBytesMax, weights: BY_ADDRESS }),
+    provedBodies: createFairShare({ limit: LIMITS.provedBodiesBytesMax, weights: SHARE_WEIGHTS }),
   };
 }
 

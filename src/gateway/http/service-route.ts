@@ -86,6 +86,8 @@ export interface ServiceDependencies {
   hostsOf(exchange: Exchange): SignedHosts;
   /** Of bodies that are read before it is known whether their sender has the secret: bytes, by address. */
   readonly unverifiedBodies: FairShare;
+  /** Of bodies that are read whole once it is known who asks, until the answer is out: bytes, by tenant. */
+  readonly provedBodies: FairShare;
 }
 
 export interface ServiceRoute extends RouteRules {

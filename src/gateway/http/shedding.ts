@@ -1,16 +1,16 @@
 // Refuses requests for want of room, and reports that to the operator: a metric has the resource and whose share was used
 // up, without a name; a line of the log names the tenant.
 
-import type { FairShare, ShareName } from '../../base/async/fair-share.ts';
+import type { FairShare, ShareName, SharePath } from '../../base/async/fair-share.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
-import type { Tenant } from '../../types/tenant.ts';
+import { sharePathOf, type Tenant } from '../../types/tenant.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What there is too much of. `unproved`: requests whose senders are not known yet. */
-export type ShedReason = 'connections' | 'requests' | 'answers' | 'unproved';
+/** What there is too much of. `unproved`: requests whose senders are not known yet. `bodies`: bodies that are read whole. */
+export type ShedReason = 'connections' | 'requests' | 'answers' | 'bodies' | 'unproved';
 
 export interface Overload {
   readonly reason: ShedReason;
@@ -63,15 +63,31 @@ export function createShedding(deps: {
  * Takes places among those that strangers share by their addresses. Throws SlowDown where the client's address has used up
  * its share. What is taken is given back when `until` has resolved.
  */
-export function takePlaces(
-  shedding: Shedding,
-  places: FairShare,
-  { exchange, units, until }: { exchange: Exchange; units: number; until: Promise<void> },
+export function takePlaces(shedding: Shedding, places: FairShare, taken: Taken): void {
+  takeFrom(places, { ...taken, path: [taken.exchange.tenant.address], reason: 'unproved', shedding });
+}
+
+/** The same among bodies that tenants share, once it is known who asks. */
+export function takeBodyShare(shedding: Shedding, bodies: FairShare, taken: Taken): void {
+  takeFrom(bodies, { ...taken, path: sharePathOf(taken.exchange.tenant), reason: 'bodies', shedding });
+}
+
+interface Taken {
+  exchange: Exchange;
+  units: number;
+  until: Promise<void>;
+}
+
+function takeFrom(
+  share: FairShare,
+  taken: Taken & { path: SharePath; reason: ShedReason; shedding: Shedding },
 ): void {
-  const path = [exchange.tenant.address];
-  if (!places.mayTake(path, units)) {
-    throw shedding.refuse({ reason: 'unproved', share: places.usedUp(units) }, exchange.tenant);
+  const { path, units, until, exchange, reason, shedding } = taken;
+  // Who takes nothing is refused nothing, over its share or not.
+  if (units === 0) return;
+  if (!share.mayTake(path, units)) {
+    throw shedding.refuse({ reason, share: share.usedUp(units) }, exchange.tenant);
   }
-  places.take(path, units);
-  void until.then(() => places.giveBack(path, units));
+  share.take(path, units);
+  void until.then(() => share.giveBack(path, units));
 }

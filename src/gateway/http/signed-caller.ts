@@ -6,7 +6,7 @@ import { authenticate, findSigner } from '../auth/authenticate.ts';
 import type { Identity } from '../auth/identities.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import type { Exchange } from './exchange.ts';
-import { readWhole } from './read-whole.ts';
+import { bodyBytesOf, readProved, readWhole } from './read-whole.ts';
 import { requireSingleHeaders } from './request-headers.ts';
 import type {
   AuthenticationPolicy,
@@ -14,7 +14,7 @@ import type {
   ServiceDependencies,
   SignedCaller,
 } from './service-route.ts';
-import { takePlaces } from './shedding.ts';
+import { takeBodyShare, takePlaces } from './shedding.ts';
 
 export interface SigningPolicy {
   /** Name of the service in the credential's scope. */
@@ -61,7 +61,7 @@ async function takeSigned(
   const reading = { ...policy, clock: deps.clock };
   if (sentDigest !== undefined) {
     const caller = await identify(policy, deps, { ...asked, payloadHash: sentDigest });
-    const body = await readWhole(exchange, reading);
+    const body = await (policy.isShed ? readProved(deps, exchange, policy) : readWhole(exchange, reading));
     if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
     return { ...caller, body };
   }
@@ -73,17 +73,13 @@ async function takeSigned(
   takePlaces(deps.shedding, deps.unverifiedBodies, { exchange, units, until: isRead.promise });
   try {
     const body = await readWhole(exchange, { ...reading, bodyBytesMax });
-    return { ...(await identify(policy, deps, { ...asked, payloadHash: hash('sha256', body) })), body };
+    const caller = await identify(policy, deps, { ...asked, payloadHash: hash('sha256', body) });
+    const held = { exchange, units: body.length, until: exchange.closed };
+    if (policy.isShed) takeBodyShare(deps.shedding, deps.provedBodies, held);
+    return { ...caller, body };
   } finally {
     isRead.resolve();
   }
-}
-
-/** What a body may have at most, by the head. Throws MaxMessageLengthExceeded. */
-function bodyBytesOf({ body }: Exchange, bodyBytesMax: number): number {
-  const { declaredBytes = bodyBytesMax } = body;
-  if (declaredBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
-  return body.isAtEnd ? 0 : declaredBytes;
 }
 
 /** The head must name the access key of somebody who may ask; whether its holder has sent it is seen later. */

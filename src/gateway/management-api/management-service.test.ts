@@ -1,9 +1,12 @@
 // /api/v1 over HTTP, with accounts in memory: credentials, envelopes, pages, rates, repeats, who sees what, and bad input.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  basicOf,
   type ManagementWorld,
   openManagementWorld,
 } from '../../../tests/support/accounts/management-world.ts';
+import { openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
+import { LIMITS } from '../../types/limits.ts';
 
 let world: ManagementWorld;
 beforeAll(async () => {
@@ -68,6 +71,31 @@ describe('credentials', () => {
     expect([document.status, document.json.openapi]).toEqual([200, '3.1.0']);
     expect((await world.call({ path: '/openapi.json/x', as: null })).status).toBe(401);
   });
+});
+
+test('bodies of one caller that do not come hold a share of memory, and the next caller has room', async () => {
+  const sockets: RawSocket[] = [];
+  const statuses: (number | undefined)[] = [];
+  const unitBytes = 256 * 1024;
+  // Four fifths of all are for one address.
+  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.8);
+  const head = [
+    'POST /api/v1/members HTTP/1.1',
+    'Host: x',
+    `Authorization: ${basicOf('one@example.com')}`,
+    `Content-Length: ${unitBytes}`,
+  ];
+  for (let at = 0; at < heldCount + 5; at++) {
+    const socket = await openSocket(world);
+    sockets.push(socket);
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    void socket.answer().then((answer) => statuses.push(answer?.status));
+  }
+  await expect.poll(() => statuses).toEqual(new Array(5).fill(503));
+  const other = await world.call({ path: '/sub-accounts', method: 'POST', body: {}, as: 'two@example.com' });
+  expect(other.status).toBe(400);
+  expect((await world.call({ path: '/members' })).status).toBe(200);
+  for (const socket of sockets) socket.destroy();
 });
 
 describe('the page of documentation', () => {

@@ -5,7 +5,7 @@ import { must } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { readWhole } from '../http/read-whole.ts';
+import { readProved } from '../http/read-whole.ts';
 import { anybody } from '../http/serve-route.ts';
 import {
   type AuthenticationPolicy,
@@ -44,10 +44,17 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     const caller = given && (await apiOf(deps).authenticate({ ...given, address }));
     if (given === undefined || caller === undefined) throw wrongCredentials();
     noteCaller(record, exchange, caller);
+    exchange.proveAccount(tenantOf(caller));
     apiOf(deps).rates.take(caller.keyId, exchange.request.method ?? '');
+    deps.requireShare(exchange);
     return { caller, apiKey: given.apiKey, body: await bodyOf(deps, exchange) };
   },
 };
+
+/** Whom its requests count against: not the accounts that it has to do with. */
+function tenantOf({ partnerId }: ApiCaller): string {
+  return partnerId === undefined ? 'operator' : `partner ${partnerId}`;
+}
 
 /** An API key must not be read by others on its way: the rule is that of keys of customers. */
 function requirePrivate({ takesSecretsOverHttp }: ServiceDependencies, { client }: Exchange): void {
@@ -79,19 +86,15 @@ function noteCaller(record: RequestRecord, exchange: Exchange, { keyId }: ApiCal
   record.action = `management:${exchange.request.method}`;
 }
 
-/** Throws MaxMessageLengthExceeded with status 413. */
-async function bodyOf({ clock }: ServiceDependencies, exchange: Exchange): Promise<Buffer> {
+/** Throws MaxMessageLengthExceeded with status 413, SlowDown. */
+async function bodyOf(deps: ServiceDependencies, exchange: Exchange): Promise<Buffer> {
   const bodyBytesMax = MANAGEMENT_BODY_BYTES_MAX;
-  const tooLarge = () =>
-    new AppError('MaxMessageLengthExceeded', {
-      status: 413,
-      message: `The body has more than ${bodyBytesMax} bytes.`,
-    });
-  if ((exchange.body.declaredBytes ?? 0) > bodyBytesMax) throw tooLarge();
   try {
-    return await readWhole(exchange, { bodyBytesMax, bodyMaxMs: LIMITS.operatorBodyMaxMs, clock });
+    return await readProved(deps, exchange, { bodyBytesMax, bodyMaxMs: LIMITS.operatorBodyMaxMs });
   } catch (error) {
-    throw error instanceof AppError && error.code === 'MaxMessageLengthExceeded' ? tooLarge() : error;
+    if (!(error instanceof AppError) || error.code !== 'MaxMessageLengthExceeded') throw error;
+    const message = `The body has more than ${bodyBytesMax} bytes.`;
+    throw new AppError('MaxMessageLengthExceeded', { status: 413, message });
   }
 }
 

@@ -49,7 +49,7 @@ export const METRICS = {
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',
-    help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory (bodies), requests whose senders are not known (unproved), stored outcomes of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
+    help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory or are read whole (bodies), requests whose senders are not known (unproved), stored outcomes of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
     labels: ['reason', 'share'],
   },
   holdfast_connections_yielded_total: {

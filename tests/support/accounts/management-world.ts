@@ -88,7 +88,7 @@ export async function openManagementWorld(
     tenancy,
     document: JSON.parse(await managementApi.document()),
     async call({ path, method = 'GET', body, as = 'one@example.com', headers = {} }) {
-      const credentials = as === null ? {} : { authorization: `Basic ${btoa(`${as}:${apiKeyOf(as)}`)}` };
+      const credentials = as === null ? {} : { authorization: basicOf(as) };
       const text = typeof body === 'string' ? body : JSON.stringify(body);
       const answer = await fetch(`${world.endpoint}/api/v1${path}`, {
         method,
@@ -103,6 +103,11 @@ export async function openManagementWorld(
       };
     },
   };
+}
+
+/** The Authorization header of a user. */
+export function basicOf(login: string): string {
+  return `Basic ${btoa(`${login}:${apiKeyOf(login)}`)}`;
 }
 
 const LINE = { quantity: '30', unitCost: '0.00019499', totalCost: '0.0058497' };
