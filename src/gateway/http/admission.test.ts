@@ -141,7 +141,7 @@ test('the server waits at its end for requests that wait for their turn', async 
   expect(begun).toEqual(['one', 'two', 'three']);
 });
 
-test('a sender is the address, as a trusted proxy reports it, and the named access key', () => {
+test('a sender is the address, as a trusted proxy reports it, and the access key or credentials that are named', () => {
   const viewer = createClientViewer({ trustedProxies: ['192.0.2.0/24'], publicNames: [] });
   const sender = (remoteAddress: string, headers: Record<string, string>, url = '/b/k') => {
     const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress });
@@ -152,6 +152,9 @@ test('a sender is the address, as a trusted proxy reports it, and the named acce
   expect(sender('198.51.100.1', { authorization: 'AWS KEY:signature' })).toEqual(['198.51.100.1', 'KEY']);
   expect(sender('198.51.100.1', {}, '/b/k?X-Amz-Credential=KEY%2F2026')).toEqual(['198.51.100.1', 'KEY']);
   expect(sender('198.51.100.1', {}, '/b/k?AWSAccessKeyId=KEY&x=y')).toEqual(['198.51.100.1', 'KEY']);
+  const basic = ['dXNlcjpvbmU=', 'dXNlcjp0d28='];
+  for (const sent of basic)
+    expect(sender('198.51.100.1', { authorization: `basic  ${sent}` })).toEqual(['198.51.100.1', sent]);
   expect(sender('2001:db8::1', {})).toEqual(['2001:db8:0:0::/64', '']);
   const forwarded = { 'x-forwarded-for': '203.0.113.5' };
   expect(sender('192.0.2.1', forwarded)).toEqual(['203.0.113.5', '']);

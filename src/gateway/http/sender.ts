@@ -6,11 +6,12 @@ import type { ClientViewer } from './client-view.ts';
 
 const V4_CREDENTIAL = 'Credential=';
 const V2_CREDENTIAL = 'AWS ';
+const BASIC = /^Basic +/i;
 const QUERY_CREDENTIAL = /[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&/%]{1,128})/i;
 const KEY_END = /[/:,\s]/;
 const KEY_CHARACTERS_MAX = 128;
 
-/** The client's address, and the access key that it names; '' for none. `address`: that of the connection. */
+/** The client's address, and the access key that it names, or its login and API key as they are sent; '' for none. `address`: that of the connection. */
 export function senderOf(
   { socket, headers, url = '' }: IncomingMessage,
   viewer: ClientViewer,
@@ -26,6 +27,9 @@ export function senderOf(
 }
 
 function keyNamedIn(authorization: string): string {
+  const basic = BASIC.exec(authorization.slice(0, KEY_CHARACTERS_MAX))?.[0];
+  // With what stands behind the login, which others may know.
+  if (basic !== undefined) return authorization.slice(basic.length, basic.length + KEY_CHARACTERS_MAX);
   const at = authorization.indexOf(V4_CREDENTIAL);
   const isV2 = at < 0 && authorization.startsWith(V2_CREDENTIAL);
   if (at < 0 && !isV2) return '';
