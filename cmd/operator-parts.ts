@@ -12,7 +12,10 @@ import { createPdfPages } from '../src/platform/pdf/pdf-pages.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 
 /** What each form has of its own for the operator API. */
-type Operated = Omit<OperatorContext, 'invoices' | 'lifecycleDayMs' | 'logins' | 'pages' | 'tenancy'>;
+type Operated = Omit<
+  OperatorContext,
+  'invoices' | 'lifecycleDayMs' | 'logins' | 'pages' | 'tenancy' | 'usages'
+>;
 
 /** Both APIs, for the gateway. */
 export function accountApis(
@@ -40,6 +43,7 @@ export function accountApis(
       tenancy,
       logins,
       invoices,
+      usages,
       pages: createPdfPages(),
       lifecycleDayMs,
     }),

@@ -274,6 +274,8 @@ function addAccountCommands(program: Command, context: FileCliContext): void {
     .option('--state <state>', 'trial, paid or suspended')
     .action(async (account, options) => (await load()).setAccount(context, account, options));
   addControlCommands(account, context);
+  addSubAccountCommands(account, context);
+  addMemberCommands(account, context);
 }
 
 /** Partners, who have sub-accounts, and who logs in for them at /api/v1. */
@@ -313,6 +315,93 @@ function addControlCommands(account: Command, context: CliContext): void {
     .action(async (user, options) => (await load()).createPartnerKey(context, user, options));
   command('delete-key <user> <key>', 'delete an API key, by its first characters').action(
     async (user, key, options) => (await load()).deletePartnerKey(context, { user, key }, options),
+  );
+}
+
+/** Customers: accounts that a control account is charged for. */
+function addSubAccountCommands(account: Command, context: CliContext): void {
+  const load = () => import('./sub-account-commands.ts');
+  const sub = account.command('sub').description('sub-accounts: customers of control accounts');
+  const command = (usage: string, help: string) => withConnection(sub.command(usage).description(help));
+  const withTerms = (one: Command) =>
+    one
+      .option('--password <text>', 'of its console; visible to every user of this machine')
+      .option('--trial-days <days>', 'length of the trial, from its creation on')
+      .option('--trial-quota <TB>', 'what it may store while on trial')
+      .option('--storage <TB>', 'purchased storage')
+      .option('--channel <id>', 'the channel account it belongs to');
+  withTerms(command('create', 'make one, and show its keys'))
+    .requiredOption('--control <id>', 'the control account that is charged for it')
+    .requiredOption('--name <name>', '3 to 100 characters')
+    .requiredOption('--email <address>', 'must be its own')
+    .option('--welcome', 'write to it how to set a password, which is then not needed')
+    .option('--paid', 'no trial')
+    .option('--hard', 'refuse what goes beyond the purchased storage')
+    .action(async (options) => (await load()).createSubAccount(context, options));
+  command('list', 'list them, by id')
+    .option('--control <id>', 'of one control account')
+    .option('--name <part>', 'with this in their names')
+    .option('--status <state>', 'trial, paid, suspended or deleted')
+    .option('--deleted', 'deleted ones, too')
+    .action(async (options) => (await load()).listSubAccounts(context, options));
+  command('show <id>', 'show one; of a deleted one also what is not removed yet')
+    .option('--keys', 'with its access key and secret key')
+    .action(async (id, options) => (await load()).showSubAccount(context, id, options));
+  withTerms(command('set <id>', 'change one'))
+    .option('--name <name>', 'its new name')
+    .option('--email <address>', 'its new address')
+    .option('--paid', 'end its trial')
+    .option('--quota <kind>', 'hard or soft')
+    .action(async (id, options) => (await load()).setSubAccount(context, id, options));
+  for (const [as, help] of [
+    ['suspend', 'refuse its requests, and keep its data'],
+    ['restore', 'take its requests again'],
+    ['reset-keys', 'make a new pair of keys, and show it; the old ones are refused'],
+    ['reset-mfa', 'deactivate the MFA devices of its root, which are lost'],
+  ] as const)
+    command(`${as} <id>`, help).action(async (id, options) =>
+      (await load()).changeSubAccount(context, { id, as }, options),
+    );
+  command('delete <id>', 'delete one for good: its keys are refused at once')
+    .option('--with-buckets', 'with its buckets and all in them that is not protected')
+    .action(async (id, options) => (await load()).deleteSubAccount(context, id, options));
+  command('import <file>', 'make those of a CSV file that are not there yet')
+    .option('--control <id>', 'the control account of rows that name none')
+    .option('--dry-run', 'say what would be done')
+    .action(async (file, options) =>
+      (await import('./import-sub-accounts.ts')).importSubAccounts(context, file, options),
+    );
+}
+
+/** People of sub-accounts. */
+function addMemberCommands(account: Command, context: CliContext): void {
+  const load = () => import('./member-commands.ts');
+  const member = account.command('member').description('members: the people of sub-accounts');
+  const command = (usage: string, help: string) => withConnection(member.command(usage).description(help));
+  const role = 'Root, Administrator, Full Access, Full Access Limited, Download Only or Read Only';
+  command('create', 'make one')
+    .requiredOption('--sub <id>', 'its sub-account')
+    .requiredOption('--email <address>', 'where it is written to')
+    .requiredOption('--first-name <name>', 'first name')
+    .requiredOption('--last-name <name>', 'last name')
+    .requiredOption('--role <role>', role)
+    .requiredOption('--password <text>', 'of its console; visible to every user of this machine')
+    .option('--username <name>', 'its e-mail address when absent')
+    .option('--must-reset', 'it has to set another password first')
+    .action(async (options) => (await load()).createMember(context, options));
+  command('list', 'list them, by id')
+    .option('--sub <id>', 'of one sub-account')
+    .action(async (options) => (await load()).listMembers(context, options));
+  command('set <id>', 'change one')
+    .option('--first-name <name>', 'first name')
+    .option('--last-name <name>', 'last name')
+    .option('--role <role>', role)
+    .option('--password <text>', 'a new one')
+    .option('--status <status>', 'active or deactivated')
+    .option('--reset-mfa', 'take its MFA device away, which is lost')
+    .action(async (id, options) => (await load()).setMember(context, id, options));
+  command('delete <id>', 'delete one').action(async (id, options) =>
+    (await load()).deleteMember(context, id, options),
   );
 }
 

@@ -16,7 +16,7 @@ export class OperatorRefusal extends Refusal {
 
 export interface OperatorClient {
   /**
-   * `path` below /holdfast-admin/v1, its segments encoded. Resolves with the JSON of the answer, {} for none. Throws
+   * `path` below /holdfast-admin/v1, its segments encoded; with a query, sorted and encoded, if there is one. Resolves with the JSON of the answer, {} for none. Throws
    * {@link OperatorRefusal} for an answer that is an error, and a Refusal where there was none.
    */
   call(method: string, path: string, body?: object): Promise<unknown>;
@@ -56,7 +56,9 @@ async function send(message: {
 }): Promise<Answer> {
   const { base, method, path, text, options } = message;
   const { credentials, nowMs } = options;
-  const signed = signRequest({ method, host: base.host, path, body: text, credentials, nowMs: nowMs() });
+  const [plain = path, query = ''] = path.split('?');
+  const asked = { method, host: base.host, path: plain, query, body: text };
+  const signed = signRequest({ ...asked, credentials, nowMs: nowMs() });
   const headers = {
     ...signed,
     'content-type': 'application/json',

@@ -67,6 +67,7 @@ export const ROOMS: readonly RoomRule[] = [
       '@nxtedition/rocksdb',
       'cockatiel',
       'etcd3',
+      'nodemailer',
       'pdfkit',
       'pino',
       'piscina',
@@ -85,7 +86,7 @@ export const ROOMS: readonly RoomRule[] = [
     room: 'src/cli',
     mayImport: ['src/base', 'src/types'],
     node: [ANY],
-    packages: ['commander', 'cli-progress'],
+    packages: ['commander', 'cli-progress', 'csv-parse'],
   },
   {
     room: 'src/admin',

@@ -18,6 +18,8 @@ declare module 'fastify' {
     readonly errors?: readonly ErrorCode[];
     /** Says that nothing is there, where the path's parameters do not fit their schema. */
     readonly absent?: string;
+    /** As `isLenient` of a service, of this route alone. */
+    readonly isLenient?: boolean;
   }
 }
 
@@ -78,6 +80,7 @@ export function createJsonService<Authenticated>({
 }: JsonServiceOptions): JsonService<Authenticated> & { routes(): Promise<readonly JsonRoute[]> } {
   const calls = new AsyncLocalStorage<Call>();
   const callOf = () => must(calls.getStore(), 'requests come through answer()');
+  const isLenientAt = ({ routeOptions }: FastifyRequest) => routeOptions.config.isLenient ?? isLenient;
   const app = fastify({
     logger: false,
     bodyLimit: bodyBytesMax,
@@ -96,7 +99,7 @@ export function createJsonService<Authenticated>({
   );
   app.decorateRequest('caller', { getter: () => callOf().request.caller });
   app.setErrorHandler((error, request, reply) => {
-    callOf().failure = toAppError(error, request, isLenient);
+    callOf().failure = toAppError(error, request, isLenientAt(request));
     return reply.code(500).send();
   });
   app.setNotFoundHandler(() => {
@@ -106,7 +109,7 @@ export function createJsonService<Authenticated>({
     if (request.is404 || !isSpelt(request)) throw noEndpoint();
   });
   app.addHook('preValidation', async (request) => {
-    if (isLenient) return readParameters(request);
+    if (isLenientAt(request)) return readParameters(request);
     const takesBody = request.routeOptions.schema?.body !== undefined;
     if (!takesBody) refuseFields(request.body as object);
   });

@@ -3,7 +3,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { InvoiceBook } from '../../accounts/invoice-book.ts';
 import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
+import { OPERATOR } from '../../accounts/tenancy-rules.ts';
 import type { UsageReader } from '../../types/usage.ts';
+import type { SignedCaller } from '../http/service-route.ts';
 
 export interface ManagementContext {
   readonly tenancy: Tenancy;
@@ -11,6 +13,8 @@ export interface ManagementContext {
   readonly usages: UsageReader;
 }
 
+/** An operator, who has come by the operator API, may do all (operator-api/endpoints/tenants.ts). */
 export function callerOf(request: FastifyRequest): ApiCaller {
-  return request.getDecorator<ApiCaller>('caller');
+  const caller = request.getDecorator<ApiCaller | SignedCaller>('caller');
+  return 'keyId' in caller ? caller : OPERATOR;
 }

@@ -23,6 +23,7 @@ import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
 import { PARTNER, PARTNER_USER, partners } from './endpoints/partners.ts';
 import { quotas } from './endpoints/quotas.ts';
 import { status } from './endpoints/status.ts';
+import { tenants } from './endpoints/tenants.ts';
 import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
 export const OPERATOR_PREFIX = '/holdfast-admin/v1';
@@ -35,6 +36,7 @@ export const OPERATOR_SIGNED_BODY_BYTES_MAX = 768 * 1024;
 const TOPICS = [
   accounts,
   partners,
+  tenants,
   accessKeys,
   masterKeys,
   clock,

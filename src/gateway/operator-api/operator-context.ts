@@ -11,6 +11,7 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { PagePort } from '../../ports/pages.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { UsageReader } from '../../types/usage.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 import type { IdentityCaller } from '../identity-api/authorize-action.ts';
 import type { StatusReport } from './status-report.ts';
@@ -33,6 +34,7 @@ export interface OperatorContext {
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;
   readonly invoices: Invoices;
+  readonly usages: UsageReader;
   /** Draws invoices. */
   readonly pages: PagePort;
   readonly fsck: Omit<Fsck, 'stop'>;
