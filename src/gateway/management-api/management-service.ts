@@ -108,7 +108,8 @@ export const managementService: Service<ManagementCaller> = {
     const act = () => apiOf(deps).answer({ method, url: uri, body, caller });
     const key = headers.values[IDEMPOTENCY_HEADER];
     if (method !== 'POST' || key === undefined) return act();
-    return apiOf(deps).repeats.once({ key, keyId: caller.keyId, apiKey, url: uri, body }, act);
+    const post = { key, keyId: caller.keyId, payer: tenantOf(caller), apiKey, url: uri, body };
+    return apiOf(deps).repeats.once(post, act);
   },
 };
 

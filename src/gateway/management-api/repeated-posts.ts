@@ -27,6 +27,8 @@ export interface RepeatablePost {
   /** Of the header. */
   readonly key: string;
   readonly keyId: string;
+  /** In whose share of what is kept its answer counts. */
+  readonly payer: string;
   readonly apiKey: string;
   /** Path and query. */
   readonly url: string;
@@ -60,13 +62,13 @@ export function createRepeatedPosts(deps: {
     if (before.kind === 'repeated') return open(before.outcome as Uint8Array, sealKey(post));
     const answer = await act();
     const sealed = seal(answer, sealKey(post), random);
-    if (sealed.length <= ANSWER_BYTES_MAX) await keep(token, sealed);
+    if (sealed.length <= ANSWER_BYTES_MAX) await keep(post, token, sealed);
     return answer;
   }
 
   /** The deed is done: that its answer cannot be kept does not change it. */
-  async function keep(token: Token, answer: Uint8Array): Promise<void> {
-    const reply = await metadata.execute(system, 'keep-answer', { token, answer });
+  async function keep({ payer }: RepeatablePost, token: Token, answer: Uint8Array): Promise<void> {
+    const reply = await metadata.execute(system, 'keep-answer', { token, answer, payer });
     const isKept = reply.kind === 'done' && reply.value.kind === 'kept';
     if (!isKept) log.warn({ reason: reply.kind }, 'answer-not-kept');
   }

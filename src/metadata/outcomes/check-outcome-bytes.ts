@@ -8,7 +8,7 @@ import { bucketCodec, tokenCodec } from '../../types/records/rows.ts';
 import { storedBytesOf } from '../jobs/jobs.ts';
 import { TABLES } from '../schema/keyspace.ts';
 import { outcomeDeltas, TOKENLESS, UNDER_TOKENS } from './outcome-bounds.ts';
-import { readTokenKey } from './tokens.ts';
+import { payerOf, readTokenKey } from './tokens.ts';
 
 /** What these counters are to be. */
 export async function outcomeCounts(view: StateView): Promise<[name: string, value: number][]> {
@@ -27,7 +27,8 @@ export async function outcomeCounts(view: StateView): Promise<[name: string, val
       sums.set(name, (sums.get(name) ?? 0) + delta);
   };
   for await (const { key, value } of allRows(view, TABLES.tokens)) {
-    add(owners.get(readTokenKey(key).bucketId), tokenCodec.decode(value).keptBytes ?? 0);
+    const record = tokenCodec.decode(value);
+    add(payerOf(record.payer, owners.get(readTokenKey(key).bucketId)), record.keptBytes ?? 0);
   }
   for await (const { value } of allRows(view, TABLES.jobs)) {
     const job = jobCodec.decode(value);

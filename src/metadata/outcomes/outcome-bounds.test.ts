@@ -21,7 +21,7 @@ import {
 } from '../../../tests/support/servers/token-requests.ts';
 import type { RowPut } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import type { JobId } from '../../types/names.ts';
+import type { AccountId, JobId } from '../../types/names.ts';
 import { jobCodec } from '../../types/records/job-record.ts';
 import { tokenCodec } from '../../types/records/rows.ts';
 import { driveClosing } from '../buckets/drive-closing.ts';
@@ -161,6 +161,26 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     await setCounter(COUNTER.tokenlessBytes, LIMITS.tokenlessOutcomesBytesMax);
     expect(await send(world, 'first', tokenOf('first'))).not.toEqual(FULL);
   });
+});
+
+test('answers about no bucket fill the share of their payer alone, and are given back to it', async () => {
+  const [first, second] = ['partner 1', 'partner 2'];
+  const of = (payer: string) => COUNTER.accountOutcomeBytes(payer as AccountId);
+  const keep = (payer: string, name: string) =>
+    world.execute('keep-answer', { token: tokenOf(name), answer: 'x'.repeat(500), payer });
+  await setCounter(of(first), ACCOUNT_MAX - 1000);
+  expect(await keep(first, 'a')).toEqual({ kind: 'kept' });
+  expect(await keep(first, 'b')).toEqual(FULL);
+  expect(await keep(second, 'b')).toEqual({ kind: 'kept' });
+  const [all, own = 0] = await countersOf(COUNTER.keptBytes, of(second));
+  expect(all).toBe(2 * own);
+  const findings = async () => (await world.query('check-counters', { counted: [] })).findings;
+  await setCounter(of(first), own);
+  expect(await findings()).toEqual([]);
+  world.clock.advance(DAY + MINUTE);
+  await background.run('tokens');
+  expect(await countersOf(COUNTER.keptBytes, of(second))).toEqual([0, 0]);
+  expect(await findings()).toEqual([]);
 });
 
 describe('jobs without a token', () => {

@@ -90,15 +90,15 @@ export function outcomeIn<Outcome>(
 /**
  * What keeps `outcome` under the token for LIMITS.idempotencyTokenKeptMs, nothing without a token. An expired outcome that
  * has not been removed yet is replaced. Whether it may be kept is asked of mayBeStored (outcome-bounds.ts), before anything is
- * done.
+ * done. `payer`: for whom it counts where there is no bucket whose owner it could be.
  */
 export function keepOutcome(
   { bucketId, token }: TokenUse,
   outcome: unknown,
-  { owner, nowMs, view }: { owner: AccountId | undefined; nowMs: number; view: View },
+  { owner, nowMs, view, payer }: { owner: AccountId; nowMs: number; view: View; payer?: string },
 ): RowChange {
   if (token === undefined) return NO_CHANGE;
-  const record = { digest: token.digest, keptAtMs: nowMs, outcome };
+  const record = { digest: token.digest, keptAtMs: nowMs, outcome, ...(payer !== undefined && { payer }) };
   const rows = [tokenRow(bucketId, token.token), tokenTimeRow(nowMs, bucketId, token.token)] as const;
   const keysBytes = rows.reduce((sum, { key }) => sum + key.length, ROWS_BYTES);
   const keptBytes = keysBytes + tokenCodec.encode(record).length;
@@ -129,14 +129,23 @@ export function forgetToken(name: TokenName, view: View, nowMs: number): RowChan
   return dropToken(name, record, findBucket(view, name.bucketId)?.owner);
 }
 
-/** `owner`: of its bucket. */
+/** `ownerOfBucket`: undefined where there is none. */
 export function dropToken(
   { bucketId, token }: TokenName,
-  { keptAtMs, keptBytes = 0 }: TokenRecord,
-  owner: AccountId | undefined,
+  { keptAtMs, keptBytes = 0, payer }: TokenRecord,
+  ownerOfBucket: AccountId | undefined,
 ): RowChange {
+  const owner = payerOf(payer, ownerOfBucket);
   return {
     puts: [remove(tokenRow(bucketId, token)), remove(tokenTimeRow(keptAtMs, bucketId, token))],
     counters: outcomeDeltas(owner, -keptBytes),
   };
+}
+
+/** In whose share of what is kept a token's outcome counts. Undefined: in that of all alone, as older answers do. */
+export function payerOf(
+  payer: TokenRecord['payer'],
+  ownerOfBucket: AccountId | undefined,
+): AccountId | undefined {
+  return (payer as AccountId | undefined) ?? ownerOfBucket;
 }

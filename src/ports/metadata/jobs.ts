@@ -36,9 +36,12 @@ export interface JobCommands {
     command: { tokens: Pick<StoredToken, 'bucketId' | 'token'>[] };
     outcome: { kind: 'forgotten' };
   };
-  /** Of a request that was about no bucket. Where something is kept under the token already, that stays. */
+  /**
+   * Of a request that was about no bucket. Where something is kept under the token already, that stays. `payer`: whose share of
+   * what is kept it counts in, a partner's; no id of an account.
+   */
   'keep-answer': {
-    command: { token: IdempotencyToken; answer: unknown };
+    command: { token: IdempotencyToken; answer: unknown; payer: string };
     outcome: { kind: 'kept' } | OutcomeStoreFull;
   };
   /** How far the scan of this name has come in this shard. `gone`: another pass has begun since, or this one has ended. */

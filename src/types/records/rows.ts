@@ -338,6 +338,8 @@ export interface TokenRecord {
   outcome: unknown;
   /** What it counts for in what is kept for the bucket's owner; absent where it is older than that is counted. */
   keptBytes?: number;
+  /** Of a request that was about no bucket: for whom it counts. */
+  payer?: string;
 }
 export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 });
 
