@@ -8,6 +8,7 @@ import { createPasswords } from '../src/gateway/identity-api/passwords.ts';
 import { createManagementApi, type ManagementApi } from '../src/gateway/management-api/management-api.ts';
 import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
 import type { OperatorContext } from '../src/gateway/operator-api/operator-context.ts';
+import { setAccountQuota } from '../src/metadata/quotas/operate-quotas.ts';
 import { createPdfPages } from '../src/platform/pdf/pdf-pages.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 
@@ -31,6 +32,7 @@ export function accountApis(
     hasher,
     clock,
     random,
+    setPlanQuota: (accountId, quota) => setAccountQuota(metadata, { accountId, source: 'plan', quota }),
     resetRootMfa: (accountId) => resetRootMfa({ metadata, clock, random }, accountId),
   });
   const usages = createUsages(metadata);

@@ -4,6 +4,7 @@
 // Not here: the two jobs that one node of a cluster does at a time, under a lock in etcd, and that have loops of their own:
 // placing shards (src/coordination/place-shards.ts) and placing disks (src/chunks/placement/place-disks.ts).
 import { createMonthWorker } from '../src/accounts/close-months.ts';
+import { createPlanKeeper } from '../src/accounts/plans.ts';
 import { assert, must } from '../src/base/assert.ts';
 import { createChunkSweep, type SweepDeps } from '../src/chunks/disk/sweep-chunks.ts';
 import { createAccountRemover } from '../src/metadata/accounts/remove-accounts-worker.ts';
@@ -21,6 +22,7 @@ import { createOutboxDelivery } from '../src/metadata/jobs/deliver-outbox.ts';
 import { createJobDriver } from '../src/metadata/jobs/drive-jobs.ts';
 import { createLifecycleWorker, type LifecyclePace } from '../src/metadata/lifecycle/lifecycle-worker.ts';
 import { createOutcomeWatch } from '../src/metadata/outcomes/watch-outcomes.ts';
+import { setAccountQuota } from '../src/metadata/quotas/operate-quotas.ts';
 import { createQuotaWatch } from '../src/metadata/quotas/watch-quotas.ts';
 import { createUploadExpiry } from '../src/metadata/uploads/expire-uploads-worker.ts';
 import { createPartRelease } from '../src/metadata/uploads/release-parts-worker.ts';
@@ -157,6 +159,18 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'both',
     help: 'Writes the invoices of each month once all of its days are over and counted, one month after the other.',
     create: createMonthWorker,
+  },
+  {
+    name: 'keep-plans',
+    role: 'shard',
+    forms: 'both',
+    help: 'Ends trials of sub-accounts when their time has come, and sets quotas of plans that are not set.',
+    create: (deps) =>
+      createPlanKeeper({
+        ...deps,
+        setPlanQuota: (accountId, quota) =>
+          setAccountQuota(deps.metadata, { accountId, source: 'plan', quota }),
+      }),
   },
   {
     name: 'expire-uploads',

@@ -54,6 +54,8 @@ export type KeyChange = 'disable' | 'enable' | 'delete';
 export interface AccountChanges {
   state?: AccountState;
   bucketsMax?: number;
+  /** Its uploads are refused. */
+  isUnpaid?: boolean;
   /** Whether it may share with everybody (`mayBePublic` of types/records/rows.ts). */
   mayBePublic?: boolean;
 }

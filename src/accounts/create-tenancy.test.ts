@@ -29,6 +29,8 @@ const hasher: SecretHasher = {
 let world: MetadataShards;
 let accounts: Accounts;
 let parts: TenancyParts;
+/** Quotas of plans, as they were set. */
+let plans: object[];
 /** Whose root has lost its MFA devices. */
 let resetAccounts: AccountId[];
 let governance: PartnerView;
@@ -41,7 +43,10 @@ beforeEach(async () => {
   accounts = createAccounts(deps);
   resetAccounts = [];
   const resetRootMfa = async (accountId: AccountId) => void resetAccounts.push(accountId);
-  parts = createTenancy({ ...deps, accounts, hasher, resetRootMfa });
+  plans = [];
+  const setPlanQuota = async (accountId: AccountId, quota: object | null) =>
+    void plans.push({ accountId, quota });
+  parts = createTenancy({ ...deps, accounts, hasher, resetRootMfa, setPlanQuota });
   const { tenancy } = parts;
   const email = 'p@example.com';
   governance = await tenancy.createPartner(OPERATOR, { level: 'governance', name: 'Gov', email });
@@ -296,7 +301,13 @@ test('where a password is not stored, there is no sub-account', async () => {
   const failing = { ...hasher, hash: async () => Promise.reject(new AppError('SlowDown')) };
   const { shards: metadata, clock } = world;
   const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(8), clock };
-  const { tenancy } = createTenancy({ ...deps, accounts, hasher: failing, resetRootMfa: async () => {} });
+  const { tenancy } = createTenancy({
+    ...deps,
+    accounts,
+    hasher: failing,
+    resetRootMfa: async () => {},
+    setPlanQuota: async () => {},
+  });
   const given = {
     controlAccountId: control.id,
     name: 'Bakery',
@@ -310,4 +321,24 @@ test('where a password is not stored, there is no sub-account', async () => {
   const made = await parts.tenancy.createCustomer(OPERATOR, given);
   const { rows } = await world.query('read-identities', { accountId: made.accountId, keys: ['settings'] });
   expect(rows[0]).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}`, mustReset: false } });
+});
+
+test('the quota of a plan is set when it begins, and when it changes', async () => {
+  const { tenancy } = parts;
+  const { id, accountId } = await createCustomer('Bakery');
+  const change = (changes: object) => tenancy.changeCustomer(OPERATOR, id, changes);
+  const hard = (bytes: number) => ({ accountId, quota: { hard: { bytes } } });
+  expect(plans.splice(0)).toEqual([hard(2 ** 40)]);
+  await change({ name: 'Bakeries', active: false });
+  await change({ trialQuotaTB: 2 });
+  await change({ active: true });
+  expect(plans.splice(0)).toEqual([hard(2 ** 41)]);
+  await change({ trialToPaid: true });
+  expect(plans.splice(0)).toEqual([{ accountId, quota: null }]);
+  await change({ purchasedStorageTB: 0.5 });
+  await change({ quotaType: 'hard' });
+  expect(plans.splice(0)).toEqual([{ accountId, quota: { soft: { bytes: 2 ** 39 } } }, hard(2 ** 39)]);
+  await change({ quotaType: 'soft', purchasedStorageTB: 1_000_000 });
+  const largest = Number.MAX_SAFE_INTEGER;
+  expect(plans.splice(0)).toEqual([{ accountId, quota: { soft: { bytes: largest } } }]);
 });

@@ -26,6 +26,7 @@ export function createTenancy(deps: {
   keyring: KeyringPort;
   hasher: SecretHasher;
   resetRootMfa: CustomersDeps['resetRootMfa'];
+  setPlanQuota: CustomersDeps['setPlanQuota'];
   clock: ClockPort;
   random: RandomPort;
 }): TenancyParts {

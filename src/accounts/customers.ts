@@ -15,6 +15,7 @@ import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { Accounts } from './accounts.ts';
 import { withIdentities } from './identity-store.ts';
 import type { SecretHasher } from './partner-logins.ts';
+import { isOnTrial, isSamePlan, planQuota, type SetPlanQuota } from './plans.ts';
 import type {
   ApiCaller,
   CustomerChanges,
@@ -55,6 +56,7 @@ export interface CustomersDeps {
   hasher: Pick<SecretHasher, 'hash'>;
   /** Deactivates the MFA devices of an account's root. */
   resetRootMfa(accountId: AccountId): Promise<unknown>;
+  setPlanQuota: SetPlanQuota;
   clock: ClockPort;
   random: RandomPort;
 }
@@ -171,13 +173,11 @@ export function createCustomers(deps: CustomersDeps): Customers {
     { active, trialToPaid }: CustomerChanges,
   ): AccountState | undefined {
     if (active === false) return 'suspended';
-    const isTrialOver = record.trial === undefined || record.trial.endsAtMs <= clock.wallMs();
-    const wasTrial = record.history.findLast(({ state }) => state !== 'suspended')?.state === 'trial';
     if (trialToPaid === true && record.state === 'suspended' && active !== true)
       refuse({ trialToPaid: 'is not for a suspended account: restore it first' });
     const isSuspended = record.state === 'suspended';
     if (isSuspended && active === true)
-      return wasTrial && !isTrialOver && trialToPaid !== true ? 'trial' : 'paid';
+      return isOnTrial(record, clock.wallMs()) && trialToPaid !== true ? 'trial' : 'paid';
     return trialToPaid === true && record.state === 'trial' ? 'paid' : undefined;
   }
 
@@ -212,6 +212,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
         accountId,
         changes: {
           ...(state !== undefined && { state }),
+          ...(changes.isUnpaid !== undefined && { isUnpaid: changes.isUnpaid }),
           ...(name !== undefined && { name }),
           ...(email !== undefined && { email: normaliseEmail(email) }),
         },
@@ -236,6 +237,16 @@ export function createCustomers(deps: CustomersDeps): Customers {
     const mfaEnabled = await hasMfa(accountId);
     const view = { ...viewOf(record), mfaEnabled, ...(removal && { removal }) };
     return (await shown(caller, [view], options))[0] as CustomerView;
+  }
+
+  /** The quota of its plan. Where a shard is away the worker sets it (plans.ts): what was changed is changed. */
+  async function setPlan(before: CustomerRecord | undefined, after: CustomerView): Promise<void> {
+    const nowMs = clock.wallMs();
+    const quota = planQuota(after, nowMs);
+    if (isSamePlan(before && planQuota(before, nowMs), quota)) return;
+    await deps.setPlanQuota(after.accountId, quota).catch((error: unknown) => {
+      if (!(error instanceof AppError && error.status === 503)) throw error;
+    });
   }
 
   return {
@@ -282,6 +293,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       await directory.refresh();
       const id = directory.customerOf(made.account.accountId)?.id ?? 0;
       const view = await getCustomer(caller, id);
+      await setPlan(undefined, view);
       return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
     },
     async changeCustomer(caller, id, changes, options = {}) {
@@ -298,7 +310,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;
-      return getCustomer(caller, id, { includeKeys });
+      const view = await getCustomer(caller, id, { includeKeys });
+      await setPlan(record, view);
+      return view;
     },
     async deleteCustomer(caller, id) {
       requireAct(caller, 'delete');

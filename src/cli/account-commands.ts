@@ -15,6 +15,7 @@ interface Account {
   bucketCount: number;
   bucketsMax: number;
   mayBePublic: boolean;
+  isUnpaid: boolean;
   createdAt: string;
   accessKey: string | null;
   /** All of them; in the answer to a creation there is the one. */
@@ -77,20 +78,26 @@ export interface SetOptions extends ConnectOptions {
   maxBuckets?: string;
   state?: string;
   public?: string;
+  unpaid?: string;
 }
 
 export async function setAccount(context: CliContext, reference: string, options: SetOptions): Promise<void> {
-  const { maxBuckets, state, public: isPublic } = options;
-  if (maxBuckets === undefined && state === undefined && isPublic === undefined)
-    throw new Refusal('give --max-buckets, --state, --public or several of them');
+  const { maxBuckets, state } = options;
+  if ([maxBuckets, state, options.public, options.unpaid].every((given) => given === undefined))
+    throw new Refusal('give --max-buckets, --state, --public, --unpaid or several of them');
   if (maxBuckets !== undefined && !/^\d{1,9}$/.test(maxBuckets)) {
     throw new Refusal(`--max-buckets must be a whole number, not "${maxBuckets}"`);
   }
   const bucketsMax = maxBuckets === undefined ? undefined : Number(maxBuckets);
-  if (isPublic !== undefined && isPublic !== 'yes' && isPublic !== 'no')
-    throw new Refusal(`--public must be yes or no, not "${isPublic}"`);
-  const mayBePublic = isPublic === undefined ? undefined : isPublic === 'yes';
-  await change(context, { reference, changes: { bucketsMax, state, mayBePublic }, options });
+  const mayBePublic = yesOrNo('--public', options.public);
+  const isUnpaid = yesOrNo('--unpaid', options.unpaid);
+  await change(context, { reference, changes: { bucketsMax, state, mayBePublic, isUnpaid }, options });
+}
+
+function yesOrNo(flag: string, text: string | undefined): boolean | undefined {
+  if (text !== undefined && text !== 'yes' && text !== 'no')
+    throw new Refusal(`${flag} must be yes or no, not "${text}"`);
+  return text === undefined ? undefined : text === 'yes';
 }
 
 export async function deleteAccount(
@@ -141,6 +148,7 @@ function printAccount(context: CliContext, account: Account, options: ConnectOpt
     ['state', account.state],
     ['buckets', `${formatCount(account.bucketCount)} of ${formatCount(account.bucketsMax)}`],
     ['may be public', account.mayBePublic ? 'yes' : 'no'],
+    ['unpaid', account.isUnpaid ? 'yes, uploads are refused' : 'no'],
     ['created', account.createdAt],
     ['access key', (account.accessKeys?.join(' ') ?? account.accessKey) || '-'],
   ];

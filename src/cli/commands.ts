@@ -271,6 +271,7 @@ function addAccountCommands(program: Command, context: FileCliContext): void {
   command(`set ${reference}`, 'change its state or limits')
     .option('--max-buckets <number>', 'how many buckets it may own')
     .option('--public <yes|no>', 'whether its policies and access control lists may share with everybody')
+    .option('--unpaid <yes|no>', 'whether its uploads are refused; reads and deletes are served')
     .option('--state <state>', 'trial, paid or suspended')
     .action(async (account, options) => (await load()).setAccount(context, account, options));
   addControlCommands(account, context);

@@ -182,7 +182,7 @@ test('the limit of buckets is set per account', async () => {
   expect((await set(account.id, { maxBuckets: '2' })).bucketCount).toBe(1);
   expect((await send(asAccount(account), { method: 'PUT', path: `/small-one-2-${mark}` })).status).toBe(200);
   await expect(set(account.id, {})).rejects.toThrow(
-    'give --max-buckets, --state, --public or several of them',
+    'give --max-buckets, --state, --public, --unpaid or several of them',
   );
   await expect(set(account.id, { maxBuckets: 'many' })).rejects.toThrow('must be a whole number');
 });

@@ -279,6 +279,29 @@ interface Judged {
  * a cached row is judged anew by the present one: the bucket may have gone, or become another's.
  */
 export async function authorise(deps: S3Dependencies, parts: Judged): Promise<Granted> {
+  const granted = await grant(deps, parts);
+  await requirePaid(deps, parts, granted);
+  return granted;
+}
+
+/** What stores data is refused where the account that is charged for it, the bucket's owner, has not paid. */
+async function requirePaid(
+  { identities }: S3Dependencies,
+  { row, identity: { caller } }: Judged,
+  { bucket }: Granted,
+): Promise<void> {
+  // Whatever may pass a quota stores data.
+  if (bucket === undefined || !row.errors.includes('QuotaExceeded')) return;
+  const { owner } = bucket.record;
+  const isOwn = caller.kind === 'account' && caller.account.accountId === owner;
+  const account = isOwn ? caller.account : await identities.account(owner);
+  if (account?.isUnpaid === true) throw new AppError('AccountProblem', { message: UNPAID });
+}
+
+const UNPAID =
+  'The account that owns the bucket has unpaid bills. It can read and delete, and store nothing.';
+
+async function grant(deps: S3Dependencies, parts: Judged): Promise<Granted> {
   const { row, input, found, document } = parts;
   const named = document === undefined ? [] : (row.documentAccess?.(input, document) ?? []);
   const pairsOf: Granted['pairsOf'] = (bucket) => [...row.access(input, bucket?.record), ...named];

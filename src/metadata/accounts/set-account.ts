@@ -1,4 +1,4 @@
-// Changes an account's name, e-mail, state, limit of buckets, or whether it may share with everybody; the sub-account that it is
+// Changes an account's name, e-mail, state, limit of buckets, or whether it pays, or may share with everybody; the sub-account that it is
 // changes in the same commit. Buckets above a lowered limit stay.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
@@ -89,15 +89,16 @@ function customerPuts(
 ): RowPut[] {
   const { before, account, nowMs } = parts;
   if (before === undefined) return [];
-  const { name, email, state } = account;
+  const { name, email, state, isUnpaid = false } = account;
   const history = before.state === state ? before.history : [...before.history, { state, fromMs: nowMs }];
-  const record: CustomerRecord = { ...(parts.after ?? before), name, email, state, history };
+  const record: CustomerRecord = { ...(parts.after ?? before), name, email, state, isUnpaid, history };
   return writeTenancy(view, { replace: [record] }, nowMs).puts;
 }
 
 /** Also where it is so already: who takes it away again hears it no sooner than who did. */
 function takesAway(changes: CommandOf<'set-account'>['changes'], before: AccountRecord | undefined): boolean {
-  if (changes.state === 'suspended' || changes.mayBePublic === false) return true;
+  const { state, mayBePublic: mayShare, isUnpaid } = changes;
+  if (state === 'suspended' || mayShare === false || isUnpaid === true) return true;
   const isSaid = changes.state !== undefined || changes.mayBePublic !== undefined;
   return isSaid && before !== undefined && !mayBePublic({ ...before, ...changes });
 }

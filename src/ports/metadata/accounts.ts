@@ -46,7 +46,9 @@ export interface AccountCommands {
   'set-account': {
     command: {
       accountId: AccountId;
-      changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax' | 'mayBePublic' | 'name' | 'email'>>;
+      changes: Partial<
+        Pick<AccountRecord, 'state' | 'bucketsMax' | 'isUnpaid' | 'mayBePublic' | 'name' | 'email'>
+      >;
       /** Of the sub-account that it is, in the same commit; `ifRevision` as of `change-tenancy`. */
       customer?: { record: CustomerRecord; ifRevision: number };
     };

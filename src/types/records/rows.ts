@@ -42,6 +42,8 @@ export interface AccountRecord {
   isRoot: boolean;
   /** Whether it may share with everybody, as the operator has set it; absent: as `mayBePublic` says. */
   mayBePublic?: boolean;
+  /** Its bills are not paid: nothing is stored in its buckets, reads and deletes are served. */
+  isUnpaid?: boolean;
   /** It is deleted, and there only because it owns buckets yet (account-removal-record.ts). Nothing signs for it. */
   deletedAtMs?: number;
 }

@@ -41,6 +41,7 @@ function accountJson(account: AccountRecord) {
     bucketCount: account.bucketCount,
     bucketsMax: account.bucketsMax,
     mayBePublic: mayBePublic(account),
+    isUnpaid: account.isUnpaid === true,
     createdAt: new Date(account.createdAtMs).toISOString(),
   };
 }
@@ -59,6 +60,7 @@ const ACCOUNT_FIELDS = {
   bucketCount: numberOf(),
   bucketsMax: numberOf('Buckets that it may have.'),
   mayBePublic: booleanOf('Whether its policies and access control lists may share with everybody.'),
+  isUnpaid: booleanOf('Whether its uploads are refused, because its bills are not paid.'),
   createdAt: textOf('ISO 8601.'),
 };
 const ACCESS_KEYS = listOf(textOf());
@@ -94,6 +96,7 @@ const NEW_ACCOUNT = inputOf<NewAccount>({
 const CHANGES = inputOf<AccountChanges>({
   state: optional({ ...oneOf(...STATES), description: 'Requests of a suspended account are refused.' }),
   bucketsMax: optional(numberOf('A whole number.')),
+  isUnpaid: optional(booleanOf('true: uploads to its buckets are refused; reads and deletes are served.')),
   mayBePublic: optional(
     booleanOf('Where it was never set, only accounts in the state paid may share with everybody.'),
   ),
