@@ -28,7 +28,7 @@ import type {
   Tenancy,
   VisibleFilter,
 } from './tenancy.ts';
-import { hashingTenantOf, isVisible, noSuch, requireAct } from './tenancy-rules.ts';
+import { isVisible, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
 import {
   type CustomerEntry,
   checkLoginPassword,
@@ -41,6 +41,8 @@ import {
   taken,
 } from './tenancy-tree.ts';
 
+/** Sub-accounts of a list whose keys are read at once. */
+const KEYS_AT_ONCE = 20;
 const TRIAL_DAYS = 30;
 const TRIAL_DAYS_MAX = 365;
 const TRIAL_TB = 1;
@@ -98,7 +100,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
   ): Promise<CustomerView[]> {
     if (includeKeys !== true) return views;
     requireAct(caller, 'change');
-    return Promise.all(views.map(withKeys));
+    const opened: CustomerView[] = [];
+    for (let at = 0; at < views.length; at += KEYS_AT_ONCE)
+      opened.push(...(await Promise.all(views.slice(at, at + KEYS_AT_ONCE).map(withKeys))));
+    return opened;
   }
 
   function viewOf(record: CustomerRecord): CustomerView {
@@ -114,7 +119,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
 
   /** Throws SlowDown. */
   async function loginOf(caller: ApiCaller, login: { password: string; mustReset: boolean }) {
-    const passwordHash = await deps.hasher.hash(hashingTenantOf(caller), login.password);
+    const passwordHash = await deps.hasher.hash(tenantOf(caller), login.password);
     return { passwordHash, mustReset: login.mustReset, changedAtMs: clock.wallMs() };
   }
 
@@ -153,9 +158,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
     if (channel?.level !== 'channel' || channel.parentId !== controlId) throw noSuch('channel account');
   }
 
-  function filtered(caller: ApiCaller, filter: CustomerFilter): CustomerEntry[] {
+  function isAskedFor(caller: ApiCaller, filter: CustomerFilter): (entry: CustomerEntry) => boolean {
     const { id, name, email, accountNumber, state } = filter;
-    return directory.all('customer').filter((entry) => {
+    return (entry) => {
       if (entry.deletedAtMs !== undefined && filter.includeDeleted !== true && state !== 'deleted')
         return false;
       if (!meets(id, entry.id) || !meets(accountNumber, entry.accountId as string)) return false;
@@ -164,7 +169,11 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const above = tree.aboveCustomer(entry);
       const wanted = [filter.controlAccountId, filter.governanceAccountId];
       return isVisible(caller, above) && wanted.every((one) => one === undefined || above.includes(one));
-    });
+    };
+  }
+
+  function filtered(caller: ApiCaller, filter: CustomerFilter): CustomerEntry[] {
+    return directory.all('customer').filter(isAskedFor(caller, filter));
   }
 
   /** The account's state after `active` and `trialToPaid`. Throws ValidationError. */
@@ -252,7 +261,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
   return {
     async listCustomers(caller, filter, page: Page, options = {}): Promise<PageOf<CustomerView>> {
       await directory.refresh();
-      const { items, total } = pageOf(filtered(caller, filter), page);
+      const { items, total } = pageOf(
+        await tree.filter(caller, 'customer', isAskedFor(caller, filter)),
+        page,
+      );
       const records = await directory.read(
         'customer',
         items.map(({ id }) => id),

@@ -13,7 +13,7 @@ import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-rol
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { MemberChanges, MemberView, NewMember, Tenancy } from './tenancy.ts';
-import { hashingTenantOf, isVisible, requireAct } from './tenancy-rules.ts';
+import { isVisible, requireAct, tenantOf } from './tenancy-rules.ts';
 import {
   checkLoginPassword,
   holds,
@@ -65,7 +65,7 @@ export function createMembers(deps: {
   return {
     async listMembers(caller, filter, page) {
       await directory.refresh();
-      const found = directory.all('member').filter((entry) => {
+      const found = await tree.filter(caller, 'member', (entry) => {
         if (entry.deletedAtMs !== undefined) return false;
         if (!meets(filter.id, entry.id) || !meets(filter.subAccountId, entry.customerId)) return false;
         if (!meets(filter.status, entry.status) || !holds(entry.username, filter.username)) return false;
@@ -95,14 +95,14 @@ export function createMembers(deps: {
       const role = readRole(input.role);
       checkMember({ ...input, username });
       checkLoginPassword(input.password);
-      const isTaken = directory
-        .all('member')
-        .some(
-          (one) => one.deletedAtMs === undefined && one.username.toLowerCase() === username.toLowerCase(),
-        );
-      if (isTaken) throw taken('username', 'A member with this username already exists.');
+      const others = await tree.filter(
+        caller,
+        'member',
+        (one) => one.deletedAtMs === undefined && one.username.toLowerCase() === username.toLowerCase(),
+      );
+      if (others.length > 0) throw taken('username', 'A member with this username already exists.');
       const { accountId } = customer;
-      const passwordHash = await deps.hasher.hash(hashingTenantOf(caller), input.password);
+      const passwordHash = await deps.hasher.hash(tenantOf(caller), input.password);
       const nowMs = clock.wallMs();
       await withIdentities(deps, accountId, async (store) => {
         const key = identityKeys.user(username);
@@ -166,8 +166,7 @@ export function createMembers(deps: {
       if (role !== 'Root' || status !== 'active') refuseLastRoot(member);
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       const { accountId } = customer;
-      const passwordHash =
-        changes.password && (await deps.hasher.hash(hashingTenantOf(caller), changes.password));
+      const passwordHash = changes.password && (await deps.hasher.hash(tenantOf(caller), changes.password));
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };

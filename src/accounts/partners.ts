@@ -3,7 +3,7 @@
 import type { PartnerRecord } from '../types/records/tenancy-records.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { ApiCaller, PageOf, PartnerChanges, PartnerFilter, PartnerView, Tenancy } from './tenancy.ts';
-import { isVisible, noSuch, requireAct } from './tenancy-rules.ts';
+import { isVisible, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
 import { contactOnly, holds, meets, mergeTexts, pageOf, type TenancyTree } from './tenancy-tree.ts';
 
 type Partners = Pick<Tenancy, 'listPartners' | 'getPartner' | 'createPartner' | 'changePartner'>;
@@ -12,19 +12,19 @@ export function createPartners(tree: TenancyTree): Partners {
   const { directory } = tree;
 
   /** Sub-accounts by partner, and channel accounts by control account. */
-  function counts(includeDeleted: boolean | undefined) {
+  async function counts(caller: ApiCaller, includeDeleted: boolean | undefined) {
     const [subAccounts, channels] = [new Map<number, number>(), new Map<number, number>()];
     const add = (map: Map<number, number>, id: number) => map.set(id, (map.get(id) ?? 0) + 1);
-    for (const entry of directory.all('customer')) {
-      if (entry.deletedAtMs !== undefined && includeDeleted !== true) continue;
+    await directory.walk('customer', tenantOf(caller), (entry) => {
+      if (entry.deletedAtMs !== undefined && includeDeleted !== true) return;
       for (const id of tree.aboveCustomer(entry)) if (id !== undefined) add(subAccounts, id);
-    }
+    });
     for (const { level, parentId, status } of directory.all('partner'))
       if (level === 'channel' && status !== 'deleted' && parentId !== undefined) add(channels, parentId);
     return { subAccounts, channels };
   }
 
-  function viewOf(record: PartnerRecord, counted: ReturnType<typeof counts>): PartnerView {
+  function viewOf(record: PartnerRecord, counted: Awaited<ReturnType<typeof counts>>): PartnerView {
     const { kind: _kind, revision: _revision, parentId, ...rest } = record;
     const parent = tree.parent(parentId);
     const isChannel = record.level === 'channel';
@@ -46,14 +46,14 @@ export function createPartners(tree: TenancyTree): Partners {
     await directory.refresh();
     const record = await tree.requirePartner(caller, id, options);
     if (!meets(options.level, record.level)) throw noSuch('account');
-    return viewOf(record, counts(options.includeDeletedSubAccounts));
+    return viewOf(record, await counts(caller, options.includeDeletedSubAccounts));
   }
 
   return {
     async listPartners(caller, filter: PartnerFilter, page): Promise<PageOf<PartnerView>> {
       await directory.refresh();
       const { level, id, name, email, status, governanceAccountId } = filter;
-      const found = directory.all('partner').filter((entry) => {
+      const found = await tree.filter(caller, 'partner', (entry) => {
         if (entry.status === 'deleted' && filter.includeDeleted !== true) return false;
         if (!meets(level, entry.level) || !meets(id, entry.id) || !meets(status, entry.status)) return false;
         if (!holds(entry.name, name) || !holds(entry.email, email)) return false;
@@ -63,7 +63,7 @@ export function createPartners(tree: TenancyTree): Partners {
       });
       const { items, total } = pageOf(found, page);
       const ids = items.map((entry) => entry.id);
-      const counted = counts(filter.includeDeletedSubAccounts);
+      const counted = await counts(caller, filter.includeDeletedSubAccounts);
       const records = await directory.read('partner', ids);
       return { items: records.map((record) => viewOf(record, counted)), total };
     },

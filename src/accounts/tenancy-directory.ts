@@ -1,5 +1,7 @@
 // What a gateway knows of the tree of accounts without asking: a short entry for each record, in order of id, so that lists filter
 // and page over all of them. It is brought up to date before each use: usually the shard answers that nothing has changed.
+import { createFairTurns } from '../base/async/fair-turns.ts';
+import type { Steps } from '../base/async/steps.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { AccountId } from '../types/names.ts';
 import type {
@@ -24,6 +26,8 @@ export type DirectoryEntry = PartnerEntry | UserEntry | CustomerEntry | MemberEn
 export type EntryOf<K extends TenancyKind> = Extract<DirectoryEntry, { kind: K }>;
 
 const PAGE = 2000;
+/** Entries that are looked at in one turn: less than a millisecond. */
+const ENTRIES_OF_STEP = 1000;
 /** Records of one answer of `read-tenancy`. */
 const READ_MAX = 1000;
 
@@ -32,8 +36,10 @@ export interface TenancyDirectory {
   refresh(): Promise<void>;
   /** The entry of an id, if it is of this kind. */
   find<K extends TenancyKind>(kind: K, id: number | undefined): EntryOf<K> | undefined;
-  /** All of a kind, by id ascending. */
+  /** All of a kind, by id ascending: where there are few, or little is done with each. */
   all<K extends TenancyKind>(kind: K): readonly EntryOf<K>[];
+  /** Visits all of a kind, by id ascending, some at a time. `owner`: whose turns it takes. */
+  walk<K extends TenancyKind>(kind: K, owner: string, visit: (entry: EntryOf<K>) => void): Promise<void>;
   customerOf(accountId: AccountId): EntryOf<'customer'> | undefined;
   /** Whole records, in the order of the ids; those that are not of the kind are left out. */
   read<K extends TenancyKind>(
@@ -45,7 +51,9 @@ export interface TenancyDirectory {
 export function createTenancyDirectory(metadata: MetadataPort): TenancyDirectory {
   const entries = new Map<number, DirectoryEntry>();
   const byAccount = new Map<AccountId, number>();
+  /** By id ascending. */
   const lists = new Map<TenancyKind, DirectoryEntry[]>();
+  const turns = createFairTurns();
   const system = { shard: SYSTEM_SHARD };
   let since = 0;
   let running: Promise<void> | undefined;
@@ -70,16 +78,14 @@ export function createTenancyDirectory(metadata: MetadataPort): TenancyDirectory
     const entry = entryOf(record);
     entries.set(record.id, entry);
     if (record.kind === 'customer') byAccount.set(record.accountId, record.id);
-    lists.delete(record.kind);
+    const list = lists.get(record.kind) ?? [];
+    lists.set(record.kind, list);
+    const at = placeOf(list, record.id);
+    list.splice(at, list[at]?.id === record.id ? 1 : 0, entry);
   }
 
   function all<K extends TenancyKind>(kind: K): readonly EntryOf<K>[] {
-    let list = lists.get(kind);
-    if (list === undefined) {
-      list = [...entries.values()].filter((entry) => entry.kind === kind).sort((a, b) => a.id - b.id);
-      lists.set(kind, list);
-    }
-    return list as EntryOf<K>[];
+    return (lists.get(kind) ?? []) as EntryOf<K>[];
   }
 
   function find<K extends TenancyKind>(kind: K, id: number | undefined): EntryOf<K> | undefined {
@@ -109,6 +115,7 @@ export function createTenancyDirectory(metadata: MetadataPort): TenancyDirectory
     },
     find,
     all,
+    walk: (kind, owner, visit) => turns.finish({ owner, work: 'accounts' }, stepsOver(all(kind), visit)),
     customerOf: (accountId) => find('customer', byAccount.get(accountId)),
     async read(kind, ids) {
       const found: TenancyRecord[] = [];
@@ -120,6 +127,26 @@ export function createTenancyDirectory(metadata: MetadataPort): TenancyDirectory
       return found as Extract<TenancyRecord, { kind: typeof kind }>[];
     },
   };
+}
+
+/** Where an id is in a list by ids, or would be. Nearly always at the end: what is new has a larger one. */
+function placeOf(list: readonly DirectoryEntry[], id: number): number {
+  let [from, to] = [0, list.length];
+  if ((list.at(-1)?.id ?? 0) < id) return to;
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((list[middle]?.id ?? 0) < id) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+function* stepsOver<Entry>(list: readonly Entry[], visit: (entry: Entry) => void): Steps<void> {
+  let count = 0;
+  for (const entry of list) {
+    if (count++ > 0 && count % ENTRIES_OF_STEP === 0) yield;
+    visit(entry);
+  }
 }
 
 function entryOf(record: TenancyRecord): DirectoryEntry {

@@ -45,8 +45,8 @@ export function isVisible(caller: ApiCaller, above: PartnersAbove): boolean {
   return caller.partnerId !== undefined && above.includes(caller.partnerId);
 }
 
-/** Whose turn it is where the caller's passwords are hashed: a partner has one, however many sub-accounts it makes. */
-export function hashingTenantOf({ partnerId }: ApiCaller): AccountId {
+/** Whose turn it is where work takes turns (hashes, walks): a partner has one, however many users and sub-accounts it has. */
+export function tenantOf({ partnerId }: ApiCaller): AccountId {
   return (partnerId === undefined ? 'operator' : `partner/${partnerId}`) as AccountId;
 }
 

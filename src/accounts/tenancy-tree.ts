@@ -6,6 +6,7 @@ import type {
   MemberRecord,
   NewTenancyRecord,
   PartnerRecord,
+  TenancyKind,
   TenancyRecord,
 } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -14,7 +15,7 @@ import { CONTACT_FIELDS } from '../types/tenancy.ts';
 import { refuse } from './account-rules.ts';
 import type { ApiCaller, Page, PageOf, ParentView } from './tenancy.ts';
 import type { EntryOf, TenancyDirectory } from './tenancy-directory.ts';
-import { isVisible, noSuch, type PartnersAbove } from './tenancy-rules.ts';
+import { isVisible, noSuch, type PartnersAbove, tenantOf } from './tenancy-rules.ts';
 
 const TEXT_CHARACTERS_MAX = 255;
 
@@ -36,6 +37,19 @@ export class TenancyTree {
 
   abovePartner({ id, parentId }: Pick<PartnerRecord, 'id' | 'parentId'>): PartnersAbove {
     return [id, parentId, this.directory.find('partner', parentId)?.parentId];
+  }
+
+  /** Those of a kind that a caller has asked for, by id ascending. */
+  async filter<K extends TenancyKind>(
+    caller: ApiCaller,
+    kind: K,
+    isWanted: (entry: EntryOf<K>) => boolean,
+  ): Promise<EntryOf<K>[]> {
+    const found: EntryOf<K>[] = [];
+    await this.directory.walk(kind, tenantOf(caller), (entry) => {
+      if (isWanted(entry)) found.push(entry);
+    });
+    return found;
   }
 
   parent(id: number | undefined): ParentView | undefined {
