@@ -1,6 +1,7 @@
 // What the operator API and the account management API stand on in both forms, beside what each form has of its own. Wiring only.
 import { createTenancy } from '../src/accounts/create-tenancy.ts';
 import { createInvoices } from '../src/accounts/invoices.ts';
+import { createUsageBook } from '../src/accounts/usage-book.ts';
 import { createUsages } from '../src/accounts/usages.ts';
 import type { ProcessContext } from '../src/admin/process-context.ts';
 import { resetRootMfa } from '../src/gateway/identity-api/mfa-devices.ts';
@@ -15,7 +16,7 @@ import type { KeyringPort } from '../src/ports/keyring.ts';
 /** What each form has of its own for the operator API. */
 type Operated = Omit<
   OperatorContext,
-  'invoices' | 'lifecycleDayMs' | 'logins' | 'pages' | 'tenancy' | 'usages'
+  'invoices' | 'lifecycleDayMs' | 'logins' | 'pages' | 'tenancy' | 'usageBook' | 'usages'
 >;
 
 /** Both APIs, for the gateway. */
@@ -37,6 +38,7 @@ export function accountApis(
   });
   const usages = createUsages(metadata);
   const invoices = createInvoices({ metadata, usages, customers: billed, clock });
+  const usageBook = createUsageBook(usages, clock);
   const { getsPerMinute, putsPerMinute, postsPerMinute, deletesPerMinute } = config.api;
   const lifecycleDayMs = config.lifecycle.dayMs;
   return {
@@ -46,13 +48,14 @@ export function accountApis(
       logins,
       invoices,
       usages,
+      usageBook,
       pages: createPdfPages(),
       lifecycleDayMs,
     }),
     managementApi: createManagementApi({
       tenancy,
       invoices,
-      usages,
+      usageBook,
       metadata,
       clock,
       random,

@@ -1,5 +1,6 @@
 // Sub-accounts: accounts that a control account is charged for. Their life is the account's own (trial, paid, suspended, deleted);
 // what the tree keeps of them changes in the same commit.
+import { must } from '../base/assert.ts';
 import { fromUtf8 } from '../base/bytes/bytes.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
@@ -70,6 +71,7 @@ type Customers = Pick<
   | 'createCustomer'
   | 'changeCustomer'
   | 'deleteCustomer'
+  | 'parentsOf'
   | 'visibleCustomers'
 >;
 
@@ -336,8 +338,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       await directory.refresh();
       const { subAccountId, includeDeleted = true, ...rest } = filter;
       const wanted = { ...rest, includeDeleted, ...(subAccountId !== undefined && { id: subAccountId }) };
-      const ids = filtered(caller, wanted).map((entry) => entry.id);
-      return (await directory.read('customer', ids)).map(viewOf);
+      return filtered(caller, wanted);
+    },
+    parentsOf(customerId) {
+      return tree.parentsOf(must(directory.find('customer', customerId), 'no record of it ever goes'));
     },
   };
 }

@@ -55,7 +55,6 @@ export interface PartnerView {
   control?: ParentView; // of channels
   subAccountsCount: number; // not deleted ones; with includeDeletedSubAccounts all
   channelAccountsCount: number;
-  // Storage figures come from metering: sum over visibleCustomers(caller, {controlAccountId: id}).
 }
 export interface PartnerFilter {
   level?: PartnerLevel; // GET /control-accounts gives 'control'
@@ -224,6 +223,10 @@ export interface MemberChanges {
   zip?: string | null;
   phone?: string | null;
 }
+/** What lists need of a sub-account whose record they do not show. */
+export type CustomerHead = Pick<CustomerView, 'id' | 'accountId' | 'name' | 'email' | 'createdAtMs'> & {
+  controlId: number;
+};
 /** Ids and account numbers narrow; outside of the caller's tree: nothing (usages) */
 export interface VisibleFilter {
   governanceAccountId?: number;
@@ -268,7 +271,9 @@ export interface Tenancy {
   changeMember(caller: ApiCaller, id: number, changes: MemberChanges): Promise<MemberView>;
   deleteMember(caller: ApiCaller, id: number): Promise<void>;
   /** By id ascending. */
-  visibleCustomers(caller: ApiCaller, filter: VisibleFilter): Promise<CustomerView[]>;
+  visibleCustomers(caller: ApiCaller, filter: VisibleFilter): Promise<CustomerHead[]>;
+  /** Of a sub-account that was seen by the caller. */
+  parentsOf(customerId: number): Pick<CustomerView, 'control' | 'governance' | 'channel'>;
   /** What the caller may see of invoices and usages: for Invoices' `within`. */
   withinOf(caller: ApiCaller): { governanceAccountId?: number; controlAccountId?: number };
 }

@@ -1,6 +1,6 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
-import type { MetadataPort } from '../ports/metadata/port.ts';
-import type { BucketDay } from '../ports/metadata/usage.ts';
+import type { MetadataPort, ResultOf } from '../ports/metadata/port.ts';
+import type { BucketDay, MeteredBucket } from '../ports/metadata/usage.ts';
 import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -14,19 +14,41 @@ import {
 
 /** Buckets of one page of the present. */
 const PAGE = 1000;
+/** The same of a walk over all accounts. */
+const STORED_PAGE = 5000;
+
+/** Accounts and days of one question to a shard. */
+const SUMMED = 50;
+
+export interface DayRange {
+  /** Both inclusive. */
+  fromDay: number;
+  toDay: number;
+}
 
 export interface Usages extends UsageReader {
-  /** Of each bucket and closed day, in order of days. Both ends inclusive. */
-  byBucket(accountId: AccountId, range: { fromDay: number; toDay: number }): Promise<UsageDay[]>;
-  /** Of each bucket, and of requests without one, as it is now: in a record of today that is not closed. */
-  current(accountId: AccountId): Promise<UsageDay[]>;
+  /** Of each bucket and closed day, in order of days and buckets. */
+  byBucket(accountId: AccountId, range: DayRange): Promise<UsageDay[]>;
+  /** How many records there are of buckets, by closed day. */
+  countByBucket(accountId: AccountId, range: DayRange): Promise<Map<number, number>>;
+  /** Of accounts, each with days of its own, without order: faster than `byAccount` for many accounts. */
+  sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]>;
+  /**
+   * Of each bucket, and of requests without one, as it is now: in a record of today that is not closed.
+   * `withoutRecordOf`: only of buckets without a record of that closed day or an earlier one.
+   */
+  current(accountId: AccountId, options?: { withoutRecordOf?: number }): Promise<UsageDay[]>;
+  /** The same of the whole account. */
+  currentOf(accountId: AccountId): Promise<UsageFigures>;
+  /** Of all accounts on a closed day, by those that have records. */
+  totals(day: number): Promise<Map<AccountId, UsageFigures>>;
 }
 
 /** Throws ServiceUnavailable while a shard cannot answer. */
 export function createUsages(metadata: MetadataPort): Usages {
   const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
 
-  async function listOf(shard: number, accountId: AccountId, range: { fromDay: number; toDay: number }) {
+  async function listOf(shard: number, accountId: AccountId, range: DayRange) {
     const found: BucketDay[] = [];
     for (let fromDay: number | undefined = range.fromDay; fromDay !== undefined; ) {
       const query = { accountId, fromDay, toDay: range.toDay };
@@ -40,10 +62,27 @@ export function createUsages(metadata: MetadataPort): Usages {
   }
 
   /** Of each bucket, and of requests without one. */
-  async function all(accountId: AccountId, range: { fromDay: number; toDay: number }) {
+  async function all(accountId: AccountId, range: DayRange) {
     const pages = await Promise.all(shards.map((shard) => listOf(shard, accountId, range)));
     const days = pages.flat().map((day) => usageDay(accountId, day, { isClosed: true }));
     return days.sort((a, b) => a.day - b.day || compareIds(a.bucketId, b.bucketId));
+  }
+
+  async function current(accountId: AccountId, options: { withoutRecordOf?: number }): Promise<UsageDay[]> {
+    const walk = async (shard: number) => {
+      const found: UsageDay[] = [];
+      let after: BucketId | undefined;
+      do {
+        const query = { accountId, limit: PAGE, ...options, ...(after !== undefined && { after }) };
+        const page: ResultOf<'list-current-usages'> = requireDone(
+          await metadata.query({ shard }, 'list-current-usages', query),
+        );
+        found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
+        after = page.next;
+      } while (after !== undefined);
+      return found;
+    };
+    return (await Promise.all(shards.map(walk))).flat();
   }
 
   return {
@@ -69,18 +108,47 @@ export function createUsages(metadata: MetadataPort): Usages {
       const known = days.flatMap((day) => (day === null ? [] : [day]));
       return known.length < days.length ? undefined : Math.min(...known);
     },
-    async current(accountId) {
-      const found: UsageDay[] = [];
-      for (const shard of shards) {
-        let after: BucketId | undefined;
+    async countByBucket(accountId, range) {
+      const total = new Map<number, number>();
+      const query = { accountId, ...range };
+      const ask = async (shard: number) =>
+        requireDone(await metadata.query({ shard }, 'count-usages', query)).counts;
+      for (const counts of await Promise.all(shards.map(ask)))
+        for (const [day, count] of counts) total.set(day, (total.get(day) ?? 0) + count);
+      return total;
+    },
+    async sums(of) {
+      const found = new Map<string, UsageDay>();
+      const ask = async (shard: number, some: typeof of) =>
+        requireDone(await metadata.query({ shard }, 'sum-usages', { of: some })).days;
+      for (let at = 0; at < of.length; at += SUMMED) {
+        const some = of.slice(at, at + SUMMED);
+        const pages = await Promise.all(shards.map((shard) => ask(shard, some)));
+        for (const { accountId, day, figures } of pages.flat()) {
+          const id = `${accountId} ${day}`;
+          const before = found.get(id) ?? { ...METERED_NOTHING, day, accountId, isClosed: true };
+          found.set(id, { ...before, ...addFigures(before, figuresIn(figures)) });
+        }
+      }
+      return [...found.values()];
+    },
+    current: (accountId, options = {}) => current(accountId, options),
+    currentOf: async (accountId) =>
+      (await current(accountId, {})).reduce<UsageFigures>(addFigures, METERED_NOTHING),
+    async totals(day) {
+      const total = new Map<AccountId, UsageFigures>();
+      const walk = async (shard: number) => {
+        let after: MeteredBucket | undefined;
         do {
-          const query = { accountId, limit: PAGE, ...(after !== undefined && { after }) };
-          const page = requireDone(await metadata.query({ shard }, 'list-current-usages', query));
-          found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
+          const query = { day, limit: STORED_PAGE, ...(after !== undefined && { after }) };
+          const page: ResultOf<'sum-day'> = requireDone(await metadata.query({ shard }, 'sum-day', query));
+          for (const { accountId, figures } of page.accounts)
+            total.set(accountId, addFigures(total.get(accountId) ?? METERED_NOTHING, figuresIn(figures)));
           after = page.next;
         } while (after !== undefined);
-      }
-      return found;
+      };
+      await Promise.all(shards.map(walk));
+      return total;
     },
   };
 }
@@ -91,10 +159,8 @@ function usageDay(accountId: AccountId, found: BucketDay, { isClosed }: { isClos
     bucketId: found.bucketId,
     bucketName: found.bucketName,
   };
-  const named = Object.fromEntries(METERED.map((field) => [field, figures[AT[field]] ?? 0]));
   return {
-    ...METERED_NOTHING,
-    ...named,
+    ...figuresIn(figures),
     day,
     accountId,
     ...bucket,
@@ -103,11 +169,16 @@ function usageDay(accountId: AccountId, found: BucketDay, { isClosed }: { isClos
   };
 }
 
+function figuresIn(figures: readonly number[]): UsageFigures {
+  const named = Object.fromEntries(METERED.map((field) => [field, figures[AT[field]] ?? 0]));
+  return { ...METERED_NOTHING, ...named };
+}
+
 function isOfBucket({ bucketId }: UsageDay): boolean {
   return bucketId !== undefined;
 }
 
-function addFigures(sums: UsageFigures, more: UsageFigures): UsageFigures {
+export function addFigures(sums: UsageFigures, more: UsageFigures): UsageFigures {
   const fields = Object.keys(METERED_NOTHING) as (keyof UsageFigures)[];
   return Object.fromEntries(
     fields.map((field) => [field, sums[field] + more[field]]),

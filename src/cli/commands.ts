@@ -28,6 +28,7 @@ export function addClientCommands(program: Command, context: TokenCliContext & F
   addBucketCommands(program, context);
   addLifecycleCommand(program, context);
   addQuotaCommand(program, context);
+  addUsageCommand(program, context);
   addPriceCommand(program, context);
   addInvoiceCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
@@ -229,6 +230,27 @@ function addQuotaCommand(program: Command, context: CliContext): void {
     .option('--soft-bytes <size>', 'what goes beyond is reported')
     .option('--soft-objects <number>', 'likewise, versions of objects')
     .action(async (of, name, options) => (await load()).setQuota(context, { of, name }, options));
+}
+
+function addUsageCommand(program: Command, context: CliContext): void {
+  const load = () => import('./usage-command.ts');
+  const usage = program
+    .command('usage [account]')
+    .description(
+      'what an account stores and asks for, by day; without one, all accounts on the last closed day',
+    );
+  withConnection(usage)
+    .option('--bucket <name>', 'of this bucket alone')
+    .option('--from <day>', 'the first day, as 2026-11-05')
+    .option('--to <day>', 'the last day')
+    .option('--page <number>', 'of all accounts: from 1 on')
+    .option('--size <number>', 'accounts of a page, 100 by default')
+    .action(async (account, options) => (await load()).showUsage(context, account, options));
+  withConnection(usage.command('recount'))
+    .description('compare what is metered with all versions that are stored')
+    .option('--bucket <name>', 'this bucket alone')
+    .option('--repair', 'add what is missing')
+    .action(async (_options, command) => (await load()).recountUsage(context, command.optsWithGlobals()));
 }
 
 function addAccountCommands(program: Command, context: FileCliContext): void {

@@ -122,6 +122,7 @@ const COMMANDS: Readonly<
   'note-orphaned': { touchesNoVersion: 'usage' },
   'note-usage-closed': { touchesNoVersion: 'usage' },
   'mend-usage': { touchesNoVersion: 'usage' },
+  'mend-account': { touchesNoVersion: 'usage' },
   'begin-month': { touchesNoVersion: 'invoices' },
   'close-invoices': { touchesNoVersion: 'invoices' },
   'end-month': { touchesNoVersion: 'invoices' },

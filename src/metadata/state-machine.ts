@@ -152,7 +152,7 @@ import { listStaleUploads } from './uploads/list-stale-uploads.ts';
 import { listUploads } from './uploads/list-uploads.ts';
 import { releaseParts } from './uploads/release-parts.ts';
 import { addTraffic } from './usage/add-traffic.ts';
-import { closeUsage, mendUsage, noteOrphaned, noteUsageClosed } from './usage/close-usage.ts';
+import { closeUsage, mendAccount, mendUsage, noteOrphaned, noteUsageClosed } from './usage/close-usage.ts';
 import {
   getUsageClosed,
   listCurrentUsages,
@@ -160,7 +160,8 @@ import {
   listUnmetered,
   listUsages,
 } from './usage/list-usages.ts';
-import { recountUsage } from './usage/recount-usage.ts';
+import { recountAccount, recountUsage } from './usage/recount-usage.ts';
+import { countUsages, sumDay, sumUsages } from './usage/sum-usages.ts';
 import { appendVersion } from './versions/append-version.ts';
 import { commitVersion } from './versions/commit-version.ts';
 import { compactVersion } from './versions/compact-version.ts';
@@ -319,6 +320,7 @@ const commands: Commands = {
   'note-orphaned': { define: noteOrphaned, growthBytes: NONE },
   'note-usage-closed': { define: noteUsageClosed, growthBytes: NONE },
   'mend-usage': { define: mendUsage, growthBytes: NONE },
+  'mend-account': { define: mendAccount, growthBytes: NONE },
   'begin-month': { define: beginMonth, growthBytes: NONE },
   'close-invoices': {
     define: closeInvoices,
@@ -395,9 +397,13 @@ const queries: Omit<Queries, AskRules> = {
   'list-open-usage': listOpenUsage,
   'list-unmetered': listUnmetered,
   'list-usages': listUsages,
+  'sum-usages': sumUsages,
+  'count-usages': countUsages,
+  'sum-day': sumDay,
   'list-current-usages': listCurrentUsages,
   'get-usage-closed': getUsageClosed,
   'recount-usage': recountUsage,
+  'recount-account': recountAccount,
   'list-price-lists': listPriceLists,
   'list-invoices': listInvoices,
   'get-invoices': getInvoices,

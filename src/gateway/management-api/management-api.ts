@@ -17,6 +17,7 @@ import { controlAccounts } from './endpoints/control-accounts.ts';
 import { invoices } from './endpoints/invoices.ts';
 import { members } from './endpoints/members.ts';
 import { subAccounts } from './endpoints/sub-accounts.ts';
+import { usages } from './endpoints/usages.ts';
 import { ERROR_ENVELOPE } from './envelope.ts';
 import type { ManagementContext } from './management-context.ts';
 import { createRepeatedPosts, IDEMPOTENCY_HEADER, type RepeatedPosts } from './repeated-posts.ts';
@@ -26,7 +27,7 @@ export const MANAGEMENT_PREFIX = '/api/v1';
 /** Bytes of a request's body: the largest has some forty short fields. */
 export const MANAGEMENT_BODY_BYTES_MAX = 256 * 1024;
 
-const TOPICS = [controlAccounts, subAccounts, members, invoices];
+const TOPICS = [controlAccounts, subAccounts, members, usages, invoices];
 
 export interface ManagementApi extends JsonService<ApiCaller> {
   readonly authenticate: Tenancy['authenticate'];
@@ -84,12 +85,13 @@ const DOCUMENT: FastifyDynamicSwaggerOptions = {
       description:
         'Accounts of customers, their members, and what they are charged. Every answer is an envelope: success, message, data, ' +
         'errors. Fields and parameters that are not known are ignored; a wrong type is refused, and errors names the field. Lists ' +
-        'have pages from 1 on. Pages begin at the lowest id, invoices at the newest.',
+        'have pages from 1 on. Pages begin at the lowest id, usages and invoices at the newest.',
     },
     tags: [
       { name: 'control accounts', description: 'Resellers.' },
       { name: 'sub-accounts', description: 'Customers: accounts of S3 that somebody is charged for.' },
       { name: 'members', description: 'People of a sub-account.' },
+      { name: 'usages', description: 'What was stored and asked for, by day (UTC).' },
       { name: 'invoices', description: 'What a sub-account is charged for a month.' },
     ],
     components: {

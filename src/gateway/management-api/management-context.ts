@@ -4,13 +4,13 @@ import type { FastifyRequest } from 'fastify';
 import type { InvoiceBook } from '../../accounts/invoice-book.ts';
 import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
 import { OPERATOR } from '../../accounts/tenancy-rules.ts';
-import type { UsageReader } from '../../types/usage.ts';
+import type { UsageBook } from '../../accounts/usage-book.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 
 export interface ManagementContext {
   readonly tenancy: Tenancy;
   readonly invoices: Pick<InvoiceBook, 'list' | 'get'>;
-  readonly usages: UsageReader;
+  readonly usageBook: UsageBook;
 }
 
 /** An operator, who has come by the operator API, may do all (operator-api/endpoints/tenants.ts). */

@@ -9,6 +9,7 @@ import {
   type ManagementWorld,
   openManagementWorld,
 } from '../../../tests/support/accounts/management-world.ts';
+import { usageId } from '../../accounts/usage-book.ts';
 
 interface Schema {
   $ref?: string;
@@ -81,6 +82,9 @@ const CALLS = [
   'DELETE /api/v1/members/{id}',
   'GET /api/v1/invoices',
   'GET /api/v1/invoices/{id}',
+  'GET /api/v1/sub-accounts/{subAccountId}/buckets',
+  'GET /api/v1/usages',
+  'GET /api/v1/usages/{id}',
 ];
 
 /** Values that no schema asks for, or that parsers stumble over. */
@@ -163,8 +167,15 @@ function record(
 }
 
 const KNOWN = ['2', '3', '7', '10', '11', '12', '13', '100', '101', '102', '103'];
+/** Of sub-account 10: its first day, which lasts as long as none is closed. */
+const KNOWN_USAGES = [0, 1].map((more) => String(usageId(10, Math.floor(Date.now() / 86_400_000) + more)));
 /** Others are left for the other calls. */
 const DELETABLE = ['13', '103', '14', '104', '15', '105'];
+
+function idsOf(method: string, path: string): string[] {
+  if (path.includes('/usages/')) return KNOWN_USAGES;
+  return method === 'DELETE' ? DELETABLE : KNOWN;
+}
 
 function requestOf({ path, method, call }: (typeof calls)[number]) {
   const parameters = call.parameters ?? [];
@@ -178,7 +189,7 @@ function requestOf({ path, method, call }: (typeof calls)[number]) {
   return fc.record({
     method: fc.constant(method),
     ids: fc.oneof(
-      { weight: 8, arbitrary: fc.constantFrom(...(method === 'DELETE' ? DELETABLE : KNOWN)) },
+      { weight: 8, arbitrary: fc.constantFrom(...idsOf(method, path)) },
       { weight: 1, arbitrary: ODD.map(String) },
     ),
     query: record(inQuery, []),

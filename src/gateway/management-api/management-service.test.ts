@@ -437,3 +437,51 @@ describe('Idempotency-Key', () => {
     expect([answer.status, answer.json.errors[0].field]).toEqual([400, 'Idempotency-Key']);
   });
 });
+
+describe('usages', () => {
+  test('of a new sub-account there is a record of today, found by its id, and by those above it alone', async () => {
+    const { id } = await create();
+    const list = await world.call({ path: `/usages?subAccountId=${id}` });
+    expect(list.json.data).toMatchObject({ total: 1, page: 1, size: 100 });
+    const [record] = list.json.data.items;
+    expect(record).toMatchObject({ subAccountId: id, activeStorage: 0, apiCalls: 0, egress: 0 });
+    expect(Date.parse(record.endTime) - Date.parse(record.startTime)).toBe(86_400_000);
+    expect(Object.keys(record)).not.toContain('controlAccountId');
+    expect((await world.call({ path: `/usages/${record.id}` })).json.data).toEqual(record);
+    const above = await world.call({ path: `/usages/${record.id}`, as: 'gov@example.com' });
+    expect(above.json.data).toMatchObject({ controlAccountId: 2, subAccountId: id });
+    for (const path of [`/usages/${record.id}`, `/sub-accounts/${id}/buckets`])
+      expect(await world.call({ path, as: 'two@example.com' })).toMatchObject({
+        status: 404,
+        json: { success: false, code: 'RES-E-0404' },
+      });
+    expect(
+      (await world.call({ path: `/usages?subAccountId=${id}`, as: 'two@example.com' })).json.data,
+    ).toMatchObject({
+      items: [],
+      total: 0,
+    });
+    expect((await world.call({ path: `/usages/${record.id - 3}` })).status).toBe(404);
+  });
+
+  test.each([
+    ['/usages?from=2026-02-30', 'from'],
+    ['/usages?to=yesterday', 'to'],
+    ['/usages?latest=maybe', 'latest'],
+    ['/usages/0', 'id'],
+    ['/sub-accounts/x/buckets', 'subAccountId'],
+    ['/sub-accounts/10/buckets?bucketNumber=-1', 'bucketNumber'],
+  ])('%s is refused by the name of %s', async (path, field) => {
+    const { status, json } = await world.call({ path, as: 'ops@example.com' });
+    expect([status, json.errors?.map((one: { field: string }) => one.field)]).toEqual([400, [field]]);
+  });
+
+  test('both forms of dates are taken, and another region has no buckets', async () => {
+    const { id } = await create();
+    for (const path of [
+      '/usages?from=2026/01/01&to=2026-01-02',
+      `/sub-accounts/${id}/buckets?region=eu-west&latest=true`,
+    ])
+      expect((await world.call({ path })).json.data).toMatchObject({ items: [], total: 0 });
+  });
+});

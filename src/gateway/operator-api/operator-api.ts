@@ -24,6 +24,7 @@ import { PARTNER, PARTNER_USER, partners } from './endpoints/partners.ts';
 import { quotas } from './endpoints/quotas.ts';
 import { status } from './endpoints/status.ts';
 import { tenants } from './endpoints/tenants.ts';
+import { usages } from './endpoints/usages.ts';
 import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
 export const OPERATOR_PREFIX = '/holdfast-admin/v1';
@@ -47,6 +48,7 @@ const TOPICS = [
   bucketCompliance,
   lifecycle,
   quotas,
+  usages,
   invoices,
   fsck,
 ];

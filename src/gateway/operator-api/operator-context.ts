@@ -4,6 +4,8 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import type { Invoices } from '../../accounts/invoices.ts';
 import type { PartnerLogins } from '../../accounts/partner-logins.ts';
 import type { Tenancy } from '../../accounts/tenancy.ts';
+import type { UsageBook } from '../../accounts/usage-book.ts';
+import type { Usages } from '../../accounts/usages.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -11,7 +13,6 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { PagePort } from '../../ports/pages.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
-import type { UsageReader } from '../../types/usage.ts';
 import type { SignedCaller } from '../http/service-route.ts';
 import type { IdentityCaller } from '../identity-api/authorize-action.ts';
 import type { StatusReport } from './status-report.ts';
@@ -34,7 +35,8 @@ export interface OperatorContext {
   /** Length of a day as lifecycle rules count them. */
   readonly lifecycleDayMs: number;
   readonly invoices: Invoices;
-  readonly usages: UsageReader;
+  readonly usages: Usages;
+  readonly usageBook: UsageBook;
   /** Draws invoices. */
   readonly pages: PagePort;
   readonly fsck: Omit<Fsck, 'stop'>;

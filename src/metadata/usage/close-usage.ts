@@ -18,6 +18,7 @@ import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command
 import { u48 } from '../schema/key-parts.ts';
 import { put, remove, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
+import { accountCounters } from './recount-usage.ts';
 import { figuresOf, findUsageState, measuresFor, storedAfter } from './usage-rows.ts';
 
 export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'close-usage'>>({
@@ -113,7 +114,7 @@ export const mendUsage = defineCommand<CommandOf<'mend-usage'>, OutcomeOf<'mend-
   },
 
   decide(command, view, { nowMs }) {
-    const { accountId, bucketId, missing } = command;
+    const { accountId, bucketId, missing, held = { objects: 0, bytes: 0 } } = command;
     const bucket = findBucket(view, bucketId);
     if (bucket?.owner !== accountId) return refuse({ kind: 'no-such-bucket' });
     const today = dayOf(nowMs);
@@ -122,9 +123,30 @@ export const mendUsage = defineCommand<CommandOf<'mend-usage'>, OutcomeOf<'mend-
     return {
       outcome: { kind: 'mended' },
       puts: isMetered ? [] : [put(usageStateRow(accountId, bucketId), state)],
-      counters: missing.some((value) => value !== 0)
-        ? [{ name: COUNTER.dayUsage(bucketId, today), delta: missing }]
-        : [],
+      counters: [
+        ...(missing.some((value) => value !== 0)
+          ? [{ name: COUNTER.dayUsage(bucketId, today), delta: missing }]
+          : []),
+        ...deltasOf([
+          [COUNTER.bucketObjects(bucketId), held.objects],
+          [COUNTER.bucketBytes(bucketId), held.bytes],
+        ]),
+      ],
     };
   },
 });
+
+export const mendAccount = defineCommand<CommandOf<'mend-account'>, OutcomeOf<'mend-account'>>({
+  locks: ({ accountId }) => [exclusive(LOCK.quota(accountId))],
+  decide({ accountId, missing: { objects, bytes, uploadBytes } }) {
+    const deltas = accountCounters(accountId).map((name, at): [string, number] => [
+      name,
+      [objects, bytes, uploadBytes][at] ?? 0,
+    ]);
+    return { outcome: { kind: 'mended' }, puts: [], counters: deltasOf(deltas) };
+  },
+});
+
+function deltasOf(deltas: readonly [name: string, delta: number][]): CounterDelta[] {
+  return deltas.flatMap(([name, delta]) => (delta === 0 ? [] : [{ name, delta }]));
+}

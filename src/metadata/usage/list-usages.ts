@@ -10,7 +10,7 @@ import { bucketCodec } from '../../types/records/rows.ts';
 import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
-import { bucketRow, TABLES, USAGE_CLOSED_ROW, usageStateRow } from '../schema/keyspace.ts';
+import { bucketRow, TABLES, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
 import { figuresOf, measuresFor, readUsageRecordKey, readUsageStateKey, storedAfter } from './usage-rows.ts';
 
 /** Rows that one query reads. */
@@ -69,7 +69,7 @@ export const listUsages: QuerySpec<QueryOf<'list-usages'>, ResultOf<'list-usages
 };
 
 export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, ResultOf<'list-current-usages'>> = {
-  async run({ accountId, after, limit }, state, { nowMs, shard }) {
+  async run({ accountId, after, limit, withoutRecordOf }, state, { nowMs, shard }) {
     const today = dayOf(nowMs);
     const account = u48(Number(accountId));
     const gte = after === undefined ? account : behind(concatBytes(account, fromHex(after)));
@@ -79,6 +79,14 @@ export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, Result
     for (const { key, value } of rows) {
       const { bucketId } = readUsageStateKey(key);
       const { closedDay, sums, deletedDay, orphaned } = usageStateCodec.decode(value);
+      if (withoutRecordOf !== undefined) {
+        const recordDay = Math.min(closedDay, withoutRecordOf);
+        const hasNone = recordDay < 0;
+        const [record] = hasNone
+          ? []
+          : await state.rows([usageRecordRow({ accountId, bucketId }, recordDay)]);
+        if (record !== undefined) continue;
+      }
       const open = Array.from({ length: Math.max(0, today - closedDay) }, (_, at) =>
         COUNTER.dayUsage(bucketId, closedDay + 1 + at),
       );

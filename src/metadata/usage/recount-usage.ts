@@ -5,12 +5,14 @@ import { allRows } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateView } from '../../ports/state-machine.ts';
 import { AT, add, addVersion, dayOf } from '../../types/metered.ts';
-import type { BucketId } from '../../types/names.ts';
+import type { AccountId, BucketId } from '../../types/names.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { usageStateCodec } from '../../types/records/usage-record.ts';
 import { decodeVersion } from '../../types/records/version-record.ts';
 import { COUNTER } from '../schema/counters.ts';
+import { u48 } from '../schema/key-parts.ts';
 import { bucketRow, REGION, TABLES, usageStateRow } from '../schema/keyspace.ts';
+import { readUsageStateKey } from './usage-rows.ts';
 
 /** Fields that follow from what is there now; of what is deleted only days tell. */
 const PROVEN = AT.deletedObjects;
@@ -23,7 +25,7 @@ export const recountUsage: QuerySpec<QueryOf<'recount-usage'>, ResultOf<'recount
     try {
       const [row] = await view.rows([bucketRow(bucketId)]);
       if (row === undefined) return { kind: 'no-such-bucket' };
-      const { owner, createdAtMs } = bucketCodec.decode(row);
+      const { owner, name, createdAtMs } = bucketCodec.decode(row);
       const counted = await countVersions(view, bucketId);
       const [stateRow] = await view.rows([usageStateRow(owner, bucketId)]);
       const today = dayOf(nowMs);
@@ -31,7 +33,13 @@ export const recountUsage: QuerySpec<QueryOf<'recount-usage'>, ResultOf<'recount
       const { closedDay, sums } = stateRow === undefined ? unmetered : usageStateCodec.decode(stateRow);
       const days = await sumDays(view, bucketId, { from: closedDay + 1, to: today });
       const missing = counted.map((value, at) => value - (sums[at] ?? 0) - (days[at] ?? 0));
-      return { kind: 'counted', counted, missing };
+      const names = [COUNTER.bucketObjects(bucketId), COUNTER.bucketBytes(bucketId)];
+      const [objects = 0, bytes = 0] = await view.counters(names);
+      const held = {
+        objects: (counted[AT.objects] ?? 0) - objects,
+        bytes: (counted[AT.rawBytes] ?? 0) - bytes,
+      };
+      return { kind: 'counted', owner, name, counted, missing, held };
     } finally {
       view.close();
     }
@@ -60,4 +68,36 @@ async function sumDays(
     for (let at = 0; at < PROVEN; at++) add(sums, at, delta[at] ?? 0);
   }
   return sums;
+}
+
+/** The same of what an account holds by the counters of its buckets, for quotas: accounts of earlier releases have none. */
+export const recountAccount: QuerySpec<QueryOf<'recount-account'>, ResultOf<'recount-account'>> = {
+  async run({ accountId }, state) {
+    const view = state.view();
+    try {
+      const sums = [0, 0, 0];
+      for await (const { key } of allRows(view, TABLES.usageStates, u48(Number(accountId)))) {
+        const { bucketId } = readUsageStateKey(key);
+        const names = [
+          COUNTER.bucketObjects(bucketId),
+          COUNTER.bucketBytes(bucketId),
+          COUNTER.bucketUploadBytes(bucketId),
+        ];
+        for (const [at, value] of (await view.counters(names)).entries()) add(sums, at, value);
+      }
+      const stored = await view.counters(accountCounters(accountId));
+      const [objects = 0, bytes = 0, uploadBytes = 0] = sums.map((sum, at) => sum - (stored[at] ?? 0));
+      return { missing: { objects, bytes, uploadBytes } };
+    } finally {
+      view.close();
+    }
+  },
+};
+
+export function accountCounters(accountId: AccountId): string[] {
+  return [
+    COUNTER.accountObjects(accountId),
+    COUNTER.accountBytes(accountId),
+    COUNTER.accountUploadBytes(accountId),
+  ];
 }

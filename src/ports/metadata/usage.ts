@@ -25,6 +25,13 @@ export interface TrafficDay extends MeteredBucket {
   figures: readonly number[];
 }
 
+/** What quotas count of an account in one shard. */
+export interface HeldByAccount {
+  objects: number;
+  bytes: number;
+  uploadBytes: number;
+}
+
 export interface UsageCommands {
   /**
    * Adds what a gateway has counted, to the day it says or to the next one that is not closed. `unplaced`: places in `days` of
@@ -52,9 +59,11 @@ export interface UsageCommands {
   'note-usage-closed': { command: { day: number }; outcome: { kind: 'noted' } };
   /** Adds what a walk has found to be missing (recount-usage) to today, and begins to meter a bucket that was not. */
   'mend-usage': {
-    command: MeteredBucket & { missing: readonly number[] };
+    command: MeteredBucket & { missing: readonly number[]; held?: { objects: number; bytes: number } };
     outcome: { kind: 'mended' } | { kind: 'no-such-bucket' };
   };
+  /** Adds what recount-account has found to be missing. */
+  'mend-account': { command: { accountId: AccountId; missing: HeldByAccount }; outcome: { kind: 'mended' } };
 }
 
 export interface UsageQueries {
@@ -73,15 +82,47 @@ export interface UsageQueries {
     query: { accountId: AccountId; fromDay: number; toDay: number };
     result: { days: BucketDay[]; nextDay?: number };
   };
+  /** Records of accounts, summed over their buckets. Days without any are left out. The caller bounds how many it asks for. */
+  'sum-usages': {
+    query: { of: readonly { accountId: AccountId; fromDay: number; toDay: number }[] };
+    result: { days: { accountId: AccountId; day: number; figures: number[] }[] };
+  };
+  /** How many records an account has of each day. */
+  'count-usages': {
+    query: { accountId: AccountId; fromDay: number; toDay: number };
+    result: { counts: [day: number, count: number][] };
+  };
+  /** The records of a closed day, summed by account, some buckets at a time. Of those that have records still. */
+  'sum-day': {
+    query: { day: number; after?: MeteredBucket; limit: number };
+    result: { accounts: { accountId: AccountId; figures: number[] }[]; next?: MeteredBucket };
+  };
   /** What an account's buckets have now, and what today has had of traffic: as a record of today. */
   'list-current-usages': {
-    query: { accountId: AccountId; after?: BucketId; limit: number };
+    query: {
+      accountId: AccountId;
+      after?: BucketId;
+      limit: number;
+      /** Only buckets that have no record of this day, and none of an earlier one. */
+      withoutRecordOf?: number;
+    };
     result: { day: number; days: BucketDay[]; next?: BucketId };
   };
   'get-usage-closed': { query: Record<string, never>; result: { day: number | null } };
-  /** Counts all versions of a bucket, at one moment; `missing` is what its days lack of that. */
+  /** Counts all versions of a bucket, at one moment; `missing` is what its days lack of that, `held` what its counters do. */
   'recount-usage': {
     query: { bucketId: BucketId };
-    result: { kind: 'no-such-bucket' } | { kind: 'counted'; counted: number[]; missing: number[] };
+    result:
+      | { kind: 'no-such-bucket' }
+      | {
+          kind: 'counted';
+          owner: AccountId;
+          name: BucketName;
+          counted: number[];
+          missing: number[];
+          held: { objects: number; bytes: number };
+        };
   };
+  /** What the counters of an account in this shard lack of those of its buckets. */
+  'recount-account': { query: { accountId: AccountId }; result: { missing: HeldByAccount } };
 }

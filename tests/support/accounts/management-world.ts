@@ -1,5 +1,7 @@
 // A gateway with /api/v1 over accounts in memory (model-tenancy.ts), and a client of it.
 
+import { createUsageBook } from '../../../src/accounts/usage-book.ts';
+import { createUsages } from '../../../src/accounts/usages.ts';
 import type { GatewaySettings } from '../../../src/gateway/http/server.ts';
 import { createManagementApi } from '../../../src/gateway/management-api/management-api.ts';
 import type { RequestRateLimits } from '../../../src/gateway/management-api/request-rates.ts';
@@ -7,7 +9,6 @@ import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts
 import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import { AppError } from '../../../src/types/errors.ts';
 import type { InvoiceRecord } from '../../../src/types/records/billing-records.ts';
-import type { UsageDay } from '../../../src/types/usage.ts';
 import { type GatewayWorld, openGatewayWorld } from '../objects/gateway-world.ts';
 import { apiKeyOf, createModelTenancy, type ModelTenancy } from './model-tenancy.ts';
 
@@ -51,10 +52,7 @@ export function managementDependencies(metadata: MetadataPort, tenancy: ModelTen
         return INVOICE;
       },
     },
-    usages: {
-      byAccount: async (): Promise<UsageDay[]> => [],
-      lastClosedDay: async () => undefined,
-    },
+    usageBook: createUsageBook(createUsages(metadata), systemClock),
     clock: systemClock,
     random: systemRandom,
     log: { warn() {} },

@@ -11,6 +11,7 @@ import type {
   PartnerView,
   Tenancy,
 } from '../../../src/accounts/tenancy.ts';
+import { must } from '../../../src/base/assert.ts';
 import { AppError } from '../../../src/types/errors.ts';
 import type { AccountId } from '../../../src/types/names.ts';
 import { MEMBER_ROLES, type MemberRole } from '../../../src/types/tenancy.ts';
@@ -277,7 +278,16 @@ export function createModelTenancy(): ModelTenancy {
       Object.assign(member, { status: 'deleted' });
       changes += 1;
     },
-    visibleCustomers: async (asker) => visible(asker),
+    visibleCustomers: async (asker, { subAccountId, controlAccountId }) =>
+      visible(asker)
+        .filter(({ id }) => subAccountId === undefined || id === subAccountId)
+        .filter(({ control }) => controlAccountId === undefined || control.id === controlAccountId)
+        .map((customer) => ({ ...customer, controlId: customer.control.id })),
+    parentsOf: (id) =>
+      must(
+        customers.find((customer) => customer.id === id),
+        'it was seen',
+      ),
     withinOf: ({ level, partnerId = 0 }) =>
       level === 'admin'
         ? {}

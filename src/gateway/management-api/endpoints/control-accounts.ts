@@ -19,6 +19,7 @@ import {
   INTEGER,
   instantOf,
   listOf,
+  NUMBER,
   PAGE_QUERY,
   type PageQuery,
   type ParentBlock,
@@ -45,9 +46,19 @@ interface ControlAccountWire
   controlAccountEmail: string;
   primaryApiKey: string | null;
   secondaryApiKey: string | null;
+  subAccountStorage: number;
+  controlAccountStorage: number;
+  totalStorage: number;
 }
 
-function wireOf(partner: PartnerView, { level }: ApiCaller): ControlAccountWire {
+const TB = 2 ** 40;
+
+function wireOf(
+  partner: PartnerView,
+  { level }: ApiCaller,
+  storedBytes: ReadonlyMap<number, number>,
+): ControlAccountWire {
+  const storage = (storedBytes.get(partner.id) ?? 0) / TB;
   return {
     id: partner.id,
     name: partner.name,
@@ -65,6 +76,10 @@ function wireOf(partner: PartnerView, { level }: ApiCaller): ControlAccountWire 
     controlAccountEmail: partner.email,
     primaryApiKey: null,
     secondaryApiKey: null,
+    subAccountStorage: storage,
+    // It stores nothing itself.
+    controlAccountStorage: 0,
+    totalStorage: storage,
   };
 }
 
@@ -86,6 +101,12 @@ const CONTROL_ACCOUNT = objectOf<ControlAccountWire>({
   controlAccountEmail: described(TEXT, 'The same.'),
   primaryApiKey: KEY,
   secondaryApiKey: KEY,
+  subAccountStorage: described(
+    NUMBER,
+    'TB of 2^40 bytes: active storage of its sub-accounts, by the last closed day.',
+  ),
+  controlAccountStorage: described(NUMBER, 'Its own: always 0.'),
+  totalStorage: described(NUMBER, 'Both together, TB.'),
 });
 
 interface ControlAccountQuery extends PageQuery {
@@ -142,12 +163,27 @@ function filterOf(query: ControlAccountQuery): PartnerFilter {
   };
 }
 
+/** Active storage by control account, of all that the caller sees. */
+async function storedIn(
+  { tenancy, usageBook }: ManagementContext,
+  caller: ApiCaller,
+  controlAccountId?: number,
+): Promise<Map<number, number>> {
+  const filter = controlAccountId === undefined ? {} : { controlAccountId };
+  const stored = await usageBook.stored();
+  const sums = new Map<number, number>();
+  for (const { controlId, accountId } of await tenancy.visibleCustomers(caller, filter))
+    sums.set(controlId, (sums.get(controlId) ?? 0) + stored(accountId).activeBytes);
+  return sums;
+}
+
 const TAGS = ['control accounts'];
 
 export async function controlAccounts(
   app: FastifyInstance,
-  { context: { tenancy } }: { context: ManagementContext },
+  { context }: { context: ManagementContext },
 ): Promise<void> {
+  const { tenancy } = context;
   app.get<{ Querystring: ControlAccountQuery }>(
     '/control-accounts',
     {
@@ -168,7 +204,8 @@ export async function controlAccounts(
         request.query.primaryApiKey === undefined
           ? await tenancy.listPartners(caller, filter, page)
           : { items: [], total: 0 };
-      return readAnswer(listOf(found, page, (partner) => wireOf(partner, caller)));
+      const stored = await storedIn(context, caller);
+      return readAnswer(listOf(found, page, (partner) => wireOf(partner, caller, stored)));
     },
   );
   app.get<{ Params: { id: number } }>(
@@ -186,7 +223,7 @@ export async function controlAccounts(
     async (request) => {
       const caller = callerOf(request);
       const partner = await tenancy.getPartner(caller, request.params.id, { level: 'control' });
-      return readAnswer(wireOf(partner, caller));
+      return readAnswer(wireOf(partner, caller, await storedIn(context, caller, partner.id)));
     },
   );
 }

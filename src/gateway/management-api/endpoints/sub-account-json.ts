@@ -2,6 +2,7 @@
 // wire's; beside each is one without.
 
 import type { ApiCaller, CustomerView } from '../../../accounts/tenancy.ts';
+import type { StoredFigures } from '../../../accounts/usage-book.ts';
 import type { AccountRemovalRecord } from '../../../types/records/account-removal-record.ts';
 import type { ContactChanges } from '../../../types/tenancy.ts';
 import {
@@ -38,11 +39,6 @@ import {
 
 export type StatusWire = 'ON_TRIAL' | 'PAID_ACCOUNT' | 'SUSPENDED' | 'DEACTIVATED';
 export type QuotaTypeWire = 'Soft quota' | 'Hard quota';
-
-export interface CustomerFigures {
-  readonly activeBytes: number;
-  readonly deletedBytes: number;
-}
 
 interface SubAccountWire extends ContactBlock, ParentBlock {
   id: number;
@@ -106,7 +102,7 @@ export function removalOf(removal: AccountRemovalRecord): RemovalWire {
   };
 }
 
-export function wireOf(customer: CustomerView, caller: ApiCaller, figures: CustomerFigures): SubAccountWire {
+export function wireOf(customer: CustomerView, caller: ApiCaller, figures: StoredFigures): SubAccountWire {
   const { accountId, email, trial, purchasedStorageTB = null, accessKey, secretKey } = customer;
   return {
     id: customer.id,

@@ -5,17 +5,15 @@ import type {
   CustomerChanges,
   CustomerFilter,
   CustomerOptions,
-  CustomerView,
   NewCustomer,
 } from '../../../accounts/tenancy.ts';
-import { activeBytes } from '../../../types/usage.ts';
+import type { StoredFigures } from '../../../accounts/usage-book.ts';
 import { objectOf } from '../../http/json-schemas.ts';
 import { doneAnswer, envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
 import { contactIn, fieldError, ID, inWireNames, listOf, pageOf } from '../wire-forms.ts';
 import {
   CHANGES,
-  type CustomerFigures,
   LIST_QUERY,
   NEW_SUB_ACCOUNT,
   type NewSubAccount,
@@ -155,8 +153,10 @@ export async function subAccounts(
       const page = pageOf(request.query);
       const { query } = request;
       const found = await context.tenancy.listCustomers(caller, filterOf(query), page, optionsOf(query));
-      const figures = await figuresOf(context, found.items);
-      return readAnswer(listOf(found, page, (customer) => wireOf(customer, caller, figures(customer))));
+      const figures = await context.usageBook.stored();
+      return readAnswer(
+        listOf(found, page, (customer) => wireOf(customer, caller, figures(customer.accountId))),
+      );
     },
   );
   app.post<{ Body: NewSubAccount }>(
@@ -204,8 +204,8 @@ function addOneSubAccount(app: FastifyInstance, context: ManagementContext): voi
     async (request) => {
       const caller = callerOf(request);
       const customer = await tenancy.getCustomer(caller, request.params.id, optionsOf(request.query));
-      const figures = await figuresOf(context, [customer]);
-      return readAnswer(wireOf(customer, caller, figures(customer)));
+      const figures = await context.usageBook.stored();
+      return readAnswer(wireOf(customer, caller, figures(customer.accountId)));
     },
   );
   app.put<OfSubAccount & { Body: SubAccountChanges; Querystring: SubAccountQuery }>(
@@ -233,8 +233,8 @@ function addOneSubAccount(app: FastifyInstance, context: ManagementContext): voi
       const customer = await inWireNames(FIELDS, () =>
         tenancy.changeCustomer(caller, params.id, changes, options),
       );
-      const figures = await figuresOf(context, [customer]);
-      return doneAnswer('subAccountUpdated', wireOf(customer, caller, figures(customer)));
+      const figures = await context.usageBook.stored();
+      return doneAnswer('subAccountUpdated', wireOf(customer, caller, figures(customer.accountId)));
     },
   );
   app.delete<OfSubAccount>(
@@ -256,21 +256,4 @@ function addOneSubAccount(app: FastifyInstance, context: ManagementContext): voi
   );
 }
 
-const NO_FIGURES: CustomerFigures = { activeBytes: 0, deletedBytes: 0 };
-
-/** What is stored by the last day that is closed. */
-async function figuresOf(
-  { usages }: ManagementContext,
-  customers: readonly CustomerView[],
-): Promise<(customer: CustomerView) => CustomerFigures> {
-  const day = customers.length === 0 ? undefined : await usages.lastClosedDay();
-  if (day === undefined) return () => NO_FIGURES;
-  const ids = customers.map(({ accountId }) => accountId);
-  const records = await usages.byAccount(ids, { fromDay: day, toDay: day });
-  const byId = new Map(records.map((record) => [record.accountId, record]));
-  return ({ accountId }) => {
-    const record = byId.get(accountId);
-    if (record === undefined) return NO_FIGURES;
-    return { activeBytes: activeBytes(record), deletedBytes: record.deletedBytes };
-  };
-}
+const NO_FIGURES: StoredFigures = { activeBytes: 0, deletedBytes: 0 };
