@@ -10,13 +10,14 @@ import { createManagementApi, type ManagementApi } from '../src/gateway/manageme
 import { createOperatorApi } from '../src/gateway/operator-api/operator-api.ts';
 import type { OperatorContext } from '../src/gateway/operator-api/operator-context.ts';
 import { setAccountQuota } from '../src/metadata/quotas/operate-quotas.ts';
+import { createSmtpMail } from '../src/platform/mail/smtp-mail.ts';
 import { createPdfPages } from '../src/platform/pdf/pdf-pages.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 
 /** What each form has of its own for the operator API. */
 type Operated = Omit<
   OperatorContext,
-  'invoices' | 'lifecycleDayMs' | 'logins' | 'pages' | 'tenancy' | 'usageBook' | 'usages'
+  'invoices' | 'lifecycleDayMs' | 'logins' | 'mails' | 'pages' | 'tenancy' | 'usageBook' | 'usages'
 >;
 
 /** Both APIs, for the gateway. */
@@ -26,7 +27,9 @@ export function accountApis(
 ): { operatorApi: ReturnType<typeof createOperatorApi>; managementApi: ManagementApi } {
   const { metadata, accounts, keyring } = operated;
   const hasher = createPasswords({ clock, random });
-  const { tenancy, logins, billed } = createTenancy({
+  const { smtpUrl, from, resetUrl } = config.mail;
+  const post = smtpUrl === undefined ? undefined : createSmtpMail({ url: smtpUrl, from });
+  const { tenancy, logins, billed, mails } = createTenancy({
     metadata,
     accounts,
     keyring,
@@ -34,6 +37,8 @@ export function accountApis(
     clock,
     random,
     setPlanQuota: (accountId, quota) => setAccountQuota(metadata, { accountId, source: 'plan', quota }),
+    log,
+    mail: { post, resetUrl },
     resetRootMfa: (accountId) => resetRootMfa({ metadata, clock, random }, accountId),
   });
   const usages = createUsages(metadata);
@@ -46,6 +51,7 @@ export function accountApis(
       ...operated,
       tenancy,
       logins,
+      mails,
       invoices,
       usages,
       usageBook,
@@ -54,6 +60,7 @@ export function accountApis(
     }),
     managementApi: createManagementApi({
       tenancy,
+      mails,
       invoices,
       usageBook,
       metadata,

@@ -46,7 +46,7 @@ beforeEach(async () => {
   plans = [];
   const setPlanQuota = async (accountId: AccountId, quota: object | null) =>
     void plans.push({ accountId, quota });
-  parts = createTenancy({ ...deps, accounts, hasher, resetRootMfa, setPlanQuota });
+  parts = createTenancy({ ...deps, log: { warn() {} }, accounts, hasher, resetRootMfa, setPlanQuota });
   const { tenancy } = parts;
   const email = 'p@example.com';
   governance = await tenancy.createPartner(OPERATOR, { level: 'governance', name: 'Gov', email });
@@ -303,6 +303,7 @@ test('where a password is not stored, there is no sub-account', async () => {
   const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(8), clock };
   const { tenancy } = createTenancy({
     ...deps,
+    log: { warn() {} },
     accounts,
     hasher: failing,
     resetRootMfa: async () => {},
@@ -341,4 +342,34 @@ test('the quota of a plan is set when it begins, and when it changes', async () 
   await change({ quotaType: 'soft', purchasedStorageTB: 1_000_000 });
   const largest = Number.MAX_SAFE_INTEGER;
   expect(plans.splice(0)).toEqual([{ accountId, quota: { soft: { bytes: largest } } }]);
+});
+
+test('the link of a mail sets a password once, and within three days', async () => {
+  const { mails, tenancy } = parts;
+  const asked = { controlAccountId: control.id, name: 'Bakery', email: 'it@bakery.example' };
+  const made = await tenancy.createCustomer(OPERATOR, { ...asked, sendWelcomeEmail: true });
+  const settings = async () => {
+    const { rows } = await world.query('read-identities', { accountId: made.accountId, keys: ['settings'] });
+    return rows[0];
+  };
+  const [mail] = await mails.list();
+  const tokenOf = async () => /\d+\.\w{40}/.exec((await mails.text(mail?.id ?? 0)).text)?.[0] ?? '';
+  const late = await tokenOf();
+  expect(JSON.stringify(await settings())).not.toContain(late.split('.')[1]);
+  world.clock.advance(3 * DAY_MS);
+  await expect(mails.resetPassword({ token: late, password: PASSWORD })).rejects.toMatchObject({
+    code: 'AccessDenied',
+  });
+  const token = await tokenOf();
+  await mails.resetPassword({ token, password: PASSWORD });
+  const again = mails.resetPassword({ token, password: 'Other-1' });
+  await expect(again).rejects.toMatchObject({ code: 'AccessDenied' });
+  expect(await settings()).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}`, mustReset: false } });
+  // Only the last thousand are kept.
+  await tenancy.changeCustomer(OPERATOR, made.id, { sendPasswordReset: true });
+  for (let at = 0; at < 1000; at++)
+    await world.execute('add-mail', { mail: { kind: 'welcome', customerId: made.id, to: 'a@b.example' } });
+  const kept = await mails.list();
+  expect([kept.length, kept[0]?.id, kept.at(-1)?.id]).toEqual([1000, 1002, 3]);
+  await expect(mails.text(1)).rejects.toMatchObject({ code: 'NoSuchEntity' });
 });

@@ -15,6 +15,7 @@ import { DAY_MS } from '../types/usage.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { Accounts } from './accounts.ts';
 import { withIdentities } from './identity-store.ts';
+import type { Mails } from './mails.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import { isOnTrial, isSamePlan, planQuota, type SetPlanQuota } from './plans.ts';
 import type {
@@ -60,6 +61,7 @@ export interface CustomersDeps {
   /** Deactivates the MFA devices of an account's root. */
   resetRootMfa(accountId: AccountId): Promise<unknown>;
   setPlanQuota: SetPlanQuota;
+  mails: Pick<Mails, 'order'>;
   clock: ClockPort;
   random: RandomPort;
 }
@@ -306,6 +308,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
       await directory.refresh();
       const id = directory.customerOf(made.account.accountId)?.id ?? 0;
+      if (input.sendWelcomeEmail === true)
+        await deps.mails.order('welcome', { id, email: made.account.email });
+      else if (input.sendPasswordReset === true)
+        await deps.mails.order('password-reset', { id, email: made.account.email });
       const view = await getCustomer(caller, id);
       await setPlan(undefined, view);
       return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
@@ -321,6 +327,8 @@ export function createCustomers(deps: CustomersDeps): Customers {
       checkChannel(changes.channelAccountId, record.controlId);
       await save(record, changes);
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
+      if (changes.sendPasswordReset === true)
+        await deps.mails.order('password-reset', { id, email: changes.email ?? record.email });
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

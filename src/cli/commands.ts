@@ -6,6 +6,7 @@ import { CONNECTION_HELP, IDENTITY_CONNECTION_HELP, S3_CONNECTION_HELP } from '.
 
 export function addClientCommands(program: Command, context: TokenCliContext & FileCliContext): void {
   addAccountCommands(program, context);
+  addMailCommands(program, context);
   addAccessCommands((name, description) => {
     const group = program.command(name).description(description);
     return (usage, help) => withConnection(group.command(usage).description(help), IDENTITY_CONNECTION_HELP);
@@ -375,6 +376,7 @@ function addSubAccountCommands(account: Command, context: CliContext): void {
     .option('--email <address>', 'its new address')
     .option('--paid', 'end its trial')
     .option('--quota <kind>', 'hard or soft')
+    .option('--reset-password', 'write to it how to set a new password')
     .action(async (id, options) => (await load()).setSubAccount(context, id, options));
   for (const [as, help] of [
     ['suspend', 'refuse its requests, and keep its data'],
@@ -425,6 +427,21 @@ function addMemberCommands(account: Command, context: CliContext): void {
     .action(async (id, options) => (await load()).setMember(context, id, options));
   command('delete <id>', 'delete one').action(async (id, options) =>
     (await load()).deleteMember(context, id, options),
+  );
+}
+
+function addMailCommands(program: Command, context: CliContext): void {
+  const load = () => import('./mail-command.ts');
+  const mail = program.command('mail').description('mails to customers');
+  const command = (usage: string, help: string) => withConnection(mail.command(usage).description(help));
+  command('list', 'list the last ones, the newest first').action(async (options) =>
+    (await load()).listMails(context, options),
+  );
+  command('show <id>', 'write one anew, to hand it on: its link replaces the one before').action(
+    async (id, options) => (await load()).showMail(context, id, options),
+  );
+  command('send <id>', 'send one, again if need be').action(async (id, options) =>
+    (await load()).sendMail(context, id, options),
   );
 }
 

@@ -130,6 +130,7 @@ export interface SubAccountChanges extends ConnectOptions {
   storage?: string;
   quota?: string;
   channel?: string;
+  resetPassword?: boolean;
 }
 
 export async function setSubAccount(
@@ -137,7 +138,7 @@ export async function setSubAccount(
   id: string,
   options: SubAccountChanges,
 ): Promise<void> {
-  const { name, email, password, paid, quota, channel } = options;
+  const { name, email, password, paid, quota, channel, resetPassword } = options;
   await change(
     context,
     { id, options },
@@ -151,6 +152,7 @@ export async function setSubAccount(
       purchasedStorageTB: readNumber('--storage', options.storage),
       storageQuotaType: quota === undefined ? undefined : quotaOf(quota),
       channelAccountId: readNumber('--channel', channel),
+      sendPasswordResetToSubAccountEmail: resetPassword === true ? true : undefined,
     },
   );
 }

@@ -160,6 +160,22 @@ export const SETTINGS = [
     help: 'DELETE requests that one API key may send to /api/v1 in a minute, on each gateway.',
   },
   {
+    key: 'mail.smtpUrl',
+    kind: 'secret',
+    help: 'Server by which mails to customers are sent: smtp://USER:PASSWORD@HOST:587 or smtps://…:465. Without it operators hand them on (`holdfast mail`).',
+  },
+  {
+    key: 'mail.from',
+    kind: 'text',
+    default: 'Holdfast <no-reply@localhost>',
+    help: 'Sender of mails to customers.',
+  },
+  {
+    key: 'mail.resetUrl',
+    kind: 'text',
+    help: 'Page where customers set a password; mails link to it with ?token=. It sends the token to /api/v1/password-resets.',
+  },
+  {
     key: 'memory.bodyBuffer',
     kind: 'bytes',
     default: '128MiB',

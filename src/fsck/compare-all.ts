@@ -58,6 +58,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   accountCustomers: 'row',
   tenancySequence: 'row',
   accountRemovals: 'row',
+  mails: 'row',
   priceLists: 'row',
   invoices: 'row',
   customerInvoices: 'row',

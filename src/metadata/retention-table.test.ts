@@ -65,6 +65,8 @@ const COMMANDS: Readonly<
   'set-bucket-config': 'tests',
   'unlock-compliance': 'tests',
   'delete-account': 'tests',
+  'add-mail': { touchesNoVersion: 'mails' },
+  'note-mail': { touchesNoVersion: 'mails' },
   'note-account-removal': { touchesNoVersion: 'how far a removal has come' },
   'step-lifecycle': 'rows',
   'create-account': { touchesNoVersion: 'accounts' },

@@ -38,6 +38,7 @@ import {
   noteKeyUses,
   readIdentities,
 } from './accounts/identities.ts';
+import { addMail, listMails, noteMail } from './accounts/mails.ts';
 import { setAccount } from './accounts/set-account.ts';
 import { changeTenancy, findTenancy, findTenancyChanges, readTenancy } from './accounts/tenancy.ts';
 import { beginMonth, closeInvoices, endMonth } from './billing/close-invoices.ts';
@@ -205,6 +206,9 @@ const commands: Commands = {
   'create-account': { define: createAccount, growthBytes: () => ROWS_BYTES },
   'set-account': { define: setAccount, growthBytes: NONE },
   'delete-account': { define: deleteAccount, growthBytes: NONE },
+  // Bounded by their number.
+  'add-mail': { define: addMail, growthBytes: NONE },
+  'note-mail': { define: noteMail, growthBytes: NONE },
   'note-account-removal': { define: noteAccountRemoval, growthBytes: NONE },
   // An operator must be able to replace a stolen key on a full disk.
   'add-access-key': { define: addAccessKey, growthBytes: NONE },
@@ -345,6 +349,7 @@ const queries: Omit<Queries, AskRules> = {
   'tenancy-changes': findTenancyChanges,
   'read-tenancy': readTenancy,
   'find-tenancy': findTenancy,
+  'list-mails': listMails,
   'list-account-removals': listAccountRemovals,
   'get-account-removal': getAccountRemoval,
   'list-accounts': listAccounts,

@@ -328,6 +328,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'GetUsage',
   'ListAccessKeys',
   'ListAccounts',
+  'ListMails',
   'ListMembers',
   'ListPartnerUsers',
   'ListPartners',
@@ -340,12 +341,14 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'RecountUsage',
   'ResetMfa',
   'RotateKeys',
+  'SendMail',
   'SetAccountQuota',
   'SetBucketEvents',
   'SetBucketQuota',
   'SetPriceList',
   'TakeEvents',
   'UnlockBucketCompliance',
+  'WriteMail',
 ];
 
 function s3Rows(names: Readonly<Record<string, Keys>>, type: ResourceType, isInert = false): ActionRow[] {

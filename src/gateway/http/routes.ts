@@ -12,6 +12,7 @@ import {
   managementDocument,
   managementService,
 } from '../management-api/management-service.ts';
+import { passwordResets } from '../management-api/password-resets.ts';
 import { OPERATOR_PREFIX } from '../operator-api/operator-api.ts';
 import { operatorService, unknownOperatorVersion } from '../operator-api/operator-service.ts';
 import { serveS3 } from '../s3/pipeline.ts';
@@ -39,6 +40,11 @@ export const ROUTES: readonly ServiceRoute[] = [
     managementDocument,
   ),
   serviceRow('management-docs', { ...HOSTS, path: { within: `${MANAGEMENT_PREFIX}/docs` } }, managementDocs),
+  serviceRow(
+    'password-resets',
+    { ...HOSTS, path: { exact: `${MANAGEMENT_PREFIX}/password-resets` } },
+    passwordResets,
+  ),
   serviceRow('management', { ...HOSTS, path: { within: MANAGEMENT_PREFIX } }, managementService),
   serviceRow('iam', { ...AT_ROOT, method: 'POST', contentType: FORM, signedFor: ['iam'] }, iamService),
   serviceRow('iam-query', { ...AT_ROOT, method: 'GET', signedFor: ['iam'] }, iamService),

@@ -4,6 +4,7 @@
 
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { Mails } from '../../accounts/mails.ts';
 import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -31,6 +32,7 @@ const TOPICS = [controlAccounts, subAccounts, members, usages, invoices];
 
 export interface ManagementApi extends JsonService<ApiCaller> {
   readonly authenticate: Tenancy['authenticate'];
+  readonly mails: Pick<Mails, 'resetPassword'>;
   readonly rates: RequestRates;
   readonly repeats: RepeatedPosts;
   /** OpenAPI 3.1, as JSON. */
@@ -40,6 +42,7 @@ export interface ManagementApi extends JsonService<ApiCaller> {
 }
 
 export interface ManagementDependencies extends ManagementContext {
+  readonly mails: Pick<Mails, 'resetPassword'>;
   readonly metadata: MetadataPort;
   readonly clock: Pick<ClockPort, 'monotonicMs'>;
   readonly random: RandomPort;
@@ -67,6 +70,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   return {
     ...service,
     authenticate: (given) => deps.tenancy.authenticate(given),
+    mails: deps.mails,
     rates: createRequestRates({ clock: deps.clock, limits: deps.rateLimits }),
     repeats: createRepeatedPosts(deps),
     document: () => {

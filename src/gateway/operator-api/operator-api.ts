@@ -19,6 +19,7 @@ import { fsck } from './endpoints/fsck.ts';
 import { invoices } from './endpoints/invoices.ts';
 import { jobs } from './endpoints/jobs.ts';
 import { lifecycle } from './endpoints/lifecycle.ts';
+import { mails } from './endpoints/mails.ts';
 import { KEY_ROTATION, masterKeys } from './endpoints/master-keys.ts';
 import { PARTNER, PARTNER_USER, partners } from './endpoints/partners.ts';
 import { quotas } from './endpoints/quotas.ts';
@@ -38,6 +39,7 @@ const TOPICS = [
   accounts,
   partners,
   tenants,
+  mails,
   accessKeys,
   masterKeys,
   clock,

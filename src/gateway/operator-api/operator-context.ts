@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { Invoices } from '../../accounts/invoices.ts';
+import type { Mails } from '../../accounts/mails.ts';
 import type { PartnerLogins } from '../../accounts/partner-logins.ts';
 import type { Tenancy } from '../../accounts/tenancy.ts';
 import type { UsageBook } from '../../accounts/usage-book.ts';
@@ -23,6 +24,8 @@ export interface OperatorContext {
   readonly tenancy: Tenancy;
   /** Who logs in for partners. */
   readonly logins: PartnerLogins;
+  /** To customers. */
+  readonly mails: Mails;
   readonly rotation: Pick<KeyRotation, 'begin' | 'progress'>;
   /** Begins the work of a rotation at once instead of at its next turn. */
   readonly wakeRotation: () => void;

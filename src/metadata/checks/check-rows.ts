@@ -13,6 +13,7 @@ import {
   checkTenancyChange,
   checkTenancyWord,
 } from '../accounts/check-tenancy.ts';
+import { checkMail } from '../accounts/mails.ts';
 import {
   checkBilling,
   checkControlInvoice,
@@ -123,6 +124,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   accountCustomers: checkAccountCustomer,
   tenancySequence: nothing,
   accountRemovals: checkAccountRemoval,
+  mails: checkMail,
   priceLists: checkPriceList,
   invoices: checkInvoice,
   customerInvoices: checkCustomerInvoice,

@@ -162,6 +162,8 @@ export const TABLES = {
   tenancySequence: rows(64),
   /** account -> AccountRemovalRecord: of accounts that are deleted and have left something */
   accountRemovals: rows(65),
+  /** number, from 1 -> MailRecord: the last MAILS_MAX, without gaps */
+  mails: rows(66),
   /** first day -> PriceListRecord */
   priceLists: rows(70),
   /** id -> InvoiceRecord */
@@ -444,6 +446,10 @@ export function nameRow(name: BucketName): RowAddress {
 
 export function accountRow(accountId: AccountId): RowAddress {
   return { table: TABLES.accounts, key: u48(Number(accountId)) };
+}
+
+export function mailRow(id: number): RowAddress {
+  return { table: TABLES.mails, key: u48(id) };
 }
 
 export function accountRemovalRow(accountId: AccountId): RowAddress {

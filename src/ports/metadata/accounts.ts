@@ -8,6 +8,7 @@ import type {
   RoleUseRecord,
   StoredPrincipal,
 } from '../../types/records/identity-records.ts';
+import type { MailRecord } from '../../types/records/mail-record.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
 import type {
   CustomerRecord,
@@ -69,6 +70,15 @@ export interface AccountCommands {
   'note-account-removal': {
     command: { accountId: AccountId; stepCount: number; after: AccountRemovalRecord | null };
     outcome: { kind: 'noted'; stepCount: number } | { kind: 'elsewhere' };
+  };
+  /** A mail to a customer; the oldest one goes where there are too many. */
+  'add-mail': {
+    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'to'> };
+    outcome: { kind: 'added'; mail: MailRecord };
+  };
+  'note-mail': {
+    command: { id: number; state: 'sent' | 'failed'; failure?: string };
+    outcome: { kind: 'noted'; mail: MailRecord } | { kind: 'gone' };
   };
   'add-access-key': {
     command: { accountId: AccountId; accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> };
@@ -203,6 +213,8 @@ export interface AccountQueries {
     query: { accountId: AccountId };
     result: { removal: AccountRemovalRecord | null };
   };
+  /** The newest first. */
+  'list-mails': { query: Record<never, never>; result: { mails: MailRecord[] } };
   'find-account': {
     query: { name?: string; email?: string; canonicalId?: string; alias?: string };
     result: { account: AccountRecord | null };

@@ -64,6 +64,7 @@ export type CheckedTable =
   | 'accountCustomers'
   | 'tenancySequence'
   | 'accountRemovals'
+  | 'mails'
   | 'priceLists'
   | 'invoices'
   | 'customerInvoices'

@@ -56,6 +56,7 @@ export function managementDependencies(metadata: MetadataPort, tenancy: ModelTen
     clock: systemClock,
     random: systemRandom,
     log: { warn() {} },
+    mails: { resetPassword: async () => {} },
   };
 }
 

@@ -1,0 +1,204 @@
+// Mails to customers: their welcome, and how to set a password. They are sent by SMTP where that is set up, and are listed for the
+// operator in any case. The link in them is a token that sets a password once, within three days; only its hash is stored, so each
+// text that is made has a new one, and the one before is worth nothing from then on.
+import { createHash } from 'node:crypto';
+import { utf8 } from '../base/bytes/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { MailMessage, MailPort } from '../ports/mail.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import { AppError } from '../types/errors.ts';
+import type { AccountId } from '../types/names.ts';
+import { identityKeys } from '../types/records/identity-records.ts';
+import type { MailKind, MailRecord } from '../types/records/mail-record.ts';
+import type { CustomerRecord } from '../types/records/tenancy-records.ts';
+import { requireDone } from '../types/require-done.ts';
+import { DAY_MS } from '../types/usage.ts';
+import { withIdentities } from './identity-store.ts';
+import { mintApiKey } from './mint-keys.ts';
+import type { SecretHasher } from './partner-logins.ts';
+import type { TenancyDirectory } from './tenancy-directory.ts';
+import { noSuch } from './tenancy-rules.ts';
+import { checkLoginPassword } from './tenancy-tree.ts';
+
+const VALID_MS = 3 * DAY_MS;
+/** Between the tries of one mail. */
+const PAUSES_MS = [0, 5000, 60_000];
+/** Characters of what a mail server said. */
+const FAILURE_MAX = 200;
+const TOKEN = /^(\d{1,15})\.([A-Za-z0-9]{40})$/;
+
+export interface Mails {
+  /** Orders a mail; resolves before it is sent. */
+  order(kind: MailKind, customer: Pick<CustomerRecord, 'id' | 'email'>): Promise<void>;
+  /** The newest first. */
+  list(): Promise<MailRecord[]>;
+  /** Its text with a new link, for the operator to hand on. Throws NoSuchEntity. */
+  text(id: number): Promise<MailMessage>;
+  /** Sends it now, again if need be. Throws NoSuchEntity; ServiceUnavailable where it was not taken, or nothing is set up. */
+  send(id: number): Promise<MailRecord>;
+  /** Sets the password that a link is for, once. Throws AccessDenied for a link that is not, or no longer, good; ValidationError. */
+  resetPassword(given: { token: string; password: string }): Promise<void>;
+}
+
+export function createMails(deps: {
+  metadata: MetadataPort;
+  directory: TenancyDirectory;
+  hasher: Pick<SecretHasher, 'hash'>;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Pick<Logger, 'warn'>;
+  /** Undefined: none is set up. */
+  post: MailPort | undefined;
+  /** The page that takes a token, as `?token=`. */
+  resetUrl: string | undefined;
+}): Mails {
+  const { metadata, directory, clock, random, log, post, resetUrl } = deps;
+  const system = { shard: SYSTEM_SHARD };
+  /** One mail after another. */
+  let sending: Promise<unknown> = Promise.resolve();
+
+  async function list(): Promise<MailRecord[]> {
+    return requireDone(await metadata.query(system, 'list-mails', {})).mails;
+  }
+
+  async function find(id: number): Promise<MailRecord> {
+    const mail = (await list()).find((one) => one.id === id);
+    if (mail === undefined) throw noSuch('mail');
+    return mail;
+  }
+
+  async function customerOf(id: number): Promise<CustomerRecord | undefined> {
+    const [customer] = await directory.read('customer', [id]);
+    return customer?.deletedAtMs === undefined ? customer : undefined;
+  }
+
+  async function textOf({ kind, customerId, to }: MailRecord): Promise<MailMessage> {
+    const customer = await customerOf(customerId);
+    if (customer === undefined) throw noSuch('sub-account');
+    const { accountId, name } = customer;
+    const token = `${customerId}.${mintApiKey(random)}`;
+    const expiresAtMs = clock.wallMs() + VALID_MS;
+    const passwordReset = { tokenHash: hashOf(token), expiresAtMs };
+    await withIdentities(deps, accountId, async (store) => {
+      store.putUnseen(identityKeys.settings, { ...(await store.settings()), passwordReset });
+    });
+    const text = [
+      kind === 'welcome'
+        ? `Your storage account "${name}" (number ${accountId}) is ready.`
+        : `A new password was asked for your storage account "${name}" (number ${accountId}).`,
+      '',
+      ...linkLines(token, resetUrl),
+      `It works once, until ${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC.`,
+      ...(kind === 'welcome' ? [] : ['', 'If you did not ask for it, ignore this mail.']),
+    ];
+    const subject = kind === 'welcome' ? 'Your storage account' : 'Set a new password';
+    return { to, subject, text: `${text.join('\n')}\n` };
+  }
+
+  async function note(id: number, after: { state: 'sent' | 'failed'; failure?: string }) {
+    const outcome = requireDone(await metadata.execute(system, 'note-mail', { id, ...after }));
+    if (outcome.kind === 'gone') throw noSuch('mail');
+    return outcome.mail;
+  }
+
+  async function deliver(mail: MailRecord, by: MailPort): Promise<MailRecord> {
+    for (const [at, pauseMs] of PAUSES_MS.entries()) {
+      if (pauseMs > 0) await clock.sleep(pauseMs);
+      try {
+        await by.send(await textOf(mail));
+        return await note(mail.id, { state: 'sent' });
+      } catch (error) {
+        // What a mail server says may hold the text of the mail: it is for the operator, and not for the log.
+        log.warn({ mail: mail.id, code: (error as { code?: unknown }).code }, 'mail-not-sent');
+        const isLast = at === PAUSES_MS.length - 1 || error instanceof AppError;
+        if (isLast) return note(mail.id, { state: 'failed', failure: failureOf(error) });
+      }
+    }
+    return mail;
+  }
+
+  return {
+    async order(kind, { id, email }) {
+      const mail = { kind, customerId: id, to: email };
+      const { mail: added } = requireDone(await metadata.execute(system, 'add-mail', { mail }));
+      if (post !== undefined) sending = sending.then(() => deliver(added, post)).catch(() => {});
+    },
+    list,
+    text: async (id) => textOf(await find(id)),
+    async send(id) {
+      const mail = await find(id);
+      if (post === undefined)
+        throw new AppError('ServiceUnavailable', { message: 'No mail server is set up (mail.smtpUrl).' });
+      try {
+        await post.send(await textOf(mail));
+      } catch (error) {
+        const { failure = '' } = await note(id, { state: 'failed', failure: failureOf(error) });
+        throw new AppError('ServiceUnavailable', { message: `The mail was not sent: ${failure}` });
+      }
+      return note(id, { state: 'sent' });
+    },
+    async resetPassword({ token, password }) {
+      checkLoginPassword(password);
+      const [, id = ''] = TOKEN.exec(token) ?? [];
+      const customer = id === '' ? undefined : await customerOf(Number(id));
+      if (customer === undefined) throw wrongLink();
+      const { accountId } = customer;
+      await requireLink(deps, accountId, token, clock.wallMs());
+      // Only for a good link: hashing takes a whole processor.
+      const passwordHash = await deps.hasher.hash(accountId, password);
+      await withIdentities(deps, accountId, async (store) => {
+        const { passwordReset, ...settings } = await store.settings();
+        if (!isGood(passwordReset, token, clock.wallMs())) throw wrongLink();
+        const rootLogin = { passwordHash, mustReset: false, changedAtMs: clock.wallMs() };
+        store.putUnseen(identityKeys.settings, { ...settings, rootLogin });
+      });
+    },
+  };
+}
+
+async function requireLink(
+  deps: Parameters<typeof withIdentities>[0],
+  accountId: AccountId,
+  token: string,
+  nowMs: number,
+): Promise<void> {
+  const { passwordReset } = await withIdentities(deps, accountId, (store) => store.settings());
+  if (!isGood(passwordReset, token, nowMs)) throw wrongLink();
+}
+
+/** Hashes are compared: how long it takes says nothing of the token. */
+function isGood(
+  reset: { tokenHash: string; expiresAtMs: number } | undefined,
+  token: string,
+  nowMs: number,
+): boolean {
+  return reset !== undefined && reset.expiresAtMs > nowMs && reset.tokenHash === hashOf(token);
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(utf8(token)).digest('hex');
+}
+
+function wrongLink(): AppError {
+  return new AppError('AccessDenied', {
+    message: 'The link is not good, was used already, or is too old. Ask for a new one.',
+  });
+}
+
+function linkLines(token: string, resetUrl: string | undefined): string[] {
+  if (resetUrl === undefined)
+    return ['Whoever runs the service tells you where to set your password by this code:', '', token];
+  return [
+    'Set your password here:',
+    '',
+    `${resetUrl}${resetUrl.includes('?') ? '&' : '?'}token=${token}`,
+    '',
+  ];
+}
+
+/** What a mail server said, without the control characters. */
+function failureOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : 'unknown';
+  return text.replace(/\p{Cc}+/gu, ' ').slice(0, FAILURE_MAX);
+}

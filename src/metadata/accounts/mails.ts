@@ -1,0 +1,64 @@
+// Mails to customers as rows of the system shard: the last MAILS_MAX, by number. Who sends them is a gateway (src/accounts/mails.ts).
+import { TABLE_END } from '../../base/table-rows.ts';
+import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { QuerySpec, RangeAddress, View } from '../../ports/state-machine.ts';
+import { MAILS_MAX, type MailRecord, mailCodec } from '../../types/records/mail-record.ts';
+import type { RowCheck } from '../checks/scan.ts';
+import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
+import { readU48, u48 } from '../schema/key-parts.ts';
+import { mailRow, put, remove, TABLES } from '../schema/keyspace.ts';
+import { refuse } from '../versions/write-version.ts';
+
+const ALL: RangeAddress = { table: TABLES.mails, gte: u48(0), lt: TABLE_END, limit: MAILS_MAX };
+const LAST: RangeAddress = { ...ALL, limit: 1, reverse: true };
+
+export const addMail = defineCommand<CommandOf<'add-mail'>, OutcomeOf<'add-mail'>>({
+  locks: () => [exclusive(LOCK.tenancy)],
+
+  look(_command, view) {
+    view.range(LAST);
+  },
+
+  decide({ mail }, view, { nowMs }) {
+    const [last] = view.range(LAST);
+    const id = (last === undefined ? 0 : readU48(last.key)) + 1;
+    const record: MailRecord = { ...mail, id, createdAtMs: nowMs, state: 'waiting' };
+    const puts = [put(mailRow(id), mailCodec.encode(record))];
+    // Numbers have no gaps: the oldest one has this number.
+    if (id > MAILS_MAX) puts.push(remove(mailRow(id - MAILS_MAX)));
+    return { outcome: { kind: 'added', mail: record }, puts };
+  },
+});
+
+function findMail(view: View, id: number): MailRecord | undefined {
+  const row = view.row(mailRow(id));
+  return row && mailCodec.decode(row);
+}
+
+export const noteMail = defineCommand<CommandOf<'note-mail'>, OutcomeOf<'note-mail'>>({
+  locks: () => [exclusive(LOCK.tenancy)],
+
+  look({ id }, view) {
+    findMail(view, id);
+  },
+
+  decide({ id, state, failure }, view, { nowMs }) {
+    const before = findMail(view, id);
+    if (before === undefined) return refuse({ kind: 'gone' });
+    const { failure: _, ...rest } = before;
+    const mail = { ...rest, state, triedAtMs: nowMs, ...(failure !== undefined && { failure }) };
+    return { outcome: { kind: 'noted', mail }, puts: [put(mailRow(id), mailCodec.encode(mail))] };
+  },
+});
+
+export const listMails: QuerySpec<QueryOf<'list-mails'>, ResultOf<'list-mails'>> = {
+  async run(_query, state) {
+    const rows = await state.range({ ...ALL, reverse: true });
+    return { mails: rows.map(({ value }) => mailCodec.decode(value)) };
+  },
+};
+
+export const checkMail: RowCheck = async ({ key, value }, scan) => {
+  const id = readU48(key);
+  if (mailCodec.decode(value).id !== id) scan.found('broken-row', { table: 'mails', note: `${id}` });
+};
