@@ -50,7 +50,13 @@ async function nextDay(): Promise<void> {
   const { shards, clock } = world;
   clock.advance(CLOSED_AFTER_MS);
   await runUntilIdle(
-    createUsageCloser({ metadata: shards, shards: () => [0, 1], clock, metering: DEFAULT_METERING }),
+    createUsageCloser({
+      metadata: shards,
+      shards: () => [0, 1],
+      clock,
+      metering: DEFAULT_METERING,
+      telemetry: { gauge() {} },
+    }),
   );
   clock.advance(-CLOSED_AFTER_MS);
 }
@@ -203,12 +209,24 @@ test('what is stored is that of the last closed day, in shards that are ahead, t
   world.clock.advance(DAY_MS + CLOSED_AFTER_MS);
   const { shards, clock } = world;
   await runUntilIdle(
-    createUsageCloser({ metadata: shards, shards: () => [0], clock, metering: DEFAULT_METERING }),
+    createUsageCloser({
+      metadata: shards,
+      shards: () => [0],
+      clock,
+      metering: DEFAULT_METERING,
+      telemetry: { gauge() {} },
+    }),
   );
   const ahead = createUsageBook(createUsages(shards), clock);
   expect((await ahead.stored())(accountOf(2)).activeBytes).toBe(5048);
   await runUntilIdle(
-    createUsageCloser({ metadata: shards, shards: () => [0, 1], clock, metering: DEFAULT_METERING }),
+    createUsageCloser({
+      metadata: shards,
+      shards: () => [0, 1],
+      clock,
+      metering: DEFAULT_METERING,
+      telemetry: { gauge() {} },
+    }),
   );
   expect((await ahead.stored())(accountOf(2))).toEqual({ activeBytes: 6048, deletedBytes: 5000 });
 });

@@ -9,7 +9,11 @@ import { findBucket } from '../buckets/buckets.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { put, usageStateRow } from '../schema/keyspace.ts';
+import { CLOSED_AFTER_MS } from './close-usage-worker.ts';
 import { findUsageState } from './usage-rows.ts';
+
+/** Of the clock by which days are closed and shard time. */
+const CLOCKS_APART_MS = 60_000;
 
 export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add-traffic'>>({
   locks: ({ days }) => [
@@ -29,7 +33,7 @@ export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add
     const counters: CounterDelta[] = [];
     const unplaced: number[] = [];
     for (const [at, { figures, day, ...metered }] of days.entries()) {
-      const firstOpen = firstOpenDay(view, metered);
+      const firstOpen = firstOpenDay(view, metered, nowMs);
       if (firstOpen === undefined) {
         unplaced.push(at);
         continue;
@@ -52,10 +56,11 @@ export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add
 });
 
 /** Undefined: there is no such bucket, or it is deleted and has no more records. */
-function firstOpenDay(view: View, metered: MeteredBucket): number | undefined {
+function firstOpenDay(view: View, metered: MeteredBucket, nowMs: number): number | undefined {
   const state = findUsageState(view, metered);
   if (state !== undefined) return state.closedDay + 1;
-  if (isAccountTraffic(metered)) return 0;
+  // Without a row nothing tells whether the day before is closed: it may be as soon as closing may have begun.
+  if (isAccountTraffic(metered)) return dayOf(nowMs - CLOSED_AFTER_MS + CLOCKS_APART_MS);
   const bucket = findBucket(view, metered.bucketId);
   // One that is not metered yet is about to be: from today on.
   const isKept = bucket !== undefined && bucket.state !== 'deleted' && bucket.owner === metered.accountId;

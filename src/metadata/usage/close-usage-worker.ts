@@ -3,6 +3,7 @@
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { MeteredBucket } from '../../ports/metadata/usage.ts';
+import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { dayOf, type Metering } from '../../types/metered.ts';
 import type { BucketId } from '../../types/names.ts';
@@ -23,13 +24,30 @@ export function createUsageCloser(deps: {
   shards(): readonly number[];
   metering: Metering;
   clock: Pick<ClockPort, 'monotonicMs' | 'wallMs'>;
+  telemetry: Pick<TelemetryPort, 'gauge'>;
 }): Worker {
-  const { metadata, shards, metering, clock } = deps;
+  const { metadata, shards, metering, clock, telemetry } = deps;
   /** By shard: where the walk is, whether it has found any, and what is done. */
   const walks = new Map<number, { after?: MeteredBucket; hasFound: boolean }>();
   const closed = new Map<number, number>();
   const begun = new Map<number, BucketId | 'all'>();
   const orphans = createOrphanMeasure(metadata, metering);
+
+  /** How far the shard is closed, also by an earlier process. */
+  async function closedDayOf(shard: number): Promise<number> {
+    const known = closed.get(shard);
+    if (known !== undefined) return known;
+    const { day } = doneValue(await metadata.query({ shard }, 'get-usage-closed', {}));
+    closed.set(shard, day ?? 0);
+    return day ?? 0;
+  }
+
+  function reportWaiting(throughDay: number): void {
+    const days = shards().flatMap((shard) => closed.get(shard) ?? []);
+    // One that has closed no day yet is new: it has none that wait.
+    const waiting = days.map((day) => (day === 0 ? 0 : Math.max(0, throughDay - day)));
+    telemetry.gauge('holdfast_usage_waiting_days', Math.max(0, ...waiting));
+  }
 
   /** True: there is more. */
   async function begin(shard: number): Promise<boolean> {
@@ -55,7 +73,9 @@ export function createUsageCloser(deps: {
     async unit(shard) {
       if (await begin(shard)) return true;
       const throughDay = dayOf(clock.wallMs() - CLOSED_AFTER_MS) - 1;
-      if (throughDay <= (closed.get(shard) ?? 0)) return false;
+      const closedDay = await closedDayOf(shard);
+      reportWaiting(throughDay);
+      if (throughDay <= closedDay) return false;
       if (await orphans.step(shard, throughDay)) return true;
       const walk = walks.get(shard) ?? { hasFound: false };
       const query = { throughDay, limit: PAGE, ...(walk.after && { after: walk.after }) };
@@ -74,6 +94,7 @@ export function createUsageCloser(deps: {
         if (hasFound) return true;
         doneValue(await metadata.execute({ shard }, 'note-usage-closed', { day: throughDay }));
         closed.set(shard, throughDay);
+        reportWaiting(throughDay);
       }
       return true;
     },

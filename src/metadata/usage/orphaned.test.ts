@@ -29,7 +29,9 @@ const original = (sizeBytes: number) => packOriginals({ sizeBytes, md5: etagOf('
 async function closeDays({ shards, clock }: MetadataShards): Promise<void> {
   clock.advance(CLOSED_AFTER_MS);
   const metering = { minimumDays: MINIMUM_DAYS };
-  await runUntilIdle(createUsageCloser({ metadata: shards, shards: () => [0], metering, clock }));
+  await runUntilIdle(
+    createUsageCloser({ metadata: shards, shards: () => [0], metering, clock, telemetry: { gauge() {} } }),
+  );
   clock.advance(-CLOSED_AFTER_MS);
 }
 

@@ -27,7 +27,13 @@ function put(world: MetadataShards, key: string, sizeBytes: number) {
 
 function closeDays({ shards, clock }: MetadataShards): Promise<void> {
   return runUntilIdle(
-    createUsageCloser({ metadata: shards, shards: () => [0], metering: DEFAULT_METERING, clock }),
+    createUsageCloser({
+      metadata: shards,
+      shards: () => [0],
+      metering: DEFAULT_METERING,
+      clock,
+      telemetry: { gauge() {} },
+    }),
   );
 }
 

@@ -46,6 +46,10 @@ export const METRICS = {
     kind: 'counter',
     help: 'Requests that are in no usage record, because a shard did not answer for ten minutes, or of too many buckets.',
   },
+  holdfast_usage_waiting_days: {
+    kind: 'gauge',
+    help: 'Days (UTC) that are over and not closed yet, of the shard that is furthest behind: no record shows them.',
+  },
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',
