@@ -1,6 +1,8 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
+import { createFairTurns } from '../base/async/fair-turns.ts';
+import type { Steps } from '../base/async/steps.ts';
 import type { MetadataPort, ResultOf } from '../ports/metadata/port.ts';
-import type { BucketDay, MeteredBucket } from '../ports/metadata/usage.ts';
+import type { BucketDay, MeteredBucket, UsagePlace } from '../ports/metadata/usage.ts';
 import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -15,7 +17,9 @@ import {
 /** Buckets of one page of the present. */
 const PAGE = 1000;
 /** The same of a walk over all accounts. */
-const STORED_PAGE = 5000;
+const STORED_PAGE = 1000;
+/** Records that are put in order in one turn of the loop. */
+const RECORDS_OF_STEP = 1000;
 
 /** Accounts and days of one question to a shard. */
 const SUMMED = 50;
@@ -47,25 +51,26 @@ export interface Usages extends UsageReader {
 /** Throws ServiceUnavailable while a shard cannot answer. */
 export function createUsages(metadata: MetadataPort): Usages {
   const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
+  /** An account may have made and deleted any number of buckets. */
+  const turns = createFairTurns();
+  const turnOf = (owner: AccountId) => ({ owner, work: 'usage' });
 
   async function listOf(shard: number, accountId: AccountId, range: DayRange) {
-    const found: BucketDay[] = [];
-    for (let fromDay: number | undefined = range.fromDay; fromDay !== undefined; ) {
-      const query = { accountId, fromDay, toDay: range.toDay };
-      const page: { days: BucketDay[]; nextDay?: number } = requireDone(
+    const found: UsageDay[] = [];
+    let after: UsagePlace | undefined;
+    do {
+      const query = { accountId, ...range, ...(after !== undefined && { after }) };
+      const page: ResultOf<'list-usages'> = requireDone(
         await metadata.query({ shard }, 'list-usages', query),
       );
-      found.push(...page.days);
-      fromDay = page.nextDay;
-    }
+      await turns.take(turnOf(accountId));
+      for (const day of page.days) {
+        const usage = usageDay(accountId, day, { isClosed: true });
+        if (isOfBucket(usage)) found.push(usage);
+      }
+      after = page.next;
+    } while (after !== undefined);
     return found;
-  }
-
-  /** Of each bucket, and of requests without one. */
-  async function all(accountId: AccountId, range: DayRange) {
-    const pages = await Promise.all(shards.map((shard) => listOf(shard, accountId, range)));
-    const days = pages.flat().map((day) => usageDay(accountId, day, { isClosed: true }));
-    return days.sort((a, b) => a.day - b.day || compareIds(a.bucketId, b.bucketId));
   }
 
   async function current(accountId: AccountId, options: { withoutRecordOf?: number }): Promise<UsageDay[]> {
@@ -85,20 +90,29 @@ export function createUsages(metadata: MetadataPort): Usages {
     return (await Promise.all(shards.map(walk))).flat();
   }
 
-  return {
-    byBucket: async (accountId, range) => (await all(accountId, range)).filter(isOfBucket),
-    async byAccount(accountIds, range) {
-      const found: UsageDay[] = [];
-      for (const accountId of accountIds) {
-        const days = Map.groupBy(await all(accountId, range), ({ day }) => day);
-        for (const [day, ofDay] of days)
-          found.push({
-            ...ofDay.reduce<UsageFigures>(addFigures, METERED_NOTHING),
-            day,
-            accountId,
-            isClosed: true,
-          });
+  async function sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]> {
+    const found = new Map<string, UsageDay>();
+    const ask = async (shard: number, some: typeof of) =>
+      requireDone(await metadata.query({ shard }, 'sum-usages', { of: some })).days;
+    for (let at = 0; at < of.length; at += SUMMED) {
+      const some = of.slice(at, at + SUMMED);
+      const pages = await Promise.all(shards.map((shard) => ask(shard, some)));
+      for (const { accountId, day, figures } of pages.flat()) {
+        const id = `${accountId} ${day}`;
+        const before = found.get(id) ?? { ...METERED_NOTHING, day, accountId, isClosed: true };
+        found.set(id, { ...before, ...addFigures(before, figuresIn(figures)) });
       }
+    }
+    return [...found.values()];
+  }
+
+  return {
+    async byBucket(accountId, range) {
+      const lists = await Promise.all(shards.map((shard) => listOf(shard, accountId, range)));
+      return turns.finish(turnOf(accountId), merged(lists));
+    },
+    async byAccount(accountIds, range) {
+      const found = await sums(accountIds.map((accountId) => ({ accountId, ...range })));
       return found.sort((a, b) => a.day - b.day);
     },
     async lastClosedDay() {
@@ -117,21 +131,7 @@ export function createUsages(metadata: MetadataPort): Usages {
         for (const [day, count] of counts) total.set(day, (total.get(day) ?? 0) + count);
       return total;
     },
-    async sums(of) {
-      const found = new Map<string, UsageDay>();
-      const ask = async (shard: number, some: typeof of) =>
-        requireDone(await metadata.query({ shard }, 'sum-usages', { of: some })).days;
-      for (let at = 0; at < of.length; at += SUMMED) {
-        const some = of.slice(at, at + SUMMED);
-        const pages = await Promise.all(shards.map((shard) => ask(shard, some)));
-        for (const { accountId, day, figures } of pages.flat()) {
-          const id = `${accountId} ${day}`;
-          const before = found.get(id) ?? { ...METERED_NOTHING, day, accountId, isClosed: true };
-          found.set(id, { ...before, ...addFigures(before, figuresIn(figures)) });
-        }
-      }
-      return [...found.values()];
-    },
+    sums,
     current: (accountId, options = {}) => current(accountId, options),
     currentOf: async (accountId) =>
       (await current(accountId, {})).reduce<UsageFigures>(addFigures, METERED_NOTHING),
@@ -185,6 +185,26 @@ export function addFigures(sums: UsageFigures, more: UsageFigures): UsageFigures
   ) as unknown as UsageFigures;
 }
 
-function compareIds(a = '', b = ''): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+/** Lists in order of days and buckets as one of them. */
+function* merged(lists: readonly (readonly UsageDay[])[]): Steps<UsageDay[]> {
+  const places = lists.map(() => 0);
+  const found: UsageDay[] = [];
+  for (;;) {
+    let first: UsageDay | undefined;
+    let from = 0;
+    for (const [at, list] of lists.entries()) {
+      const usage = list[places[at] ?? 0];
+      if (usage === undefined || (first !== undefined && !isBefore(usage, first))) continue;
+      first = usage;
+      from = at;
+    }
+    if (first === undefined) return found;
+    places[from] = (places[from] ?? 0) + 1;
+    found.push(first);
+    if (found.length % RECORDS_OF_STEP === 0) yield;
+  }
+}
+
+function isBefore(a: UsageDay, b: UsageDay): boolean {
+  return a.day < b.day || (a.day === b.day && (a.bucketId ?? '') < (b.bucketId ?? ''));
 }

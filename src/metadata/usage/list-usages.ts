@@ -13,8 +13,8 @@ import { readU48, u48 } from '../schema/key-parts.ts';
 import { bucketRow, TABLES, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
 import { figuresOf, measuresFor, readUsageRecordKey, readUsageStateKey, storedAfter } from './usage-rows.ts';
 
-/** Rows that one query reads. */
-const PAGE_ROWS = 5000;
+/** Rows that one query reads: a client may have made and deleted any number of buckets. */
+const PAGE_ROWS = 200;
 
 export const listOpenUsage: QuerySpec<QueryOf<'list-open-usage'>, ResultOf<'list-open-usage'>> = {
   async run({ throughDay, after, limit }, state) {
@@ -47,24 +47,20 @@ export const listUnmetered: QuerySpec<QueryOf<'list-unmetered'>, ResultOf<'list-
 };
 
 export const listUsages: QuerySpec<QueryOf<'list-usages'>, ResultOf<'list-usages'>> = {
-  async run({ accountId, fromDay, toDay }, state) {
+  async run({ accountId, fromDay, toDay, after }, state) {
     const account = u48(Number(accountId));
-    const days: BucketDay[] = [];
+    const gte =
+      after === undefined
+        ? concatBytes(account, u48(fromDay))
+        : behind(usageRecordRow({ accountId, bucketId: after.bucketId }, after.day).key);
     const lt = concatBytes(account, u48(toDay + 1));
-    for (let gte = concatBytes(account, u48(fromDay)); ; ) {
-      const rows = await state.range({ table: TABLES.usageRecords, gte, lt, limit: PAGE_ROWS });
-      for (const { key, value } of rows) {
-        const { bucketId, day } = readUsageRecordKey(key);
-        days.push({ bucketId, day, ...usageRecordCodec.decode(value) });
-      }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE_ROWS) return { days };
-      const { day } = readUsageRecordKey(last.key);
-      const whole = days.filter((each) => each.day < day);
-      // A day of more buckets than one page has is read to its end.
-      if (whole.length > 0) return { days: whole, nextDay: day };
-      gte = behind(last.key);
-    }
+    const rows = await state.range({ table: TABLES.usageRecords, gte, lt, limit: PAGE_ROWS });
+    const days = rows.map(({ key, value }): BucketDay => {
+      const { bucketId, day } = readUsageRecordKey(key);
+      return { bucketId, day, ...usageRecordCodec.decode(value) };
+    });
+    const last = rows.length < PAGE_ROWS ? undefined : days.at(-1);
+    return { days, ...(last && { next: { day: last.day, bucketId: last.bucketId } }) };
   },
 };
 

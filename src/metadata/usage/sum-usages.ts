@@ -11,7 +11,7 @@ import { TABLES, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
 import { readUsageRecordKey, readUsageStateKey } from './usage-rows.ts';
 
 /** Rows that are read at once. */
-const ROWS = 2000;
+const ROWS = 500;
 
 export const sumUsages: QuerySpec<QueryOf<'sum-usages'>, ResultOf<'sum-usages'>> = {
   async run({ of }, state) {

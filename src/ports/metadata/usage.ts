@@ -11,6 +11,9 @@ export interface BucketDay {
   deletedDay?: number;
 }
 
+/** Where a page of an account's records goes on. */
+export type UsagePlace = Pick<BucketDay, 'day' | 'bucketId'>;
+
 /** Where a page of metered buckets goes on. */
 export interface MeteredBucket {
   accountId: AccountId;
@@ -77,10 +80,10 @@ export interface UsageQueries {
     query: { after?: BucketId; limit: number };
     result: { buckets: MeteredBucket[]; next?: BucketId };
   };
-  /** Records of an account's buckets, of whole days in order, some days at a time; `nextDay`: the rest begins there. */
+  /** Records of an account's buckets, in order of days and buckets, some at a time; `next`: the rest is behind it. */
   'list-usages': {
-    query: { accountId: AccountId; fromDay: number; toDay: number };
-    result: { days: BucketDay[]; nextDay?: number };
+    query: { accountId: AccountId; fromDay: number; toDay: number; after?: UsagePlace };
+    result: { days: BucketDay[]; next?: UsagePlace };
   };
   /** Records of accounts, summed over their buckets. Days without any are left out. The caller bounds how many it asks for. */
   'sum-usages': {
