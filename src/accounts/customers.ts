@@ -176,10 +176,6 @@ export function createCustomers(deps: CustomersDeps): Customers {
     };
   }
 
-  function filtered(caller: ApiCaller, filter: CustomerFilter): CustomerEntry[] {
-    return directory.all('customer').filter(isAskedFor(caller, filter));
-  }
-
   /** The account's state after `active` and `trialToPaid`. Throws ValidationError. */
   function stateAfter(
     record: CustomerRecord,
@@ -346,7 +342,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       await directory.refresh();
       const { subAccountId, includeDeleted = true, ...rest } = filter;
       const wanted = { ...rest, includeDeleted, ...(subAccountId !== undefined && { id: subAccountId }) };
-      return filtered(caller, wanted);
+      return tree.filter(caller, 'customer', isAskedFor(caller, wanted));
     },
     parentsOf(customerId) {
       return tree.parentsOf(must(directory.find('customer', customerId), 'no record of it ever goes'));
