@@ -7,6 +7,10 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { fromUtf8, toHex, utf8 } from '../../src/base/bytes/bytes.ts';
 import { cacheRows } from '../../src/metadata/engine/cached-rows.ts';
+import { AlignedMemory } from '../../src/platform/extents/aligned-memory.ts';
+import { openExtentFolder } from '../../src/platform/extents/extent-io.ts';
+import { Extents } from '../../src/platform/extents/extents.ts';
+import { livePlaces, SeparatedKv } from '../../src/platform/extents/separated-kv.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
@@ -27,6 +31,27 @@ async function openRocksdb(folder?: string): Promise<KvPort> {
   });
   stores.push(kv);
   return kv;
+}
+
+const SEPARATED = { column: 'bodies', placeColumn: 'rows', placePrefix: Uint8Array.of(0xfe) };
+
+/** All values of `bodies` but empty ones in extents, in files so small that they are used again. */
+async function openSeparated(): Promise<KvPort> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
+  folders.push(folder);
+  const kv = await openRocksdbKv({
+    folder: join(folder, 'rows'),
+    columns: { rows: { reads: 'sync', content: 'rows' }, bodies: { reads: 'async', content: 'ciphertext' } },
+  });
+  const extents = await Extents.open({
+    io: await openExtentFolder(join(folder, 'extents')),
+    memory: new AlignedMemory(8 * 1024 * 1024),
+    fileBytes: 4 * 1024 * 1024,
+    live: livePlaces(kv, SEPARATED),
+  });
+  const separated = new SeparatedKv(kv, { extents, columns: SEPARATED, options: { fromBytes: 1 } });
+  stores.push(separated);
+  return separated;
 }
 
 const worlds: PumpedWorld[] = [];
@@ -58,6 +83,7 @@ describe.each([
   ['memory', async () => createMemoryKv(['rows', 'bodies'])],
   ['rocksdb', () => openRocksdb()],
   ['simulated', async () => openSimulated()],
+  ['rocksdb with values in extents', openSeparated],
   ['rocksdb with rows kept in memory', async () => cacheRows(await openRocksdb(), 'rows')],
 ])('%s', (_name, open) => {
   test('reads see a resolved commit, over all columns', async () => {

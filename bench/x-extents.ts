@@ -1,0 +1,87 @@
+// What the chunk store itself does on this disk: puts of whole chunks, synced, and reads, at several depths. Run:
+// npx node bench/chunk-store.ts [--folder PATH] [--mib N]
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
+import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
+import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
+import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
+import { AlignedMemory } from '../src/platform/extents/aligned-memory.ts';
+import { openExtentFolder } from '../src/platform/extents/extent-io.ts';
+import { Extents } from '../src/platform/extents/extents.ts';
+import { livePlaces, SeparatedKv } from '../src/platform/extents/separated-kv.ts';
+import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../src/platform/system-clock.ts';
+import type { ChunkId } from '../src/ports/chunks.ts';
+import { makeBlobId } from '../src/types/names.ts';
+
+const MiB = 1024 * 1024;
+const { values } = parseArgs({
+  options: { folder: { type: 'string' }, mib: { type: 'string', default: '1024' } },
+});
+const totalMiB = Number(values.mib);
+const folder = await mkdtemp(join(values.folder ?? tmpdir(), 'holdfast-bench-chunks-'));
+
+const buffers = createChunkBuffers({ chunkSizeBytes: MiB, pooledBytesMax: 64 * MiB });
+const rocks = await openRocksdbKv({
+  folder: join(folder, 'chunks'),
+  columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
+  onReleased: (buffer) => buffers.give(buffer),
+});
+const SEP = { column: 'data', placeColumn: 'index', placePrefix: Uint8Array.of(10) };
+const extents = await Extents.open({ io: await openExtentFolder(join(folder, 'extents')), memory: new AlignedMemory(32 * MiB), fileBytes: 256 * MiB, live: livePlaces(rocks, SEP) });
+const kv = new SeparatedKv(rocks, { extents, columns: SEP, options: { fromBytes: 65536, onReleased: (buffer) => buffers.give(buffer) } });
+const log = { debug() {}, info() {}, warn: console.warn, error: console.error };
+const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock: systemClock });
+const store = await openChunkStore({ kv, reserve, clock: systemClock, log });
+
+const content = randomBytes(buffers.sizeBytes);
+const ids: ChunkId[] = [];
+
+async function put(): Promise<void> {
+  const id = {
+    blobId: makeBlobId({ timeMs: Date.now(), homeShard: 0, random: randomBytes(8) }),
+    index: 0,
+  };
+  const bytes = new Uint8Array(buffers.take());
+  bytes.set(content);
+  await store.put(id, bytes);
+  ids.push(id);
+}
+
+async function measure(name: string, depth: number, act: () => Promise<void>): Promise<void> {
+  const cpu = process.cpuUsage();
+  const startedAt = performance.now();
+  let next = 0;
+  const loop = async () => {
+    while (next++ < totalMiB) await act();
+  };
+  await Promise.all(Array.from({ length: depth }, loop));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  const perGiB = (microseconds: number) => (microseconds / 1e6 / (totalMiB / 1024)).toFixed(2);
+  console.log(
+    `${name.padEnd(4)} depth ${String(depth).padStart(2)}  ${(totalMiB / seconds).toFixed(0).padStart(5)} MiB/s  ` +
+      `user ${perGiB(user)} s/GiB, system ${perGiB(system)} s/GiB`,
+  );
+}
+
+try {
+  for (const depth of [1, 4, 8, 16]) await measure('put', depth, put);
+  for (const depth of [1, 4, 8]) {
+    await measure('get', depth, async () => {
+      const id = ids[Math.floor(Math.random() * ids.length)];
+      if (id === undefined || (await store.get(id)).kind !== 'found') throw new Error('a chunk is missing');
+    });
+  }
+  const usage = await store.usage();
+  console.log(
+    `${usage.chunkCount} chunks, ${usage.liveBytes} bytes live, ${usage.pendingReclaimBytes} beside them`,
+  );
+} finally {
+  await kv.close();
+  await rm(folder, { recursive: true });
+}
