@@ -62,7 +62,12 @@ export async function openStores(
   const root = await openRootCredentials({ folder, given: config.root, random, isNew });
   const path = join(folder, MASTER_KEYS_FILE);
   const keys = await openMasterKeys({ path, isNew });
-  const { metadataKv, chunkKv } = await openDatabases({ ...processContext, ...events, folder });
+  const { metadataKv, chunkKv } = await openDatabases({
+    ...processContext,
+    ...events,
+    folder,
+    separateFromBytes: config.storage.separateFromBytes,
+  });
   const keyring = await openDataKeyring({ path, keys, needed: createNeededKeys(metadataKv) });
   const shards = await createShards({
     kv: metadataKv,

@@ -10,6 +10,7 @@ import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import { followDiskAddresses } from '../../src/chunks/copies/disk-addresses.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_PLACES } from '../../src/chunks/disk/keyspace.ts';
 import type { DiskToOpen } from '../../src/chunks/disk/node-disks.ts';
 import { createStorageNode } from '../../src/chunks/disk/storage-node.ts';
 import type { KnownPlacement } from '../../src/chunks/placement/known-placement.ts';
@@ -22,7 +23,7 @@ import { readDiskSpace } from '../../src/platform/disk/disk-space.ts';
 import { createMountMemory } from '../../src/platform/disk/mount-points.ts';
 import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
 import { describeEtcdFailure } from '../../src/platform/etcd/etcd-failure.ts';
-import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -150,9 +151,11 @@ async function openDisk(
   buffers: ChunkBuffers,
 ) {
   const hangs = { clock, afterMs: config.storage.hangAfterMs };
-  const kv = await openRocksdbKv({
+  const kv = await openSeparatedKv({
     folder: join(folder, CHUNKS_FOLDER),
     columns: CHUNK_COLUMNS,
+    separated: CHUNK_PLACES,
+    separateFromBytes: config.storage.separateFromBytes,
     databaseCount: Math.max(1, config.storage.disks.length),
     hangs,
     onReleased: (buffer) => buffers.give(buffer),

@@ -3,9 +3,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from '../base/refusal.ts';
+import { CHUNK_PLACES } from '../chunks/disk/keyspace.ts';
 import { cacheRows } from '../metadata/engine/cached-rows.ts';
+import { openSeparatedKv } from '../platform/extents/open-separated.ts';
 import type { CommitGroup } from '../platform/rocksdb/commit-queue.ts';
-import { KvOpenError, openRocksdbKv } from '../platform/rocksdb/rocksdb-kv.ts';
+import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
 
@@ -53,6 +55,8 @@ export async function openDatabases(options: {
   closing: AsyncDisposableStack;
   /** Called when a database has failed for good (R20). */
   onFatal(error: Error): void;
+  /** Chunks from this size on go into extents; 0: none does. */
+  separateFromBytes: number;
   /** Takes back the memory of chunks that are written. */
   onReleased(buffer: ArrayBuffer): void;
 }): Promise<{ metadataKv: KvPort; chunkKv: KvPort }> {
@@ -64,28 +68,32 @@ export async function openDatabases(options: {
       telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
     telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
   };
-  const open = async (database: Parameters<typeof openRocksdbKv>[0]) => {
-    const kv = await openRocksdbKv(database).catch((error: unknown) => {
+  const open = async (database: RocksdbKvOptions, opening: Promise<KvPort>) => {
+    const kv = await opening.catch((error: unknown) => {
       throw error instanceof KvOpenError ? refusalOf(error, folder, database.folder) : error;
     });
     closing.defer(() => kv.close());
     kv.failed.then(onFatal);
     return kv;
   };
-  const openingMetadata = open({
+  const metadata = {
     folder: join(folder, METADATA_FOLDER),
     columns: METADATA_COLUMNS,
     onGroup: measure('metadata'),
-  });
+  };
+  const openingMetadata = open(metadata, openRocksdbKv(metadata));
   if (!isMade(folder, CHUNKS_FOLDER) && (await isUsed(await openingMetadata))) {
     throw missing(folder, CHUNKS_FOLDER);
   }
-  const openingChunks = open({
+  const chunks = {
     folder: join(folder, CHUNKS_FOLDER),
     columns: CHUNK_COLUMNS,
     onGroup: measure('chunks'),
     onReleased,
-  });
+    separated: CHUNK_PLACES,
+    separateFromBytes: options.separateFromBytes,
+  };
+  const openingChunks = open(chunks, openSeparatedKv(chunks));
   // A database that was opened beside a failed one must be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
   return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };

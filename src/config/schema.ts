@@ -257,6 +257,14 @@ export const SETTINGS = [
     help: 'Plaintext of one chunk of a larger body.',
   },
   {
+    key: 'storage.separateFrom',
+    kind: 'bytes',
+    default: '0',
+    min: 0,
+    max: LIMITS.chunkBytesMax,
+    help: 'Chunks from this size on are written once, by direct I/O, into files beside the database of the disk. 0: all chunks go into the database. Change it at any time: each chunk stays where it was written.',
+  },
+  {
     key: 'storage.readingGrace',
     kind: 'duration',
     default: '10min',

@@ -8,12 +8,12 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createReplicatedChunks } from '../../src/chunks/copies/replicated-chunks.ts';
 import { openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
-import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/chunks/disk/keyspace.ts';
+import { CHUNK_COLUMNS, CHUNK_PLACES, dataKey, indexKey } from '../../src/chunks/disk/keyspace.ts';
 import { createKnownPlacement } from '../../src/chunks/placement/known-placement.ts';
 import { makePlacement } from '../../src/chunks/placement/placement.ts';
 import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
+import { openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
-import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
@@ -35,12 +35,15 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-async function openRocksdb(): Promise<KvPort> {
+/** With `separateFromBytes` the bytes of chunks from this size on lie in extents. */
+async function openRocksdb(separateFromBytes = 0): Promise<KvPort> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-chunks-'));
   closers.push(() => rm(folder, { recursive: true }));
-  const kv = await openRocksdbKv({
+  const kv = await openSeparatedKv({
     folder,
     columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
+    separated: CHUNK_PLACES,
+    separateFromBytes,
   });
   closers.push(() => kv.close());
   return kv;
@@ -127,11 +130,15 @@ const authority = await createPeerAuthority();
 
 describe.each<[string, () => Promise<World>]>([
   ['over memory', () => ownStore(openMemory)],
-  ['over rocksdb', () => ownStore(openRocksdb)],
+  ['over rocksdb', () => ownStore(() => openRocksdb())],
+  ['over rocksdb with extents', () => ownStore(() => openRocksdb(1))],
   ['over HTTP with the secret', () => overHttp(openMemory, TEST_SECRET)],
-  ['over HTTP with certificates, to rocksdb', async () => overHttp(openRocksdb, await authority.issue())],
+  [
+    'over HTTP with certificates, to rocksdb',
+    async () => overHttp(() => openRocksdb(), await authority.issue()),
+  ],
   ['over three disks in memory', () => replicated(openMemory, 'own')],
-  ['over three disks of rocksdb behind HTTP', () => replicated(openRocksdb, 'http')],
+  ['over three disks of rocksdb with extents behind HTTP', () => replicated(() => openRocksdb(1), 'http')],
 ])('%s', (_name, openWorld) => {
   test('counts all chunks, and returns the stored totals beside them', async () => {
     const { kvs, open } = await openWorld();

@@ -13,6 +13,7 @@ import { Extents } from '../../src/platform/extents/extents.ts';
 import { livePlaces, SeparatedKv } from '../../src/platform/extents/separated-kv.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { Chance } from '../simulation/chance.ts';
@@ -49,7 +50,11 @@ async function openSeparated(): Promise<KvPort> {
     fileBytes: 4 * 1024 * 1024,
     live: livePlaces(kv, SEPARATED),
   });
-  const separated = new SeparatedKv(kv, { extents, columns: SEPARATED, options: { fromBytes: 1 } });
+  const separated = new SeparatedKv(kv, {
+    extents,
+    columns: SEPARATED,
+    options: { fromBytes: 1, clock: systemClock },
+  });
   stores.push(separated);
   return separated;
 }

@@ -7,10 +7,12 @@ import { join, resolve } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { joinHalves } from '../../chunks/disk/join-halves.ts';
+import { CHUNK_PLACES } from '../../chunks/disk/keyspace.ts';
 import { formatBytes, formatCount } from '../../cli/format.ts';
 import { lockDataDir, readDataDirShards } from '../../platform/disk/data-dir-lock.ts';
 import { syncFolder } from '../../platform/disk/durable-file.ts';
-import { KvOpenError, openRocksdbKv } from '../../platform/rocksdb/rocksdb-kv.ts';
+import { openSeparatedKv } from '../../platform/extents/open-separated.ts';
+import { KvOpenError } from '../../platform/rocksdb/rocksdb-kv.ts';
 import { Manifest, type TableFile } from '../../platform/rocksdb/rocksdb-manifest.ts';
 import { systemClock } from '../../platform/system-clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -112,7 +114,12 @@ async function openWithout(folder: string, print: SalvageOptions['print']): Prom
   const chunks = join(folder, CHUNKS_FOLDER);
   for (let tries = 0; ; tries++) {
     try {
-      return await openRocksdbKv({ folder: chunks, columns: CHUNK_COLUMNS });
+      return await openSeparatedKv({
+        folder: chunks,
+        columns: CHUNK_COLUMNS,
+        separated: CHUNK_PLACES,
+        separateFromBytes: 0,
+      });
     } catch (error) {
       if (!(error instanceof KvOpenError)) throw error;
       const [, digits] = /(\d{6,})\.sst/.exec(error.message) ?? [];

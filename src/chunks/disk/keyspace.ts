@@ -21,7 +21,15 @@ const TABLE = {
   commits: 7,
   unread: 8,
   lost: 9,
+  place: 10,
 } as const;
+/** Column `index`: table 10 | key in `data`: where the bytes of a large chunk are, which is not in `data` then (platform/extents). */
+export const CHUNK_PLACES = {
+  column: 'data',
+  placeColumn: 'index',
+  placePrefix: Uint8Array.of(TABLE.place),
+} as const;
+
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */

@@ -6,13 +6,16 @@ import { join } from 'node:path';
 const { O_CREAT, O_DIRECT, O_DSYNC, O_RDONLY, O_WRONLY } = constants;
 const NAME = /^(\d{10})\.extent$/;
 const nameOf = (id: number) => `${String(id).padStart(10, '0')}.extent`;
+/** Files that are open for reads at once: a large disk has thousands. */
+const OPEN_READS_MAX = 256;
 
-/** One file, open for as long as it is there. */
 export interface ExtentFile {
   /** Durable when it resolves. All buffers and the offset are in whole, aligned blocks. */
   write(buffers: readonly Buffer[], offset: number): Promise<void>;
   /** Fewer bytes than asked for only at the end of the file. */
   read(into: Buffer, offset: number): Promise<number>;
+  /** Nothing more is written to it for now; reads go on. */
+  seal(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -20,61 +23,133 @@ export interface ExtentIo {
   /** False: writes go through the page cache. */
   readonly isDirect: boolean;
   list(): Promise<number[]>;
-  /** A file that is not there is made, and its name is durable. */
-  open(id: number): Promise<ExtentFile>;
+  /** The file, which is made, durably, by its first write. */
+  file(id: number): ExtentFile;
   remove(id: number): Promise<void>;
 }
 
 export async function openExtentFolder(folder: string): Promise<ExtentIo> {
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   const isDirect = await hasDirectIo(folder);
+  const reads = new OpenReads();
   return {
     isDirect,
     async list() {
       const names = await readdir(folder);
       return names.flatMap((name) => NAME.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);
     },
-    async open(id) {
-      const path = join(folder, nameOf(id));
-      const flags = O_WRONLY | O_CREAT | O_DSYNC | (isDirect ? O_DIRECT : 0);
-      const writes = await open(path, flags, 0o600);
-      const reads = await open(path, O_RDONLY);
-      await syncFolder(folder);
-      return new OpenExtent(writes, reads);
+    file: (id) => new FolderExtent({ folder, path: join(folder, nameOf(id)), isDirect, reads }),
+    async remove(id) {
+      await rm(join(folder, nameOf(id)), { force: true });
     },
-    remove: (id) => rm(join(folder, nameOf(id)), { force: true }),
   };
 }
 
-class OpenExtent implements ExtentFile {
-  readonly #writes: FileHandle;
-  readonly #reads: FileHandle;
+interface FilePlace {
+  folder: string;
+  path: string;
+  isDirect: boolean;
+  reads: OpenReads;
+}
 
-  constructor(writes: FileHandle, reads: FileHandle) {
-    this.#writes = writes;
-    this.#reads = reads;
+class FolderExtent implements ExtentFile {
+  readonly #place: FilePlace;
+  #writes: Promise<FileHandle> | undefined;
+
+  constructor(place: FilePlace) {
+    this.#place = place;
   }
 
   async write(buffers: readonly Buffer[], offset: number): Promise<void> {
+    this.#writes ??= this.#openForWrites();
+    const handle = await this.#writes;
     const wanted = buffers.reduce((sum, { length }) => sum + length, 0);
-    const { bytesWritten } = await this.#writes.writev(buffers, offset);
+    const { bytesWritten } = await handle.writev(buffers, offset);
     // A direct write that is cut short has met the end of the disk.
     if (bytesWritten !== wanted) throw new Error(`${bytesWritten} of ${wanted} bytes were written`);
   }
 
-  async read(into: Buffer, offset: number): Promise<number> {
-    let done = 0;
-    while (done < into.length) {
-      const { bytesRead } = await this.#reads.read(into, done, into.length - done, offset + done);
-      if (bytesRead === 0) break;
-      done += bytesRead;
-    }
-    return done;
+  async #openForWrites(): Promise<FileHandle> {
+    const { folder, path, isDirect } = this.#place;
+    const flags = O_WRONLY | O_CREAT | O_DSYNC | (isDirect ? O_DIRECT : 0);
+    const handle = await open(path, flags, 0o600);
+    await syncFolder(folder);
+    return handle;
+  }
+
+  read(into: Buffer, offset: number): Promise<number> {
+    return this.#place.reads.with(this.#place.path, async (handle) => {
+      let done = 0;
+      while (done < into.length) {
+        const { bytesRead } = await handle.read(into, done, into.length - done, offset + done);
+        if (bytesRead === 0) break;
+        done += bytesRead;
+      }
+      return done;
+    });
+  }
+
+  async seal(): Promise<void> {
+    const opening = this.#writes;
+    this.#writes = undefined;
+    await (await opening)?.close();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#writes.close(), this.#reads.close()]);
+    await Promise.all([this.seal(), this.#place.reads.forget(this.#place.path)]);
   }
+}
+
+interface OpenRead {
+  handle: Promise<FileHandle>;
+  userCount: number;
+  /** Closed by its last user. */
+  isForgotten: boolean;
+}
+
+/** Handles for reads, the least recently used of which is closed for another. */
+class OpenReads {
+  readonly #open = new Map<string, OpenRead>();
+
+  async with<T>(path: string, use: (handle: FileHandle) => Promise<T>): Promise<T> {
+    const found = this.#open.get(path) ?? { handle: open(path, O_RDONLY), userCount: 0, isForgotten: false };
+    this.#open.delete(path);
+    this.#open.set(path, found);
+    found.userCount++;
+    this.#makeRoom();
+    try {
+      return await use(await found.handle);
+    } catch (error) {
+      // One that could not be opened is tried again.
+      if (this.#open.get(path) === found) this.#open.delete(path);
+      found.isForgotten = true;
+      throw error;
+    } finally {
+      found.userCount--;
+      if (found.isForgotten && found.userCount === 0) await closeHandle(found);
+    }
+  }
+
+  async forget(path: string): Promise<void> {
+    const found = this.#open.get(path);
+    if (found === undefined) return;
+    this.#open.delete(path);
+    found.isForgotten = true;
+    if (found.userCount === 0) await closeHandle(found);
+  }
+
+  #makeRoom(): void {
+    if (this.#open.size <= OPEN_READS_MAX) return;
+    for (const [path, { userCount }] of this.#open) {
+      if (userCount > 0) continue;
+      void this.forget(path);
+      return;
+    }
+  }
+}
+
+async function closeHandle({ handle }: OpenRead): Promise<void> {
+  await handle.then((opened) => opened.close()).catch(() => {});
 }
 
 async function hasDirectIo(folder: string): Promise<boolean> {

@@ -22,14 +22,21 @@ export interface NewRecord {
   body: Uint8Array;
 }
 
+export interface FoundRecord {
+  head: RecordHead;
+  offset: number;
+  body: Buffer;
+}
+
 interface File {
   id: number;
   io: ExtentFile;
   liveBytes: number;
-  /** Where the next record goes; of a file that is full, or of an earlier life: its end, as far as is known. */
+  /** Where the next record goes; of a file that is full, or of an earlier life: the end of what was ever written, or is live. */
   endOffset: number;
   /** Records that are being written or read: the file is not used again before they end. */
-  users: number;
+  userCount: number;
+  state: 'current' | 'full' | 'spare';
 }
 
 interface Waiting {
@@ -44,24 +51,24 @@ const WRITE_BYTES_MAX = 1024 * 1024;
 /** Writes under way at once. */
 const WRITES_MAX = 4;
 /** Files without live bytes that are kept for use: a write into one changes no metadata of the file system. */
-const SPARE_FILES_MAX = 4;
+const SPARE_FILES_MAX = 1;
+/** Read at a time where a file is looked through. */
+const SCAN_BYTES = 64 * 1024;
 
 export class Extents {
   readonly #io: ExtentIo;
   readonly #memory: AlignedMemory;
   readonly #fileBytes: number;
   readonly #files = new Map<number, File>();
-  readonly #spare: File[] = [];
   readonly #queue: Waiting[] = [];
   readonly #failure = Promise.withResolvers<Error>();
+  readonly #writing = new Set<Promise<void>>();
   #current: File | undefined;
-  #opening: Promise<File> | undefined;
   #nextId: number;
   #nextSequence: number;
-  #writes = 0;
   #hasFailed = false;
 
-  /** Resolves with the error of a write or of a file: final. */
+  /** Resolves with the error of a write: final. */
   readonly failed = this.#failure.promise;
 
   private constructor(
@@ -93,10 +100,11 @@ export class Extents {
       bytes.set(fileId, of);
       last = Math.max(last, sequence);
     }
-    const extents = new Extents(options, { id: (ids.at(-1) ?? 0) + 1, sequence: last + 1 });
-    for (const id of ids) {
-      const { live: liveBytes, end } = must(bytes.get(id), 'a file that is listed');
-      const file = { id, io: await io.open(id), liveBytes, endOffset: end, users: 0 };
+    // Sequences of the life before that no row has may be higher, and lie in files that are used again: a head is told by its
+    // place as well, and a rebuild takes the highest of a key.
+    const extents = new Extents(options, { id: (ids.at(-1) ?? 0) + 1, sequence: last + SEQUENCES_OF_A_LIFE });
+    for (const [id, { live: liveBytes, end: endOffset }] of bytes) {
+      const file: File = { id, io: io.file(id), liveBytes, endOffset, userCount: 0, state: 'full' };
       extents.#files.set(id, file);
       extents.#mayFree(file);
     }
@@ -114,24 +122,26 @@ export class Extents {
     return { liveBytes, deadBytes };
   }
 
+  /** What was begun first of what is not written yet. */
+  underWay(): object | undefined {
+    return this.#writing.values().next().value;
+  }
+
   /** Resolves with the place once the bytes are durable. They are the caller's, and unchanged until then. */
-  async append(record: NewRecord): Promise<RecordPlace> {
-    const bodyBytes = record.body.length;
+  async append({ key, body }: NewRecord): Promise<RecordPlace> {
+    const bodyBytes = body.length;
     const sizeBytes = recordBytes(bodyBytes);
     assert(sizeBytes <= this.#fileBytes, 'a record fits into a file');
     const piece = await this.#memory.take(sizeBytes);
     try {
-      const bodyCrc32 = crc32(record.body);
-      piece.bytes.set(record.body, BLOCK_BYTES);
+      if (this.#hasFailed) throw await this.failed;
+      const bodyCrc32 = crc32(body);
+      piece.bytes.set(body, BLOCK_BYTES);
       piece.bytes.fill(0, BLOCK_BYTES + bodyBytes, sizeBytes);
-      const file = await this.#fileFor(sizeBytes);
+      const { file, offset } = this.#reserve(sizeBytes);
       const sequence = this.#nextSequence++;
-      const place = { fileId: file.id, offset: file.endOffset, bodyBytes, sequence, bodyCrc32 };
-      writeHead(piece.bytes.subarray(0, BLOCK_BYTES), { key: record.key, bodyBytes, sequence, bodyCrc32 });
-      file.endOffset += sizeBytes;
-      // Counted before a row names it: the file is not taken for free meanwhile.
-      file.liveBytes += sizeBytes;
-      file.users++;
+      const place = { fileId: file.id, offset, bodyBytes, sequence, bodyCrc32 };
+      writeHead(piece.bytes.subarray(0, BLOCK_BYTES), { key, bodyBytes, sequence, bodyCrc32 });
       const done = Promise.withResolvers<void>();
       this.#queue.push({ place, file, piece, done });
       this.#pump();
@@ -142,29 +152,64 @@ export class Extents {
     }
   }
 
-  /** The rows that named these places are gone, or were never written. */
+  /** Room for a record. It counts as live before a row names it: the file is not taken for free meanwhile. */
+  #reserve(sizeBytes: number): { file: File; offset: number } {
+    let file = this.#current;
+    if (file === undefined || file.endOffset + sizeBytes > this.#fileBytes) file = this.#next();
+    const offset = file.endOffset;
+    file.endOffset += sizeBytes;
+    file.liveBytes += sizeBytes;
+    file.userCount++;
+    return { file, offset };
+  }
+
+  #next(): File {
+    const full = this.#current;
+    const spare = [...this.#files.values()].find(({ state }) => state === 'spare');
+    const id = spare?.id ?? this.#nextId++;
+    const next: File = spare ?? {
+      id,
+      io: this.#io.file(id),
+      liveBytes: 0,
+      endOffset: 0,
+      userCount: 0,
+      state: 'current',
+    };
+    next.state = 'current';
+    this.#files.set(id, next);
+    this.#current = next;
+    if (full !== undefined) {
+      full.state = 'full';
+      this.#mayFree(full);
+    }
+    return next;
+  }
+
+  /** No row names these places any more, nor will after a crash; or none ever did. */
   release(places: readonly RecordPlace[]): void {
     for (const { fileId, bodyBytes } of places) {
       const file = this.#files.get(fileId);
       if (file === undefined) continue;
       file.liveBytes -= recordBytes(bodyBytes);
+      assert(file.liveBytes >= 0, 'a place is released once');
       this.#mayFree(file);
     }
   }
 
   /**
-   * The body, in memory of its own; undefined: something else lies there, because the row is gone since. Rejects with Corruption
-   * where the head is damaged. The body is not compared with its CRC32.
+   * The body, in memory of its own; undefined: something else may lie there, because the row is gone since. Rejects with
+   * Corruption where the head is damaged. The body is not compared with its CRC32.
    */
   async read(key: Uint8Array, place: RecordPlace): Promise<Buffer | undefined> {
     const file = this.#files.get(place.fileId);
-    if (file === undefined) return undefined;
-    file.users++;
+    // Of a file without live bytes, which may be written anew at any moment, no row names anything.
+    if (file === undefined || file.state === 'spare') return undefined;
+    file.userCount++;
     try {
       const bytes = Buffer.allocUnsafeSlow(BLOCK_BYTES + place.bodyBytes);
       const count = await file.io.read(bytes, place.offset);
       const head = count === bytes.length ? readHead(bytes) : undefined;
-      if (head === undefined) throw new Corruption(`a record of file ${place.fileId} is damaged`);
+      if (head === undefined) throw new Corruption(`a record of extent file ${place.fileId} is damaged`);
       if (head.sequence !== place.sequence || !equalBytes(head.key, key)) return undefined;
       return bytes.subarray(BLOCK_BYTES);
     } finally {
@@ -172,78 +217,59 @@ export class Extents {
     }
   }
 
-  /** The sealed file with the largest share of dead bytes above `share`; undefined: there is none. */
-  sparsest(share: number): number | undefined {
+  /** The full file with the largest share of dead bytes above `share`, but for `others`; undefined: there is none. */
+  sparsest(share: number, others: ReadonlySet<number>): number | undefined {
     let found: { id: number; share: number } | undefined;
-    for (const file of this.#files.values()) {
-      if (file === this.#current || file.endOffset === 0 || this.#spare.includes(file)) continue;
-      const dead = 1 - file.liveBytes / file.endOffset;
-      if (dead > share && dead > (found?.share ?? 0)) found = { id: file.id, share: dead };
+    for (const { id, state, endOffset, liveBytes } of this.#files.values()) {
+      if (state !== 'full' || endOffset === 0 || others.has(id)) continue;
+      const dead = 1 - liveBytes / endOffset;
+      if (dead > share && dead > (found?.share ?? 0)) found = { id, share: dead };
     }
     return found?.id;
   }
 
-  /** The heads of a file from its beginning to where none follows: of live records and of dead ones. */
-  async *heads(fileId: number): AsyncGenerator<{ head: RecordHead; offset: number }> {
+  /** Ids of all files. */
+  fileIds(): number[] {
+    return [...this.#files.keys()];
+  }
+
+  /**
+   * The whole records of a file, live and dead ones. Behind what is none, as where a write was torn, block after block is looked
+   * at for the next one. A head whose body is not whole may be left from an earlier use of the file: records that came later may
+   * lie where its body was.
+   */
+  async *records(fileId: number): AsyncGenerator<FoundRecord> {
     const file = this.#files.get(fileId);
     if (file === undefined) return;
-    file.users++;
+    file.userCount++;
     try {
-      const block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-      for (let offset = 0; offset < this.#fileBytes; ) {
-        const count = await file.io.read(block, offset);
-        const head = count === BLOCK_BYTES ? readHead(block) : undefined;
-        if (head === undefined) return;
-        yield { head, offset };
-        offset += recordBytes(head.bodyBytes);
+      const window = Buffer.allocUnsafeSlow(SCAN_BYTES);
+      let [windowAt, windowBytes] = [0, 0];
+      for (let offset = 0; ; ) {
+        if (offset < windowAt || offset + BLOCK_BYTES > windowAt + windowBytes) {
+          [windowAt, windowBytes] = [offset, await file.io.read(window, offset)];
+          if (windowBytes < BLOCK_BYTES) return;
+        }
+        const head = readHead(window.subarray(offset - windowAt, offset - windowAt + BLOCK_BYTES));
+        const body = head && (await wholeBody(file.io, head, offset));
+        if (head !== undefined && body !== undefined) yield { head, offset, body };
+        offset += head === undefined || body === undefined ? BLOCK_BYTES : recordBytes(head.bodyBytes);
       }
     } finally {
       this.#left(file);
     }
   }
 
+  /** After all writes have ended. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#queue.map(({ done }) => done.promise));
+    while (this.#writing.size > 0) await Promise.all(this.#writing);
     for (const file of this.#files.values()) await file.io.close();
     this.#files.clear();
   }
 
-  /** The file that has room for the record, and takes it next. */
-  async #fileFor(sizeBytes: number): Promise<File> {
-    for (;;) {
-      if (this.#hasFailed) throw await this.failed;
-      const file = this.#current;
-      if (file !== undefined && file.endOffset + sizeBytes <= this.#fileBytes) return file;
-      this.#opening ??= this.#openNext().finally(() => {
-        this.#opening = undefined;
-      });
-      await this.#opening;
-    }
-  }
-
-  async #openNext(): Promise<File> {
-    const full = this.#current;
-    let next = this.#spare.shift();
-    if (next === undefined) {
-      const id = this.#nextId++;
-      next = {
-        id,
-        io: await this.#io.open(id).catch((error) => this.#fail(error)),
-        liveBytes: 0,
-        endOffset: 0,
-        users: 0,
-      };
-      this.#files.set(id, next);
-    }
-    next.endOffset = 0;
-    this.#current = next;
-    if (full !== undefined) this.#mayFree(full);
-    return next;
-  }
-
   /** Writes what is ready: records that lie one behind the other in one write. */
   #pump(): void {
-    while (this.#writes < WRITES_MAX && this.#queue.length > 0) {
+    while (this.#writing.size < WRITES_MAX && this.#queue.length > 0) {
       const first = must(this.#queue[0], 'a record');
       let sizeBytes = 0;
       let count = 0;
@@ -254,18 +280,20 @@ export class Extents {
         sizeBytes += length;
         count++;
       }
-      const records = this.#queue.splice(0, count);
-      this.#writes++;
-      void this.#write(first, records);
+      const writing = this.#write(first, this.#queue.splice(0, count)).finally(() => {
+        this.#writing.delete(writing);
+        if (!this.#hasFailed) this.#pump();
+      });
+      this.#writing.add(writing);
     }
   }
 
   async #write({ file, place }: Waiting, records: readonly Waiting[]): Promise<void> {
     try {
-      await file.io.write(
-        records.map(({ place: { bodyBytes }, piece }) => piece.bytes.subarray(0, recordBytes(bodyBytes))),
-        place.offset,
+      const buffers = records.map(({ place: { bodyBytes }, piece }) =>
+        piece.bytes.subarray(0, recordBytes(bodyBytes)),
       );
+      await file.io.write(buffers, place.offset);
       for (const { done } of records) done.resolve();
     } catch (error) {
       const failure = error instanceof Error ? error : new Error(String(error));
@@ -273,39 +301,44 @@ export class Extents {
       this.#failure.resolve(failure);
       for (const { done } of [...records, ...this.#queue.splice(0)]) done.reject(failure);
     } finally {
-      this.#writes--;
       for (const record of records) this.#left(record.file);
-      if (!this.#hasFailed) this.#pump();
     }
-  }
-
-  #fail(error: unknown): never {
-    const failure = error instanceof Error ? error : new Error(String(error));
-    this.#hasFailed = true;
-    this.#failure.resolve(failure);
-    throw failure;
   }
 
   #left(file: File): void {
-    file.users--;
+    file.userCount--;
     this.#mayFree(file);
   }
 
+  /** A full file without live bytes is kept for use, or removed. */
   #mayFree(file: File): void {
-    if (file === this.#current || file.liveBytes > 0 || file.users > 0 || this.#spare.includes(file)) return;
-    assert(file.liveBytes === 0, 'a file has no fewer live bytes than none');
-    if (this.#spare.length < SPARE_FILES_MAX) {
+    if (file.state !== 'full' || file.userCount > 0) return;
+    const isLive = file.liveBytes > 0;
+    if (isLive) {
+      if (this.#files.has(file.id)) void file.io.seal().catch(() => {});
+      return;
+    }
+    const spareCount = [...this.#files.values()].filter(({ state }) => state === 'spare').length;
+    if (spareCount < SPARE_FILES_MAX) {
       file.endOffset = 0;
-      this.#spare.push(file);
+      file.state = 'spare';
       return;
     }
     this.#files.delete(file.id);
+    // One that could not be removed is found again at the next start.
     void file.io
       .close()
       .then(() => this.#io.remove(file.id))
-      .catch((error: unknown) => {
-        // It is found again at the next start.
-        void error;
-      });
+      .catch(() => {});
   }
+}
+
+/** Between the last sequence that a row has and the first one of this life. */
+const SEQUENCES_OF_A_LIFE = 2 ** 32;
+
+/** undefined: it is damaged, or not all there. */
+async function wholeBody(io: ExtentFile, head: RecordHead, offset: number): Promise<Buffer | undefined> {
+  const body = Buffer.allocUnsafeSlow(head.bodyBytes);
+  const count = await io.read(body, offset + BLOCK_BYTES);
+  return count === body.length && crc32(body) === head.bodyCrc32 ? body : undefined;
 }

@@ -1,13 +1,14 @@
 // A store of which one column keeps its large values in extents: the database has a row for each, which names the place. A value
 // is durable before its row is committed, and the row is before it is acknowledged, so no row names what is not there, and what no
 // row names is free space. Values that lay in the database before stay where they are until they are written anew.
-import { crc32 } from 'node:zlib';
 import { assert, must } from '../../base/assert.ts';
 import { compareBytes, concatBytes, toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { type HangWatch, watchForHang } from '../disk/hang-watch.ts';
 import { decodePlace, encodePlace, type RecordPlace } from './extent-record.ts';
 import type { Extents } from './extents.ts';
 
@@ -24,6 +25,9 @@ export interface SeparatedOptions {
   fromBytes: number;
   /** Takes back the memory of values that were written and cover their ArrayBuffer. */
   onReleased?: (buffer: ArrayBuffer) => void;
+  /** Notices a drive that does not answer a write (R20). */
+  hangs?: HangWatch;
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
 }
 
 /** Rows of places that are looked through at a time. */
@@ -32,6 +36,12 @@ const PAGE = 1000;
 const READS_MAX = 5;
 /** Of a file that is copied forward when `turnOver` is called: this share of it is dead at least. */
 const SPARSE_SHARE = 0.25;
+/** Copied forward in one `turnOver` at most. */
+const TURN_OVER_BYTES_MAX = 1024 * 1024 * 1024;
+/** How long a file that could not be emptied is left alone. */
+const STUCK_MS = 600_000;
+/** Behind each record that is copied it rests for as long as that took, but no longer than this, in ms. */
+const REST_MS_MAX = 100;
 
 /** All places that rows name, for Extents.open. */
 export async function* livePlaces(kv: KvPort, columns: SeparatedColumns): AsyncGenerator<RecordPlace> {
@@ -75,13 +85,29 @@ export class SeparatedKv implements KvPort {
   /** Counts commits that touch the column: a read that finds nothing looks again where one came between. */
   #changes = 0;
   #waitingBytes = 0;
+  /** Counts commits in the order in which the database has them. */
+  #order = 0;
+  /** Places that rows named until a commit that is not synced yet: after a power loss they name them again. */
+  #unsynced: { order: number; places: readonly RecordPlace[] }[] = [];
+  /** Files that could not be emptied, as for a damaged record, or a commit under way: they are met again after a while. */
+  readonly #stuck = new Set<number>();
+  #stuckSinceMs = 0;
+  readonly #stopping = new AbortController();
 
   constructor(kv: KvPort, parts: { extents: Extents; columns: SeparatedColumns; options: SeparatedOptions }) {
     this.#kv = kv;
     this.#extents = parts.extents;
     this.#columns = parts.columns;
     this.#options = parts.options;
-    this.failed = Promise.race([kv.failed, parts.extents.failed]);
+    this.failed = Promise.race([kv.failed, parts.extents.failed, this.#hang()]);
+  }
+
+  /** Resolves only where the drive hangs. */
+  async #hang(): Promise<Error> {
+    const { hangs } = this.#options;
+    const { signal } = this.#stopping;
+    const hang = hangs && (await watchForHang(hangs, { underWay: () => this.#extents.underWay(), signal }));
+    return hang ?? new Promise<never>(() => {});
   }
 
   async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
@@ -104,12 +130,20 @@ export class SeparatedKv implements KvPort {
     for (let attempt = 0; attempt < READS_MAX; attempt++) {
       const { column } = this.#columns;
       const before = this.#changes;
+      const last = place;
+      let damage: unknown;
       const value =
         place === undefined
           ? (await this.#kv.getMany(column, [key]))[0]
-          : await this.#extents.read(key, place);
+          : await this.#extents.read(key, place).catch((error: unknown) => {
+              if (!(error instanceof Corruption)) throw error;
+              damage = error;
+              return undefined;
+            });
       if (value !== undefined || (place === undefined && this.#changes === before)) return value;
       [place] = await this.#places([key]);
+      // What lay there may have been moved, or be gone: only what the row still names is damaged.
+      if (damage !== undefined && place !== undefined && place.sequence === last?.sequence) throw damage;
     }
     throw new Corruption('the row of a value names a place that has another one');
   }
@@ -137,8 +171,12 @@ export class SeparatedKv implements KvPort {
       gte: this.#placeKey(bounds.gte),
       lt: this.#placeKey(bounds.lt),
     };
+    const values =
+      (bounds as KvRange).keysOnly === true
+        ? new KeyCursor(this.#kv, own)
+        : this.#kv.cursor({ ...own, bytesMax: 1 });
     return new MergedCursor(
-      { values: this.#kv.cursor({ ...own, bytesMax: 1 }), places: this.#kv.cursor(places) },
+      { values, places: this.#kv.cursor(places) },
       {
         ...bounds,
         prefixBytes: placePrefix.length,
@@ -199,24 +237,22 @@ export class SeparatedKv implements KvPort {
       turn: { end(): void };
     },
   ): Promise<void> {
-    const { placeColumn } = this.#columns;
+    const order = ++this.#order;
     let committing: Promise<void>;
     let replaced: RecordPlace[];
     try {
-      replaced = await this.#placesNow(touched.map(({ key }) => key));
-      const hadPlace = new Set(replaced.length === 0 ? [] : touched.map(({ key }) => toHex(key)));
-      const changed = rows.flatMap((row): KvPut[] => {
+      const had = await this.#placesNow(touched.map(({ key }) => key));
+      replaced = [...had.values()];
+      const inDatabase = await this.#inDatabase(
+        touched.filter((row) => placeOf.has(row) || had.has(toHex(row.key))).map(({ key }) => key),
+      );
+      const changed = rows.flatMap((row) => {
         if (row.column !== this.#columns.column) return [row];
-        const place = placeOf.get(row);
-        const key = this.#placeKey(row.key);
-        if (place !== undefined) {
-          // What lay in the database under this key goes with the same commit.
-          return [
-            { ...row, value: null },
-            { column: placeColumn, key, value: encodePlace(place) },
-          ];
-        }
-        return hadPlace.has(toHex(row.key)) ? [row, { column: placeColumn, key, value: null }] : [row];
+        const name = toHex(row.key);
+        return this.#rowsOf(row, placeOf.get(row), {
+          hadPlace: had.has(name),
+          isInDatabase: inDatabase.has(name),
+        });
       });
       this.#changes++;
       for (const row of touched) this.#note(row.key, placeOf.get(row) ?? null);
@@ -230,13 +266,40 @@ export class SeparatedKv implements KvPort {
     try {
       await committing;
       this.#changes++;
-      this.#extents.release(replaced);
+      this.#releaseAfter(replaced, { order, isSynced: options.sync !== false });
     } catch (error) {
-      this.#extents.release([...placeOf.values()]);
+      // Of a commit that has failed otherwise, nobody knows whether its rows are there: the store is over.
+      if (error instanceof AppError) this.#extents.release([...placeOf.values()]);
       throw error;
     } finally {
       for (const { key } of touched) this.#forget(key);
     }
+  }
+
+  /** Commits are durable in order: what was not synced is, with the next one that is. */
+  #releaseAfter(
+    places: readonly RecordPlace[],
+    { order, isSynced }: { order: number; isSynced: boolean },
+  ): void {
+    if (places.length > 0) this.#unsynced.push({ order, places });
+    if (!isSynced) return;
+    // One that was called before may end later, where it is synced and the other is not.
+    for (const gone of this.#unsynced) if (gone.order <= order) this.#extents.release(gone.places);
+    this.#unsynced = this.#unsynced.filter((gone) => gone.order > order);
+  }
+
+  /** What the database is to do for a row: what lay elsewhere under its key goes with the same commit. */
+  #rowsOf(
+    row: KvPut,
+    place: RecordPlace | undefined,
+    { hadPlace, isInDatabase }: { hadPlace: boolean; isInDatabase: boolean },
+  ): KvPut[] {
+    const { placeColumn: column } = this.#columns;
+    const key = this.#placeKey(row.key);
+    const gone = isInDatabase ? [{ ...row, value: null }] : [];
+    if (place !== undefined) return [...gone, { column, key, value: encodePlace(place) }];
+    if (!hadPlace) return [row];
+    return [...(row.value === null ? gone : [row]), { column, key, value: null }];
   }
 
   clear(range: KvBounds): Promise<void> {
@@ -262,7 +325,7 @@ export class SeparatedKv implements KvPort {
       this.#changes++;
       await Promise.all([this.#kv.clear(range), this.#kv.clear({ column: placeColumn, ...bounds })]);
       this.#changes++;
-      this.#extents.release(places);
+      this.#releaseAfter(places, { order: ++this.#order, isSynced: false });
     } finally {
       turn.end();
     }
@@ -280,37 +343,48 @@ export class SeparatedKv implements KvPort {
   /** Copies sparse files forward, beside what the database does for itself. */
   async turnOver(signal: AbortSignal): Promise<boolean> {
     const hasTurned = await this.#kv.turnOver(signal);
-    let hasMoved = false;
-    for (;;) {
-      signal.throwIfAborted();
-      const fileId = this.#extents.sparsest(SPARSE_SHARE);
-      if (fileId === undefined || !(await this.#moveForward(fileId, signal))) return hasTurned || hasMoved;
-      hasMoved = true;
+    let movedBytes = 0;
+    let hasEmptied = false;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#stuckSinceMs > STUCK_MS) {
+      this.#stuck.clear();
+      this.#stuckSinceMs = nowMs;
     }
+    while (movedBytes < TURN_OVER_BYTES_MAX) {
+      signal.throwIfAborted();
+      const fileId = this.#extents.sparsest(SPARSE_SHARE, this.#stuck);
+      if (fileId === undefined) break;
+      movedBytes += await this.#moveForward(fileId, signal);
+      hasEmptied = true;
+      // What is left of it is damaged, or is released by a commit that is not synced yet.
+      if (this.#extents.fileIds().includes(fileId)) this.#stuck.add(fileId);
+    }
+    return hasTurned || hasEmptied;
   }
 
-  /** False: nothing could be moved, so the file would be met again. */
-  async #moveForward(fileId: number, signal: AbortSignal): Promise<boolean> {
-    let movedCount = 0;
-    for await (const { head, offset } of this.#extents.heads(fileId)) {
+  /** Returns the bytes that were copied. */
+  async #moveForward(fileId: number, signal: AbortSignal): Promise<number> {
+    const { clock } = this.#options;
+    let movedBytes = 0;
+    for await (const { head, offset, body } of this.#extents.records(fileId)) {
       signal.throwIfAborted();
       const [place] = await this.#places([head.key]);
       if (place?.fileId !== fileId || place.offset !== offset || place.sequence !== head.sequence) continue;
-      const body = await this.#extents.read(head.key, place);
-      if (body === undefined) continue;
-      if (crc32(body) !== place.bodyCrc32) continue;
-      if (await this.#moveRow(head.key, place, body)) movedCount++;
+      const beganAtMs = clock.monotonicMs();
+      if (await this.#moveRow(head.key, place, body)) movedBytes += body.length;
+      await clock.sleep(Math.min(REST_MS_MAX, clock.monotonicMs() - beganAtMs), signal);
     }
-    return movedCount > 0;
+    return movedBytes;
   }
 
   async #moveRow(key: Uint8Array, from: RecordPlace, body: Uint8Array): Promise<boolean> {
     const to = await this.#extents.append({ key, body });
     const turn = this.#takeTurn();
     await turn.begins;
+    const order = ++this.#order;
     let committing: Promise<void>;
     try {
-      const [now] = await this.#placesNow([key]);
+      const now = (await this.#placesNow([key])).get(toHex(key));
       if (now?.sequence !== from.sequence) {
         this.#extents.release([to]);
         return false;
@@ -324,7 +398,7 @@ export class SeparatedKv implements KvPort {
     try {
       await committing;
       this.#changes++;
-      this.#extents.release([from]);
+      this.#releaseAfter([from], { order, isSynced: true });
       return true;
     } finally {
       this.#forget(key);
@@ -332,6 +406,7 @@ export class SeparatedKv implements KvPort {
   }
 
   async close(): Promise<void> {
+    this.#stopping.abort();
     await this.#tail;
     await this.#kv.close();
     await this.#extents.close();
@@ -345,12 +420,26 @@ export class SeparatedKv implements KvPort {
     return { begins, end: () => turn.resolve() };
   }
 
-  /** In a turn: with what earlier commits write, whether or not the database shows it yet. */
-  async #placesNow(keys: readonly Uint8Array[]): Promise<RecordPlace[]> {
+  /** In a turn: the places of those that have one, with what earlier commits write, whether or not the database shows it yet. */
+  async #placesNow(keys: readonly Uint8Array[]): Promise<Map<string, RecordPlace>> {
+    const found = new Map<string, RecordPlace>();
     const unknown = keys.filter((key) => !this.#pending.has(toHex(key)));
     const stored = unknown.length === 0 ? [] : await this.#places(unknown);
-    const pending = keys.flatMap((key) => this.#pending.get(toHex(key))?.place ?? []);
-    return [...pending, ...stored.flatMap((place) => place ?? [])];
+    for (const [at, place] of stored.entries())
+      if (place !== undefined) found.set(toHex(must(unknown[at], 'a key')), place);
+    for (const key of keys) {
+      const place = this.#pending.get(toHex(key))?.place;
+      if (place) found.set(toHex(key), place);
+    }
+    return found;
+  }
+
+  /** In a turn: the keys under which the database itself may have a value. Most are new, and cost a look at its filters. */
+  async #inDatabase(keys: readonly Uint8Array[]): Promise<Set<string>> {
+    if (keys.length === 0) return new Set();
+    const stored = await this.#kv.getMany(this.#columns.column, keys);
+    const names = keys.map(toHex);
+    return new Set(names.filter((name, at) => this.#pending.has(name) || stored[at] !== undefined));
   }
 
   #note(key: Uint8Array, place: RecordPlace | null): void {
@@ -381,6 +470,39 @@ interface MergedBounds {
   prefixBytes: number;
   placeKey(key: Uint8Array): Uint8Array;
   read(key: Uint8Array, place: RecordPlace): Promise<Uint8Array | undefined>;
+}
+
+/** Keys of a column, page by page: a cursor would read the values. */
+class KeyCursor implements KvCursor {
+  readonly #kv: KvPort;
+  #bounds: KvBounds & { reverse?: boolean };
+  #rows: KvRow[] = [];
+  #isWhole = false;
+
+  constructor(kv: KvPort, bounds: KvBounds & { reverse?: boolean }) {
+    this.#kv = kv;
+    this.#bounds = bounds;
+  }
+
+  seek(): void {
+    throw new Error('ranges do not seek');
+  }
+
+  async next(count: number): Promise<KvRow[]> {
+    while (this.#rows.length < count && !this.#isWhole) {
+      const rows = await this.#kv.range({ ...this.#bounds, keysOnly: true, limit: PAGE });
+      this.#isWhole = rows.length < PAGE;
+      this.#rows.push(...rows);
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      const edge =
+        this.#bounds.reverse === true ? { lt: last.key } : { gte: concatBytes(last.key, Uint8Array.of(0)) };
+      this.#bounds = { ...this.#bounds, ...edge };
+    }
+    return this.#rows.splice(0, count);
+  }
+
+  close(): void {}
 }
 
 /** Rows of both kinds in the order of keys. */

@@ -1,0 +1,51 @@
+// Opens a database of chunks whose large values may lie in extents, in the folder `extents` of the database's own: so both are
+// moved, copied and found together.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KvPort } from '../../ports/kv.ts';
+import { openRocksdbKv, type RocksdbKvOptions } from '../rocksdb/rocksdb-kv.ts';
+import { systemClock } from '../system-clock.ts';
+import { AlignedMemory } from './aligned-memory.ts';
+import { openExtentFolder } from './extent-io.ts';
+import { Extents } from './extents.ts';
+import { livePlaces, type SeparatedColumns, SeparatedKv } from './separated-kv.ts';
+
+export const EXTENTS_FOLDER = 'extents';
+
+const MiB = 1024 * 1024;
+const EXTENT_BYTES = 256 * MiB;
+/** Of records that are being written. */
+const WRITE_MEMORY_BYTES = 32 * MiB;
+
+export interface SeparatedDatabase extends RocksdbKvOptions {
+  separated: SeparatedColumns;
+  /** Values from so many bytes on go into extents. 0: none does; those that are there are read, and go with their rows. */
+  separateFromBytes: number;
+}
+
+/** Throws KvOpenError, as opening the database does. */
+export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
+  const { separated, separateFromBytes, ...database } = options;
+  const folder = join(database.folder, EXTENTS_FOLDER);
+  const kv = await openRocksdbKv(database);
+  if (separateFromBytes === 0 && !existsSync(folder)) return kv;
+  try {
+    const extents = await Extents.open({
+      io: await openExtentFolder(folder),
+      memory: new AlignedMemory(WRITE_MEMORY_BYTES),
+      fileBytes: EXTENT_BYTES,
+      live: livePlaces(kv, separated),
+    });
+    const { onReleased, hangs } = database;
+    const how = {
+      fromBytes: separateFromBytes === 0 ? Number.POSITIVE_INFINITY : separateFromBytes,
+      clock: systemClock,
+      ...(onReleased && { onReleased }),
+      ...(hangs && { hangs }),
+    };
+    return new SeparatedKv(kv, { extents, columns: separated, options: how });
+  } catch (error) {
+    await kv.close();
+    throw error;
+  }
+}

@@ -1,0 +1,79 @@
+// A folder of extent files in memory that can lose power: of each write under way then, every block may have been written or not.
+import type { ExtentFile, ExtentIo } from '../../../src/platform/extents/extent-io.ts';
+import { BLOCK_BYTES } from '../../../src/platform/extents/extent-record.ts';
+
+interface Writing {
+  id: number;
+  bytes: Buffer;
+  offset: number;
+  done: PromiseWithResolvers<void>;
+}
+
+export class SimulatedExtents implements ExtentIo {
+  readonly isDirect = true;
+  readonly #files = new Map<number, Buffer>();
+  #writing: Writing[] = [];
+  /** Numbers from 0 to below `count`. */
+  readonly #pick: (count: number) => number;
+
+  constructor(pick: (count: number) => number) {
+    this.#pick = pick;
+  }
+
+  async list(): Promise<number[]> {
+    return [...this.#files.keys()].sort((a, b) => a - b);
+  }
+
+  file(id: number): ExtentFile {
+    return {
+      write: (buffers, offset) => {
+        const done = Promise.withResolvers<void>();
+        // What is written is what the buffers hold when the write begins: a change of theirs would be a fault.
+        this.#writing.push({ id, bytes: Buffer.concat(buffers), offset, done });
+        return done.promise;
+      },
+      read: async (into, offset) => (this.#files.get(id) ?? Buffer.alloc(0)).subarray(offset).copy(into),
+      seal: async () => {},
+      close: async () => {},
+    };
+  }
+
+  async remove(id: number): Promise<void> {
+    this.#files.delete(id);
+  }
+
+  /** Ends one of the writes under way, whichever. False: there is none. */
+  step(): boolean {
+    const [write] = this.#writing.splice(this.#pick(Math.max(1, this.#writing.length)), 1);
+    if (write === undefined) return false;
+    this.#put(write.id, write.bytes, write.offset);
+    write.done.resolve();
+    return true;
+  }
+
+  /** Whoever waits for a write waits for ever. */
+  losePower(): void {
+    for (const { id, bytes, offset } of this.#writing) {
+      for (let at = 0; at < bytes.length; at += BLOCK_BYTES)
+        if (this.#pick(2) === 0) this.#put(id, bytes.subarray(at, at + BLOCK_BYTES), offset + at);
+    }
+    this.#writing = [];
+  }
+
+  flipBit(id: number, at: number): void {
+    const file = this.#files.get(id);
+    if (file !== undefined) file[at] = (file[at] ?? 0) ^ 1;
+  }
+
+  sizeOf(id: number): number {
+    return this.#files.get(id)?.length ?? 0;
+  }
+
+  #put(id: number, bytes: Buffer, offset: number): void {
+    const before = this.#files.get(id) ?? Buffer.alloc(0);
+    const file = Buffer.alloc(Math.max(before.length, offset + bytes.length));
+    before.copy(file);
+    bytes.copy(file, offset);
+    this.#files.set(id, file);
+  }
+}
