@@ -1,5 +1,5 @@
 // What the chunk store itself does on this disk: puts of whole chunks, synced, and reads, at several depths. Run:
-// npx node bench/chunk-store.ts [--folder PATH] [--mib N]
+// npx node bench/chunk-store.ts [--folder PATH] [--mib N] [--extents]
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,24 +7,31 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_PLACES } from '../src/chunks/disk/keyspace.ts';
 import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
-import { openRocksdbKv } from '../src/platform/rocksdb/rocksdb-kv.ts';
+import { openSeparatedKv } from '../src/platform/extents/open-separated.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkId } from '../src/ports/chunks.ts';
 import { makeBlobId } from '../src/types/names.ts';
 
 const MiB = 1024 * 1024;
 const { values } = parseArgs({
-  options: { folder: { type: 'string' }, mib: { type: 'string', default: '1024' } },
+  options: {
+    folder: { type: 'string' },
+    mib: { type: 'string', default: '1024' },
+    extents: { type: 'boolean', default: false },
+  },
 });
 const totalMiB = Number(values.mib);
 const folder = await mkdtemp(join(values.folder ?? tmpdir(), 'holdfast-bench-chunks-'));
 
 const buffers = createChunkBuffers({ chunkSizeBytes: MiB, pooledBytesMax: 64 * MiB });
-const kv = await openRocksdbKv({
+const kv = await openSeparatedKv({
   folder: join(folder, 'chunks'),
   columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
+  separated: CHUNK_PLACES,
+  separateFromBytes: values.extents ? 64 * 1024 : 0,
   onReleased: (buffer) => buffers.give(buffer),
 });
 const log = { debug() {}, info() {}, warn: console.warn, error: console.error };

@@ -228,6 +228,16 @@ export class Extents {
     return found?.id;
   }
 
+  /** Gives back the room of files that are kept for use, and leaves the present one where more than `share` of it is dead. */
+  tidy(share: number): void {
+    for (const file of this.#files.values()) if (file.state === 'spare') this.#remove(file);
+    const current = this.#current;
+    if (current === undefined || current.liveBytes >= (1 - share) * current.endOffset) return;
+    this.#current = undefined;
+    current.state = 'full';
+    this.#mayFree(current);
+  }
+
   /** Ids of all files. */
   fileIds(): number[] {
     return [...this.#files.keys()];
@@ -324,6 +334,10 @@ export class Extents {
       file.state = 'spare';
       return;
     }
+    this.#remove(file);
+  }
+
+  #remove(file: File): void {
     this.#files.delete(file.id);
     // One that could not be removed is found again at the next start.
     void file.io

@@ -350,6 +350,7 @@ export class SeparatedKv implements KvPort {
       this.#stuck.clear();
       this.#stuckSinceMs = nowMs;
     }
+    this.#extents.tidy(SPARSE_SHARE);
     while (movedBytes < TURN_OVER_BYTES_MAX) {
       signal.throwIfAborted();
       const fileId = this.#extents.sparsest(SPARSE_SHARE, this.#stuck);
@@ -359,6 +360,8 @@ export class SeparatedKv implements KvPort {
       // What is left of it is damaged, or is released by a commit that is not synced yet.
       if (this.#extents.fileIds().includes(fileId)) this.#stuck.add(fileId);
     }
+    // What is copied forward leaves a file that is kept for use.
+    this.#extents.tidy(SPARSE_SHARE);
     return hasTurned || hasEmptied;
   }
 
