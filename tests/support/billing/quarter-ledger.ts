@@ -15,13 +15,27 @@ interface Lifetime {
   untilDay?: number;
 }
 
-interface Original extends Lifetime {
+/** What came in one upload. */
+interface Original {
+  bornDay: number;
   paddedBytes: number;
 }
 
+/** An original that an object is charged for, from a day on. */
+interface Charge {
+  fromDay: number;
+  original: Original;
+}
+
 interface StoredObject extends Lifetime {
-  originals: Original[];
-  /** Of a composition: of others. It holds them, and is charged for its metadata alone. */
+  /** From this day on its minimum duration counts: an append begins it anew, as replacing the object would. */
+  storedDay: number;
+  sizes: { fromDay: number; sizeBytes: number }[];
+  /** Nothing of what it was composed of: that is charged with the objects that it came with. */
+  charges: Charge[];
+  /** All that it reads. */
+  data: Original[];
+  /** Made of other objects' data, or by appending. */
   isComposed: boolean;
 }
 
@@ -41,36 +55,69 @@ export class QuarterLedger {
     return [...this.#live.keys()];
   }
 
+  /** Of how many uploads the object is made. 0: it is not there. */
+  originalCount(key: string): number {
+    return this.#live.get(key)?.data.length ?? 0;
+  }
+
   /** Also over what is there: that is deleted by it. */
   put(key: string, day: number, sizeBytes: number): void {
     this.#end(key, day);
-    const original = { fromDay: day, paddedBytes: Math.max(sizeBytes, SMALLEST_BYTES) };
-    this.#begin(key, { fromDay: day, originals: [original], isComposed: false });
+    const original = { bornDay: day, paddedBytes: Math.max(sizeBytes, SMALLEST_BYTES) };
+    this.#begin(key, {
+      fromDay: day,
+      storedDay: day,
+      sizes: [{ fromDay: day, sizeBytes }],
+      charges: [{ fromDay: day, original }],
+      data: [original],
+      isComposed: false,
+    });
     this.#note(day, { putCalls: 1, uploadBytes: sizeBytes });
   }
 
   /** A piece of its own, which is charged with the smallest size. */
   append(key: string, day: number, sizeBytes: number): void {
     const object = this.#live.get(key);
-    if (object === undefined || object.isComposed) return;
-    object.originals.push({ fromDay: day, paddedBytes: Math.max(sizeBytes, SMALLEST_BYTES) });
+    if (object === undefined) return;
+    const original = { bornDay: day, paddedBytes: Math.max(sizeBytes, SMALLEST_BYTES) };
+    object.sizes.push({ fromDay: day, sizeBytes });
+    object.charges.push({ fromDay: day, original });
+    object.data.push(original);
+    object.isComposed = true;
+    object.storedDay = day;
     this.#note(day, { putCalls: 1, uploadBytes: sizeBytes });
   }
 
+  /** Charged like its source, but of what was composed: that has its metadata alone. */
   copy(from: string, key: string, day: number): void {
     const source = this.#live.get(from);
-    if (source === undefined) return;
-    const paddedBytes = source.originals.reduce((sum, original) => sum + original.paddedBytes, 0);
+    if (source === undefined || from === key) return;
+    const { isComposed, data } = source;
     this.#end(key, day);
-    this.#begin(key, { fromDay: day, originals: [{ fromDay: day, paddedBytes }], isComposed: false });
+    this.#begin(key, {
+      fromDay: day,
+      storedDay: day,
+      sizes: [{ fromDay: day, sizeBytes: sizeOf(source) }],
+      charges: isComposed ? [] : data.map((original) => ({ fromDay: day, original })),
+      data: [...data],
+      isComposed,
+    });
     this.#note(day, { putCalls: 1 });
   }
 
   compose(sources: readonly string[], key: string, day: number): void {
-    const originals = sources.flatMap((source) => this.#live.get(source)?.originals ?? []);
-    if (originals.length === 0 || sources.includes(key)) return;
+    const found = sources.flatMap((source) => this.#live.get(source) ?? []);
+    if (found.length < sources.length || sources.includes(key)) return;
+    const sizeBytes = found.reduce((sum, source) => sum + sizeOf(source), 0);
     this.#end(key, day);
-    this.#begin(key, { fromDay: day, originals, isComposed: true });
+    this.#begin(key, {
+      fromDay: day,
+      storedDay: day,
+      sizes: [{ fromDay: day, sizeBytes }],
+      charges: [],
+      data: found.flatMap(({ data }) => data),
+      isComposed: true,
+    });
     this.#note(day, { putCalls: 1 });
   }
 
@@ -91,33 +138,38 @@ export class QuarterLedger {
   read(key: string, day: number): void {
     const object = this.#live.get(key);
     if (object === undefined) return;
-    const downloadBytes = object.originals.reduce((sum, original) => sum + original.paddedBytes, 0);
-    this.#note(day, { getCalls: 1, downloadBytes });
+    this.#note(day, { getCalls: 1, downloadBytes: sizeOf(object) });
   }
 
-  /** As of the end of the day. */
+  /**
+   * As of the end of the day. Each upload is charged once: with its object; as deleted, where that is gone inside the minimum
+   * duration; or as orphaned, where the duration has passed and what was composed keeps it.
+   */
   day(day: number): UsageDay {
     const isThere = ({ fromDay, untilDay = Infinity }: Lifetime) => fromDay <= day && day < untilDay;
     const figures = { ...METERED_NOTHING, ...this.#traffic.get(day) };
-    const composed = new Set(
-      this.#all
-        .filter((object) => object.isComposed && isThere(object))
-        .flatMap(({ originals }) => originals),
-    );
+    const charged = new Set<Original>();
+    const kept = new Set<Original>();
     for (const object of this.#all) {
+      const charges = object.charges.filter(({ fromDay }) => fromDay <= day);
       if (isThere(object)) {
         figures.objects++;
         figures.metadataBytes += METADATA_BYTES;
-      }
-      if (object.isComposed) continue;
-      for (const original of object.originals) {
-        if (original.fromDay > day) continue;
-        const { paddedBytes } = original;
-        if (isThere(object)) figures.paddedBytes += paddedBytes;
-        else if (composed.has(original)) figures.orphanedBytes += paddedBytes;
-        else if (day < original.fromDay + MINIMUM_DAYS) figures.deletedBytes += paddedBytes;
+        for (const { fromDay, sizeBytes } of object.sizes) if (fromDay <= day) figures.rawBytes += sizeBytes;
+        for (const { original } of charges) {
+          figures.paddedBytes += original.paddedBytes;
+          charged.add(original);
+        }
+        for (const original of object.data) if (original.bornDay <= day) kept.add(original);
+      } else if (object.fromDay <= day) {
+        if (charges.length === 0 || day >= object.storedDay + MINIMUM_DAYS) continue;
+        figures.deletedObjects++;
+        for (const { original } of charges) figures.deletedBytes += original.paddedBytes;
       }
     }
+    for (const original of kept)
+      if (!charged.has(original) && day >= original.bornDay + MINIMUM_DAYS)
+        figures.orphanedBytes += original.paddedBytes;
     return { ...figures, day, accountId: this.#accountId, isClosed: true };
   }
 
@@ -143,4 +195,8 @@ export class QuarterLedger {
     for (const [name, value] of Object.entries(added) as [keyof Traffic, number][]) traffic[name] += value;
     this.#traffic.set(day, traffic);
   }
+}
+
+function sizeOf({ sizes }: StoredObject): number {
+  return sizes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
