@@ -17,6 +17,12 @@ export class Counters {
   readonly #overlay: Overlay;
   /** With everything that is appended. */
   readonly #values = new Map<string, number[]>();
+  /**
+   * Their names, a ring: the oldest is the next to go. To find it as the first key of the map would take longer and longer, as the
+   * map remembers what was deleted before it.
+   */
+  readonly #order: string[] = [];
+  #next = 0;
   readonly #loading = new Map<string, Promise<void>>();
 
   constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
@@ -27,9 +33,12 @@ export class Counters {
 
   /** undefined when all are in memory. */
   load(names: readonly string[]): Promise<unknown> | undefined {
-    const pending: Promise<void>[] = [];
-    for (const name of names) if (!this.#values.has(name)) pending.push(this.#load(name));
-    return pending.length === 0 ? undefined : Promise.all(pending);
+    const missing = names.filter((name) => !this.#values.has(name));
+    if (missing.length === 0) return undefined;
+    const unread = [...new Set(missing)].filter((name) => !this.#loading.has(name));
+    const pending = missing.flatMap((name) => this.#loading.get(name) ?? []);
+    if (unread.length > 0) pending.push(this.#load(unread));
+    return Promise.all(pending);
   }
 
   /** With everything that is appended; undefined while it is not loaded. */
@@ -48,22 +57,38 @@ export class Counters {
   }
 
   /** One load at a time per counter: nothing can change it before the load has ended, so what it finds is exact. */
-  #load(name: string): Promise<void> {
-    let loading = this.#loading.get(name);
-    if (loading === undefined) {
-      loading = this.#read(name).finally(() => this.#loading.delete(name));
-      this.#loading.set(name, loading);
-    }
+  #load(names: readonly string[]): Promise<void> {
+    const loading = this.#read(names).finally(() => {
+      for (const name of names) this.#loading.delete(name);
+    });
+    for (const name of names) this.#loading.set(name, loading);
     return loading;
   }
 
-  async #read(name: string): Promise<void> {
-    const key = counterKey(this.#shard, name);
-    const pending = this.#overlay.get('rows', key);
-    const row = pending === undefined ? (await this.#kv.getMany('rows', [key]))[0] : pending.value;
-    if (this.#values.size >= KEPT_MAX)
-      this.#values.delete(must(this.#values.keys().next().value, 'a counter'));
-    this.#values.set(name, decodeVector(row));
+  async #read(names: readonly string[]): Promise<void> {
+    const found = names.map((name) => {
+      const key = counterKey(this.#shard, name);
+      return { name, key, pending: this.#overlay.get('rows', key) };
+    });
+    const stored = found.filter(({ pending }) => pending === undefined);
+    const rows =
+      stored.length === 0
+        ? []
+        : await this.#kv.getMany(
+            'rows',
+            stored.map(({ key }) => key),
+          );
+    const byName = new Map(stored.map(({ name }, at) => [name, rows[at]]));
+    for (const { name, pending } of found)
+      this.#keep(name, decodeVector(pending === undefined ? byName.get(name) : pending.value));
+  }
+
+  #keep(name: string, values: number[]): void {
+    const oldest = this.#order[this.#next];
+    if (oldest !== undefined) this.#values.delete(oldest);
+    this.#order[this.#next] = name;
+    this.#next = (this.#next + 1) % KEPT_MAX;
+    this.#values.set(name, values);
   }
 }
 

@@ -16,7 +16,14 @@ import { findBucket } from '../buckets/buckets.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { u48 } from '../schema/key-parts.ts';
-import { put, remove, USAGE_CLOSED_ROW, usageRecordRow, usageStateRow } from '../schema/keyspace.ts';
+import {
+  bucketRow,
+  put,
+  remove,
+  USAGE_CLOSED_ROW,
+  usageRecordRow,
+  usageStateRow,
+} from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { accountCounters } from './recount-usage.ts';
 import { figuresOf, findUsageState, measuresFor, storedAfter } from './usage-rows.ts';
@@ -29,9 +36,10 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
   ],
 
   look({ buckets }, view) {
+    // Many: what is only looked at is not decoded.
     for (const bucket of buckets) {
-      findUsageState(view, bucket);
-      if (!isAccountTraffic(bucket)) findBucket(view, bucket.bucketId);
+      view.row(usageStateRow(bucket.accountId, bucket.bucketId));
+      if (!isAccountTraffic(bucket)) view.row(bucketRow(bucket.bucketId));
     }
   },
 
