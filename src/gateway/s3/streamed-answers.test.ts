@@ -61,7 +61,7 @@ test('white space is also sent while texts are empty', async () => {
     }
     yield '</A>';
   }, 1000);
-  expect(await (await fetch(endpoint)).text()).toMatch(/<A> {2,30}<\/A>$/);
+  expect(await (await fetch(endpoint)).text()).toMatch(/<A> {2,}<\/A>$/);
 });
 
 test('an error midway ends the document in its own form, and is logged', async () => {
