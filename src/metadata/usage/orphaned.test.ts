@@ -193,26 +193,56 @@ test('records of 120 days charge each upload once: with its object, as deleted, 
   expect(await world.query('recount-usage', { bucketId: BUCKET })).toMatchObject({ missing: [0, 0, 0, 0] });
 });
 
+/** Appends a small piece, which comes into the blob of pieces that the object ends with, if it does. */
+async function appendSmall(world: MetadataShards, key: string): Promise<void> {
+  const { manifest } = await current(world, key);
+  const last = manifest.kind === 'direct' ? manifest.uses.at(-1) : undefined;
+  const { births } = world.newData({ sizeBytes: 100, storage: 'inline' }).grant;
+  const outcome = await world.execute('append-version', {
+    bucketId: BUCKET,
+    key: key as ObjectKey,
+    piece: { sizeBytes: 100, md5: etagOf('piece'), births, crcs: {} },
+    kek: { found: kek, renewed: kek },
+    linkId: world.newLinkId(),
+    ...(last?.storage === 'pieces' && { growingId: last.blobId }),
+  });
+  expect(outcome).toMatchObject({ kind: 'committed' });
+}
+
+test('a piece that is appended to a copy is charged with the copy alone, though it shares the blob of pieces', async () => {
+  const world = await openMetadata({ machine: createMeteredMachine({ minimumDays: MINIMUM_DAYS }) });
+  await world.createBucket();
+  await put(world, 'log', 10);
+  await appendSmall(world, 'log');
+  const { manifest, originals, sizeBytes, appendCount = 0 } = await current(world, 'log');
+  if (manifest.kind !== 'direct') throw new Error('a few pieces are in the row');
+  const linkId = world.newLinkId();
+  const uses = manifest.uses.map((use) => ({ ...use, linkId }));
+  const data = {
+    uses,
+    sizeBytes,
+    manifest: { ...manifest, uses },
+    grant: { births: [], links: uses.map(({ blobId }) => ({ blobId, linkId })) },
+  };
+  await world.put('copy', { data, version: { originals, appendCount } });
+  await world.remove('log');
+  await appendSmall(world, 'copy');
+  for (let passed = 0; passed <= MINIMUM_DAYS; passed++) {
+    world.clock.advance(DAY_MS);
+    await closeDays(world);
+  }
+  const day = today(world);
+  const [last] = await createUsages(world.shards).byAccount([OWNER], { fromDay: day - 1, toDay: day - 1 });
+  // The data of `log`, and the piece of the copy; the piece of `log` is in the blob that the copy is charged for.
+  expect(last).toMatchObject({ paddedBytes: 4096, orphanedBytes: 4096, deletedBytes: 0 });
+});
+
 test('small pieces that were appended are charged each by itself, also once their object is gone', async () => {
   const world = await openMetadata({ machine: createMeteredMachine({ minimumDays: MINIMUM_DAYS }) });
   await world.createBucket();
   const day = today(world);
   await put(world, 'log', 10);
-  let growing: Awaited<ReturnType<typeof current>> | undefined;
-  for (let at = 0; at < 3; at++) {
-    const { births } = world.newData({ sizeBytes: 100, storage: 'inline' }).grant;
-    const last = growing?.manifest.kind === 'direct' ? growing.manifest.uses.at(-1) : undefined;
-    const outcome = await world.execute('append-version', {
-      bucketId: BUCKET,
-      key: 'log' as ObjectKey,
-      piece: { sizeBytes: 100, md5: etagOf('piece'), births, crcs: {} },
-      kek: { found: kek, renewed: kek },
-      linkId: world.newLinkId(),
-      ...(last?.storage === 'pieces' && { growingId: last.blobId }),
-    });
-    expect(outcome).toMatchObject({ kind: 'committed' });
-    growing = await current(world, 'log');
-  }
+  for (let at = 0; at < 3; at++) await appendSmall(world, 'log');
   await compose(world, 'whole', ['log']);
   await world.remove('log');
   for (let passed = 0; passed <= MINIMUM_DAYS; passed++) {

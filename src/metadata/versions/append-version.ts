@@ -83,7 +83,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const outcome = outcomeOf(written, version);
     const grownId = grownIn(carried, laid.manifest);
     const links = takesItsPlace
-      ? markComposed(before, bucketId, context)
+      ? [...markComposed(before, bucketId, context), ...markGrown(before, grownId, { bucketId, context })]
       : beginLinks(carried, { view, context, composedIn: bucketId, chargedId: grownId });
     const placed = putHistories({ bucket, histories: [history], context });
     const { owner } = bucket;
@@ -183,6 +183,21 @@ function outcomeOf(
 function grownIn(carried: Manifest, after: Manifest): BlobId | undefined {
   const [before, now] = [growingUse(carried), growingUse(after)];
   return before !== undefined && before.blobId === now?.blobId ? now.blobId : undefined;
+}
+
+/**
+ * A copy of what was appended to, which is charged for nothing: from here on it is for what has come into the blob of pieces that
+ * it shares. The pieces of others in it are not orphaned as long as it is there.
+ */
+function markGrown(
+  before: VersionRecord,
+  grownId: BlobId | undefined,
+  { bucketId, context }: { bucketId: Command['bucketId']; context: DecideContext },
+): RowPut[] {
+  if (!isComposed(before) || (before.chargedBytes ?? 0) > 0) return [];
+  return linksOf(before.manifest)
+    .filter(({ blobId }) => blobId === grownId)
+    .map((name) => ownLinkPut(name, context.shard, { composedIn: bucketId, isCharged: true }));
 }
 
 /**
