@@ -28,6 +28,8 @@ export interface Pattern {
   /** As the policy has it. */
   readonly source: string;
   readonly tokens: readonly Token[];
+  /** What every text that it matches begins with, whatever its variables are. */
+  readonly start: string;
   /** Condition keys that its variables name. */
   readonly keys: readonly string[];
   /** Absent where variables must be put in first. */
@@ -68,7 +70,9 @@ export function parsePatternParts(source: string, options: PatternOptions & { co
 
 function makePattern(source: string, tokens: readonly Token[]): Pattern {
   const keys = tokens.flatMap((token) => (token.kind === 'variable' ? [token.variable.key] : []));
-  return { source, tokens, keys, glob: keys.length === 0 ? makeGlob(putIn(tokens, [])) : undefined };
+  const [first] = tokens;
+  const start = first?.kind === 'text' ? first.text : '';
+  return { source, tokens, start, keys, glob: keys.length === 0 ? makeGlob(putIn(tokens, [])) : undefined };
 }
 
 /** Of a part of a pattern that is made anew for its variables. */
@@ -79,8 +83,7 @@ export function matchPattern(pattern: Pattern, text: string, contextOf: ContextO
   if (pattern.glob !== undefined) return matchGlob(pattern.glob, text);
   const values = valuesOf(pattern, contextOf);
   if (values === undefined) return 'no-value';
-  const [first] = pattern.tokens;
-  if (first?.kind === 'text' && !text.startsWith(first.text)) return false;
+  if (!text.startsWith(pattern.start)) return false;
   const filled = putIn(pattern.tokens, values);
   // To make it costs more than to search by it, where it has many parts.
   spend(TOKEN_STEPS * filled.length);
