@@ -1,7 +1,7 @@
 // The load generator: a process of its own, told by one JSON argument, telling by JSON lines. A closed loop: each worker
 // sends its next request when the answer to the last one is read, so latency and rate belong together.
-import { readFileSync } from 'node:fs';
 import { build } from 'hdr-histogram-js';
+import { cpuSecondsOf } from '../timing.ts';
 import { LoadClient, succeed } from './client.ts';
 import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
 import { NoneLeft, Payload, preparedPath, WORKLOAD_TABLE } from './workloads.ts';
@@ -46,13 +46,6 @@ async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
   };
   const workerCount = Math.min(PREPARE_WORKERS, Math.max(1, Math.floor(256e6 / Math.max(spec.sizeBytes, 1))));
   await Promise.all(Array.from({ length: workerCount }, worker));
-}
-
-/** User and system time of a process since its start, from proc_pid_stat(5); its unit is 10 ms on Linux. */
-function cpuSecondsOf(pid: number): number {
-  // The command's name, in brackets, may hold anything.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 function cpuByRole({ serverPids = {} }: LoadSpec): Record<string, number> {

@@ -2,7 +2,7 @@
 // them (extensions 6). Pure; where versions come and go is metadata/schema/counters.ts.
 import { LIMITS } from './limits.ts';
 import type { AccountId, BucketId } from './names.ts';
-import { isPacked, type Originals, unpackOriginals } from './originals.ts';
+import { chargedBytesOf } from './originals.ts';
 import { DAY_MS } from './usage.ts';
 import { isComposed, type VersionRecord } from './version.ts';
 
@@ -71,18 +71,12 @@ export function paddedBytesOf(
   version: Pick<VersionRecord, 'isDeleteMarker' | 'appendCount' | 'chargedBytes' | 'originals'>,
 ): number {
   if (version.isDeleteMarker) return 0;
-  return isComposed(version) ? (version.chargedBytes ?? 0) : paddedSum(version.originals);
+  return isComposed(version) ? (version.chargedBytes ?? 0) : chargedBytesOf(version.originals);
 }
 
 /** What is charged of data that came in one upload. */
 export function paddedTo(sizeBytes: number): number {
   return Math.max(sizeBytes, LIMITS.chargedBytesMin);
-}
-
-function paddedSum(originals: Originals): number {
-  if (!isPacked(originals)) return originals.chargedBytes;
-  const sizes = unpackOriginals(originals) ?? [];
-  return sizes.reduce((sum, { sizeBytes }) => sum + paddedTo(sizeBytes), 0);
 }
 
 /** Adds what a version is, `sign` times, to `sums`. Returns its padded bytes. */

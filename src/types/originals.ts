@@ -22,7 +22,7 @@ export interface ManyOriginals {
   count: number;
   /** Of their MD5s, one behind the other. */
   md5State: Md5State;
-  /** The sum of their sizes, each of LIMITS.chargedBytesMin at least (extensions 6). */
+  /** `chargedBytesOf` them. */
   chargedBytes: number;
 }
 
@@ -85,15 +85,21 @@ export function joinOriginals(first: Originals, ...others: readonly PackedOrigin
   return goOn({ count: 0, md5State: MD5_BEGUN, chargedBytes: 0 }, all);
 }
 
-function goOn({ count, md5State, chargedBytes }: ManyOriginals, more: PackedOriginals): ManyOriginals {
-  const bytes = asBuffer(more);
-  let sum = chargedBytes;
+/** The sum of their sizes, each of LIMITS.chargedBytesMin at least (extensions 6). */
+export function chargedBytesOf(originals: Originals): number {
+  if (!isPacked(originals)) return originals.chargedBytes;
+  const bytes = asBuffer(originals);
+  let sum = 0;
   for (let at = 0; at < bytes.length; at += ORIGINAL_BYTES)
     sum += Math.max(bytes.readUIntBE(at, SIZE_BYTES), LIMITS.chargedBytesMin);
+  return sum;
+}
+
+function goOn({ count, md5State, chargedBytes }: ManyOriginals, more: PackedOriginals): ManyOriginals {
   return {
     count: count + countOriginals(more),
     md5State: extendMd5(md5State, md5sOf(more)),
-    chargedBytes: sum,
+    chargedBytes: chargedBytes + chargedBytesOf(more),
   };
 }
 
