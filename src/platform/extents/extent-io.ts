@@ -1,28 +1,41 @@
 // Extent files on a file system: writes go past the page cache and are durable when they resolve. Where the file system knows no
 // direct I/O (tmpfs, some network and overlay file systems), they go through the cache, and are synced.
-import { constants, type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { constants, type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Corruption } from '../../base/corruption.ts';
+import { syncFolder } from '../disk/durable-file.ts';
 
 const { O_CREAT, O_DIRECT, O_DSYNC, O_RDONLY, O_WRONLY } = constants;
 const NAME = /^(\d{10})\.extent$/;
 const nameOf = (id: number) => `${String(id).padStart(10, '0')}.extent`;
 /** Files that are open for reads at once: a large disk has thousands. */
 const OPEN_READS_MAX = 256;
+/**
+ * By number: not all have a name in Node. EIO, ENODATA, EBADMSG, EILSEQ and EUCLEAN: the medium, its checksums or the structures
+ * that lead to the bytes have lost them (rocksdb-corruption.ts).
+ */
+const LOST_BYTES: ReadonlySet<number> = new Set([5, 61, 74, 84, 117]);
 
 export interface ExtentFile {
   /** Durable when it resolves. All buffers and the offset are in whole, aligned blocks. */
   write(buffers: readonly Buffer[], offset: number): Promise<void>;
-  /** Fewer bytes than asked for only at the end of the file. */
+  /** Fewer bytes than asked for only at the end of the file: none of one that is not there. */
   read(into: Buffer, offset: number): Promise<number>;
   /** Nothing more is written to it for now; reads go on. */
   seal(): Promise<void>;
   close(): Promise<void>;
 }
 
+export interface ListedExtent {
+  id: number;
+  sizeBytes: number;
+}
+
 export interface ExtentIo {
   /** False: writes go through the page cache. */
   readonly isDirect: boolean;
-  list(): Promise<number[]>;
+  /** By id. */
+  list(): Promise<ListedExtent[]>;
   /** The file, which is made, durably, by its first write. */
   file(id: number): ExtentFile;
   remove(id: number): Promise<void>;
@@ -30,13 +43,15 @@ export interface ExtentIo {
 
 export async function openExtentFolder(folder: string): Promise<ExtentIo> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
+  await syncFolder(dirname(folder));
   const isDirect = await hasDirectIo(folder);
   const reads = new OpenReads();
   return {
     isDirect,
     async list() {
-      const names = await readdir(folder);
-      return names.flatMap((name) => NAME.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);
+      const ids = (await readdir(folder)).flatMap((name) => NAME.exec(name)?.slice(1).map(Number) ?? []);
+      const sizes = ids.map(async (id) => ({ id, sizeBytes: (await stat(join(folder, nameOf(id)))).size }));
+      return (await Promise.all(sizes)).sort((a, b) => a.id - b.id);
     },
     file: (id) => new FolderExtent({ folder, path: join(folder, nameOf(id)), isDirect, reads }),
     async remove(id) {
@@ -77,8 +92,8 @@ class FolderExtent implements ExtentFile {
     return handle;
   }
 
-  read(into: Buffer, offset: number): Promise<number> {
-    return this.#place.reads.with(this.#place.path, async (handle) => {
+  async read(into: Buffer, offset: number): Promise<number> {
+    const reading = this.#place.reads.with(this.#place.path, async (handle) => {
       let done = 0;
       while (done < into.length) {
         const { bytesRead } = await handle.read(into, done, into.length - done, offset + done);
@@ -86,6 +101,10 @@ class FolderExtent implements ExtentFile {
         done += bytesRead;
       }
       return done;
+    });
+    return reading.catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return 0;
+      throw LOST_BYTES.has(-(error.errno ?? 0)) ? new Corruption(error.message, { cause: error }) : error;
     });
   }
 
@@ -163,14 +182,5 @@ async function hasDirectIo(folder: string): Promise<boolean> {
     throw error;
   } finally {
     await rm(path, { force: true });
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

@@ -1,14 +1,20 @@
 // Extents against a model: what was durable and is named stays readable, through cuts of power at every write, reuse of files and
 // damage; what is not named gives its room back.
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
+import type { KvPort } from '../../ports/kv.ts';
+import { AppError } from '../../types/errors.ts';
 import { createMemoryKv } from '../memory/memory-kv.ts';
 import { AlignedMemory } from './aligned-memory.ts';
+import { openExtentFolder } from './extent-io.ts';
 import { BLOCK_BYTES, type RecordPlace, recordBytes } from './extent-record.ts';
 import { Extents } from './extents.ts';
 import { livePlaces, SeparatedKv } from './separated-kv.ts';
@@ -108,15 +114,16 @@ test('a damaged head is told, a place that has another record reads as nothing, 
 
 const COLUMNS = { column: 'data', placeColumn: 'index', placePrefix: Uint8Array.of(9) };
 
-async function openSeparated() {
+async function openSeparated(watched = (kv: KvPort): KvPort => kv) {
   const io = new SimulatedExtents(() => 0);
-  const kv = createMemoryKv(['data', 'index']);
+  const kv = watched(createMemoryKv(['data', 'index']));
   const extents = await Extents.open({ io, memory, fileBytes: FILE_BYTES, live: livePlaces(kv, COLUMNS) });
   const clock = createManualClock(0);
+  const released: ArrayBuffer[] = [];
   const store = new SeparatedKv(kv, {
     extents,
     columns: COLUMNS,
-    options: { fromBytes: BLOCK_BYTES, clock },
+    options: { fromBytes: BLOCK_BYTES, clock, onReleased: (buffer) => released.push(buffer) },
   });
   /** Ends writes until the work has ended. */
   async function during<T>(work: Promise<T>): Promise<T> {
@@ -132,7 +139,7 @@ async function openSeparated() {
     }
     return ended;
   }
-  return { io, kv, extents, store, during };
+  return { io, kv, extents, store, during, released };
 }
 
 test('sparse files are copied forward: nearly all room of deleted values comes back, and the others stay', async () => {
@@ -183,4 +190,166 @@ test('one damaged record keeps its file, and no other', async () => {
   expect(extents.usage().deadBytes).toBeLessThan(2 * FILE_BYTES);
   const values = await store.getMany('data', [utf8('key 0'), utf8('key 5')]);
   expect(values.map((value) => value?.length)).toEqual([6000, 6000]);
+});
+
+/** Appends bodies of these sizes, and ends all writes. */
+async function appendAll(io: SimulatedExtents, extents: Extents, sizes: readonly number[]): Promise<Named[]> {
+  const appended = sizes.map(async (length, at) => {
+    const [key, body] = [utf8(`key ${at}`), randomBytes(length)];
+    return { key, body, place: await extents.append({ key, body }) };
+  });
+  await settle();
+  while (io.step()) await settle();
+  return Promise.all(appended);
+}
+
+test('of a key that a batch has twice, the last row counts, and the room of the others is free', async () => {
+  const { extents, store, during } = await openSeparated();
+  const row = (key: string, length: number) => ({
+    column: 'data',
+    key: utf8(key),
+    value: length === 0 ? null : randomBytes(length),
+  });
+  const batch = [row('gone', 5000), row('gone', 0), row('small', 6000), row('small', 9), row('large', 7000)];
+  await during(store.commit([...batch, row('large', 8000)]));
+  const values = await store.getMany('data', ['gone', 'small', 'large'].map(utf8));
+  expect(values.map((value) => value?.length)).toEqual([undefined, 9, 8000]);
+  expect(extents.usage().liveBytes).toBe(recordBytes(8000));
+});
+
+test('a value whose commit ends while another one looks up places is deleted by that', async () => {
+  const [held, looked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const lookups: Uint8Array[][] = [];
+  let isHeld = true;
+  const { extents, store, during } = await openSeparated((kv) => ({
+    ...kv,
+    range: (range) => kv.range(range),
+    getMany: async (column, keys) => {
+      if (column === 'index' && isHeld) {
+        lookups.push([...keys]);
+        // Of the second commit.
+        if (lookups.length === 2) await looked.promise;
+      }
+      return kv.getMany(column, keys);
+    },
+    commit: async (rows, options) => {
+      await kv.commit(rows, options);
+      if (isHeld) await held.promise;
+    },
+  }));
+  const first = during(store.commit([{ column: 'data', key: utf8('one'), value: randomBytes(5000) }]));
+  const second = store.commit(['one', 'two'].map((key) => ({ column: 'data', key: utf8(key), value: null })));
+  await expect.poll(() => lookups.length, { timeout: 60_000 }).toBe(2);
+  isHeld = false;
+  held.resolve();
+  await first;
+  looked.resolve();
+  await during(second);
+  expect(await store.getMany('data', [utf8('one')])).toEqual([undefined]);
+  expect(extents.usage().liveBytes).toBe(0);
+});
+
+test('the memory of a value is given back when its row is committed, and not where that is refused', async () => {
+  let isBusy = true;
+  const { extents, store, during, released } = await openSeparated((kv) => ({
+    ...kv,
+    commit: async (rows, options) => {
+      if (isBusy) throw new AppError('SlowDown');
+      return kv.commit(rows, options);
+    },
+  }));
+  const value = Uint8Array.from(randomBytes(5000));
+  const rows = [{ column: 'data', key: utf8('one'), value }];
+  await expect(during(store.commit(rows))).rejects.toMatchObject({ code: 'SlowDown' });
+  expect(released).toEqual([]);
+  expect(extents.usage().liveBytes).toBe(0);
+  isBusy = false;
+  await during(store.commit(rows));
+  expect(released).toEqual([value.buffer]);
+});
+
+test('behind a write that has failed no commit goes through, whatever it has', async () => {
+  const { io, store } = await openSeparated();
+  const failing = store.commit([{ column: 'data', key: utf8('one'), value: randomBytes(5000) }]);
+  const small = store.commit([{ column: 'index', key: utf8('one'), value: utf8('of one') }]);
+  const ended = Promise.allSettled([failing, small]);
+  await settle();
+  io.failWrite(new Error('no space is left'));
+  expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  await expect(store.clear({ column: 'index', gte: utf8('a'), lt: utf8('z') })).rejects.toThrow('no space');
+  expect(await store.failed).toMatchObject({ message: 'no space is left' });
+  expect(await store.getMany('index', [utf8('one')])).toEqual([undefined]);
+});
+
+test('a file that is missing is damage, and its id is not used again while rows name it', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const [lost] = await appendAll(io, await openExtents(io), [5000]);
+  if (lost === undefined) throw new Error('one was appended');
+  await io.remove(lost.place.fileId);
+  const extents = await openExtents(io, [lost.place]);
+  const [other] = await appendAll(io, extents, [6000]);
+  expect(other?.place.fileId).not.toBe(lost.place.fileId);
+  await expect(extents.read(lost.key, lost.place)).rejects.toBeInstanceOf(Corruption);
+  extents.release([lost.place]);
+  await expectAll(extents, other === undefined ? [] : [other]);
+
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-extents-'));
+  try {
+    const real = await openExtentFolder(folder);
+    expect(await real.file(7).read(Buffer.alloc(BLOCK_BYTES), 0)).toBe(0);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('after a start, what is dead behind the last live record of a file is known', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const [first] = await appendAll(io, await openExtents(io), [5000, 6000, 7000]);
+  if (first === undefined) throw new Error('three were appended');
+  const extents = await openExtents(io, [first.place]);
+  expect(extents.usage().deadBytes).toBe(recordBytes(6000) + recordBytes(7000));
+  expect(extents.sparsest(0.25, new Set())).toBe(first.place.fileId);
+});
+
+test('a place of an earlier use of a file reads as nothing, though its head is there still', async () => {
+  const picked = { at: 0 };
+  const io = new SimulatedExtents((count) => Math.min(picked.at, count - 1));
+  const extents = await openExtents(io);
+  const [one, two, three] = await appendAll(io, extents, [5000, 25_000, 25_000]);
+  if (one === undefined || two === undefined || three === undefined) throw new Error('three were appended');
+  // Another file is begun, and the first one is free.
+  await appendAll(io, extents, [30_000]);
+  extents.release([one.place, two.place, three.place]);
+  await appendAll(io, extents, [20_000]);
+  const again = [14_000, 20_000].map((length) =>
+    extents.append({ key: utf8('new'), body: randomBytes(length) }),
+  );
+  await settle();
+  // The later one is written first: over the body of the second record, whose head is there still.
+  picked.at = 1;
+  io.step();
+  expect(await extents.read(two.key, two.place)).toBeUndefined();
+  while (io.step()) await settle();
+  const places = await Promise.all(again);
+  expect(places.map(({ fileId, offset }) => [fileId, offset])).toEqual([
+    [two.place.fileId, 0],
+    [two.place.fileId, recordBytes(14_000)],
+  ]);
+});
+
+test('a store is closed when the files that it gave back are gone', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const removing = Promise.withResolvers<void>();
+  const remove = io.remove.bind(io);
+  io.remove = (id) => removing.promise.then(() => remove(id));
+  const extents = await openExtents(io);
+  const [one] = await appendAll(io, extents, [5000]);
+  if (one === undefined) throw new Error('one was appended');
+  extents.release([one.place]);
+  extents.tidy(0.25);
+  extents.tidy(0.25);
+  const closed = extents.close().then(async () => (await io.list()).length);
+  await settle();
+  removing.resolve();
+  expect(await closed).toBe(0);
 });

@@ -32,10 +32,12 @@ interface File {
   id: number;
   io: ExtentFile;
   liveBytes: number;
-  /** Where the next record goes; of a file that is full, or of an earlier life: the end of what was ever written, or is live. */
+  /** Where the next record goes; of a file that is full, or of an earlier life: what was ever written. */
   endOffset: number;
   /** Records that are being written or read: the file is not used again before they end. */
   userCount: number;
+  /** Of its present use: what has a lower one was there before, and is overwritten sooner or later. */
+  firstSequence: number;
   state: 'current' | 'full' | 'spare';
 }
 
@@ -63,6 +65,8 @@ export class Extents {
   readonly #queue: Waiting[] = [];
   readonly #failure = Promise.withResolvers<Error>();
   readonly #writing = new Set<Promise<void>>();
+  /** Files that are being taken away. */
+  readonly #removing = new Set<Promise<void>>();
   #current: File | undefined;
   #nextId: number;
   #nextSequence: number;
@@ -90,8 +94,8 @@ export class Extents {
     live: AsyncIterable<RecordPlace> | Iterable<RecordPlace>;
   }): Promise<Extents> {
     const { io, live } = options;
-    const ids = await io.list();
-    const bytes = new Map<number, { live: number; end: number }>(ids.map((id) => [id, { live: 0, end: 0 }]));
+    const listed = await io.list();
+    const bytes = new Map(listed.map(({ id, sizeBytes }) => [id, { live: 0, end: sizeBytes }]));
     let last = 0;
     for await (const { fileId, offset, bodyBytes, sequence } of live) {
       const of = bytes.get(fileId) ?? { live: 0, end: 0 };
@@ -102,9 +106,12 @@ export class Extents {
     }
     // Sequences of the life before that no row has may be higher, and lie in files that are used again: a head is told by its
     // place as well, and a rebuild takes the highest of a key.
-    const extents = new Extents(options, { id: (ids.at(-1) ?? 0) + 1, sequence: last + SEQUENCES_OF_A_LIFE });
+    // A file that is missing has its id as long as rows name it.
+    const lastId = [...bytes.keys()].reduce((highest, id) => Math.max(highest, id), 0);
+    const extents = new Extents(options, { id: lastId + 1, sequence: last + SEQUENCES_OF_A_LIFE });
     for (const [id, { live: liveBytes, end: endOffset }] of bytes) {
-      const file: File = { id, io: io.file(id), liveBytes, endOffset, userCount: 0, state: 'full' };
+      const opened = { id, io: io.file(id), userCount: 0, firstSequence: 0 };
+      const file: File = { ...opened, liveBytes, endOffset, state: 'full' };
       extents.#files.set(id, file);
       extents.#mayFree(file);
     }
@@ -173,8 +180,10 @@ export class Extents {
       liveBytes: 0,
       endOffset: 0,
       userCount: 0,
+      firstSequence: 0,
       state: 'current',
     };
+    next.firstSequence = this.#nextSequence;
     next.state = 'current';
     this.#files.set(id, next);
     this.#current = next;
@@ -204,6 +213,8 @@ export class Extents {
     const file = this.#files.get(place.fileId);
     // Of a file without live bytes, which may be written anew at any moment, no row names anything.
     if (file === undefined || file.state === 'spare') return undefined;
+    // Its head may be there still, with bytes of another one behind it.
+    if (place.sequence < file.firstSequence) return undefined;
     file.userCount++;
     try {
       const bytes = Buffer.allocUnsafeSlow(BLOCK_BYTES + place.bodyBytes);
@@ -275,6 +286,8 @@ export class Extents {
     while (this.#writing.size > 0) await Promise.all(this.#writing);
     for (const file of this.#files.values()) await file.io.close();
     this.#files.clear();
+    // Whoever opens the folder next may use the name again.
+    await Promise.all(this.#removing);
   }
 
   /** Writes what is ready: records that lie one behind the other in one write. */
@@ -340,10 +353,12 @@ export class Extents {
   #remove(file: File): void {
     this.#files.delete(file.id);
     // One that could not be removed is found again at the next start.
-    void file.io
+    const removing = file.io
       .close()
       .then(() => this.#io.remove(file.id))
-      .catch(() => {});
+      .catch(() => {})
+      .finally(() => this.#removing.delete(removing));
+    this.#removing.add(removing);
   }
 }
 

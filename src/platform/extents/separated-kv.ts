@@ -93,12 +93,17 @@ export class SeparatedKv implements KvPort {
   readonly #stuck = new Set<number>();
   #stuckSinceMs = 0;
   readonly #stopping = new AbortController();
+  /** Of a write into extents: final. */
+  #failure: Error | undefined;
 
   constructor(kv: KvPort, parts: { extents: Extents; columns: SeparatedColumns; options: SeparatedOptions }) {
     this.#kv = kv;
     this.#extents = parts.extents;
     this.#columns = parts.columns;
     this.#options = parts.options;
+    void parts.extents.failed.then((error) => {
+      this.#failure ??= error;
+    });
     this.failed = Promise.race([kv.failed, parts.extents.failed, this.#hang()]);
   }
 
@@ -197,8 +202,9 @@ export class SeparatedKv implements KvPort {
     return ended;
   }
 
-  async #commit(rows: readonly KvPut[], options: KvCommitOptions): Promise<void> {
+  async #commit(given: readonly KvPut[], options: KvCommitOptions): Promise<void> {
     const { column } = this.#columns;
+    const rows = lastOfKeys(given, column);
     const touched = rows.filter((row) => row.column === column);
     const large = touched.filter(({ value }) => value !== null && value.length >= this.#options.fromBytes);
     const largeBytes = large.reduce((sum, { value }) => sum + (value as Uint8Array).length, 0);
@@ -212,15 +218,17 @@ export class SeparatedKv implements KvPort {
         large.map(({ key, value }) => this.#extents.append({ key, body: value as Uint8Array })),
       );
     } catch (error) {
+      this.#failure ??= error instanceof Error ? error : new Error(String(error));
       turn.end();
       throw error;
     } finally {
       this.#waitingBytes -= largeBytes;
     }
-    if (options.keep !== true) for (const { value } of large) this.#giveBack(value as Uint8Array);
     const placeOf = new Map(large.map((row, at) => [row, must(places[at], 'a place')]));
     await turn.begins;
-    return this.#commitInTurn(rows, { options, touched, placeOf, turn });
+    await this.#commitInTurn(rows, { options, touched, placeOf, turn });
+    // One that is refused is the caller's still.
+    if (options.keep !== true) for (const { value } of large) this.#giveBack(value as Uint8Array);
   }
 
   async #commitInTurn(
@@ -241,6 +249,8 @@ export class SeparatedKv implements KvPort {
     let committing: Promise<void>;
     let replaced: RecordPlace[];
     try {
+      // What came before was not written: nothing goes past it.
+      if (this.#failure !== undefined) throw this.#failure;
       const had = await this.#placesNow(touched.map(({ key }) => key));
       replaced = [...had.values()];
       const inDatabase = await this.#inDatabase(
@@ -310,6 +320,10 @@ export class SeparatedKv implements KvPort {
     const { column, placeColumn } = this.#columns;
     const turn = this.#takeTurn();
     await turn.begins;
+    if (this.#failure !== undefined) {
+      turn.end();
+      throw this.#failure;
+    }
     if (range.column !== column) {
       const clearing = this.#kv.clear(range);
       turn.end();
@@ -355,7 +369,11 @@ export class SeparatedKv implements KvPort {
       signal.throwIfAborted();
       const fileId = this.#extents.sparsest(SPARSE_SHARE, this.#stuck);
       if (fileId === undefined) break;
-      movedBytes += await this.#moveForward(fileId, signal);
+      movedBytes += await this.#moveForward(fileId, signal).catch((error: unknown) => {
+        // A file of which the disk has lost something: it stays.
+        if (!(error instanceof Corruption)) throw error;
+        return 0;
+      });
       hasEmptied = true;
       // What is left of it is damaged, or is released by a commit that is not synced yet.
       if (this.#extents.fileIds().includes(fileId)) this.#stuck.add(fileId);
@@ -426,23 +444,26 @@ export class SeparatedKv implements KvPort {
   /** In a turn: the places of those that have one, with what earlier commits write, whether or not the database shows it yet. */
   async #placesNow(keys: readonly Uint8Array[]): Promise<Map<string, RecordPlace>> {
     const found = new Map<string, RecordPlace>();
-    const unknown = keys.filter((key) => !this.#pending.has(toHex(key)));
+    const unknown: Uint8Array[] = [];
+    // Before any wait: a commit that ends meanwhile may be younger than what the database is asked for.
+    for (const key of keys) {
+      const pending = this.#pending.get(toHex(key));
+      if (pending === undefined) unknown.push(key);
+      else if (pending.place !== null) found.set(toHex(key), pending.place);
+    }
     const stored = unknown.length === 0 ? [] : await this.#places(unknown);
     for (const [at, place] of stored.entries())
       if (place !== undefined) found.set(toHex(must(unknown[at], 'a key')), place);
-    for (const key of keys) {
-      const place = this.#pending.get(toHex(key))?.place;
-      if (place) found.set(toHex(key), place);
-    }
     return found;
   }
 
   /** In a turn: the keys under which the database itself may have a value. Most are new, and cost a look at its filters. */
   async #inDatabase(keys: readonly Uint8Array[]): Promise<Set<string>> {
     if (keys.length === 0) return new Set();
-    const stored = await this.#kv.getMany(this.#columns.column, keys);
     const names = keys.map(toHex);
-    return new Set(names.filter((name, at) => this.#pending.has(name) || stored[at] !== undefined));
+    const pending = new Set(names.filter((name) => this.#pending.has(name)));
+    const stored = await this.#kv.getMany(this.#columns.column, keys);
+    return new Set(names.filter((name, at) => pending.has(name) || stored[at] !== undefined));
   }
 
   #note(key: Uint8Array, place: RecordPlace | null): void {
@@ -464,6 +485,19 @@ export class SeparatedKv implements KvPort {
   #placeKey(key: Uint8Array): Uint8Array {
     return concatBytes(this.#columns.placePrefix, key);
   }
+}
+
+/** Of rows of the column that a batch has twice, the last one: as the database would have it. */
+function lastOfKeys(rows: readonly KvPut[], column: string): readonly KvPut[] {
+  const last = new Map<string, number>();
+  let count = 0;
+  for (const [at, row] of rows.entries()) {
+    if (row.column !== column) continue;
+    last.set(toHex(row.key), at);
+    count++;
+  }
+  if (last.size === count) return rows;
+  return rows.filter((row, at) => row.column !== column || last.get(toHex(row.key)) === at);
 }
 
 interface MergedBounds {

@@ -1,5 +1,5 @@
 // A folder of extent files in memory that can lose power: of each write under way then, every block may have been written or not.
-import type { ExtentFile, ExtentIo } from '../../../src/platform/extents/extent-io.ts';
+import type { ExtentFile, ExtentIo, ListedExtent } from '../../../src/platform/extents/extent-io.ts';
 import { BLOCK_BYTES } from '../../../src/platform/extents/extent-record.ts';
 
 interface Writing {
@@ -20,8 +20,9 @@ export class SimulatedExtents implements ExtentIo {
     this.#pick = pick;
   }
 
-  async list(): Promise<number[]> {
-    return [...this.#files.keys()].sort((a, b) => a - b);
+  async list(): Promise<ListedExtent[]> {
+    const listed = [...this.#files].map(([id, { length }]) => ({ id, sizeBytes: length }));
+    return listed.sort((a, b) => a.id - b.id);
   }
 
   file(id: number): ExtentFile {
@@ -49,6 +50,11 @@ export class SimulatedExtents implements ExtentIo {
     this.#put(write.id, write.bytes, write.offset);
     write.done.resolve();
     return true;
+  }
+
+  /** The first write under way fails, and nothing of it is written. */
+  failWrite(error: Error): void {
+    this.#writing.shift()?.done.reject(error);
   }
 
   /** Whoever waits for a write waits for ever. */
