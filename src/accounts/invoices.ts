@@ -126,11 +126,13 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
   return {
     ...book,
     async preview(month, filter, page) {
-      const { toDay } = requireMonth(month);
+      const { fromDay, toDay } = requireMonth(month);
       const { lists, billing } = await readPrices();
       if (billing.closedMonth !== undefined && month <= billing.closedMonth)
         return book.list({ ...filter, ...ofMonth(month) }, page);
-      const throughDay = Math.min(toDay, dayOf(clock.wallMs()));
+      const today = dayOf(clock.wallMs());
+      if (fromDay > today) throw invalid('has not begun yet');
+      const throughDay = Math.min(toDay, today);
       const [first] = lists;
       if (first === undefined || first.from > dateOf(throughDay)) throw invalid(NO_PRICES);
       const some = (await customers.list()).filter(

@@ -89,7 +89,8 @@ export async function importSubAccounts(
   for (const row of rows) imported.push(await importRow(client, row, known, options));
   context.print(formatAnswer(options, imported, () => reportOf(imported)));
   const wrong = imported.filter(({ outcome }) => outcome === 'wrong').length;
-  if (wrong > 0) throw new Refusal(`${wrong} of ${rows.length} rows are wrong; the others are done`);
+  const others = options.dryRun === true ? 'nothing was made' : 'the others are done';
+  if (wrong > 0) throw new Refusal(`${wrong} of ${rows.length} rows are wrong; ${others}`);
 }
 
 async function readCsv(file: string): Promise<string> {
@@ -172,11 +173,12 @@ async function importRow(
   }
 }
 
-/** Throws {@link Refusal} for what the server could not know to be wrong. */
+/** Throws {@link Refusal} for what can be told to be wrong without the server. */
 function bodyOf(row: Row & { line: number }, control: string | undefined): object {
   const { line: _, name, email, password, state = 'paid', quota, ...rest } = row;
   const { trialDays, trialQuotaTB, storageTB, control: own, ...contact } = rest;
   if (name === undefined || email === undefined) throw new Refusal('name and email are required');
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Refusal('email must be an e-mail address');
   if (state !== 'paid' && state !== 'trial') throw new Refusal('state must be paid or trial');
   if (quota !== undefined && quota !== 'hard' && quota !== 'soft')
     throw new Refusal('quota must be hard or soft');
@@ -199,7 +201,8 @@ function bodyOf(row: Row & { line: number }, control: string | undefined): objec
 function numberIn(column: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const plain = text.replace(',', '.');
-  if (!/^\d{1,15}(\.\d{1,6})?$/.test(plain)) throw new Refusal(`${column} must be a number`);
+  if (!/^\d{1,15}(\.\d{1,6})?$/.test(plain))
+    throw new Refusal(`${column} must be a number that is not negative`);
   return Number(plain);
 }
 

@@ -131,16 +131,17 @@ test('holdfast account member makes, lists, changes and deletes people', async (
 });
 
 describe('holdfast account sub import', () => {
+  let failure: string | undefined;
   async function importText(text: string, more: object = {}): Promise<ImportedRow[]> {
     const file = join(folder, 'accounts.csv');
     await writeFile(file, text);
     const run = importSubAccounts(context, file, { ...asJson(), control, ...more });
-    const failed = await run.then(
-      () => false,
-      () => true,
+    failure = await run.then(
+      () => undefined,
+      ({ message }: Error) => message,
     );
     const rows: ImportedRow[] = answer();
-    expect(failed).toBe(rows.some(({ outcome }) => outcome === 'wrong'));
+    expect(failure !== undefined).toBe(rows.some(({ outcome }) => outcome === 'wrong'));
     return rows;
   }
 
@@ -158,9 +159,10 @@ describe('holdfast account sub import', () => {
     expect(outcomes(await importText(FILE, { dryRun: true }))).toEqual([
       [2, 'would-be-made'],
       [3, 'would-be-made'],
-      [4, 'would-be-made'],
+      [4, 'wrong'],
       [5, 'there-already'],
     ]);
+    expect(failure).toBe('1 of 4 rows are wrong; nothing was made');
     await listSubAccounts(context, { ...asJson(), name: 'Import' });
     expect(answer()).toEqual([]);
     const made = await importText(FILE);
@@ -172,6 +174,9 @@ describe('holdfast account sub import', () => {
     ]);
     expect(made[0]).toMatchObject({ accessKey: expect.any(String), secretKey: expect.any(String) });
     expect(made[2]?.reason).toMatch(/email/i);
+    expect(failure).toBe('1 of 4 rows are wrong; the others are done');
+    const [negative] = await importText('name,email,storage TB\nOwing,owing@import.example,-3\n');
+    expect(negative?.reason).toBe('storageTB must be a number that is not negative');
     await showSubAccount(context, String(made[0]?.id), asJson());
     expect(answer()).toMatchObject({
       name: 'Import One',

@@ -76,7 +76,7 @@ function credentialsIn(header: string | undefined): { login: string; apiKey: str
 function wrongCredentials(): AppError {
   return new AppError('AccessDenied', {
     status: 401,
-    message: 'Send the e-mail address of a user and one of its API keys by HTTP Basic authentication.',
+    message: 'Send the e-mail address of a user and one of its API keys by HTTP authentication (Basic).',
     headers: { 'WWW-Authenticate': 'Basic realm="Holdfast account management", charset="UTF-8"' },
   });
 }

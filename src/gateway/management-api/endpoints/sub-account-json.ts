@@ -268,12 +268,14 @@ export interface SubAccountChanges extends InBoth {
 const TB_MAX = 1e9;
 const IN_BOTH: FieldsOf<InBoth> = {
   ...CONTACT_INPUT,
-  wasabiAccountEmail: optional(TEXT_IN),
+  wasabiAccountEmail: optional(
+    described(TEXT_IN, 'E-mail address: required of a new one, and of no other account.'),
+  ),
   accountEmail: optional(described(TEXT_IN, 'The same as wasabiAccountEmail, and wins over it.')),
   password: optional(
     described(
       TEXT_IN,
-      'Of its console: at least 6 characters, with a digit, both cases and another character.',
+      'Of its console: at least 6 characters, with a digit, both cases and another character. Required of a new one, unless sendWelcomeEmail.',
     ),
   ),
   sendPasswordResetToSubAccountEmail: optional(BOOLEAN),
