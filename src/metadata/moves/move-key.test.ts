@@ -59,7 +59,9 @@ class Model {
     if (target[0] !== undefined && !target[0].isMarker && !overwrites) return 'exists';
     const bringsNull = source.some(({ id }) => id === 'null');
     const replaced = bringsNull ? target.find(({ id }) => id === 'null') : undefined;
-    if (replaced !== undefined && !replaced.isMarker && !overwrites) return 'exists';
+    // Where versions are kept, no write takes a null version away.
+    const mayReplace = overwrites && this.versioning !== 'enabled';
+    if (replaced !== undefined && !replaced.isMarker && !mayReplace) return 'exists';
     this.keys.set(to, [...source, ...target.filter((version) => version !== replaced)]);
     this.keys.delete(from);
     return source.length;
