@@ -2,6 +2,7 @@
 // lost, and removes it when the operator confirms that; the rest is served, and `holdfast fsck` names the objects to upload
 // again. There is no such command for metadata: objects would be missing, or deleted ones would return, and nobody could
 // say which.
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';
@@ -119,6 +120,8 @@ async function openWithout(folder: string, print: SalvageOptions['print']): Prom
         columns: CHUNK_COLUMNS,
         separated: CHUNK_PLACES,
         separateFromBytes: 0,
+        // Also where an earlier call was cut short.
+        isRegained: existsSync(join(folder, LOST_FOLDER)),
       });
     } catch (error) {
       if (!(error instanceof KvOpenError)) throw error;

@@ -254,28 +254,13 @@ export class Extents {
     return [...this.#files.keys()];
   }
 
-  /**
-   * The whole records of a file, live and dead ones. Behind what is none, as where a write was torn, block after block is looked
-   * at for the next one. A head whose body is not whole may be left from an earlier use of the file: records that came later may
-   * lie where its body was.
-   */
+  /** The whole records of a file, live and dead ones, as recordsOf. */
   async *records(fileId: number): AsyncGenerator<FoundRecord> {
     const file = this.#files.get(fileId);
     if (file === undefined) return;
     file.userCount++;
     try {
-      const window = Buffer.allocUnsafeSlow(SCAN_BYTES);
-      let [windowAt, windowBytes] = [0, 0];
-      for (let offset = 0; ; ) {
-        if (offset < windowAt || offset + BLOCK_BYTES > windowAt + windowBytes) {
-          [windowAt, windowBytes] = [offset, await file.io.read(window, offset)];
-          if (windowBytes < BLOCK_BYTES) return;
-        }
-        const head = readHead(window.subarray(offset - windowAt, offset - windowAt + BLOCK_BYTES));
-        const body = head && (await wholeBody(file.io, head, offset));
-        if (head !== undefined && body !== undefined) yield { head, offset, body };
-        offset += head === undefined || body === undefined ? BLOCK_BYTES : recordBytes(head.bodyBytes);
-      }
+      yield* recordsOf(file.io);
     } finally {
       this.#left(file);
     }
@@ -364,6 +349,25 @@ export class Extents {
 
 /** Between the last sequence that a row has and the first one of this life. */
 const SEQUENCES_OF_A_LIFE = 2 ** 32;
+
+/**
+ * Behind what is no whole record, as where a write was torn, block after block is looked at for the next one. A head whose body is
+ * not whole may be left from an earlier use of the file: records that came later may lie where its body was.
+ */
+export async function* recordsOf(io: ExtentFile): AsyncGenerator<FoundRecord> {
+  const window = Buffer.allocUnsafeSlow(SCAN_BYTES);
+  let [windowAt, windowBytes] = [0, 0];
+  for (let offset = 0; ; ) {
+    if (offset < windowAt || offset + BLOCK_BYTES > windowAt + windowBytes) {
+      [windowAt, windowBytes] = [offset, await io.read(window, offset)];
+      if (windowBytes < BLOCK_BYTES) return;
+    }
+    const head = readHead(window.subarray(offset - windowAt, offset - windowAt + BLOCK_BYTES));
+    const body = head && (await wholeBody(io, head, offset));
+    if (head !== undefined && body !== undefined) yield { head, offset, body };
+    offset += head === undefined || body === undefined ? BLOCK_BYTES : recordBytes(head.bodyBytes);
+  }
+}
 
 /** undefined: it is damaged, or not all there. */
 async function wholeBody(io: ExtentFile, head: RecordHead, offset: number): Promise<Buffer | undefined> {

@@ -8,6 +8,7 @@ import { systemClock } from '../system-clock.ts';
 import { AlignedMemory } from './aligned-memory.ts';
 import { openExtentFolder } from './extent-io.ts';
 import { Extents } from './extents.ts';
+import { regainPlaces } from './regain-places.ts';
 import { livePlaces, type SeparatedColumns, SeparatedKv } from './separated-kv.ts';
 
 export const EXTENTS_FOLDER = 'extents';
@@ -21,17 +22,22 @@ export interface SeparatedDatabase extends RocksdbKvOptions {
   separated: SeparatedColumns;
   /** Values from so many bytes on go into extents. 0: none does; those that are there are read, and go with their rows. */
   separateFromBytes: number;
+  /** Rows of places may be lost: they are made anew from the extents, each of which is read as a whole. */
+  isRegained?: boolean;
 }
 
 /** Throws KvOpenError, as opening the database does. */
 export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
-  const { separated, separateFromBytes, ...database } = options;
+  const { separated, separateFromBytes, isRegained = false, ...database } = options;
   const folder = join(database.folder, EXTENTS_FOLDER);
   const kv = await openRocksdbKv(database);
   if (separateFromBytes === 0 && !existsSync(folder)) return kv;
   try {
+    const io = await openExtentFolder(folder);
+    // First: a file that no row names is free space.
+    if (isRegained) await regainPlaces(kv, io, separated);
     const extents = await Extents.open({
-      io: await openExtentFolder(folder),
+      io,
       memory: new AlignedMemory(WRITE_MEMORY_BYTES),
       fileBytes: EXTENT_BYTES,
       live: livePlaces(kv, separated),

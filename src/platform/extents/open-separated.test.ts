@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { utf8 } from '../../base/bytes/bytes.ts';
+import { openRocksdbKv } from '../rocksdb/rocksdb-kv.ts';
+import { openSeparatedKv } from './open-separated.ts';
+
+const COLUMNS = {
+  data: { reads: 'async', content: 'ciphertext' },
+  index: { reads: 'sync', content: 'rows' },
+} as const;
+const SEPARATED = { column: 'data', placeColumn: 'index', placePrefix: Uint8Array.of(9) };
+
+test('values whose rows of places are lost are regained from the extents, and others stay as they are', async () => {
+  const parent = await mkdtemp(join(tmpdir(), 'holdfast-separated-'));
+  const database = { folder: join(parent, 'chunks'), columns: COLUMNS };
+  const separated = { ...database, separated: SEPARATED, separateFromBytes: 1000 };
+  try {
+    const bodies = new Map(
+      ['lost 1', 'lost 2', 'lost 3', 'small', 'there'].map((name) => [
+        name,
+        randomBytes(name === 'small' ? 10 : 5000),
+      ]),
+    );
+    const before = await openSeparatedKv(separated);
+    for (const [name, body] of bodies)
+      await before.commit([{ column: 'data', key: utf8(name), value: Uint8Array.from(body) }]);
+    await before.close();
+
+    const damaged = await openRocksdbKv(database);
+    const lost = { gte: Buffer.concat([SEPARATED.placePrefix, utf8('l')]), lt: Buffer.from([9, 0x6d]) };
+    await damaged.clear({ column: 'index', ...lost });
+    await damaged.commit([]);
+    await damaged.close();
+
+    const regained = await openSeparatedKv({ ...separated, isRegained: true });
+    const values = await regained.getMany('data', [...bodies.keys()].map(utf8));
+    expect(values.map((value) => value && Buffer.from(value))).toEqual([...bodies.values()]);
+    await regained.close();
+  } finally {
+    await rm(parent, { recursive: true });
+  }
+});
