@@ -13,6 +13,8 @@ const BUCKETS = 100;
 interface Walk {
   day: number;
   after?: BlobId;
+  /** All pages are in the sums: they are to be noted. */
+  isWhole?: boolean;
   sums: Map<BucketId, ComposedSum>;
 }
 
@@ -24,16 +26,38 @@ export interface OrphanMeasure {
 export function createOrphanMeasure(metadata: MetadataPort, { minimumDays }: Metering): OrphanMeasure {
   const walks = new Map<number, Walk>();
   const measured = new Map<number, number>();
+  /** By shard: the homes of the buckets of which something was noted for the last day. */
+  const noted = new Map<number, Map<BucketId, number>>();
 
   async function note(shard: number, { day, sums }: Walk): Promise<void> {
-    const homes = Map.groupBy(sums, ([, { shard: home }]) => home);
+    const all = new Map(
+      [...sums].map(([bucketId, { shard: home, sizeBytes }]) => [bucketId, { home, sizeBytes }]),
+    );
+    // Of what is gone, too: without a new measure the one of the day before would hold (usage-rows.ts).
+    for (const [bucketId, home] of noted.get(shard) ?? [])
+      if (!all.has(bucketId)) all.set(bucketId, { home, sizeBytes: 0 });
+    const homes = Map.groupBy(all, ([, { home }]) => home);
     for (const [home, found] of homes) {
-      const all = found.map(([bucketId, { sizeBytes }]) => ({ bucketId, sizeBytes }));
-      for (let at = 0; at < all.length; at += BUCKETS) {
-        const command = { fromShard: shard, day, buckets: all.slice(at, at + BUCKETS) };
+      const buckets = found.map(([bucketId, { sizeBytes }]) => ({ bucketId, sizeBytes }));
+      for (let at = 0; at < buckets.length; at += BUCKETS) {
+        const command = { fromShard: shard, day, buckets: buckets.slice(at, at + BUCKETS) };
         doneValue(await metadata.execute({ shard: home }, 'note-orphaned', command));
       }
     }
+    noted.set(shard, new Map([...sums].map(([bucketId, { shard: home }]) => [bucketId, home])));
+  }
+
+  /** Adds a page to the sums. */
+  async function walkOn(shard: number, walk: Walk): Promise<void> {
+    const place = { shard, ...(walk.after && { after: walk.after }) };
+    const page = await sumComposed(metadata, place, { day: walk.day, minimumDays });
+    for (const [bucketId, { shard: home, sizeBytes, blobCount }] of page.found) {
+      const sum = walk.sums.get(bucketId);
+      if (sum === undefined) walk.sums.set(bucketId, { shard: home, sizeBytes, blobCount });
+      else sum.sizeBytes += sizeBytes;
+    }
+    if (page.next === undefined) walk.isWhole = true;
+    else walk.after = page.next;
   }
 
   return {
@@ -42,17 +66,9 @@ export function createOrphanMeasure(metadata: MetadataPort, { minimumDays }: Met
       const found = walks.get(shard);
       const walk = found?.day === day ? found : { day, sums: new Map<BucketId, ComposedSum>() };
       walks.set(shard, walk);
-      const place = { shard, ...(walk.after && { after: walk.after }) };
-      const page = await sumComposed(metadata, place, { day, minimumDays });
-      for (const [bucketId, { shard: home, sizeBytes, blobCount }] of page.found) {
-        const sum = walk.sums.get(bucketId);
-        if (sum === undefined) walk.sums.set(bucketId, { shard: home, sizeBytes, blobCount });
-        else sum.sizeBytes += sizeBytes;
-      }
-      if (page.next !== undefined) {
-        walk.after = page.next;
-        return true;
-      }
+      // What was noted in part is noted again, from the same sums.
+      if (!walk.isWhole) await walkOn(shard, walk);
+      if (!walk.isWhole) return true;
       await note(shard, walk);
       walks.delete(shard);
       measured.set(shard, day);
