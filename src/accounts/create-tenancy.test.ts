@@ -65,6 +65,27 @@ function createCustomer(name: string, controlAccountId = control.id): Promise<Cu
   return parts.tenancy.createCustomer(OPERATOR, { controlAccountId, name, email, password: PASSWORD });
 }
 
+test('an account that is named, and is not there or outside of the tree, is told with its field', async () => {
+  const { tenancy } = parts;
+  const { id: subAccountId } = await createCustomer('own');
+  const login = { email: 'new@example.com', password: PASSWORD };
+  const customer = { name: 'New', ...login };
+  const member = { firstName: 'A', lastName: 'B', role: 'Root', ...login };
+  const asks = [
+    [
+      tenancy.createCustomer(callerOf(control), { ...customer, controlAccountId: other.id }),
+      'controlAccountId',
+    ],
+    [
+      tenancy.createCustomer(callerOf(control), { ...customer, channelAccountId: other.id }),
+      'channelAccountId',
+    ],
+    [tenancy.createMember(callerOf(other), { ...member, subAccountId }), 'subAccountId'],
+  ] as const;
+  for (const [asked, field] of asks)
+    await expect(asked).rejects.toMatchObject({ code: 'NoSuchEntity', fields: { [field]: 'is not known' } });
+});
+
 test('a sub-account is a trial of 30 days with keys, and its partners are known', async () => {
   const made = await createCustomer('first');
   const trial = { quotaTB: 1, endsAtMs: world.clock.wallMs() + 30 * DAY_MS };

@@ -152,14 +152,16 @@ export function createCustomers(deps: CustomersDeps): Customers {
     if (input.controlAccountId === undefined) refuse({ controlAccountId: 'is required' });
     const control = directory.find('partner', input.controlAccountId);
     const isThere = control?.level === 'control' && control.status !== 'deleted';
-    if (!isThere || !isVisible(caller, tree.abovePartner(control))) throw noSuch('control account');
+    if (!isThere || !isVisible(caller, tree.abovePartner(control)))
+      throw noSuch('control account', 'controlAccountId');
     return control.id;
   }
 
   function checkChannel(channelId: number | null | undefined, controlId: number): void {
     if (channelId === undefined || channelId === null) return;
     const channel = directory.find('partner', channelId);
-    if (channel?.level !== 'channel' || channel.parentId !== controlId) throw noSuch('channel account');
+    if (channel?.level !== 'channel' || channel.parentId !== controlId)
+      throw noSuch('channel account', 'channelAccountId');
   }
 
   function isAskedFor(caller: ApiCaller, filter: CustomerFilter): (entry: CustomerEntry) => boolean {

@@ -90,7 +90,7 @@ export function createMembers(deps: {
     async createMember(caller, input: NewMember) {
       requireAct(caller, 'change');
       await directory.refresh();
-      const customer = await tree.requireCustomer(caller, input.subAccountId);
+      const customer = await tree.requireCustomer(caller, input.subAccountId, { field: 'subAccountId' });
       const username = input.username ?? input.email;
       const role = readRole(input.role);
       checkMember({ ...input, username });

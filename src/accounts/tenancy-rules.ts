@@ -50,7 +50,8 @@ export function tenantOf({ partnerId }: ApiCaller): AccountId {
   return (partnerId === undefined ? 'operator' : `partner/${partnerId}`) as AccountId;
 }
 
-/** Throws NoSuchEntity. */
-export function noSuch(what: string): AppError {
-  return new AppError('NoSuchEntity', { message: `There is no such ${what}.` });
+/** NoSuchEntity. `field`: of the request, that has named it. */
+export function noSuch(what: string, field?: string): AppError {
+  const fields = field === undefined ? {} : { [field]: 'is not known' };
+  return new AppError('NoSuchEntity', { message: `There is no such ${what}.`, fields });
 }

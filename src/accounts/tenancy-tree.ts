@@ -77,15 +77,16 @@ export class TenancyTree {
     return record;
   }
 
-  /** Likewise. */
+  /** Likewise. `field`: that has named it. */
   async requireCustomer(
     caller: ApiCaller,
     id: number,
-    options: { includeDeleted?: boolean | undefined } = {},
+    { includeDeleted = false, field }: { includeDeleted?: boolean | undefined; field?: string } = {},
   ): Promise<CustomerRecord> {
     const [record] = await this.directory.read('customer', [id]);
-    if (record === undefined || !isVisible(caller, this.aboveCustomer(record))) throw noSuch('sub-account');
-    if (record.deletedAtMs !== undefined && options.includeDeleted !== true) throw noSuch('sub-account');
+    if (record === undefined || !isVisible(caller, this.aboveCustomer(record)))
+      throw noSuch('sub-account', field);
+    if (record.deletedAtMs !== undefined && !includeDeleted) throw noSuch('sub-account', field);
     return record;
   }
 

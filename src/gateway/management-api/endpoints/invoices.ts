@@ -78,9 +78,19 @@ function wireOf(invoice: Invoice, caller: ApiCaller): InvoiceWire {
   };
 }
 
+const QUANTITIES: Record<InvoiceMetric, string> = {
+  activeStorage: 'GB-days: GB at the end of each day, of all days.',
+  deletedStorage: 'GB-days of what was deleted inside the minimum duration of storage.',
+  apiCalls: 'Requests.',
+  ingress: 'GB.',
+  egress: 'GB.',
+  minimumActiveStorage: 'TB-months: what is missing of the storage that is charged at least.',
+};
+const COSTS = { unitCost: 'Of one of these.', totalCost: 'Of all of these, not rounded to cents.' };
+
 const INVOICE = objectOf<InvoiceWire>({
   id: INTEGER,
-  subInvoiceId: INTEGER,
+  subInvoiceId: described(INTEGER, 'The same as id.'),
   subAccountId: INTEGER,
   subAccountName: TEXT,
   subAccountEmail: TEXT,
@@ -90,7 +100,7 @@ const INVOICE = objectOf<InvoiceWire>({
   periodEnd: described(DATE, 'The last day of the month, which is part of it.'),
   currency: described(TEXT, 'ISO 4217.'),
   totalStorage: described(NUMBER, 'The total of the invoice, in its currency.'),
-  ...metricsOf(() => NUMBER),
+  ...metricsOf((metric, part) => described(NUMBER, part === 'quantity' ? QUANTITIES[metric] : COSTS[part])),
   wasabiAccountNumber: TEXT,
   accountNumber: described(TEXT, 'The same as wasabiAccountNumber.'),
 });
