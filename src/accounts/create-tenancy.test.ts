@@ -274,6 +274,18 @@ test('who names no key that is there waits behind all others who do not, and nev
   expect(hashed).toEqual([`partner/${control.id}`, `partner/${control.id}`]);
 });
 
+test('a key that is sent many times at once is compared once, and is right each time', async () => {
+  const { logins, tenancy } = parts;
+  const person = { partnerId: control.id, email: 'u@example.com', firstName: 'U', lastName: 'V' };
+  const { id } = await logins.createUser({ ...person, role: 'Admin' });
+  const { apiKey } = await logins.createKey(id, { name: 'k' });
+  hashed.length = 0;
+  const given = { login: 'u@example.com', apiKey, address: '192.0.2.1' };
+  const callers = await Promise.all(Array.from({ length: 20 }, () => tenancy.authenticate(given)));
+  for (const caller of callers) expect(caller).toMatchObject({ userId: id });
+  expect(hashed).toEqual([`user/${id}`]);
+});
+
 test('the keys of the root account are the operator’s', async () => {
   const keys = { accessKey: 'ROOTKEY', secretKey: 'root-secret-key' };
   await accounts.ensureRoot(keys);

@@ -73,6 +73,12 @@ interface Remembered {
   untilMs: number;
 }
 
+interface GivenKey {
+  login: string;
+  apiKey: string;
+  address: string;
+}
+
 export function createPartnerLogins(deps: {
   metadata: MetadataPort;
   directory: TenancyDirectory;
@@ -85,6 +91,8 @@ export function createPartnerLogins(deps: {
   const system = { shard: SYSTEM_SHARD };
   const memoryKey = random.bytes(32);
   const remembered = new BoundedMap<string, Remembered>(REMEMBERED_MAX);
+  /** Logins under way: what is sent many times at once is one guess, and is hashed once. */
+  const entering = new Map<string, Promise<ApiCaller | undefined>>();
   /** Of no key: an unknown login takes as long as a wrong key. */
   let decoy: Promise<string> | undefined;
 
@@ -97,6 +105,33 @@ export function createPartnerLogins(deps: {
     const who = { accountId: STRANGERS, userId: login.toLowerCase(), address };
     await hasher.verify(who, { password: apiKey, stored });
     return undefined;
+  }
+
+  async function enter(name: string, { login, apiKey, address }: GivenKey): Promise<ApiCaller | undefined> {
+    const query = { kind: 'partner-user' as const, login };
+    const { record } = requireDone(await metadata.query(system, 'find-tenancy', query));
+    const user = record?.kind === 'partner-user' && record.status === 'active' ? record : undefined;
+    const key = user?.apiKeys.find(({ id }) => apiKey.startsWith(id));
+    const isExpired = key?.expiresAtMs !== undefined && key.expiresAtMs <= clock.wallMs();
+    if (user === undefined || key === undefined || isExpired) return isDecoy(login, apiKey, address);
+    // Nobody guesses the beginning of a key, by which it was found.
+    const who = { accountId: userTenant(user.id), userId: login.toLowerCase(), address };
+    if (!(await hasher.verify(who, { password: apiKey, stored: key.hash }))) return undefined;
+    const caller = callerOf(user, key);
+    if (caller === undefined) return undefined;
+    const revision = await noteUse(user, key);
+    const leftMs = key.expiresAtMs === undefined ? REMEMBERED_MS : key.expiresAtMs - clock.wallMs();
+    const untilMs = clock.monotonicMs() + Math.min(REMEMBERED_MS, leftMs);
+    remembered.set(name, { userId: user.id, revision, caller, untilMs });
+    return caller;
+  }
+
+  /** `name`: a digest of login and key. */
+  function enterOnce(name: string, given: GivenKey): Promise<ApiCaller | undefined> {
+    const place = `${name} ${given.address}`;
+    const underWay = entering.get(place) ?? enter(name, given).finally(() => entering.delete(place));
+    entering.set(place, underWay);
+    return underWay;
   }
 
   /** The root account's own keys are the operator's. Undefined: they are not. */
@@ -119,15 +154,17 @@ export function createPartnerLogins(deps: {
     return { kind: 'partner-user', userId, level: partner.level, partnerId, role, isPlus, keyId };
   }
 
-  async function noteUse(user: PartnerUserRecord, key: ApiKeyRecord): Promise<void> {
+  /** Returns the revision of the user that is remembered with the key. */
+  async function noteUse(user: PartnerUserRecord, key: ApiKeyRecord): Promise<number> {
     const day = Math.floor(clock.wallMs() / DAY_MS);
-    if ((key.usedOnDay ?? 0) >= day) return;
+    if ((key.usedOnDay ?? 0) >= day) return user.revision;
     const apiKeys = user.apiKeys.map((one) => (one.id === key.id ? { ...one, usedOnDay: day } : one));
     const record = { ...user, apiKeys };
     // Where it has changed meanwhile, another request notes it.
-    await metadata.execute(system, 'change-tenancy', {
-      replace: [{ record, ifRevision: user.revision }],
-    });
+    const change = { replace: [{ record, ifRevision: user.revision }] };
+    const reply = await metadata.execute(system, 'change-tenancy', change);
+    if (reply.kind !== 'done' || reply.value.kind !== 'changed') return user.revision;
+    return reply.value.records[0]?.revision ?? user.revision;
   }
 
   async function requireUser(userId: number): Promise<PartnerUserRecord> {
@@ -157,25 +194,12 @@ export function createPartnerLogins(deps: {
       if (known !== undefined && clock.monotonicMs() < known.untilMs) {
         const entry = directory.find('partner-user', known.userId);
         const partner = directory.find('partner', entry?.partnerId);
-        if (entry?.revision === known.revision && partner?.status === 'active') return known.caller;
+        // What is remembered may be newer than the directory: a use was noted since.
+        const isSame = entry !== undefined && entry.revision <= known.revision;
+        if (isSame && partner?.status === 'active') return known.caller;
       }
       remembered.delete(name);
-      const query = { kind: 'partner-user' as const, login };
-      const { record } = requireDone(await metadata.query(system, 'find-tenancy', query));
-      const user = record?.kind === 'partner-user' && record.status === 'active' ? record : undefined;
-      const key = user?.apiKeys.find(({ id }) => apiKey.startsWith(id));
-      const isExpired = key?.expiresAtMs !== undefined && key.expiresAtMs <= clock.wallMs();
-      if (user === undefined || key === undefined || isExpired) return isDecoy(login, apiKey, address);
-      // Nobody guesses the beginning of a key, by which it was found.
-      const who = { accountId: userTenant(user.id), userId: login.toLowerCase(), address };
-      if (!(await hasher.verify(who, { password: apiKey, stored: key.hash }))) return undefined;
-      const caller = callerOf(user, key);
-      if (caller === undefined) return undefined;
-      await noteUse(user, key);
-      const leftMs = key.expiresAtMs === undefined ? REMEMBERED_MS : key.expiresAtMs - clock.wallMs();
-      const untilMs = clock.monotonicMs() + Math.min(REMEMBERED_MS, leftMs);
-      remembered.set(name, { userId: user.id, revision: user.revision, caller, untilMs });
-      return caller;
+      return enterOnce(name, { login, apiKey, address });
     },
     async createUser({ isPlus = false, ...input }) {
       checkAccountFields({ email: input.email });

@@ -230,9 +230,16 @@ async function seed(): Promise<void> {
   for (let at = 0; at < 10; at++) {
     const account = { name: `Seed ${at}`, wasabiAccountEmail: `seed${at}@example.com`, password: 'Pass-1' };
     const { json } = await world.call({ path: '/sub-accounts', method: 'POST', body: account });
-    const person = { firstName: 'A', lastName: 'B', memberRole: 'Root', password: 'Pass-1' };
-    const body = { ...person, subAccountId: json.data.id, email: `person${at}@example.com` };
-    await world.call({ path: '/members', method: 'POST', body });
+    // The last Root may not be deleted, another one may.
+    for (const memberRole of ['Root', 'Read Only']) {
+      const person = { firstName: 'A', lastName: 'B', memberRole, password: 'Pass-1' };
+      const email = `${memberRole.slice(0, 4)}${at}@example.com`;
+      await world.call({
+        path: '/members',
+        method: 'POST',
+        body: { ...person, subAccountId: json.data.id, email },
+      });
+    }
   }
 }
 
