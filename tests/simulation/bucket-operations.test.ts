@@ -64,6 +64,16 @@ test('a move without overwriting is refused at an existing object', () => {
   expect(check(move('a', 'b', [5, 6], 'absent'))).toBe('ok');
 });
 
+test('with overwriting a null version is refused where versions are kept, and only there', () => {
+  const history = [put('a', 'x/1', [1, 2]), put('b', 'y/1', [3, 4])];
+  const over = (kind: 'exists' | 'moved', keepsNull: boolean) =>
+    record({ kind: 'move', key: 'a', to: 'b', overwrites: true, keepsNull }, [5, 6], { kind });
+  expect(check(...history, over('exists', true), read('a', 'x/1', [7, 8]))).toBe('ok');
+  expect(check(...history, over('moved', false), read('b', 'x/1', [7, 8]))).toBe('ok');
+  expect(check(...history, over('exists', false))).toBe('impossible');
+  expect(check(...history, over('moved', true))).toBe('impossible');
+});
+
 test('a moved prefix leaves nothing behind that was there before', () => {
   const created = put('m/a', 'x/1', [1, 2]);
   expect(check(created, sweep('m/a', 'n/a', [3, 9]), read('n/a', 'x/1', [10, 11]))).toBe('ok');

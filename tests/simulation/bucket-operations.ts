@@ -28,13 +28,21 @@ export type BucketOperation =
   | { kind: 'read-version'; key: string; versionId: string }
   /** All versions of the key. */
   | { kind: 'list'; key: string }
-  | { kind: 'move'; key: string; to: string; overwrites: boolean }
+  | ({ kind: 'move' } & KeyMove)
   /** A MOVE of a prefix comes by this key, once between its beginning and its end, and moves it if it can. */
   | { kind: 'sweep'; key: string; to: string; overwrites: boolean }
   /** Somebody asks for a MOVE of a key in several entries; what those do is `rename`. */
-  | { kind: 'begin-rename'; key: string; to: string; overwrites: boolean }
+  | ({ kind: 'begin-rename' } & KeyMove)
   /** One entry of such a MOVE, by which so many versions bear the new key. */
   | { kind: 'rename'; key: string; to: string; overwrites: boolean; phase: RenamePhase; count: number };
+
+interface KeyMove {
+  key: string;
+  to: string;
+  overwrites: boolean;
+  /** By its answer: versions were kept, so a null version under the new key stays, and refuses one that comes. */
+  keepsNull?: boolean;
+}
 
 /** `open`: the latest version moves, and the null version; `move`: some below, newest first; `close`: none is left. */
 export type RenamePhase = 'open' | 'move' | 'close';
@@ -201,8 +209,8 @@ export function valueOutcome(value: string | null, versionId: string | undefined
 }
 
 /** In one entry: all versions and delete markers, above those that are there; the null version that comes replaces the one there. */
-function move(keys: Keys, { key, to, overwrites }: { key: string; to: string; overwrites: boolean }): Step {
-  const ends = endsOf(keys, { key, to, overwrites });
+function move(keys: Keys, { key, to, overwrites, keepsNull = false }: KeyMove): Step {
+  const ends = endsOf(keys, { key, to, overwrites, keepsNull });
   if (!('source' in ends)) return { outcome: ends, value: keys };
   const { source, left } = ends;
   // It moves in several.
@@ -215,7 +223,7 @@ function move(keys: Keys, { key, to, overwrites }: { key: string; to: string; ov
 /** What moves, and what stays under the new key; or why nothing moves. */
 function endsOf(
   keys: Keys,
-  { key, to, overwrites }: { key: string; to: string; overwrites: boolean },
+  { key, to, overwrites, keepsNull = false }: KeyMove,
 ): { source: readonly Version[]; left: readonly Version[] } | { kind: 'absent' | 'exists' } {
   const source = keys.get(key)?.list ?? [];
   const target = keys.get(to)?.list ?? [];
@@ -223,6 +231,7 @@ function endsOf(
   const replaced = source.some(isNull) ? target.find(isNull) : undefined;
   const isTaken = [target[0], replaced].some((version) => version !== undefined && version.value !== null);
   if (isTaken && !overwrites) return { kind: 'exists' };
+  if (keepsNull && replaced !== undefined && replaced.value !== null) return { kind: 'exists' };
   return { source, left: target.filter((version) => version !== replaced) };
 }
 

@@ -193,12 +193,13 @@ export class LinkSession {
     return record;
   }
 
-  #end(record: BucketRecord, { outcome, versionId }: Became): void {
+  #end(record: BucketRecord, { outcome, versionId, keepsNull }: Became): void {
     const { scheduler } = this.#world.ground;
     record.answeredAt = scheduler.stepCount;
     record.answeredAtMs = scheduler.nowMs;
     record.outcome = outcome;
     if (versionId !== undefined) record.operation = { ...record.operation, versionId } as BucketOperation;
+    if (keepsNull !== undefined) record.operation = { ...record.operation, keepsNull } as BucketOperation;
   }
 
   /** What was not answered says nothing of what was only looked at; and what has done nothing, nothing at all. */

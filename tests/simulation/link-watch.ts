@@ -16,6 +16,8 @@ export interface Became {
   outcome: BucketOutcome;
   /** Of the version that was made, where versions are kept. */
   versionId?: VersionId | undefined;
+  /** Of a MOVE of a key (bucket-operations.ts). */
+  keepsNull?: boolean;
 }
 
 /** What is done with the steps of one request: each after its answer, before the next one. */
@@ -145,9 +147,12 @@ function outcomeOf(reply: Replied): Became | null | undefined {
 }
 
 function movedOf({ result, versioning }: Extract<Replied, { kind: 'moved-key' | 'refused' }>): Became | null {
-  if (Array.isArray(result))
-    return { outcome: { kind: 'moved', ...(versioning !== 'unversioned' && { versionIds: result }) } };
-  if (result.kind === 'exists') return { outcome: { kind: 'exists' } };
+  const keepsNull = versioning === 'enabled';
+  if (Array.isArray(result)) {
+    const outcome = { kind: 'moved' as const, ...(versioning !== 'unversioned' && { versionIds: result }) };
+    return { outcome, keepsNull };
+  }
+  if (result.kind === 'exists') return { outcome: { kind: 'exists' }, keepsNull };
   return result.kind === 'no-such-key' ? { outcome: { kind: 'absent' } } : null;
 }
 
