@@ -12,8 +12,8 @@ import {
   KEPT_BUCKETS_MAX,
   type RemovalPass,
 } from '../../types/records/account-removal-record.ts';
-import { stepClosing } from '../buckets/drive-closing.ts';
-import { createShardWorker, doneValue, forEachJob } from '../workers/shard-worker.ts';
+import { closingCalls, stepClosing } from '../buckets/drive-closing.ts';
+import { createShardWorker, doneValue, forEachJob, resting } from '../workers/shard-worker.ts';
 
 const IDLE_MS = 5000;
 /** Rest after a round, as a multiple of the time that it took: clients come first. */
@@ -90,13 +90,7 @@ export function createAccountRemover(deps: {
     const closing = doneValue(await metadata.execute({ shard }, 'close-bucket', { bucketId }));
     const outcome =
       closing.kind === 'closing'
-        ? await stepClosing(
-            {
-              look: async (query) => doneValue(await metadata.query({ shard }, 'find-protected', query)),
-              step: async (command) => doneValue(await metadata.execute({ shard }, 'step-closing', command)),
-            },
-            closing.job,
-          )
+        ? await stepClosing(closingCalls(metadata, shard), closing.job)
         : { kind: 'gone' as const };
     if (outcome.kind === 'looking') return true;
     if (outcome.kind === 'reopened') {
@@ -188,15 +182,7 @@ export function createAccountRemover(deps: {
     },
   });
 
-  return {
-    name: steps.name,
-    async work(signal) {
-      const beganAtMs = clock.monotonicMs();
-      const outcome = await steps.work(signal);
-      const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
-      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
-    },
-  };
+  return resting(steps, { clock, restShare: REST_SHARE });
 }
 
 /** A version that may go. */

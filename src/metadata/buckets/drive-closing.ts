@@ -2,8 +2,9 @@
 // shard. Any driver, and any number of them, continues where the deletion is.
 
 import type { ClosingOutcome } from '../../ports/metadata/buckets.ts';
-import type { CommandOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { CommandOf, MetadataPort, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { EmptyBucketJob } from '../../types/records/job-record.ts';
+import { doneValue } from '../workers/shard-worker.ts';
 
 /** Versions that one look goes through. */
 export const LOOK_ROWS_MAX = 10_000;
@@ -12,6 +13,14 @@ export const LOOK_ROWS_MAX = 10_000;
 export interface ClosingCalls {
   look(query: QueryOf<'find-protected'>): Promise<ResultOf<'find-protected'>>;
   step(command: CommandOf<'step-closing'>): Promise<ClosingOutcome>;
+}
+
+/** By the port. */
+export function closingCalls(metadata: MetadataPort, shard: number): ClosingCalls {
+  return {
+    look: async (query) => doneValue(await metadata.query({ shard }, 'find-protected', query)),
+    step: async (command) => doneValue(await metadata.execute({ shard }, 'step-closing', command)),
+  };
 }
 
 /** One look and its step. */

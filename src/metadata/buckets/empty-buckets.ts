@@ -7,8 +7,8 @@ import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { JobId } from '../../types/names.ts';
 import type { EmptyBucketJob, JobRecord } from '../../types/records/job-record.ts';
-import { createShardWorker, doneValue, forEachJob } from '../workers/shard-worker.ts';
-import { stepClosing } from './drive-closing.ts';
+import { createShardWorker, doneValue, forEachJob, resting } from '../workers/shard-worker.ts';
+import { closingCalls, stepClosing } from './drive-closing.ts';
 
 /** Rest after a round of steps, as a multiple of the time that it took: clients come first. */
 const REST_SHARE = 1;
@@ -35,13 +35,7 @@ export function createBucketEmptier(deps: {
     }
     if (!taken.has(jobId) && nowMs - steppedAtMs < LIMITS.jobStallTimeoutMs) return false;
     taken.add(jobId);
-    const { kind } = await stepClosing(
-      {
-        look: async (query) => doneValue(await metadata.query({ shard }, 'find-protected', query)),
-        step: async (command) => doneValue(await metadata.execute({ shard }, 'step-closing', command)),
-      },
-      job,
-    );
+    const { kind } = await stepClosing(closingCalls(metadata, shard), job);
     if (kind !== 'looking') taken.delete(jobId);
     return true;
   }
@@ -57,15 +51,7 @@ export function createBucketEmptier(deps: {
     },
   });
 
-  return {
-    name: steps.name,
-    async work(signal) {
-      const beganAtMs = clock.monotonicMs();
-      const outcome = await steps.work(signal);
-      const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
-      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
-    },
-  };
+  return resting(steps, { clock, restShare: REST_SHARE });
 }
 
 function isEmptying(job: JobRecord): job is EmptyBucketJob {

@@ -12,7 +12,7 @@ import {
   type LifecycleCounts,
   type LifecyclePlace,
 } from '../../types/records/lifecycle-record.ts';
-import { createShardWorker, doneValue, forEachJob } from '../workers/shard-worker.ts';
+import { createShardWorker, doneValue, forEachJob, resting } from '../workers/shard-worker.ts';
 
 /** Rows of one look, and items of one entry. */
 const PAGE_ROWS = 5000;
@@ -130,15 +130,7 @@ export function createLifecycleWorker(
     },
   });
 
-  return {
-    name: steps.name,
-    async work(signal) {
-      const beganAtMs = clock.monotonicMs();
-      const outcome = await steps.work(signal);
-      const restMs = (clock.monotonicMs() - beganAtMs) * (100 / lifecycleWorkShare - 1);
-      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
-    },
-  };
+  return resting(steps, { clock, restShare: 100 / lifecycleWorkShare - 1 });
 }
 
 /** Whether a page is worth an entry: something is due, a stage is over, or much has been examined. */

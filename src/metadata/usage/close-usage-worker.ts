@@ -7,7 +7,7 @@ import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { dayOf, type Metering } from '../../types/metered.ts';
 import type { BucketId } from '../../types/names.ts';
-import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createShardWorker, doneValue, resting } from '../workers/shard-worker.ts';
 import { createOrphanMeasure } from './measure-orphans.ts';
 
 const MINUTE_MS = 60_000;
@@ -100,13 +100,5 @@ export function createUsageCloser(deps: {
     },
   });
 
-  return {
-    name: steps.name,
-    async work(signal) {
-      const beganAtMs = clock.monotonicMs();
-      const outcome = await steps.work(signal);
-      const restMs = (clock.monotonicMs() - beganAtMs) * (100 / WORK_SHARE - 1);
-      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
-    },
-  };
+  return resting(steps, { clock, restShare: 100 / WORK_SHARE - 1 });
 }

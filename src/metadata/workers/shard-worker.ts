@@ -1,5 +1,6 @@
 // What the background jobs over shards have in common: a round visits each shard once and does one bounded unit there.
 import { doubledPause } from '../../base/async/doubled-pause.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { Reply } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
@@ -44,6 +45,22 @@ export function createShardWorker(options: {
       rests.roundEnded(hasMore ? BUSY_ROUND_MS : idleMs);
       const failed = failures.length > 0 && { failures };
       return hasMore ? { state: 'busy', ...failed } : { state: 'idle', idleMs, ...failed };
+    },
+  };
+}
+
+/** The worker with a rest after each round that leaves more to do: as a multiple of the time that the round took. Clients come first. */
+export function resting(
+  worker: Worker,
+  { clock, restShare }: { clock: Pick<ClockPort, 'monotonicMs'>; restShare: number },
+): Worker {
+  return {
+    name: worker.name,
+    async work(signal) {
+      const beganAtMs = clock.monotonicMs();
+      const outcome = await worker.work(signal);
+      const restMs = restShare * (clock.monotonicMs() - beganAtMs);
+      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
     },
   };
 }
