@@ -45,20 +45,18 @@ async function get(id: number, at?: number): Promise<void> {
   await world.execute('add-traffic', { days }, at === undefined ? 0 : id % 2);
 }
 
+function closeDays(): Promise<void> {
+  const { shards: metadata, clock } = world;
+  const telemetry = { gauge() {} };
+  const how = { metadata, shards: () => [0, 1], clock, metering: DEFAULT_METERING, telemetry };
+  return runUntilIdle(createUsageCloser(how));
+}
+
 async function nextDay(): Promise<void> {
   world.clock.advance(DAY_MS);
-  const { shards, clock } = world;
-  clock.advance(CLOSED_AFTER_MS);
-  await runUntilIdle(
-    createUsageCloser({
-      metadata: shards,
-      shards: () => [0, 1],
-      clock,
-      metering: DEFAULT_METERING,
-      telemetry: { gauge() {} },
-    }),
-  );
-  clock.advance(-CLOSED_AFTER_MS);
+  world.clock.advance(CLOSED_AFTER_MS);
+  await closeDays();
+  world.clock.advance(-CLOSED_AFTER_MS);
 }
 
 beforeEach(async () => {
@@ -219,14 +217,6 @@ test('what is stored is that of the last closed day, in shards that are ahead, t
   );
   const ahead = createUsageBook(createUsages(shards), clock);
   expect((await ahead.stored())(accountOf(2)).activeBytes).toBe(5048);
-  await runUntilIdle(
-    createUsageCloser({
-      metadata: shards,
-      shards: () => [0, 1],
-      clock,
-      metering: DEFAULT_METERING,
-      telemetry: { gauge() {} },
-    }),
-  );
+  await closeDays();
   expect((await ahead.stored())(accountOf(2))).toEqual({ activeBytes: 6048, deletedBytes: 5000 });
 });

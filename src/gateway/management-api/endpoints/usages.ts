@@ -2,6 +2,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import type { ApiCaller, CustomerHead, Tenancy, VisibleFilter } from '../../../accounts/tenancy.ts';
+import { noSuch } from '../../../accounts/tenancy-rules.ts';
 import {
   type BucketUsage,
   type BucketUsageFilter,
@@ -9,7 +10,6 @@ import {
   readUsageId,
   type UsageFilter,
 } from '../../../accounts/usage-book.ts';
-import { AppError } from '../../../types/errors.ts';
 import { activeBytes, apiCallCount, type UsageDay } from '../../../types/usage.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
 import { envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
@@ -303,8 +303,4 @@ function addBuckets(app: FastifyInstance, { tenancy, usageBook }: ManagementCont
       return readAnswer(listOf(found, page, bucketOf));
     },
   );
-}
-
-function noSuch(what: string): AppError {
-  return new AppError('NoSuchEntity', { message: `There is no such ${what}.` });
 }
