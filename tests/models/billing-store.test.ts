@@ -1,6 +1,7 @@
 // A quarter, and two months before it, of sub-accounts in a real store: uploads, overwrites, early deletes, compositions and their
 // ends, copies, appends, renames, a trial that ends, a suspension, a deletion, a price that changes within a month, a day on which
-// nothing runs, restarts. What the store has metered of each day equals the ledger to the byte, and each invoice to the cent.
+// nothing runs, restarts; requests, which gateways meter and send, and whose answers are lost now and then. What the store has
+// metered of each day equals the ledger to the byte and the call, and each invoice to the cent.
 import { expect, test } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { createMonthWorker } from '../../src/accounts/close-months.ts';
@@ -13,21 +14,23 @@ import { createUsages } from '../../src/accounts/usages.ts';
 import type { StateSince } from '../../src/billing/compute-invoice.ts';
 import { invoicesCsv } from '../../src/billing/invoice-csv.ts';
 import { CHUNK_COLUMNS } from '../../src/chunks/disk/keyspace.ts';
+import { createTrafficMeter, type TrafficMeter } from '../../src/gateway/metering/traffic-meter.ts';
 import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
 import { leaseQuotas } from '../../src/metadata/quotas/lease-quotas.ts';
 import { setAccountQuota } from '../../src/metadata/quotas/operate-quotas.ts';
 import { CLOSED_AFTER_MS, createUsageCloser } from '../../src/metadata/usage/close-usage-worker.ts';
-import type { BucketTarget } from '../../src/objects/object-store.ts';
 import { createKeyring } from '../../src/platform/memory/memory-keyring.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { DEFAULT_METERING } from '../../src/types/metered.ts';
 import { dayOf, daysOf } from '../../src/types/months.ts';
-import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/types/names.ts';
+import type { BucketId, BucketName } from '../../src/types/names.ts';
 import { DAY_MS } from '../../src/types/usage.ts';
 import { independentTotal } from '../support/billing/independent-invoice.ts';
 import { QuarterLedger } from '../support/billing/quarter-ledger.ts';
+import { actsOf, type LivingAccount, liveADay } from '../support/billing/quarter-life.ts';
 import { runUntilIdle } from '../support/metadata/run-worker.ts';
-import { type ObjectWorld, openObjectWorld, sourceOf } from '../support/objects/object-world.ts';
+import { type ObjectWorld, openObjectWorld } from '../support/objects/object-world.ts';
 import { casesOf } from '../support/run/long-form.ts';
 import { createManualClock, createSeededRandom } from '../support/run/simulated.ts';
 
@@ -42,21 +45,20 @@ const SUSPENDED_DAY = APRIL_1 + 40;
 const RESTORED_DAY = APRIL_1 + 50;
 const DELETED_DAY = APRIL_1 + 45;
 const RESTART_EVERY_DAYS = 17;
-/** Since the first day. */
-const LONG_LIVED_ON = [2, 5, 8, 11, 16];
-const KEPT_DAYS = 105;
+/** Of so many answers to what a gateway sends of requests one is lost. */
+const LOST_OF = 4;
+/** Of so few bytes and calls something that has cents. */
+const TRAFFIC_PRICES = { apiCalls: '21.75', ingress: '54321.12345678', egress: '98765.4321' };
 const log = { info() {}, warn() {} };
-const telemetry = { gauge() {} };
+const telemetry = { gauge() {}, count: () => expect.unreachable('requests are lost') };
 const timeJumps = { mayRemoveByAge: () => true };
 const hasher = { hash: async () => 'hash', verify: async () => true };
 
 type Life = 'paid' | 'tried' | 'suspended' | 'deleted';
 
-interface Customer {
+interface Customer extends LivingAccount {
   life: Life;
   view: CustomerView;
-  bucket: BucketTarget;
-  ledger: QuarterLedger;
   history: StateSince[];
 }
 
@@ -67,6 +69,7 @@ class Store {
   readonly #keyring = createKeyring();
   #seed = 0;
   world!: ObjectWorld;
+  meter!: TrafficMeter;
 
   async open(): Promise<void> {
     this.#seed++;
@@ -76,9 +79,20 @@ class Store {
       seed: this.#seed,
       intercept: (shards) => leaseQuotas(shards, { clock, log, telemetry: { count() {} } }),
     });
+    const random = createSeededRandom(700 + this.#seed);
+    const isLost = () => (random.bytes(1)[0] ?? 0) % LOST_OF === 0;
+    const metadata = lossy(this.metadata, isLost);
+    this.meter = createTrafficMeter({ metadata, clock, random, log, telemetry, flushEveryMs: 60_000 });
+  }
+
+  /** Twice: what is lost is sent once more. */
+  async flush(): Promise<void> {
+    await this.meter.flush();
+    await this.meter.flush();
   }
 
   async restart(): Promise<void> {
+    await this.flush();
     await this.world.store.compactionIdle();
     await this.world.metadata.shards.close();
     await this.open();
@@ -108,6 +122,7 @@ class Store {
 
   /** What runs behind midnight, in processes that have nothing in memory. */
   async runWorkers(): Promise<void> {
+    await this.flush();
     const { metadata, clock } = this;
     const shards = () => [0, 1, 2];
     await runUntilIdle(
@@ -119,6 +134,18 @@ class Store {
     await runUntilIdle(createUsageCloser({ metadata, shards, clock, telemetry, metering: DEFAULT_METERING }));
     await runUntilIdle(createMonthWorker({ metadata, clock, shards, timeJumps, log }));
   }
+}
+
+/** Before the shard has evaluated what is sent, or behind it: only the first time. */
+function lossy(metadata: MetadataPort, isLost: () => boolean): Pick<MetadataPort, 'execute'> {
+  return {
+    async execute(envelope, name, command) {
+      if (envelope.isRetry) return metadata.execute(envelope, name, command);
+      if (isLost()) return { kind: 'unknown' };
+      const reply = await metadata.execute(envelope, name, command);
+      return isLost() ? { kind: 'unknown' } : reply;
+    },
+  };
 }
 
 async function makeCustomers(store: Store): Promise<Customer[]> {
@@ -146,6 +173,7 @@ async function makeCustomers(store: Store): Promise<Customer[]> {
     const { cfgVersion } = created.bucket;
     made.push({
       ...{ life, view },
+      owner: view.accountId,
       bucket: { homeShard: shard, believed: { bucketId, name, cfgVersion } },
       ledger: new QuarterLedger(view.accountId),
       history: [{ state: isTrial ? 'trial' : 'paid', fromMs: store.clock.wallMs() }],
@@ -154,95 +182,6 @@ async function makeCustomers(store: Store): Promise<Customer[]> {
       made.at(-1)?.history.push({ state: 'paid', fromMs: store.clock.wallMs() + TRIAL_DAYS * DAY_MS });
   }
   return made;
-}
-
-/** One act of a client in the store and in the ledger. */
-function actsOf(store: Store, { view, bucket, ledger }: Customer, day: number) {
-  const { world } = store;
-  const { calls } = world;
-  const owner: AccountId = view.accountId;
-  const signal = new AbortController().signal;
-  const of = (key: string) => ({ calls, bucket, owner, key: key as ObjectKey, signal });
-  const from = async (key: string) => ({
-    bucket,
-    key: key as ObjectKey,
-    found: await world.find(key, { bucket }),
-  });
-  const { bucketId } = bucket.believed;
-  const has = (key: string) => ledger.originalCount(key) > 0;
-  return {
-    async put(key: string, sizeBytes: number) {
-      await world.put(key, Buffer.alloc(sizeBytes, 'x'), { bucket, owner });
-      ledger.put(key, day, sizeBytes);
-    },
-    async append(key: string, sizeBytes: number) {
-      if (!has(key)) return;
-      await world.store.appendObject({ ...of(key), body: sourceOf(Buffer.alloc(sizeBytes, 'y')) });
-      ledger.append(key, day, sizeBytes);
-    },
-    async copy(source: string, key: string) {
-      if (!has(source) || source === key) return;
-      await world.store.copyObject({ ...of(key), source: await from(source) });
-      ledger.copy(source, key, day);
-    },
-    async compose(sources: readonly string[], key: string) {
-      const count = sources.reduce((sum, source) => sum + ledger.originalCount(source), 0);
-      if (!sources.every(has) || sources.includes(key) || count > 32) return;
-      await world.store.composeObject({ ...of(key), components: await Promise.all(sources.map(from)) });
-      ledger.compose(sources, key, day);
-    },
-    async rename(source: string, key: string) {
-      if (!has(source) || source === key) return;
-      const move = { from: source as ObjectKey, to: key as ObjectKey };
-      const moved = await world.metadata.execute(
-        'move-key',
-        { bucketId, move, overwrites: true },
-        bucket.homeShard,
-      );
-      expect(moved.kind).toBe('moved-key');
-      ledger.rename(source, key, day);
-    },
-    async remove(key: string) {
-      const items = [{ key: key as ObjectKey }];
-      await world.metadata.execute('delete-versions', { bucketId, owner, items }, bucket.homeShard);
-      ledger.remove(key, day);
-    },
-  };
-}
-
-async function liveADay(store: Store, customer: Customer, day: number, choose: (bound: number) => number) {
-  const acts = actsOf(store, customer, day);
-  const key = () => `k${choose(10)}`;
-  // What outlives its components by more than their minimum duration, then goes, or stays.
-  const age = day - FIRST_DAY;
-  if (LONG_LIVED_ON.includes(age)) {
-    await acts.put('base', 9000 + age);
-    if (age % 2 === 0) await acts.append('base', 10 + age);
-    await acts.compose(['base', key()], `kept ${age}`);
-    await acts.compose(['base'], `kept alone ${age}`);
-    await acts.copy(`kept alone ${age}`, `copy ${age}`);
-    if (age % 2 === 1) await acts.append(`copy ${age}`, 100);
-    await acts.remove('base');
-  }
-  if (LONG_LIVED_ON.includes(age - KEPT_DAYS)) {
-    await acts.remove(`kept ${age - KEPT_DAYS}`);
-    await acts.remove(`kept alone ${age - KEPT_DAYS}`);
-    if (age % 3 === 0) await acts.remove(`copy ${age - KEPT_DAYS}`);
-  }
-  for (let step = choose(5); step > 0; step--) {
-    // From nothing, over what is charged with the smallest size, to chunks.
-    const sizeBytes = choose(3) === 0 ? choose(5000) : choose(100_000);
-    const ways = [
-      () => acts.put(key(), sizeBytes),
-      () => acts.put(key(), sizeBytes),
-      () => acts.append(key(), 1 + sizeBytes),
-      () => acts.copy(key(), key()),
-      () => acts.compose([key(), key()], key()),
-      () => acts.rename(key(), key()),
-      () => acts.remove(key()),
-    ];
-    await ways[choose(ways.length)]?.();
-  }
 }
 
 /** What operators and partners do on that day. */
@@ -276,7 +215,8 @@ test.each(seeds)(
     await store.open();
     store.clock.advance(2 * CLOSED_AFTER_MS);
     const customers = await makeCustomers(store);
-    const prices = { deletedStorage: '4990000', minimumTB: '0.0000003', minimumStorage: '5990000' };
+    const minimum = { minimumTB: '0.0000003', minimumStorage: '5990000' };
+    const prices = { deletedStorage: '4990000', ...minimum, ...TRAFFIC_PRICES };
     const book = createInvoiceBook(store.metadata);
     const list = { from: '2026-04-01', currency: 'USD', prices: { ...prices, activeStorage: '5990000' } };
     await book.setPriceList(list);
@@ -290,7 +230,9 @@ test.each(seeds)(
           if (customer.life === 'deleted' && day === DELETED_DAY)
             for (const key of customer.ledger.keys()) await actsOf(store, customer, day).remove(key);
           await turnOf(store, customer, day);
-          if (isActive(customer, day)) await liveADay(store, customer, day, choose);
+          if (isActive(customer, day)) await liveADay(store, customer, { day, age: day - FIRST_DAY, choose });
+          // What is not sent now is sent behind midnight, before the day is closed.
+          if (choose(3) === 0) await store.flush();
         }
         store.clock.advance(DAY_MS / 2);
       } else store.clock.advance(DAY_MS);
@@ -299,7 +241,7 @@ test.each(seeds)(
     await store.runWorkers();
 
     const usages = createUsages(store.metadata);
-    const seen = { orphanedBytes: 0, deletedBytes: 0 };
+    const seen = { orphanedBytes: 0, deletedBytes: 0, downloadBytes: 0, listCalls: 0 };
     expect(await usages.lastClosedDay()).toBe(LAST_DAY);
     for (const { ledger, view } of customers) {
       const range = { fromDay: FIRST_DAY, toDay: LAST_DAY };
@@ -307,13 +249,15 @@ test.each(seeds)(
         (await usages.byAccount([view.accountId], range)).map((usage) => [usage.day, usage]),
       );
       for (let day = FIRST_DAY; day <= LAST_DAY; day++) {
-        seen.orphanedBytes += days.get(day)?.orphanedBytes ?? 0;
-        seen.deletedBytes += days.get(day)?.deletedBytes ?? 0;
-        const { putCalls: _, deleteCalls: __, uploadBytes: ___, ...stored } = ledger.day(day);
-        expect(days.get(day), `seed ${seed}: ${view.name} on day ${day - FIRST_DAY}`).toMatchObject(stored);
+        const usage = days.get(day);
+        for (const field of Object.keys(seen) as (keyof typeof seen)[]) seen[field] += usage?.[field] ?? 0;
+        expect(usage, `seed ${seed}: ${view.name} on day ${day - FIRST_DAY}`).toMatchObject(ledger.day(day));
       }
     }
-    expect(Math.min(...Object.values(seen)), 'what is charged without an object').toBeGreaterThan(0);
+    expect(
+      Math.min(...Object.values(seen)),
+      'what is charged without an object, and traffic',
+    ).toBeGreaterThan(0);
     const { items } = await createInvoiceBook(store.metadata).list({}, { page: 1, size: 100 });
     const closed = new Map(items.map((item) => [`${item.month} ${item.customer.id}`, item]));
     const priceLists = await createInvoiceBook(store.metadata).priceLists();

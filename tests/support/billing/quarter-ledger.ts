@@ -1,5 +1,6 @@
-// What an account stores, by the definitions of extensions 6 alone: the lifetime of each thing that is charged. Figures of a day
-// are counted anew from all lifetimes, so nothing is carried over from one day to the next as metering does it.
+// What an account stores and asks for, by the definitions of extensions 6 alone: the lifetime of each thing that is charged, and
+// what requests add to their day. Figures of a day are counted anew from all lifetimes, so nothing is carried over from one day to
+// the next as metering does it.
 import type { AccountId } from '../../../src/types/names.ts';
 import { METERED_NOTHING, type UsageDay, type UsageFigures } from '../../../src/types/usage.ts';
 
@@ -39,7 +40,8 @@ interface StoredObject extends Lifetime {
   isComposed: boolean;
 }
 
-type Traffic = Pick<UsageFigures, 'uploadBytes' | 'downloadBytes' | 'putCalls' | 'getCalls' | 'deleteCalls'>;
+/** Fields of it that a request adds to. */
+type Traffic = Partial<UsageFigures>;
 
 export class QuarterLedger {
   readonly #accountId: AccountId;
@@ -60,6 +62,12 @@ export class QuarterLedger {
     return this.#live.get(key)?.data.length ?? 0;
   }
 
+  /** 0: it is not there. */
+  sizeBytes(key: string): number {
+    const object = this.#live.get(key);
+    return object === undefined ? 0 : sizeOf(object);
+  }
+
   /** Also over what is there: that is deleted by it. */
   put(key: string, day: number, sizeBytes: number): void {
     this.#end(key, day);
@@ -72,7 +80,7 @@ export class QuarterLedger {
       data: [original],
       isComposed: false,
     });
-    this.#note(day, { putCalls: 1, uploadBytes: sizeBytes });
+    this.request(day, { putCalls: 1, uploadBytes: sizeBytes, wroteBytes: sizeBytes });
   }
 
   /** A piece of its own, which is charged with the smallest size. */
@@ -85,7 +93,7 @@ export class QuarterLedger {
     object.data.push(original);
     object.isComposed = true;
     object.storedDay = day;
-    this.#note(day, { putCalls: 1, uploadBytes: sizeBytes });
+    this.request(day, { putCalls: 1, uploadBytes: sizeBytes, wroteBytes: sizeBytes });
   }
 
   /** Charged like its source, but of what was composed: that has its metadata alone. */
@@ -102,7 +110,7 @@ export class QuarterLedger {
       data: [...data],
       isComposed,
     });
-    this.#note(day, { putCalls: 1 });
+    this.request(day, { putCalls: 1 });
   }
 
   compose(sources: readonly string[], key: string, day: number): void {
@@ -118,7 +126,7 @@ export class QuarterLedger {
       data: found.flatMap(({ data }) => data),
       isComposed: true,
     });
-    this.#note(day, { putCalls: 1 });
+    this.request(day, { putCalls: 1 });
   }
 
   rename(from: string, key: string, day: number): void {
@@ -127,18 +135,27 @@ export class QuarterLedger {
     this.#end(key, day);
     this.#live.delete(from);
     this.#live.set(key, object);
-    this.#note(day, { putCalls: 1 });
+    this.request(day, { otherCalls: 1 });
   }
 
   remove(key: string, day: number): void {
+    this.request(day, { deleteCalls: 1, deleteBytes: this.sizeBytes(key) });
     this.#end(key, day);
-    this.#note(day, { deleteCalls: 1 });
   }
 
   read(key: string, day: number): void {
     const object = this.#live.get(key);
     if (object === undefined) return;
-    this.#note(day, { getCalls: 1, downloadBytes: sizeOf(object) });
+    const sizeBytes = sizeOf(object);
+    this.request(day, { getCalls: 1, downloadBytes: sizeBytes, readBytes: sizeBytes });
+  }
+
+  /** Another one, which changes nothing that is stored. */
+  request(day: number, added: Traffic): void {
+    const traffic = this.#traffic.get(day) ?? {};
+    for (const [name, value] of Object.entries(added) as [keyof Traffic, number][])
+      traffic[name] = (traffic[name] ?? 0) + value;
+    this.#traffic.set(day, traffic);
   }
 
   /**
@@ -182,18 +199,6 @@ export class QuarterLedger {
     const object = this.#live.get(key);
     if (object !== undefined) object.untilDay = day;
     this.#live.delete(key);
-  }
-
-  #note(day: number, added: Partial<Traffic>): void {
-    const traffic = this.#traffic.get(day) ?? {
-      uploadBytes: 0,
-      downloadBytes: 0,
-      putCalls: 0,
-      getCalls: 0,
-      deleteCalls: 0,
-    };
-    for (const [name, value] of Object.entries(added) as [keyof Traffic, number][]) traffic[name] += value;
-    this.#traffic.set(day, traffic);
   }
 }
 

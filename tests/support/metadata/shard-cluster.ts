@@ -19,7 +19,7 @@ import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../../s
 import type { StateMachine } from '../../../src/ports/state-machine.ts';
 import type { WitnessPort } from '../../../src/ports/witness.ts';
 import { noteMachine } from '../../scenarios/note-machine.ts';
-import { createManualClock, createSeededRandom } from '../run/simulated.ts';
+import { createManualClock, createSeededRandom, type ManualClock } from '../run/simulated.ts';
 
 const STEP_MS = 10;
 
@@ -40,6 +40,8 @@ export interface MemoryRegistry extends ShardRegistryPort {
 }
 
 export interface ShardCluster {
+  /** Of all nodes. */
+  readonly clock: ManualClock;
   readonly nodes: ClusterNode[];
   readonly registry: MemoryRegistry;
   readonly events: ReplicaEvent[];
@@ -133,6 +135,7 @@ export async function openShardCluster(options: {
   }
 
   const cluster: ShardCluster = {
+    clock,
     nodes,
     registry,
     events,
