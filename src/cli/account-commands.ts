@@ -94,7 +94,8 @@ export async function setAccount(context: CliContext, reference: string, options
   await change(context, { reference, changes: { bucketsMax, state, mayBePublic, isUnpaid }, options });
 }
 
-function yesOrNo(flag: string, text: string | undefined): boolean | undefined {
+/** Throws {@link Refusal}. */
+export function yesOrNo(flag: string, text: string | undefined): boolean | undefined {
   if (text !== undefined && text !== 'yes' && text !== 'no')
     throw new Refusal(`${flag} must be yes or no, not "${text}"`);
   return text === undefined ? undefined : text === 'yes';

@@ -377,6 +377,7 @@ function addSubAccountCommands(account: Command, context: CliContext): void {
     .option('--paid', 'end its trial')
     .option('--quota <kind>', 'hard or soft')
     .option('--reset-password', 'write to it how to set a new password')
+    .option('--unpaid <yes|no>', 'whether its uploads are refused; reads and deletes are served')
     .action(async (id, options) => (await load()).setSubAccount(context, id, options));
   for (const [as, help] of [
     ['suspend', 'refuse its requests, and keep its data'],

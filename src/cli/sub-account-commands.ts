@@ -1,6 +1,7 @@
 // holdfast account sub: accounts of customers, and what is left of deleted ones. They go by the calls of /api/v1, which the
 // operator API has, too (docs/management-api.md).
 import { Refusal } from '../base/refusal.ts';
+import { yesOrNo } from './account-commands.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatCount, formatForeign, formatTable } from './format.ts';
 import type { OperatorClient } from './operator-client.ts';
@@ -21,6 +22,7 @@ export interface SubAccount {
   purchasedStorageTB: number | null;
   storageQuotaType: string;
   mfaEnabled: boolean;
+  isUnpaid: boolean;
   activeStorage: number;
   accessKey?: string;
   secretKey?: string;
@@ -131,6 +133,7 @@ export interface SubAccountChanges extends ConnectOptions {
   quota?: string;
   channel?: string;
   resetPassword?: boolean;
+  unpaid?: string;
 }
 
 export async function setSubAccount(
@@ -153,6 +156,7 @@ export async function setSubAccount(
       storageQuotaType: quota === undefined ? undefined : quotaOf(quota),
       channelAccountId: readNumber('--channel', channel),
       sendPasswordResetToSubAccountEmail: resetPassword === true ? true : undefined,
+      isUnpaid: yesOrNo('--unpaid', options.unpaid),
     },
   );
 }
@@ -272,6 +276,7 @@ function described(one: SubAccount): string {
       ? []
       : [['storage', `${purchasedStorageTB} TB, ${one.storageQuotaType}`]]),
     ['stored', `${one.activeStorage.toFixed(6)} TB by the last closed day`],
+    ...(one.isUnpaid ? [['unpaid', 'yes, uploads are refused']] : []),
     ['MFA', one.mfaEnabled ? 'on' : 'off'],
     ...(accessKey === undefined ? [] : [['access key', accessKey]]),
     ...(secretKey === undefined ? [] : [['secret key', secretKey]]),

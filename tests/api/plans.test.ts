@@ -146,6 +146,8 @@ describe('uploads are refused', () => {
       { path: part, headers: copy },
     ])
       expectError(await api.send({ method: 'PUT', ...wanted }, customer), refused);
+    const begins = { method: 'POST', path: `${pathOf(bucket, 'others')}?uploads` };
+    expectError(await api.send(begins, customer), refused);
     const fields = signForm(customer, bucket, [['key', 'posted']]);
     expectError(await postForm(customer, bucket, { fields }), refused);
 

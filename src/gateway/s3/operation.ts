@@ -104,6 +104,8 @@ export interface OperationRow<Input, Document = undefined> {
   readonly conditions?: readonly string[];
   /** Headers of extensions (`x-svc-*`) that it understands; where others carry them, they are refused likewise. */
   readonly options?: readonly string[];
+  /** It begins something that stores data later: it is refused where that would be because bills are not paid. */
+  readonly beginsStoring?: true;
   /** `none`: no credentials are looked at (OPTIONS). */
   readonly auth?: 'signed' | 'none';
   /** False where the bucket need not exist (CreateBucket, ListBuckets, OPTIONS). Default true above service level. */

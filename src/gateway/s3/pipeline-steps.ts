@@ -291,7 +291,8 @@ async function requirePaid(
   { bucket }: Granted,
 ): Promise<void> {
   // Whatever may pass a quota stores data.
-  if (bucket === undefined || !row.errors.includes('QuotaExceeded')) return;
+  const stores = row.errors.includes('QuotaExceeded') || row.beginsStoring === true;
+  if (bucket === undefined || !stores) return;
   const { owner } = bucket.record;
   const isOwn = caller.kind === 'account' && caller.account.accountId === owner;
   const account = isOwn ? caller.account : await identities.account(owner);

@@ -59,6 +59,7 @@ interface SubAccountWire extends ContactBlock, ParentBlock {
   ftpEnabled: boolean;
   ssoEnabled: boolean;
   mfaEnabled: boolean;
+  isUnpaid: boolean;
   activeStorage: number;
   deletedStorage: number;
   trialQuota: number;
@@ -125,6 +126,7 @@ export function wireOf(customer: CustomerView, caller: ApiCaller, figures: Store
     ftpEnabled: customer.ftpEnabled,
     ssoEnabled: customer.ssoEnabled,
     mfaEnabled: customer.mfaEnabled,
+    isUnpaid: customer.isUnpaid,
     activeStorage: figures.activeBytes / TB,
     deletedStorage: figures.deletedBytes / TB,
     trialQuota: trial?.quotaTB ?? 0,
@@ -185,6 +187,7 @@ export const SUB_ACCOUNT = objectOf<SubAccountWire>({
   ftpEnabled: BOOLEAN,
   ssoEnabled: BOOLEAN,
   mfaEnabled: BOOLEAN,
+  isUnpaid: described(BOOLEAN, 'Its bills are not paid: it can read and delete, and store nothing.'),
   activeStorage: described(NUMBER, 'TB of 2^40 bytes, by the last closed day.'),
   deletedStorage: described(NUMBER, 'TB that are deleted inside the minimum duration of storage.'),
   trialQuota: described(NUMBER, 'TB.'),
@@ -263,6 +266,7 @@ export interface SubAccountChanges extends InBoth {
   trialToPaid?: boolean;
   resetMFA?: boolean;
   ssoEnabled?: boolean;
+  isUnpaid?: boolean;
 }
 
 const TB_MAX = 1e9;
@@ -309,4 +313,5 @@ export const CHANGES = objectOf<SubAccountChanges>({
   trialToPaid: optional(BOOLEAN),
   resetMFA: optional(BOOLEAN),
   ssoEnabled: optional(BOOLEAN),
+  isUnpaid: optional(described(BOOLEAN, 'true refuses uploads, false takes them again. Operators only.')),
 });

@@ -112,7 +112,7 @@ function withoutNulls(
 
 function changesOf(body: SubAccountChanges): CustomerChanges {
   const { name, password, active, purchasedStorageTB, ftpEnabled, resetKeys, resetMFA, trialToPaid } = body;
-  const { trialQuotaTB, trialDays, channelAccountId, ssoEnabled } = body;
+  const { trialQuotaTB, trialDays, channelAccountId, ssoEnabled, isUnpaid } = body;
   return given<CustomerChanges>({
     name,
     password,
@@ -126,6 +126,7 @@ function changesOf(body: SubAccountChanges): CustomerChanges {
     trialDays,
     channelAccountId,
     ssoEnabled,
+    isUnpaid,
     email: body.accountEmail ?? body.wasabiAccountEmail,
     sendPasswordReset: body.sendPasswordResetToSubAccountEmail,
     quotaType: quotaTypeOf(body.storageQuotaType),

@@ -16,6 +16,7 @@ export const createMultipartUpload = defineOperation({
   match: { method: 'POST', on: 'object', query: ['uploads'] },
   logName: 'REST.POST.UPLOADS',
   body: 'none',
+  beginsStoring: true,
   options: [...ACL_HEADERS, ...LOCK_HEADERS],
   errors: [
     'InvalidArgument',
