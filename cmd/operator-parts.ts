@@ -20,9 +20,9 @@ type Operated = Omit<
   'invoices' | 'lifecycleDayMs' | 'logins' | 'mails' | 'pages' | 'tenancy' | 'usageBook' | 'usages'
 >;
 
-/** Both APIs, for the gateway. */
+/** Both APIs, for the gateway. Mails that wait are sent until the process ends. */
 export function accountApis(
-  { config, clock, random, log }: Pick<ProcessContext, 'clock' | 'config' | 'log' | 'random'>,
+  { config, clock, random, log, closing }: Omit<ProcessContext, 'loop' | 'telemetry'>,
   operated: Operated & { keyring: KeyringPort },
 ): { operatorApi: ReturnType<typeof createOperatorApi>; managementApi: ManagementApi } {
   const { metadata, accounts, keyring } = operated;
@@ -41,6 +41,9 @@ export function accountApis(
     mail: { post, resetUrl },
     resetRootMfa: (accountId) => resetRootMfa({ metadata, clock, random }, accountId),
   });
+  const stopping = new AbortController();
+  closing.defer(() => stopping.abort());
+  void mails.run(stopping.signal);
   const usages = createUsages(metadata);
   const invoices = createInvoices({ metadata, usages, customers: billed, clock });
   const usageBook = createUsageBook(usages, clock);

@@ -60,6 +60,9 @@ export interface AccountChanges {
   mayBePublic?: boolean;
 }
 
+/** `leftBucketCount`: buckets that are not removed yet, those among them that have to stay. */
+export type AccountRemoval = AccountRemovalRecord & { leftBucketCount: number };
+
 export interface Accounts {
   /** Returns the secret key, for the only time. Throws ValidationError, EntityAlreadyExists. */
   create(input: NewAccountOf): Promise<{ account: AccountRecord; accessKey: string; secretKey: string }>;
@@ -76,7 +79,7 @@ export interface Accounts {
    */
   remove(reference: string, options?: { withBuckets?: boolean }): Promise<void>;
   /** What is left of a deleted account; undefined: nothing, or the account is not deleted. */
-  removal(accountId: AccountId): Promise<AccountRemovalRecord | undefined>;
+  removal(accountId: AccountId): Promise<AccountRemoval | undefined>;
   /** The access keys of an account, by name. Throws NoSuchEntity. */
   keys(reference: string): Promise<{ account: AccountRecord; keys: AccessKeyRecord[] }>;
   /**
@@ -233,8 +236,9 @@ export function createAccounts(deps: {
       await forget(accountId);
     },
     async removal(accountId) {
-      const query = { accountId };
-      return requireDone(await metadata.query(system, 'get-account-removal', query)).removal ?? undefined;
+      const reply = await metadata.query(system, 'get-account-removal', { accountId });
+      const { removal, bucketCount } = requireDone(reply);
+      return removal === null ? undefined : { ...removal, leftBucketCount: bucketCount };
     },
     async keys(reference) {
       const { account } = await find(reference);

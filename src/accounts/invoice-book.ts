@@ -35,8 +35,8 @@ export interface InvoiceBranch {
   controlAccountId?: number;
 }
 
-/** A closed invoice, or what an open month comes to by now. */
-export type Invoice = InvoiceRecord & { isClosed: boolean };
+/** A closed invoice, or what an open month comes to by now. `isOwed`: false where nothing is charged, so that there will be none. */
+export type Invoice = InvoiceRecord & { isClosed: boolean; isOwed: boolean };
 
 export interface InvoicePage {
   items: Invoice[];
@@ -74,7 +74,9 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
   async function recordsOf(heads: readonly InvoiceHead[]): Promise<Invoice[]> {
     const query = { ids: heads.map(({ id }) => id) };
     const { invoices } = requireDone(await metadata.query(system, 'get-invoices', query));
-    return invoices.flatMap((invoice) => (invoice === null ? [] : [{ ...invoice, isClosed: true }]));
+    return invoices.flatMap((invoice) =>
+      invoice === null ? [] : [{ ...invoice, isClosed: true, isOwed: true }],
+    );
   }
 
   async function list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage> {

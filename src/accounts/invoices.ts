@@ -24,11 +24,12 @@ import {
   type PageAsked,
   sliceOf,
 } from './invoice-book.ts';
+import { noSuch } from './tenancy-rules.ts';
 
 export interface Invoices extends InvoiceBook {
   /**
    * What a month (YYYY-MM) comes to by now, by sub-account; of a closed one its invoices. Throws ValidationError, also where no
-   * price list holds yet.
+   * price list holds yet; NoSuchEntity for a sub-account that is not there.
    */
   preview(
     month: string,
@@ -128,6 +129,10 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
     async preview(month, filter, page) {
       const { fromDay, toDay } = requireMonth(month);
       const { lists, billing } = await readPrices();
+      const all = await customers.list();
+      const { subAccountId } = filter;
+      if (subAccountId !== undefined && !all.some(({ customer }) => customer.id === subAccountId))
+        throw noSuch('sub-account', 'subAccountId');
       if (billing.closedMonth !== undefined && month <= billing.closedMonth)
         return book.list({ ...filter, ...ofMonth(month) }, page);
       const today = dayOf(clock.wallMs());
@@ -135,11 +140,11 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
       const throughDay = Math.min(toDay, today);
       const [first] = lists;
       if (first === undefined || first.from > dateOf(throughDay)) throw invalid(NO_PRICES);
-      const some = (await customers.list()).filter(
+      const some = all.filter(
         ({ createdAtMs, customer, control }) =>
           dayOf(createdAtMs) <= throughDay &&
           (filter.controlAccountId ?? control.id) === control.id &&
-          (filter.subAccountId ?? customer.id) === customer.id,
+          (subAccountId ?? customer.id) === customer.id,
       );
       const options = { month, priceLists: lists, throughDay };
       const computed = await computeAll(sliceOf(some, page), options);
@@ -187,7 +192,15 @@ function isOwed({ days, lines }: NewInvoice): boolean {
 }
 
 function unnumbered(invoice: NewInvoice, month: string): Invoice {
-  return { ...invoice, id: 0, controlInvoiceId: 0, month, closedAtMs: 0, isClosed: false };
+  return {
+    ...invoice,
+    id: 0,
+    controlInvoiceId: 0,
+    month,
+    closedAtMs: 0,
+    isClosed: false,
+    isOwed: isOwed(invoice),
+  };
 }
 
 // ---- errors ----

@@ -24,6 +24,9 @@ import { checkLoginPassword } from './tenancy-tree.ts';
 const VALID_MS = 3 * DAY_MS;
 /** Between the tries of one mail. */
 const PAUSES_MS = [0, 5000, 60_000];
+/** Who has ordered or taken a mail tries it again sooner than after this time: where it waits longer, its gateway is gone. */
+const LEFT_AFTER_MS = 5 * 60_000;
+const LOOK_EVERY_MS = 60_000;
 /** Characters of what a mail server said. */
 const FAILURE_MAX = 200;
 const TOKEN = /^(\d{1,15})\.([A-Za-z0-9]{40})$/;
@@ -31,6 +34,11 @@ const TOKEN = /^(\d{1,15})\.([A-Za-z0-9]{40})$/;
 export interface Mails {
   /** Orders a mail; resolves before it is sent. */
   order(kind: MailKind, customer: Pick<CustomerRecord, 'id' | 'email'>): Promise<void>;
+  /**
+   * Sends what waits because the gateway that was to send it has ended, until the signal aborts. Several gateways may do so: one
+   * of them gets a mail.
+   */
+  run(signal: AbortSignal): Promise<void>;
   /** The newest first. */
   list(): Promise<MailRecord[]>;
   /** Its text with a new link, for the operator to hand on. Throws NoSuchEntity. */
@@ -98,31 +106,74 @@ export function createMails(deps: {
 
   async function note(id: number, after: { state: 'sent' | 'failed'; failure?: string }) {
     const outcome = requireDone(await metadata.execute(system, 'note-mail', { id, ...after }));
-    if (outcome.kind === 'gone') throw noSuch('mail');
+    if (outcome.kind !== 'noted') throw noSuch('mail');
     return outcome.mail;
   }
 
-  async function deliver(mail: MailRecord, by: MailPort): Promise<MailRecord> {
+  /** For a try. Undefined: somebody else has it, or it waits no more. */
+  async function take({
+    id,
+    triedAtMs = null,
+  }: Omit<MailRecord, 'triedAtMs'> & { triedAtMs?: number | null }) {
+    const command = { id, state: 'waiting' as const, ifTriedAtMs: triedAtMs };
+    const outcome = requireDone(await metadata.execute(system, 'note-mail', command));
+    return outcome.kind === 'noted' ? outcome.mail : undefined;
+  }
+
+  async function deliver(ordered: MailRecord, by: MailPort): Promise<void> {
+    let mail: MailRecord | undefined = ordered;
     for (const [at, pauseMs] of PAUSES_MS.entries()) {
       if (pauseMs > 0) await clock.sleep(pauseMs);
+      mail = await take(mail);
+      if (mail === undefined) return;
+      const { id } = mail;
       try {
         await by.send(await textOf(mail));
-        return await note(mail.id, { state: 'sent' });
+        await note(id, { state: 'sent' });
+        return;
       } catch (error) {
         // What a mail server says may hold the text of the mail: it is for the operator, and not for the log.
-        log.warn({ mail: mail.id, code: (error as { code?: unknown }).code }, 'mail-not-sent');
-        const isLast = at === PAUSES_MS.length - 1 || error instanceof AppError;
-        if (isLast) return note(mail.id, { state: 'failed', failure: failureOf(error) });
+        log.warn({ mail: id, code: (error as { code?: unknown }).code }, 'mail-not-sent');
+        if (error instanceof AppError || at === PAUSES_MS.length - 1) {
+          await note(id, { state: 'failed', failure: failureOf(error) });
+          return;
+        }
       }
     }
-    return mail;
+  }
+
+  /** Behind those that are under way. */
+  function deliverNext(mail: MailRecord, by: MailPort): Promise<unknown> {
+    sending = sending.then(() => deliver(mail, by)).catch(() => {});
+    return sending;
+  }
+
+  /** By the shard's clock, the oldest first. */
+  async function leftMails(): Promise<MailRecord[]> {
+    const reply = await metadata.query(system, 'list-mails', {});
+    const { mails } = requireDone(reply);
+    const untilMs = (reply.kind === 'done' ? reply.timeMs : 0) - LEFT_AFTER_MS;
+    return mails
+      .filter(
+        ({ state, isToBeSent, createdAtMs, triedAtMs = createdAtMs }) =>
+          state === 'waiting' && isToBeSent === true && triedAtMs <= untilMs,
+      )
+      .reverse();
   }
 
   return {
     async order(kind, { id, email }) {
-      const mail = { kind, customerId: id, to: email };
+      const mail = { kind, customerId: id, to: email, ...(post && { isToBeSent: true as const }) };
       const { mail: added } = requireDone(await metadata.execute(system, 'add-mail', { mail }));
-      if (post !== undefined) sending = sending.then(() => deliver(added, post)).catch(() => {});
+      if (post !== undefined) void deliverNext(added, post);
+    },
+    async run(signal) {
+      while (post !== undefined && !signal.aborted) {
+        // While the shard is away nothing is known to wait.
+        for (const mail of await leftMails().catch(() => []))
+          if (!signal.aborted) await deliverNext(mail, post);
+        await clock.sleep(LOOK_EVERY_MS, signal);
+      }
     },
     list,
     text: async (id) => textOf(await find(id)),

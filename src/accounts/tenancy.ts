@@ -2,7 +2,6 @@
 // Everything throws NoSuchEntity (also for ids outside of the caller's tree), AccessDenied by role or level, ValidationError and
 // EntityAlreadyExists with `fields`, LimitExceeded and SlowDown.
 import type { AccountId } from '../types/names.ts';
-import type { AccountRemovalRecord } from '../types/records/account-removal-record.ts';
 import type {
   Contact,
   ContactChanges,
@@ -14,6 +13,7 @@ import type {
   PartnerStatus,
   QuotaType,
 } from '../types/tenancy.ts';
+import type { AccountRemoval } from './accounts.ts';
 
 export interface ApiCaller {
   kind: 'operator' | 'partner-user';
@@ -107,7 +107,7 @@ export interface CustomerView {
   secretKey?: string;
   history: { state: CustomerState; fromMs: number }[];
   /** Of a deleted one of which something is left; not in lists. */
-  removal?: AccountRemovalRecord;
+  removal?: AccountRemoval;
 }
 export interface CustomerFilter {
   id?: number;

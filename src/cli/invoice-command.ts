@@ -21,6 +21,7 @@ interface Invoice {
   id: number;
   controlInvoiceId: number;
   isClosed: boolean;
+  isOwed: boolean;
   subAccountId: number;
   subAccountName: string;
   accountNumber: string;
@@ -204,12 +205,20 @@ function describePage({ invoices, total }: InvoicePage): string {
     invoice.periodStart.slice(0, 7),
     String(invoice.subAccountId),
     formatForeign(invoice.subAccountName),
-    `${invoice.total} ${invoice.currency}`,
+    invoice.isOwed ? `${invoice.total} ${invoice.currency}` : NONE,
   ]);
   const table = formatTable([['INVOICE', 'CONTROL', 'MONTH', 'SUB-ACCOUNT', 'NAME', 'TOTAL'], ...rows]);
+  const hasFree = invoices.some(({ isOwed }) => !isOwed);
   const isPart = total > invoices.length;
-  return isPart ? `${table}\n${invoices.length} of ${total}; --page and --size show others` : table;
+  return [
+    table,
+    ...(hasFree ? [`${NONE}: ${FREE}`] : []),
+    ...(isPart ? [`${invoices.length} of ${total}; --page and --size show others`] : []),
+  ].join('\n');
 }
+
+const NONE = 'no invoice';
+const FREE = 'nothing is charged: on trial, without a price list that holds, or deleted long before';
 
 function describeInvoice(invoice: Invoice): string {
   const { lines, currency } = invoice;
@@ -219,7 +228,7 @@ function describeInvoice(invoice: Invoice): string {
           ['invoice', String(invoice.id)],
           ['control invoice', String(invoice.controlInvoiceId)],
         ]
-      : [['invoice', 'none yet: the month is open']]),
+      : [['invoice', invoice.isOwed ? 'none yet: the month is open' : `none: ${FREE}`]]),
     ['sub-account', `${invoice.subAccountId} ${formatForeign(invoice.subAccountName)}`],
     ['account number', invoice.accountNumber],
     ['period', `${invoice.periodStart} to ${invoice.periodEnd}`],

@@ -28,6 +28,7 @@ export interface SubAccount {
   secretKey?: string;
   removal?: {
     removedBuckets: number;
+    leftBuckets: number;
     keptBucketsCount: number;
     keptBuckets: { name: string; versionCount: number; keptUntil: string | null }[];
   };
@@ -284,8 +285,13 @@ function described(one: SubAccount): string {
   return [formatTable(rows), ...(removal === undefined ? [] : ['', removalText(removal)])].join('\n');
 }
 
-function removalText({ removedBuckets, keptBucketsCount, keptBuckets }: NonNullable<SubAccount['removal']>) {
-  const begun = `being removed: ${formatCount(removedBuckets)} buckets are gone`;
+function removalText(removal: NonNullable<SubAccount['removal']>) {
+  const { removedBuckets, leftBuckets, keptBucketsCount, keptBuckets } = removal;
+  const gone = `${formatCount(removedBuckets)} ${removedBuckets === 1 ? 'is' : 'are'} gone`;
+  const begun =
+    leftBuckets === 0
+      ? 'being removed: its users, groups, roles and policies; no bucket is left'
+      : `being removed: ${formatCount(leftBuckets)} ${leftBuckets === 1 ? 'bucket' : 'buckets'}; ${gone}`;
   if (keptBucketsCount === 0) return begun;
   const head = ['BUCKET', 'PROTECTED VERSIONS', 'UNTIL'];
   const rows = keptBuckets.map(({ name, versionCount, keptUntil }) => [

@@ -1,9 +1,10 @@
 // Invoices as files, for operators: one, those of a control account and month, or those of a month.
 import type { Invoice, InvoiceBook, InvoiceFilter } from '../../accounts/invoice-book.ts';
+import { noSuch } from '../../accounts/tenancy-rules.ts';
 import { invoicesCsv } from '../../billing/invoice-csv.ts';
 import { invoiceSheet, statementSheet } from '../../billing/invoice-sheet.ts';
 import type { PagePort } from '../../ports/pages.ts';
-import { AppError, invalidFields } from '../../types/errors.ts';
+import { invalidFields } from '../../types/errors.ts';
 
 /** Rows of a statement in print, and of a CSV file. */
 const PRINTED_ROWS_MAX = 2000;
@@ -16,7 +17,10 @@ export interface InvoiceDocument {
   bytes: Uint8Array;
 }
 
-/** Throws ValidationError for more than a file may hold, NoSuchEntity where there is no invoice. */
+/**
+ * Of a list without invoices the head alone. Throws ValidationError for more than a file may hold; NoSuchEntity for an invoice
+ * that is not there, and where there is nothing to print.
+ */
 export async function invoiceDocument(
   parts: { invoices: InvoiceBook; pages: PagePort },
   filter: InvoiceFilter,
@@ -25,7 +29,8 @@ export async function invoiceDocument(
   const rowsMax = format === 'csv' ? CSV_ROWS_MAX : PRINTED_ROWS_MAX;
   const found = await readAll(parts.invoices, filter, rowsMax);
   const [first] = found;
-  if (first === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
+  const isList = filter.id === undefined && filter.controlInvoiceId === undefined;
+  if (first === undefined && !(isList && format === 'csv')) throw noSuch('invoice');
   if (format === 'csv') {
     const text = invoicesCsv(found);
     return { fileName: `${nameOf(filter)}.csv`, contentType: 'text/csv', bytes: Buffer.from(text, 'utf8') };
@@ -34,7 +39,7 @@ export async function invoiceDocument(
     const problem = 'name an invoice or a control invoice: several are printed as CSV alone';
     throw invalidFields({ format: problem });
   }
-  const sheet = filter.id === undefined ? statementSheet(found) : invoiceSheet(first);
+  const sheet = filter.id === undefined || first === undefined ? statementSheet(found) : invoiceSheet(first);
   const bytes = await parts.pages.pdf(sheet);
   return { fileName: `${nameOf(filter)}.pdf`, contentType: 'application/pdf', bytes };
 }

@@ -78,8 +78,11 @@ type Get = 'get-account-removal';
 
 export const getAccountRemoval: QuerySpec<QueryOf<Get>, ResultOf<Get>> = {
   async run({ accountId }, state) {
-    const [row] = await state.rows([accountRemovalRow(accountId)]);
-    return { removal: row === undefined ? null : accountRemovalCodec.decode(row) };
+    const [row, account] = await state.rows([accountRemovalRow(accountId), accountRow(accountId)]);
+    return {
+      removal: row === undefined ? null : accountRemovalCodec.decode(row),
+      bucketCount: account === undefined ? 0 : accountCodec.decode(account).bucketCount,
+    };
   },
 };
 

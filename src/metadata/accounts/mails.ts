@@ -42,9 +42,11 @@ export const noteMail = defineCommand<CommandOf<'note-mail'>, OutcomeOf<'note-ma
     findMail(view, id);
   },
 
-  decide({ id, state, failure }, view, { nowMs }) {
+  decide({ id, state, failure, ifTriedAtMs }, view, { nowMs }) {
     const before = findMail(view, id);
     if (before === undefined) return refuse({ kind: 'gone' });
+    const isAsMeant = before.state === 'waiting' && (before.triedAtMs ?? null) === ifTriedAtMs;
+    if (ifTriedAtMs !== undefined && !isAsMeant) return refuse({ kind: 'elsewhere' });
     const { failure: _, ...rest } = before;
     const mail = { ...rest, state, triedAtMs: nowMs, ...(failure !== undefined && { failure }) };
     return { outcome: { kind: 'noted', mail }, puts: [put(mailRow(id), mailCodec.encode(mail))] };

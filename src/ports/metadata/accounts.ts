@@ -73,12 +73,13 @@ export interface AccountCommands {
   };
   /** A mail to a customer; the oldest one goes where there are too many. */
   'add-mail': {
-    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'to'> };
+    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'to' | 'isToBeSent'> };
     outcome: { kind: 'added'; mail: MailRecord };
   };
   'note-mail': {
-    command: { id: number; state: 'sent' | 'failed'; failure?: string };
-    outcome: { kind: 'noted'; mail: MailRecord } | { kind: 'gone' };
+    /** With `ifTriedAtMs`: only of one that waits and was last tried then; null: never. */
+    command: { id: number; state: MailRecord['state']; failure?: string; ifTriedAtMs?: number | null };
+    outcome: { kind: 'noted'; mail: MailRecord } | { kind: 'gone' } | { kind: 'elsewhere' };
   };
   'add-access-key': {
     command: { accountId: AccountId; accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> };
@@ -211,7 +212,8 @@ export interface AccountQueries {
   /** null: nothing of it is left, or it is not deleted. */
   'get-account-removal': {
     query: { accountId: AccountId };
-    result: { removal: AccountRemovalRecord | null };
+    /** `bucketCount`: buckets that the account still owns. */
+    result: { removal: AccountRemovalRecord | null; bucketCount: number };
   };
   /** The newest first. */
   'list-mails': { query: Record<never, never>; result: { mails: MailRecord[] } };

@@ -13,7 +13,9 @@ export interface MailRecord {
   createdAtMs: number;
   /** `waiting`: nobody sends mails, or not yet. */
   state: 'waiting' | 'sent' | 'failed';
-  /** Of the last try. */
+  /** There was a mail server when it was ordered: a gateway sends it, however long it has waited. */
+  isToBeSent?: true;
+  /** Of the last try, also of one that goes on. */
   triedAtMs?: number;
   failure?: string;
 }

@@ -1,5 +1,6 @@
 // A gateway with /api/v1 over accounts in memory (model-tenancy.ts), and a client of it.
 
+import type { Invoice } from '../../../src/accounts/invoice-book.ts';
 import { createUsageBook } from '../../../src/accounts/usage-book.ts';
 import { createUsages } from '../../../src/accounts/usages.ts';
 import type { GatewaySettings } from '../../../src/gateway/http/server.ts';
@@ -8,7 +9,6 @@ import type { RequestRateLimits } from '../../../src/gateway/management-api/requ
 import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts';
 import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import { AppError } from '../../../src/types/errors.ts';
-import type { InvoiceRecord } from '../../../src/types/records/billing-records.ts';
 import { type GatewayWorld, openGatewayWorld } from '../objects/gateway-world.ts';
 import { apiKeyOf, createModelTenancy, type ModelTenancy } from './model-tenancy.ts';
 
@@ -110,12 +110,13 @@ export function basicOf(login: string): string {
 }
 
 const LINE = { quantity: '30', unitCost: '0.00019499', totalCost: '0.0058497' };
-const INVOICE: InvoiceRecord & { isClosed: boolean } = {
+const INVOICE: Invoice = {
   id: 7,
   controlInvoiceId: 3,
   month: '2026-02',
   closedAtMs: 0,
   isClosed: true,
+  isOwed: true,
   customer: { id: 10, name: 'Customer', email: 'c@example.com', accountId: '100000000010' as never },
   control: { id: 2, name: 'Reseller One', email: 'one@example.com' },
   currency: 'USD',

@@ -1,9 +1,9 @@
 // The JSON of sub-accounts: records, bodies and queries, with their schemas (extensions 1.4). Names with "wasabi" are the
 // wire's; beside each is one without.
 
+import type { AccountRemoval } from '../../../accounts/accounts.ts';
 import type { ApiCaller, CustomerView } from '../../../accounts/tenancy.ts';
 import type { StoredFigures } from '../../../accounts/usage-book.ts';
-import type { AccountRemovalRecord } from '../../../types/records/account-removal-record.ts';
 import type { ContactChanges } from '../../../types/tenancy.ts';
 import {
   type FieldsOf,
@@ -77,6 +77,7 @@ interface SubAccountWire extends ContactBlock, ParentBlock {
 export interface RemovalWire {
   startTime: string;
   removedBuckets: number;
+  leftBuckets: number;
   keptBucketsCount: number;
   keptBuckets: { name: string; versionCount: number; keptUntil: string | null }[];
 }
@@ -89,11 +90,12 @@ const STATUSES = {
 } as const;
 const TB = 2 ** 40;
 
-export function removalOf(removal: AccountRemovalRecord): RemovalWire {
-  const { beganAtMs, removedBucketCount, kept, keptBucketCount } = removal;
+export function removalOf(removal: AccountRemoval): RemovalWire {
+  const { beganAtMs, removedBucketCount, leftBucketCount, kept, keptBucketCount } = removal;
   return {
     startTime: instantOf(beganAtMs),
     removedBuckets: removedBucketCount,
+    leftBuckets: leftBucketCount,
     keptBucketsCount: keptBucketCount,
     keptBuckets: kept.map(({ name, versionCount, untilMs }) => ({
       name,
@@ -151,6 +153,7 @@ const REMOVAL: JsonSchema = {
   ...objectOf<RemovalWire>({
     startTime: INSTANT,
     removedBuckets: INTEGER,
+    leftBuckets: described(INTEGER, 'Buckets that are not removed yet, also those that stay for now.'),
     keptBucketsCount: described(
       INTEGER,
       'Buckets that stay for now, because something in them is protected.',

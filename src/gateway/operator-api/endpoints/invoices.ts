@@ -141,6 +141,7 @@ interface ShownInvoice {
   id: number;
   controlInvoiceId: number;
   isClosed: boolean;
+  isOwed: boolean;
   subAccountId: number;
   subAccountName: string;
   subAccountEmail: string;
@@ -164,6 +165,7 @@ const INVOICE = objectOf<ShownInvoice>({
   id: numberOf('0 while it has none.'),
   controlInvoiceId: numberOf('The same for all of a control account and month.'),
   isClosed: booleanOf('false: what an open month comes to by now.'),
+  isOwed: booleanOf('false: nothing is charged by now, so there would be no invoice.'),
   subAccountId: numberOf(),
   subAccountName: textOf(),
   subAccountEmail: textOf(),
@@ -209,6 +211,7 @@ function shownInvoice(invoice: Invoice): ShownInvoice {
     id: invoice.id,
     controlInvoiceId: invoice.controlInvoiceId,
     isClosed: invoice.isClosed,
+    isOwed: invoice.isOwed,
     subAccountId: customer.id,
     subAccountName: customer.name,
     subAccountEmail: customer.email,
@@ -269,7 +272,7 @@ function addInvoices(app: FastifyInstance, context: OperatorContext): void {
         summary: 'Read invoices as a file',
         description:
           'PDF: one invoice by its id, or the statement of a control account and month by controlInvoiceId. CSV: any of them, a ' +
-          'line for each. The same invoices always give the same bytes.',
+          'line for each behind its head. The same invoices always give the same bytes.',
         tags: TAGS,
         body: inputOf<Asked & { format: string }>({ ...ASKED, format: oneOf('csv', 'pdf') }),
         response: {
@@ -318,7 +321,7 @@ function addMonths(app: FastifyInstance, context: OperatorContext): void {
         }),
         response: INVOICES,
       },
-      config: { errors: ['ServiceUnavailable'] },
+      config: { errors: ['NoSuchEntity', 'ServiceUnavailable'] },
     },
     async ({ body: { month, page, size, ...filter } }) => {
       const bounds = { ...(page !== undefined && { page }), ...(size !== undefined && { size }) };

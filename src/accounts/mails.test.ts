@@ -1,0 +1,92 @@
+// Mails whose gateway has ended: another one sends them, once, and nobody those that were left to the operator.
+import { beforeEach, expect, test } from 'vitest';
+import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
+import { createSeededRandom } from '../../tests/support/run/simulated.ts';
+import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import type { MailMessage, MailPort } from '../ports/mail.ts';
+import { createAccounts } from './accounts.ts';
+import { createTenancy, type TenancyParts } from './create-tenancy.ts';
+import { OPERATOR } from './tenancy-rules.ts';
+
+const MINUTE_MS = 60_000;
+const hasher = { hash: async () => 'hash', verify: async () => true };
+
+let world: MetadataShards;
+let seed = 0;
+beforeEach(async () => {
+  world = await openMetadata();
+});
+
+function openGateway(post?: MailPort): TenancyParts {
+  const { shards: metadata, clock } = world;
+  const random = createSeededRandom(++seed);
+  const deps = { metadata, keyring: createKeyring(), random, clock, log: { warn() {} } };
+  return createTenancy({
+    ...{ ...deps, accounts: createAccounts(deps), hasher },
+    resetRootMfa: async () => {},
+    setPlanQuota: async () => {},
+    mail: { post },
+  });
+}
+
+async function orderWelcome({ tenancy }: TenancyParts): Promise<void> {
+  const partner = { level: 'control' as const, name: 'Control', email: 'p@example.com' };
+  const { id } = await tenancy.createPartner(OPERATOR, partner);
+  const customer = { controlAccountId: id, name: 'Bakery', email: 'b@example.com', sendWelcomeEmail: true };
+  await tenancy.createCustomer(OPERATOR, customer);
+}
+
+/** Until all that the loops of gateways do by now is done. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function pass(minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute++) {
+    world.clock.advance(MINUTE_MS);
+    await settle();
+  }
+}
+
+test('what a gateway has not sent when it ends is sent by another one, once', async () => {
+  const ended = openGateway({ send: () => new Promise(() => {}) });
+  await orderWelcome(ended);
+  await expect.poll(async () => (await ended.mails.list())[0]?.triedAtMs).toBeDefined();
+  const sent: MailMessage[] = [];
+  const others = [1, 2].map(() => openGateway({ send: async (message) => void sent.push(message) }));
+  const stop = new AbortController();
+  const running = others.map(({ mails }) => mails.run(stop.signal));
+  await pass(3);
+  expect(sent, 'the first one may be at it').toEqual([]);
+  await pass(10);
+  expect(sent.map(({ to }) => to)).toEqual(['b@example.com']);
+  expect(await ended.mails.list()).toMatchObject([{ state: 'sent' }]);
+  stop.abort();
+  await Promise.all(running);
+});
+
+test('of several tries each is its own: what fails thrice is left to the operator', async () => {
+  let tries = 0;
+  const refusing = openGateway({ send: () => Promise.reject(new Error(`full ${++tries}`)) });
+  await orderWelcome(refusing);
+  await settle();
+  await pass(3);
+  const stop = new AbortController();
+  const running = refusing.mails.run(stop.signal);
+  await pass(10);
+  expect(await refusing.mails.list()).toMatchObject([{ state: 'failed', failure: 'full 3' }]);
+  expect(tries).toBe(3);
+  stop.abort();
+  await running;
+});
+
+test('what was ordered without a mail server is sent by nobody but the operator', async () => {
+  await orderWelcome(openGateway());
+  const later = openGateway({ send: () => expect.unreachable('it was handed on, maybe') });
+  const stop = new AbortController();
+  const running = later.mails.run(stop.signal);
+  await pass(10);
+  expect(await later.mails.list()).toMatchObject([{ state: 'waiting' }]);
+  stop.abort();
+  await running;
+});
