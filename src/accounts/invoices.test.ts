@@ -162,6 +162,8 @@ test('a preview goes to the present day, is marked, and becomes what is closed',
   expect(total).toBe(2);
   expect((await invoices.preview('2026-04', { controlAccountId: 2 }, ALL)).total).toBe(1);
   expect(await fieldsOf(invoices.preview('2026-05', {}, ALL))).toEqual({ month: 'has not begun yet' });
+  const unknown = { subAccountId: 99 };
+  expect(await fieldsOf(invoices.preview('2026-04', unknown, ALL))).toEqual({ subAccountId: 'is not known' });
   billed.nowMs = Date.UTC(2026, 4, 3);
   const whole = await invoices.preview('2026-04', { subAccountId: 12 }, ALL);
   await invoices.close('2026-03');

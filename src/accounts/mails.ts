@@ -148,12 +148,10 @@ export function createMails(deps: {
     return sending;
   }
 
-  /** By the shard's clock, the oldest first. */
+  /** The oldest first. */
   async function leftMails(): Promise<MailRecord[]> {
-    const reply = await metadata.query(system, 'list-mails', {});
-    const { mails } = requireDone(reply);
-    const untilMs = (reply.kind === 'done' ? reply.timeMs : 0) - LEFT_AFTER_MS;
-    return mails
+    const untilMs = clock.wallMs() - LEFT_AFTER_MS;
+    return (await list())
       .filter(
         ({ state, isToBeSent, createdAtMs, triedAtMs = createdAtMs }) =>
           state === 'waiting' && isToBeSent === true && triedAtMs <= untilMs,

@@ -106,6 +106,13 @@ test('a month is previewed, refused while it is open, and closed for good', asyn
   expect(taken()).toMatch(
     /none yet: the month is open[\s\S]+minimumActiveStorage\s+0.0333333[\s\S]+total {2}0.20 USD/,
   );
+  await previewInvoices(context, '2031-01', asked());
+  const shown = taken();
+  expect(shown).toMatch(new RegExp(` ${paid.id} +paid +0.20 USD$`, 'm'));
+  expect(shown).toMatch(new RegExp(` ${tried.id} +tried +no invoice$`, 'm'));
+  expect(shown).toContain('no invoice: nothing is charged: on trial');
+  await previewInvoices(context, '2031-01', { ...asked(), sub: String(tried.id) });
+  expect(taken()).toContain('none: nothing is charged');
   const open = /^month is still open: it ends on 2031-01-31/;
   await expect(closeInvoices(context, '2031-01', asked())).rejects.toThrow(open);
   await expect(closeInvoices(context, '2031-13', asked())).rejects.toThrow('must be a month');

@@ -1,6 +1,12 @@
 // Price lists and invoices through a server, by the command line. What a month comes to: src/billing; closing: src/accounts.
 import { expect, test } from 'vitest';
-import { listInvoices, listPrices, setPrices, showInvoice } from '../../src/cli/invoice-command.ts';
+import {
+  listInvoices,
+  listPrices,
+  previewInvoices,
+  setPrices,
+  showInvoice,
+} from '../../src/cli/invoice-command.ts';
 import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { useApi } from '../support/servers/s3-api.ts';
 
@@ -38,7 +44,7 @@ test('a price list is set, shown, replaced by day, and its fields are judged', a
   expect(taken()).toContain('2026-07-01');
 });
 
-test('without invoices lists are empty, and a file of none is refused', async () => {
+test('without invoices lists are empty, a CSV file has its head alone, and nothing can be printed', async () => {
   await listInvoices(context, asked());
   expect(taken()).toBe('no invoices');
   await listInvoices(context, {
@@ -57,4 +63,14 @@ test('without invoices lists are empty, and a file of none is refused', async ()
   );
   await expect(showInvoice(context, '1', asked())).rejects.toThrow('no such invoice');
   await expect(showInvoice(context, '1', { ...asked(), pdf: true })).rejects.toThrow('NoSuchEntity');
+  await listInvoices(context, { ...asked(), csv: true });
+  expect(taken()).toMatch(/^id,subInvoiceId,controlInvoiceId,[^\n]*,totalStorage$/);
+  for (const control of [undefined, true])
+    await expect(
+      showInvoice(context, '1', { ...asked(), csv: true, ...(control && { control }) }),
+    ).rejects.toThrow('NoSuchEntity');
+  // July has a price list by now.
+  await expect(previewInvoices(context, '2026-07', { ...asked(), sub: '99' })).rejects.toThrow(
+    'There is no such sub-account',
+  );
 });

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { setAccount, showAccount } from '../../src/cli/account-commands.ts';
 import { createPartner, createPartnerKey, createPartnerUser } from '../../src/cli/control-commands.ts';
 import { setQuota } from '../../src/cli/quota-command.ts';
+import { setSubAccount } from '../../src/cli/sub-account-commands.ts';
 import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { postForm, signForm } from '../support/servers/forms.ts';
 import { type Access, pathOf } from '../support/servers/raw-s3.ts';
@@ -33,7 +34,7 @@ async function call(method: string, path: string, body: object) {
   });
   // biome-ignore lint/suspicious/noExplicitAny: each call has data of its own.
   const { data } = (await answer.json()) as { data: any };
-  expect(answer.status).toBe(200);
+  expect(answer.status, `answered ${answer.status}`).toBe(200);
   return data;
 }
 
@@ -126,6 +127,8 @@ describe('uploads are refused', () => {
     taken();
     await setAccount(context, customer.accountNumber, { ...asked(), unpaid: 'yes' });
     expect(printed().isUnpaid).toBe(true);
+    const seen = await call('PUT', `/sub-accounts/${customer.id}`, { ftpEnabled: false });
+    expect(seen.isUnpaid).toBe(true);
 
     const refused = { status: 403, code: 'AccountProblem' } as const;
     expectError(await put(customer, 'new', 10), refused);
@@ -155,8 +158,11 @@ describe('uploads are refused', () => {
     const renamed = { method: 'MOVE', path: pathOf(bucket, 'k'), headers: { destination: 'l' } };
     expectStatus(await api.send(renamed, customer), 200);
     expectStatus(await remove(customer, 'l'), 204);
-    await setAccount(context, customer.accountNumber, { ...asked(), unpaid: 'no' });
+    await expect(customer.change({ isUnpaid: false })).rejects.toThrow('403');
+    expectError(await put(customer, 'new', 10), refused);
+    await setSubAccount(context, String(customer.id), { ...asked(), unpaid: 'no' });
     await showAccount(context, customer.accountNumber, asked());
+    expect(taken()).not.toContain('"isUnpaid": true');
     expectStatus(await put(customer, 'new', 10), 200);
   });
 });

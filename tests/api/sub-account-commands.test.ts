@@ -90,6 +90,11 @@ describe('holdfast account sub', () => {
     await expect(deleteSubAccount(context, id, asTable())).rejects.toThrow('--with-buckets');
     await deleteSubAccount(context, id, { ...asTable(), withBuckets: true });
     expect(taken()).toContain('are being removed');
+    await showSubAccount(context, id, asTable());
+    // The worker may have come to it meanwhile.
+    expect(taken()).toMatch(
+      /being removed: (1 bucket; 0 are gone|its users,)|state +deleted(?![\s\S]*being removed)/,
+    );
     await vi.waitUntil(
       async () => {
         await showSubAccount(context, id, asJson());
