@@ -1,5 +1,6 @@
 // Whether a caller may take an action of IAM or STS: the one place that decides it, by the same engine as S3 (evaluate.ts).
 import { assert } from '../../base/assert.ts';
+import { ownValue } from '../../base/own-value.ts';
 import { describeDecision } from '../../policy/authorize.ts';
 import { compileStoredPolicy } from '../../policy/documents/compile-policy.ts';
 import { type CallerPolicies, evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
@@ -65,7 +66,7 @@ export function callerOf(
     principal: principal.caller,
     ...(principal.userName !== undefined && { userName: principal.userName }),
     identity: principal,
-    contextOf: (key) => ofRequest[key] ?? ofCaller(key),
+    contextOf: (key) => ownValue(ofRequest, key) ?? ofCaller(key),
     record,
   };
 }

@@ -4,6 +4,7 @@
 
 import { type IdentityStore, withIdentities } from '../../accounts/identity-store.ts';
 import { must } from '../../base/assert.ts';
+import { ownValue } from '../../base/own-value.ts';
 import { tagValue } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { Tag } from '../../types/tags.ts';
@@ -96,7 +97,7 @@ function contextOf({ resourceTags, requestTags, tagKeys, values }: AccessTarget)
   const keys = tagKeys ?? requestTags?.map(({ key }) => key);
   return (key) => {
     const slash = key.indexOf('/');
-    if (slash === -1) return key === 'aws:tagkeys' ? keys : values?.[key];
+    if (slash === -1) return key === 'aws:tagkeys' ? keys : values && ownValue(values, key);
     const tagKey = key.slice(slash + 1);
     switch (key.slice(0, slash)) {
       case 'aws:requesttag':

@@ -4,6 +4,7 @@
 import { withIdentities } from '../../accounts/identity-store.ts';
 import { mintIdentityId, mintKeyPair } from '../../accounts/mint-keys.ts';
 import { must } from '../../base/assert.ts';
+import { ownValue } from '../../base/own-value.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { tagValue } from '../../policy/condition-keys.ts';
 import { compilePolicy, countCharacters, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
@@ -270,7 +271,7 @@ function assumeContext({
     if (family === 'aws:requesttag') return tagValue(Tags, tag);
     if (family === 'aws:resourcetag' || family === 'iam:resourcetag')
       return tagValue(role?.record.tags ?? [], tag);
-    return fixed[key];
+    return ownValue(fixed, key);
   };
 }
 

@@ -1,5 +1,6 @@
 // The values of condition keys that are about the request (AWS "Actions, resources, and condition keys for Amazon S3"): taken
 // from it when a policy looks.
+import { ownValue } from '../../base/own-value.ts';
 import { parseIsoDate } from '../../base/text/iso-dates.ts';
 import { ANONYMOUS_USER_ID } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
@@ -95,14 +96,16 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
   };
   const ofCaller =
-    caller.kind === 'account' ? caller.principal.valuesAt(nowMs()) : (key: string) => ANONYMOUS[key];
+    caller.kind === 'account'
+      ? caller.principal.valuesAt(nowMs())
+      : (key: string) => ownValue(ANONYMOUS, key);
 
   return (key) => {
-    const row = rows[key];
+    const row = ownValue(rows, key);
     if (row !== undefined) return row();
-    const header = HEADERS[key];
+    const header = ownValue(HEADERS, key);
     if (header !== undefined) return headers[header];
-    const parameter = PARAMETERS[key];
+    const parameter = ownValue(PARAMETERS, key);
     if (parameter !== undefined) return parameters.get(parameter);
     if (key.startsWith('s3:x-amz-')) return headers[key.slice('s3:'.length)];
     return ofCaller(key);
