@@ -80,9 +80,9 @@ const OPERATIONS_HEAD = `
 What stands in the second column must be allowed, on the object or bucket that it is about: of a copy s3:GetObject on the source.
 What stands in the third must not be denied to callers of the bucket's account; others must be allowed that, too. Where a bucket
 keeps no versions, AppendObject and ComposeObject are refused to whom s3:DeleteObject is denied. DeleteObjects is decided for each
-key by itself. MoveBucket is for the bucket's account alone, and so are the operations on its policy; of the third column it asks
-for the actions on objects of the caller's own policies only, since the bucket's policy goes along. MoveObject asks for
-s3:GetObjectVersion where the bucket has or had versions.
+key by itself. MoveBucket is for the bucket's account alone, and so are the operations on its policy; what the caller's own policies
+deny by the old name they must deny by the new one. MoveObject asks for s3:GetObjectVersion and s3:DeleteObjectVersion where the
+bucket has or had versions.
 
 `;
 

@@ -147,6 +147,36 @@ describe('by policies', () => {
     expect(readCount).toBe(0);
   });
 
+  test('of all versions of a key, what some may have denies all, and none of them opens the others', async () => {
+    const pair = ['s3:GetObjectVersion', KEY, 'unless-denied', { isOfVersions: true }] as const;
+    const denying = (Condition: object) => user([{ ...allow('s3:*', KEY), Effect: 'Deny', Condition }]);
+    const denied = 'identity policy identity, statement 0';
+    expect(await answer(denying({ StringEquals: { 's3:VersionId': 'v1' } }), pair)).toBe(denied);
+    expect(await answer(denying({ StringEquals: { 's3:ExistingObjectTag/a': 'b' } }), pair)).toBe(denied);
+    expect(await answer(user([]), pair)).toBe('extension');
+    const readable = {
+      acl: { owner: OWNER, grants: [{ grantee: OTHER, permission: 'READ' } as const] },
+      tags: [],
+    };
+    expect(await answer(root(OTHER), pair, {}, readable)).toBe('no resource policy allows it');
+    const policy = [forAll('s3:GetObjectVersion', KEY)];
+    expect(await answer(root(OTHER), pair, { policy })).toBe('resource policy resource, statement 0');
+  });
+
+  test('who may list learns what is missing, and renames nothing by that', async () => {
+    const policy = [forAll('s3:ListBucket', 'arn:aws:s3:::bucket')];
+    const [listed, refused] = ['resource policy resource, statement 0', 'no resource policy allows it'];
+    for (const stranger of [ANONYMOUS, root(OTHER)]) {
+      expect(await answer(stranger, ['s3:GetObject', KEY], { policy })).toBe(listed);
+      const pairs: AccessPair[] = [
+        ['s3:GetObject', KEY, 'unless-denied'],
+        ['s3:GetObject', 'arn:aws:s3:::bucket/k', 'unless-denied', { isPrefix: true }],
+        ['s3:GetObjectVersion', KEY, 'unless-denied', { isOfVersions: true }],
+      ];
+      for (const pair of pairs) expect(await answer(stranger, pair, { policy })).toBe(refused);
+    }
+  });
+
   test("the root of the bucket's account may do everything, other accounts and strangers nothing", async () => {
     expect(await answer(root(OWNER), ['s3:DeleteObject', KEY])).toBe('root');
     expect(readCount).toBe(0);

@@ -24,22 +24,29 @@ import {
 import type { ContextOf, ContextValue } from './patterns.ts';
 import type { Caller } from './principals.ts';
 import { withoutPublicStatements } from './public-statements.ts';
+import { findLostDenial } from './renamed-bucket.ts';
 
 /**
  * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
  * - `unless-denied`: callers of the bucket's account may, unless a policy denies it (extensions 2.1). Others must be allowed.
- * - `unless-denied-by-own`: the same, of the caller's own policies alone: the bucket's is not asked.
  * - `component`: as `unless-denied`, where the caller may read the object or write it: who may write it could rename it to where
  *   it may be read, and who may do neither gets nothing of it by composing. What another account owns must be readable.
  * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it, and nobody else, whatever a
  *   policy or an ACL allows (extensions 2.2).
  * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
  */
-export type AccessRule = 'unless-denied' | 'unless-denied-by-own' | 'component' | 'owner-only' | 'new-bucket';
+export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket';
 
 export interface PairOptions {
   /** The resource stands for all keys that begin as it does. */
   readonly isPrefix?: boolean;
+  /** It stands for all versions of the key, of which none need be current. */
+  readonly isOfVersions?: boolean;
+  /**
+   * The bucket gets this name, and the policies of users do not follow it: what they deny under the old name they must deny under
+   * the new one.
+   */
+  readonly renamedTo?: string;
   /**
    * What the request's document says may decide, too, and is not read yet: only who can be allowed nothing at all is refused. The
    * pair must be judged again with the document.
@@ -158,12 +165,10 @@ function accountOf(caller: Caller): AccountId | undefined {
   return caller.kind === 'anonymous' ? undefined : (caller.accountId as AccountId);
 }
 
-const WITHOUT_BUCKET: ReadonlySet<AccessRule> = new Set(['new-bucket', 'unless-denied-by-own']);
-
 /** The answer for one pair, by its rule. */
 export async function decide(request: AccessRequest, pair: AccessPair): Promise<Decision> {
-  const [action, resource, rule] = pair;
-  const bucket = rule !== undefined && WITHOUT_BUCKET.has(rule) ? undefined : request.bucket;
+  const [action, resource, rule, { renamedTo } = {}] = pair;
+  const bucket = rule === 'new-bucket' ? undefined : request.bucket;
   assert(
     bucket === undefined || isWithin(resource, bucket.record),
     `${action} is asked of the bucket that it acts on`,
@@ -173,6 +178,9 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
   const { caller } = request.asker;
   const isOwn = caller.kind !== 'anonymous' && caller.accountId === request.bucket?.record.owner;
   if (rule === 'owner-only' && !isOwn) return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
+  const names = renamedTo !== undefined && bucket && { from: bucket.record.name, to: renamedTo };
+  const lost = names && findLostDenial(request.asker.policies, names);
+  if (lost) return { isAllowed: false, reason: 'explicit-deny', by: lost };
   if (decision.isAllowed) return decision;
   if (!isOwn || rule === 'new-bucket') return decision;
   if (rule !== 'component') return { isAllowed: true, by: 'extension' };
@@ -192,17 +200,25 @@ async function isForeign(request: AccessRequest, pair: AccessPair): Promise<bool
 
 async function decidePair(
   request: AccessRequest,
-  [action, resource, , options = {}]: AccessPair,
+  [action, resource, rule, options = {}]: AccessPair,
   bucket: JudgedBucket | undefined,
 ): Promise<Decision> {
   const { asker, contextOf } = request;
-  const { isPrefix = false, isOfNewObject = false, versionId, givenTags, values } = options;
+  const {
+    isPrefix = false,
+    isOfVersions = false,
+    isOfNewObject = false,
+    versionId,
+    givenTags,
+    values,
+  } = options;
   const resourceAccount = bucket?.record.owner ?? accountOf(asker.caller) ?? NOBODY;
   const question: AccessQuestion = {
     ...asker,
     action,
     resource,
     isPrefix,
+    isOfMany: isPrefix || isOfVersions,
     resourceAccount,
     resourcePolicy: bucket && policyFor(bucket, asker.caller),
     contextOf(key) {
@@ -216,14 +232,14 @@ async function decidePair(
       if (key.startsWith('s3:') && !hasKey(action, key)) return undefined;
       if (key === COPY_SOURCE) return values?.[key];
       const given = (name: string) =>
-        values !== undefined && name in values ? values[name] : contextOf(name);
+        values !== undefined && Object.hasOwn(values, name) ? values[name] : contextOf(name);
       return key === REMAINING_DAYS ? remainingDays(given) : given(key);
     },
   };
   if (options.isBeforeDocument && mayAllowSomewhere(question)) return { isAllowed: true, by: 'extension' };
   if (bucket === undefined) return evaluate(question);
   const need = aclNeedOf(action, { isOfNewObject });
-  const seesTags = !isPrefix && mentionsKey(question, TAG_FAMILY);
+  const seesTags = question.isOfMany !== true && mentionsKey(question, TAG_FAMILY);
   const read = seesTags ? await request.storedObject(resource, versionId) : undefined;
   const first = evaluate({
     ...withTags(question, read),
@@ -233,7 +249,11 @@ async function decidePair(
   const mayHaveForeign = bucket.record.mayHaveForeignObjects === true && !isOfNewObject;
   if (first.isAllowed ? !mayHaveForeign : first.reason === 'explicit-deny' || need === undefined)
     return first;
+  // Of many none is the one whose list could open them all, or that could be missing.
+  if (question.isOfMany) return first;
   const stored = seesTags ? read : await request.storedObject(resource, versionId);
+  // What is renamed when it comes meanwhile has been allowed to nobody.
+  if (stored === undefined && rule === 'unless-denied') return first;
   if (stored === undefined) return decideMissing(request, { first, action, resource, bucket });
   const listed = { acl: stored.acl, mayBePublic: bucket.mayBePublic && stored.isPrivate !== true };
   return evaluate({

@@ -46,6 +46,8 @@ export interface AccessQuestion {
   readonly resource: string;
   /** It stands for all resources that begin as it does: all of them must be allowed, and none denied. */
   readonly isPrefix?: boolean | undefined;
+  /** It is about many objects or versions: what differs from one to the other may deny, and does not allow. */
+  readonly isOfMany?: boolean | undefined;
   /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
   readonly resourceAccount: string;
   /** Of the bucket; of the role where the action is sts:AssumeRole. */
@@ -335,7 +337,7 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   if (!isAboutCaller(statement, question)) return false;
   for (const condition of conditions) {
     spend(CONDITION_STEPS);
-    if (question.isPrefix && condition.keys.some(isOfObject)) {
+    if (question.isOfMany && condition.keys.some(isOfObject)) {
       // Of some of the objects it holds, of others not: that denies, and does not allow.
       if (statement.effect === 'Allow') return false;
     } else if (!condition.holds(question.contextOf)) return false;

@@ -60,6 +60,11 @@ function renamedToken(token: string, renaming: Renaming, isAlone: boolean): stri
   return isAlone && patterns.length > 1 ? `[${tokens}]` : tokens;
 }
 
+/** Of a pattern that fits the bucket or what is in it: what it still has to fit behind the bucket's name, in each way. */
+export function restsBehindName(pattern: string, name: string): string[] {
+  return restsBehind(pattern, ARN + name);
+}
+
 /** The patterns that fit, below the new name, what `pattern` fits below the old one. */
 export function renamePattern(pattern: string, { from, to }: Renaming): string[] {
   const before = restsBehind(pattern, ARN + from);

@@ -239,8 +239,8 @@ export const REQUESTS: readonly RequestCase[] = [
     },
   ),
   row('MoveBucket', 's3:CreateBucket', 'MOVE', '', {
-    othersNeed: ['s3:DeleteBucket', 's3:GetObject', 's3:GetObjectVersion'],
-    notOfBucket: ['s3:CreateBucket', 's3:GetObject', 's3:GetObjectVersion'],
+    othersNeed: ['s3:DeleteBucket'],
+    notOfBucket: ['s3:CreateBucket'],
     headers: { destination: '/BUCKET-moved' },
     // Only the owner's account, whatever a policy allows (extensions 2.2).
     answers: { guest: REFUSED, public: REFUSED },
@@ -491,7 +491,7 @@ export const REQUESTS: readonly RequestCase[] = [
     headers: { ...SOURCE, ...LOCK },
   }),
   row('MoveObject', 's3:PutObject', 'MOVE', '/KEY', {
-    othersNeed: ['s3:DeleteObject', 's3:GetObject', 's3:GetObjectVersion'],
+    othersNeed: ['s3:DeleteObject', 's3:DeleteObjectVersion', 's3:GetObject', 's3:GetObjectVersion'],
     headers: { destination: '/BUCKET/KEY-moved' },
   }),
   row('ComposeObject', 's3:PutObject', 'PUT', '/KEY?compose', {

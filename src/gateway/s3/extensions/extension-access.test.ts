@@ -59,14 +59,12 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
       ['s3:GetObject', `${ARN}/key`, 'unless-denied', ofSource],
     ];
   };
-  const older = [
-    's3:GetObjectVersion',
-    `${ARN}/key`,
-    'unless-denied',
-    { values: { 's3:x-amz-acl': [] } },
-  ] as const;
+  const ofVersions = { values: { 's3:x-amz-acl': [] }, isOfVersions: true };
+  const older = ['s3:GetObjectVersion', 's3:DeleteObjectVersion'].map(
+    (action) => [action, `${ARN}/key`, 'unless-denied', ofVersions] as const,
+  );
   expect(accessOf('MoveObject', { destination: 'other' })).toEqual(pairsOf());
-  expect(accessOf('MoveObject', { destination: 'other' }, KEPT)).toEqual([...pairsOf(), older]);
+  expect(accessOf('MoveObject', { destination: 'other' }, KEPT)).toEqual([...pairsOf(), ...older]);
   expect(accessOf('MoveObject', { destination: 'other', overwrite: 'true' })).toEqual([
     ...pairsOf(),
     ['s3:DeleteObject', `${ARN}/other`, 'unless-denied', { values: NONE_OF_TARGET }],
@@ -90,9 +88,7 @@ test('MOVE of a bucket, 4.5: s3:CreateBucket for both names, and only by its own
   expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
     ['s3:CreateBucket', ARN],
-    ['s3:DeleteBucket', ARN, 'owner-only'],
-    ['s3:GetObject', `${ARN}/`, 'unless-denied-by-own', { isPrefix: true }],
-    ['s3:GetObjectVersion', `${ARN}/`, 'unless-denied-by-own', { isPrefix: true }],
+    ['s3:DeleteBucket', ARN, 'owner-only', { renamedTo: 'new-name' }],
   ]);
 });
 

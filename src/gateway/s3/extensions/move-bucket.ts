@@ -56,10 +56,7 @@ export const moveBucket = defineOperation({
     ['s3:CreateBucket', bucketArn(to), 'new-bucket'],
     // Else who may make buckets of some names could take over all others of the account, by such a name.
     ['s3:CreateBucket', bucketArn(from)],
-    ['s3:DeleteBucket', bucketArn(from), 'owner-only'],
-    // Policies of users do not follow the name: what they deny to read would be readable under the new one.
-    ['s3:GetObject', `${bucketArn(from)}/`, 'unless-denied-by-own', { isPrefix: true }],
-    ['s3:GetObjectVersion', `${bucketArn(from)}/`, 'unless-denied-by-own', { isPrefix: true }],
+    ['s3:DeleteBucket', bucketArn(from), 'owner-only', { renamedTo: to }],
   ],
   async run(context, { to }) {
     const before = await presentBucket(context);

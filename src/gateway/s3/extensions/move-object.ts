@@ -56,8 +56,12 @@ export const moveObject = defineOperation({
       // Else it would be read where it comes to.
       ['s3:GetObject', arn(from), 'unless-denied', ofSource],
     ];
-    if (row === undefined || mayHaveOlderVersions(row.versioning))
-      pairs.push(['s3:GetObjectVersion', arn(from), 'unless-denied', ofSource]);
+    if (row === undefined || mayHaveOlderVersions(row.versioning)) {
+      const ofVersions = { ...ofSource, isOfVersions: true };
+      pairs.push(['s3:GetObjectVersion', arn(from), 'unless-denied', ofVersions]);
+      // Nor are they any more under the key where they may not be deleted.
+      pairs.push(['s3:DeleteObjectVersion', arn(from), 'unless-denied', ofVersions]);
+    }
     if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied', ofTarget]);
     return pairs;
   },

@@ -1,0 +1,144 @@
+// What a MOVE must not give: what another account may not read stays out of its reach, and what a user is denied under one name,
+// of a bucket or of a key, it does not get under another one.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/objects/gateway-world.ts';
+import { addUser, policyText, type TestKeys } from '../../../../tests/support/objects/identities.ts';
+import { send, sendBare } from '../../../../tests/support/servers/raw-s3.ts';
+
+let world: GatewayWorld;
+let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
+let other: typeof owner;
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  [owner, other] = [await world.makeAccount('owner'), await world.makeAccount('other')];
+});
+afterAll(() => world.close());
+
+type Headers = Record<string, string>;
+
+async function ask(keys: TestKeys | undefined, line: string, headers: Headers = {}, text?: string) {
+  const [method = '', path = ''] = line.split(' ');
+  const { endpoint } = world;
+  const body = text === undefined ? undefined : Buffer.from(text);
+  const wanted = { method, path, headers, ...(body && { body }) };
+  return keys === undefined ? sendBare({ endpoint }, wanted) : send({ ...keys, endpoint }, wanted);
+}
+
+const statusOf = async (...asked: Parameters<typeof ask>) => (await ask(...asked)).status;
+
+async function done(...asked: Parameters<typeof ask>) {
+  const answer = await ask(...asked);
+  if (answer.status >= 300) throw new Error(`${asked[1]}: ${answer.status} ${answer.body}`);
+  return answer;
+}
+
+const VERSIONING = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+
+/** A bucket that keeps versions. */
+async function makeBucket(name: string): Promise<void> {
+  await done(owner, `PUT /${name}`);
+  await done(owner, `PUT /${name}?versioning`, {}, VERSIONING);
+}
+
+const write = async (path: string, headers: Headers = {}) =>
+  String((await done(owner, `PUT ${path}`, headers, 'secret')).headers['x-amz-version-id']);
+const allow = (Action: string | string[], Resource: string | string[]) => ({
+  Effect: 'Allow',
+  Action,
+  Resource,
+});
+const deny = (Action: string, Resource: string | string[]) => ({
+  ...allow(Action, Resource),
+  Effect: 'Deny',
+});
+const EVERYTHING = allow('s3:*', '*');
+
+let userCount = 0;
+const userWith = (statements: readonly object[], boundary?: readonly object[]) =>
+  addUser(world, owner.accountId, {
+    name: `user-${++userCount}`,
+    statements,
+    ...(boundary && { boundary }),
+  });
+
+test.each(['another account', 'nobody known'])(
+  '%s moves nothing that it may not read to where it may',
+  async (who) => {
+    const bucket = who === 'nobody known' ? 'open-to-all' : 'open-to-other';
+    const [stranger, Principal] =
+      who === 'nobody known' ? [undefined, '*'] : [other, { AWS: other.accountId }];
+    await makeBucket(bucket);
+    const arn = `arn:aws:s3:::${bucket}`;
+    const statements = [
+      allow(['s3:PutObject', 's3:DeleteObject', 's3:DeleteObjectVersion'], `${arn}/*`),
+      allow('s3:ListBucket', arn),
+      allow(['s3:GetObject', 's3:GetObjectVersion'], `${arn}/shared/*`),
+    ];
+    const policy = policyText(statements.map((statement) => ({ ...statement, Principal })));
+    await done(owner, `PUT /${bucket}?policy`, {}, policy);
+    await write(`/${bucket}/private/there`);
+    await write(`/${bucket}/private/gone`);
+    await done(owner, `DELETE /${bucket}/private/gone`);
+    const whole = { destination: 'shared/', 'x-svc-prefix': 'true' };
+    expect(await statusOf(stranger, `MOVE /${bucket}/private/`, whole)).toBe(403);
+    // No object has this key.
+    expect(await statusOf(stranger, `MOVE /${bucket}/priv`, whole)).toBe(403);
+    for (const key of ['there', 'gone', 'never-was'])
+      expect(
+        await statusOf(stranger, `MOVE /${bucket}/private/${key}`, { destination: `shared/${key}` }),
+        key,
+      ).toBe(403);
+    await write(`/${bucket}/shared/a`);
+    expect(await statusOf(stranger, `MOVE /${bucket}/shared/a`, { destination: 'shared/b' })).toBe(200);
+    expect(await statusOf(stranger, `MOVE /${bucket}/shared/`, { ...whole, destination: 'shared/c/' })).toBe(
+      200,
+    );
+  },
+);
+
+test('what a user is denied in a bucket by its own policies it is not allowed by renaming the bucket', async () => {
+  await makeBucket('guarded');
+  await write('/guarded/k');
+  const [arn, all] = ['arn:aws:s3:::guarded', 'arn:aws:s3:::guarded/*'];
+  const guards = [
+    deny('s3:DeleteObject*', all),
+    deny('s3:PutLifecycleConfiguration', arn),
+    deny('s3:BypassGovernanceRetention', 'arn:aws:s3:::g*'),
+    { Effect: 'Deny', NotAction: 's3:Get*', Resource: all },
+  ];
+  const rename = { destination: 'unguarded' };
+  for (const guard of guards) {
+    const users = [await userWith([EVERYTHING, guard]), await userWith([EVERYTHING], [EVERYTHING, guard])];
+    for (const user of users) expect(await statusOf(user, 'MOVE /guarded', rename)).toBe(403);
+  }
+  expect(world.requests().at(-1)).toMatchObject({ refusedAction: 's3:DeleteBucket' });
+  // What is denied under every name is denied under the new one, too.
+  const follows = await userWith([
+    EVERYTHING,
+    deny('s3:DeleteObject*', '*'),
+    deny('s3:PutObject', '*/keep/*'),
+  ]);
+  expect(await statusOf(follows, 'MOVE /guarded', rename)).toBe(200);
+  expect(await statusOf(follows, 'DELETE /unguarded/k')).toBe(403);
+});
+
+test('a version that a user is denied, or may not delete, it does not move to another key', async () => {
+  await makeBucket('versions');
+  const old = await write('/versions/in/k', { 'x-amz-tagging': 'secret=yes' });
+  await write('/versions/in/k');
+  const inside = 'arn:aws:s3:::versions/in/*';
+  const byVersion = { StringEquals: { 's3:VersionId': old } };
+  const byTag = { StringEquals: { 's3:ExistingObjectTag/secret': 'yes' } };
+  const guards = [
+    { ...deny('s3:GetObjectVersion', inside), Condition: byVersion },
+    { ...deny('s3:GetObject*', inside), Condition: byTag },
+    { ...deny('s3:DeleteObjectVersion', inside), Condition: byVersion },
+    deny('s3:DeleteObjectVersion', inside),
+  ];
+  const to = { destination: 'out/k' };
+  for (const guard of guards) {
+    const user = await userWith([EVERYTHING, guard]);
+    expect(await statusOf(user, 'MOVE /versions/in/k', to), JSON.stringify(guard)).toBe(403);
+  }
+  expect(await statusOf(await userWith([EVERYTHING]), 'MOVE /versions/in/k', to)).toBe(200);
+});

@@ -1,0 +1,71 @@
+// Which statements of a user's own policies deny something under a bucket's old name that they do not deny under the new one.
+import { describe, expect, test } from 'vitest';
+import { compilePolicy } from './documents/compile-policy.ts';
+import { NO_POLICIES } from './evaluate.ts';
+import { findLostDenial } from './renamed-bucket.ts';
+
+function named(statements: readonly object[]) {
+  const text = JSON.stringify({ Version: '2012-10-17', Statement: statements });
+  const outcome = compilePolicy(text, { type: 'identity' });
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  return { name: 'policy', policy: outcome.policy };
+}
+
+const NAMES = { from: 'vault', to: 'attic' };
+const ALLOW = { Effect: 'Allow', Action: 's3:*', Resource: '*' };
+const deny = (...keys: string[]) => ({
+  Effect: 'Deny',
+  Action: 's3:DeleteObject',
+  Resource: keys.map((key) => `arn:aws:s3:::${key}`),
+});
+const sparing = (...keys: string[]) => {
+  const { Resource: NotResource, ...statement } = deny(...keys);
+  return { ...statement, NotResource };
+};
+
+const findIn = (statement: object) =>
+  findLostDenial({ ...NO_POLICIES, identity: [named([ALLOW, statement])] }, NAMES)?.statement;
+
+describe('the policies of users do not follow the name of a bucket', () => {
+  test.each([
+    ['the bucket', deny('vault')],
+    ['all in it', deny('vault/*')],
+    ['a part of it', deny('vault/keep/*')],
+    ['by a pattern that does not fit the new name', deny('va*')],
+    ['by letters that do not fit it', deny('v?ult/*')],
+    ['more than under the new name', deny('vault/*', 'attic/keep/*')],
+    ['by a variable', deny('${aws:username}/*')],
+    ['by a variable behind letters', deny('v${aws:username}/*')],
+    ['all but what is in the new one', sparing('attic/*')],
+    ['all but what is in another, and in the new one', sparing('other/*', 'a*')],
+    ['all but what a variable stands for', sparing('${aws:username}/*')],
+    [
+      'whatever the condition is',
+      { ...deny('vault/*'), Condition: { Bool: { 'aws:SecureTransport': false } } },
+    ],
+  ])('lost: %s', (_, statement) => {
+    expect(findIn(statement)).toBe(1);
+  });
+
+  test.each([
+    ['everything', { ...deny(), Resource: '*' }],
+    ['some keys of every bucket', deny('*/keep/*')],
+    ['both', deny('vault/*', 'attic/*')],
+    ['another bucket', deny('vaults/*', 'vaul/*', 'vault-2/*')],
+    ['the new one', deny('attic/*')],
+    ['another one by a variable', deny('home-${aws:username}/*')],
+    ['all but what is in another', sparing('other/*')],
+    ['all but what is in the old one', sparing('vault/*')],
+    ['all but what is in both', sparing('vault/*', 'attic/*')],
+  ])('kept: %s', (_, statement) => {
+    expect(findIn(statement)).toBeUndefined();
+  });
+
+  test('of boundaries and sessions, too; what they allow is no matter', () => {
+    const [lost, open] = [named([deny('vault/*')]), named([{ ...ALLOW, Resource: 'arn:aws:s3:::vault/*' }])];
+    expect(findLostDenial({ identity: [open], boundary: lost }, NAMES)?.kind).toBe('boundary');
+    expect(findLostDenial({ identity: [open], session: [open, lost] }, NAMES)?.kind).toBe('session');
+    expect(findLostDenial({ identity: [open], boundary: open, session: [open] }, NAMES)).toBeUndefined();
+    expect(findLostDenial(NO_POLICIES, NAMES)).toBeUndefined();
+  });
+});
