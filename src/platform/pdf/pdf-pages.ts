@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
-import PDFDocument from 'pdfkit';
 import type { PagePort, Sheet, SheetColumn } from '../../ports/pages.ts';
 
 /** Points: 1/72 inch. */
@@ -23,13 +22,22 @@ interface Fonts {
   bold: Buffer;
 }
 
+interface Loaded extends Fonts {
+  PDFDocument: typeof import('pdfkit');
+}
+
 export function createPdfPages(): PagePort {
   const require = createRequire(import.meta.url);
-  let loading: Promise<Fonts> | undefined;
-  const load = async (): Promise<Fonts> => {
+  let loading: Promise<Loaded> | undefined;
+  // Not before the first sheet: pdfkit takes 150 ms of CPU to load, and most processes never draw one.
+  const load = async (): Promise<Loaded> => {
     const fontOf = (name: string) => readFile(require.resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`));
-    const [regular, bold] = await Promise.all([fontOf('DejaVuSans'), fontOf('DejaVuSans-Bold')]);
-    return { regular, bold };
+    const [{ default: PDFDocument }, regular, bold] = await Promise.all([
+      import('pdfkit'),
+      fontOf('DejaVuSans'),
+      fontOf('DejaVuSans-Bold'),
+    ]);
+    return { PDFDocument, regular, bold };
   };
   return {
     async pdf(sheet) {
@@ -39,7 +47,7 @@ export function createPdfPages(): PagePort {
   };
 }
 
-async function drawSheet(sheet: Sheet, fonts: Fonts): Promise<Uint8Array> {
+async function drawSheet(sheet: Sheet, { PDFDocument, ...fonts }: Loaded): Promise<Uint8Array> {
   const madeAt = new Date(sheet.madeAtMs);
   const doc = new PDFDocument({
     size: 'A4',
