@@ -189,7 +189,7 @@ test.runIf(isLongForm)('one-way cuts: a leading node that is not heard, and one 
   }),
 );
 
-test('a log of RocksDB that is cut behind its back: the replica is quarantined, and heals', () =>
+test.runIf(isLongForm)('a log of RocksDB that is cut behind its back: the replica is quarantined, and heals', () =>
   endure('cut write-ahead log', async ({ back }) => {
     const name = await busiestNode(cluster);
     const [other = ''] = otherNodes(name);
