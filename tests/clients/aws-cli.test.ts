@@ -1,4 +1,4 @@
-// The AWS CLI against a whole server: today's from PyPI over both transports, Debian's older one over HTTP. Sync both
+// The AWS CLI against a whole server: today's from PyPI over HTTPS; in the long form over HTTP, too, and Debian's older one. Sync both
 // ways with files below and above the multipart threshold (8 MiB), single copies, and the calls of s3api by hand.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
