@@ -13,7 +13,7 @@ import {
 } from '../support/clients/clients.ts';
 import { fullTreeMiB } from '../support/clients/full-tree.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/clients/tree.ts';
-import { casesOf, isLongForm } from '../support/run/long-form.ts';
+import { casesOf } from '../support/run/long-form.ts';
 
 interface Run {
   name: 'of today' | 'of Debian';

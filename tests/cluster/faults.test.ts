@@ -189,23 +189,26 @@ test.runIf(isLongForm)('one-way cuts: a leading node that is not heard, and one 
   }),
 );
 
-test.runIf(isLongForm)('a log of RocksDB that is cut behind its back: the replica is quarantined, and heals', () =>
-  endure('cut write-ahead log', async ({ back }) => {
-    const name = await busiestNode(cluster);
-    const [other = ''] = otherNodes(name);
-    await cluster.kill(name);
-    const before = await eventCount(cluster, name, 'replica-quarantined');
-    const cutBytes = await cutNewestLog(join(cluster.folder, name, 'metadata'));
-    expect(cutBytes).toBeGreaterThan(0);
-    await cluster.run(name);
-    await back('cut and started again');
-    await cluster.untilHealthy();
-    expect(await eventCount(cluster, name, 'replica-quarantined')).toBeGreaterThan(before);
-    // From now on a majority rests on the one that was cut.
-    await cluster.kill(other);
-    await back('another killed');
-    await cluster.run(other);
-  }));
+test.runIf(isLongForm)(
+  'a log of RocksDB that is cut behind its back: the replica is quarantined, and heals',
+  () =>
+    endure('cut write-ahead log', async ({ back }) => {
+      const name = await busiestNode(cluster);
+      const [other = ''] = otherNodes(name);
+      await cluster.kill(name);
+      const before = await eventCount(cluster, name, 'replica-quarantined');
+      const cutBytes = await cutNewestLog(join(cluster.folder, name, 'metadata'));
+      expect(cutBytes).toBeGreaterThan(0);
+      await cluster.run(name);
+      await back('cut and started again');
+      await cluster.untilHealthy();
+      expect(await eventCount(cluster, name, 'replica-quarantined')).toBeGreaterThan(before);
+      // From now on a majority rests on the one that was cut.
+      await cluster.kill(other);
+      await back('another killed');
+      await cluster.run(other);
+    }),
+);
 
 /** Takes the second half of the newest write-ahead log away; resolves with how many bytes. */
 async function cutNewestLog(folder: string): Promise<number> {
