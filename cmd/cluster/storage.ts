@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { advertisedAddress, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
 import { openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
 import { chunkCredentials, watchPlacement } from '../../src/admin/open-chunks.ts';
-import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../../src/admin/open-databases.ts';
+import { CHUNK_COLUMNS, CHUNKS_FOLDER, extentEvents } from '../../src/admin/open-databases.ts';
 import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { within } from '../../src/base/async/within.ts';
 import { Refusal } from '../../src/base/refusal.ts';
@@ -156,6 +156,7 @@ async function openDisk(
     columns: CHUNK_COLUMNS,
     separated: CHUNK_PLACES,
     separateFromBytes: config.storage.separateFromBytes,
+    ...extentEvents(log),
     databaseCount: Math.max(1, config.storage.disks.length),
     hangs,
     onReleased: (buffer) => buffers.give(buffer),

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { Refusal } from '../base/refusal.ts';
 import { CHUNK_PLACES } from '../chunks/disk/keyspace.ts';
 import { cacheRows } from '../metadata/engine/cached-rows.ts';
-import { openSeparatedKv } from '../platform/extents/open-separated.ts';
+import { openSeparatedKv, type SeparatedDatabase } from '../platform/extents/open-separated.ts';
 import type { CommitGroup } from '../platform/rocksdb/commit-queue.ts';
 import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../ports/kv.ts';
-import type { TelemetryPort } from '../ports/telemetry.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 
 const MiB = 1024 * 1024;
 
@@ -55,6 +55,7 @@ export async function openDatabases(options: {
   closing: AsyncDisposableStack;
   /** Called when a database has failed for good (R20). */
   onFatal(error: Error): void;
+  log: Pick<Logger, 'error' | 'warn'>;
   /** Chunks from this size on go into extents; 0: none does. */
   separateFromBytes: number;
   /** Takes back the memory of chunks that are written. */
@@ -92,11 +93,22 @@ export async function openDatabases(options: {
     onReleased,
     separated: CHUNK_PLACES,
     separateFromBytes: options.separateFromBytes,
+    ...extentEvents(options.log),
   };
   const openingChunks = open(chunks, openSeparatedKv(chunks));
   // A database that was opened beside a failed one must be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
   return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
+}
+
+/** What is found about extents when a database is opened. */
+export function extentEvents(
+  log: Pick<Logger, 'error' | 'warn'>,
+): Pick<SeparatedDatabase, 'onLostPlaces' | 'onRegained'> {
+  return {
+    onLostPlaces: () => log.error({}, 'extent-rows-lost'),
+    onRegained: (regained) => log.warn({ ...regained }, 'extent-rows-regained'),
+  };
 }
 
 /** What the operator can do about a database that does not open. */

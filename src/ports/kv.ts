@@ -74,8 +74,8 @@ export interface KvCommitOptions {
 export interface KvPort {
   getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
   range(range: KvRange): Promise<KvRow[]>;
-  /** `bytesMax`: of each `next`. */
-  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor;
+  /** `bytesMax`: of each `next`. `keysOnly`: as of a range. */
+  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean }): KvCursor;
   /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are, the unsynced ones too. */
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
   clear(range: KvBounds): Promise<void>;

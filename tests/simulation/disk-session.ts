@@ -66,9 +66,9 @@ export class DiskSession implements KvPort {
     });
   }
 
-  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
+  cursor(bounds: Parameters<KvPort['cursor']>[0]): KvCursor {
     const rows = this.#scan(bounds);
-    const { reverse: isReverse = false, bytesMax = Number.POSITIVE_INFINITY } = bounds;
+    const { reverse: isReverse = false, bytesMax = Number.POSITIVE_INFINITY, keysOnly = false } = bounds;
     let position = 0;
     let isClosed = false;
     return {
@@ -83,7 +83,7 @@ export class DiskSession implements KvPort {
           if (isClosed) throw new Error('the cursor is closed');
           const page = this.#pageOf(rows.slice(position, position + count), { count, bytesMax });
           position += page.length;
-          return page;
+          return keysOnly ? page.map(({ key }) => ({ key, value: EMPTY_BYTES })) : page;
         }),
       close() {
         isClosed = true;

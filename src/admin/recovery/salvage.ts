@@ -7,16 +7,16 @@ import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { joinHalves } from '../../chunks/disk/join-halves.ts';
+import { type JoinedHalves, joinHalves } from '../../chunks/disk/join-halves.ts';
 import { CHUNK_PLACES } from '../../chunks/disk/keyspace.ts';
 import { formatBytes, formatCount } from '../../cli/format.ts';
 import { lockDataDir, readDataDirShards } from '../../platform/disk/data-dir-lock.ts';
 import { syncFolder } from '../../platform/disk/durable-file.ts';
-import { openSeparatedKv } from '../../platform/extents/open-separated.ts';
+import { EXTENTS_FOLDER, openSeparatedKv } from '../../platform/extents/open-separated.ts';
+import { markForRegain } from '../../platform/extents/regain-places.ts';
 import { KvOpenError } from '../../platform/rocksdb/rocksdb-kv.ts';
 import { Manifest, type TableFile } from '../../platform/rocksdb/rocksdb-manifest.ts';
 import { systemClock } from '../../platform/system-clock.ts';
-import type { KvPort } from '../../ports/kv.ts';
 import { refuseNodeFolder } from '../node-folder.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 
@@ -48,18 +48,13 @@ export async function salvage({ dataDir, yes = false, print }: SalvageOptions): 
       return lost.length > 0 ? 2 : 0;
     }
     await takeOut(folder, lost);
-    const kv = await openWithout(folder, print);
-    try {
-      const { lostCount, regainedCount } = await joinHalves(kv, systemClock);
-      print(
-        `Of ${formatCount(lostCount)} chunks a row was left, without bytes; ${formatCount(regainedCount)} got a new row.`,
-      );
-      print(
-        'Start the server: `holdfast fsck` finds what is lost, and names the objects to be uploaded again.',
-      );
-    } finally {
-      await kv.close();
-    }
+    const { lostCount, regainedCount } = await joinWithout(folder, print);
+    print(
+      `Of ${formatCount(lostCount)} chunks a row was left, without bytes; ${formatCount(regainedCount)} got a new row.`,
+    );
+    print(
+      'Start the server: `holdfast fsck` finds what is lost, and names the objects to be uploaded again.',
+    );
     return 0;
   } finally {
     lock.close();
@@ -94,12 +89,17 @@ function describe({ name, column, sizeBytes, why }: LostTable): string {
   return `${name} ${why}: ${formatBytes(sizeBytes)} of ${what}`;
 }
 
-/** The remains, and the original manifest, stay in a folder beside. */
+/**
+ * The remains, and the original manifest, stay in a folder beside. What rows of it named in extents is looked for in these, at the
+ * next opening, whoever does it.
+ */
 async function takeOut(folder: string, lost: readonly TableFile[]): Promise<void> {
   if (lost.length === 0) return;
   const chunks = join(folder, CHUNKS_FOLDER);
   const lostFolder = join(folder, LOST_FOLDER);
   await mkdir(lostFolder, { recursive: true, mode: 0o700 });
+  const extents = join(chunks, EXTENTS_FOLDER);
+  if (existsSync(extents)) await markForRegain(extents);
   const manifest = await readManifest(chunks);
   await copyFile(manifest.path, join(lostFolder, `MANIFEST-${systemClock.wallMs()}`));
   await manifest.remove(lost.map(({ number }) => number));
@@ -110,26 +110,35 @@ async function takeOut(folder: string, lost: readonly TableFile[]): Promise<void
   for (const each of [chunks, lostFolder]) await syncFolder(each);
 }
 
-/** Removes tables that turn out to be unreadable, too. */
-async function openWithout(folder: string, print: SalvageOptions['print']): Promise<KvPort> {
+/** Removes tables that turn out to be unreadable, too: those that do not open, and those of rows that have lost a block. */
+async function joinWithout(folder: string, print: SalvageOptions['print']): Promise<JoinedHalves> {
   const chunks = join(folder, CHUNKS_FOLDER);
   for (let tries = 0; ; tries++) {
     try {
-      return await openSeparatedKv({
+      const kv = await openSeparatedKv({
         folder: chunks,
         columns: CHUNK_COLUMNS,
         separated: CHUNK_PLACES,
         separateFromBytes: 0,
-        // Also where an earlier call was cut short.
-        isRegained: existsSync(join(folder, LOST_FOLDER)),
+        onRegained: ({ regainedCount, lostFileCount }) => {
+          print(`${formatCount(regainedCount)} chunks were found in the extents.`);
+          if (lostFileCount > 0) print(`${formatCount(lostFileCount)} extent files could not be read.`);
+        },
       });
+      const joined = await joinHalves(kv, systemClock).catch(async (error: unknown) => {
+        await kv.close().catch(() => {});
+        throw error;
+      });
+      await kv.close();
+      return joined;
     } catch (error) {
-      if (!(error instanceof KvOpenError)) throw error;
+      const isUnreadable = error instanceof Corruption;
+      if (!isUnreadable && !(error instanceof KvOpenError)) throw error;
       const [, digits] = /(\d{6,})\.sst/.exec(error.message) ?? [];
       const table = (await readManifest(chunks)).tables().find(({ number }) => number === Number(digits));
       if (table === undefined || tries >= TRIES_MAX)
-        throw new Refusal(`${error.message}. Restore it from a backup.`);
-      print(describe({ ...table, why: 'cannot be opened' }));
+        throw new Refusal(`${chunks} cannot be salvaged: ${error.message}. Restore it from a backup.`);
+      print(describe({ ...table, why: isUnreadable ? 'has lost bytes' : 'cannot be opened' }));
       await takeOut(folder, [table]);
     }
   }

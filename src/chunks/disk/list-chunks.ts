@@ -1,13 +1,13 @@
 // Lists the chunks of a disk by its index, in id order. It continues behind an unreadable part of the index; the scrub
 // finds the chunks in there.
 
+import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskOrders } from '../../ports/disk-orders.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { homeShardOf } from '../../types/names.ts';
 import { decodeIndexRow, indexBounds, parseIndexKey } from './keyspace.ts';
-import { type ReadPage, readPage } from './read-page.ts';
 
 export interface ListedChunk {
   id: ChunkId;

@@ -1,5 +1,7 @@
 // Chunks of a disk without other copies that are damaged or missing though data needs them. Only another upload brings them
 // back, so they are counted, logged and remembered over restarts until they are whole or gone.
+
+import { readPage } from '../../base/read-page.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -8,7 +10,6 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName, compareChunkIds } from '../../types/names.ts';
 import { lostBounds, lostKey, parseIndexKey } from './keyspace.ts';
-import { readPage } from './read-page.ts';
 
 export type Loss = 'damaged' | 'missing';
 

@@ -3,6 +3,7 @@
 // Moving a copy needs room: where that would come from the reserve (R20) the copy stays in its place, and the put of a new
 // copy moves it, if there is room for both.
 
+import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskReservePort } from '../../ports/disk-reserve.ts';
@@ -22,7 +23,6 @@ import {
   quarantineDataKey,
   quarantineKey,
 } from './keyspace.ts';
-import { type ReadPage, readPage } from './read-page.ts';
 
 export interface QuarantineDeps {
   kv: KvPort;

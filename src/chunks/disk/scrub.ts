@@ -1,6 +1,8 @@
 // Reads all chunks of a disk again and again, at a bounded rate, so that damage is found while other copies are whole
 // (R40). The store quarantines what does not verify; what cannot be read is tried again later. Progress outlives a restart.
 // The scrub walks the index; where a part of the index is lost it finds the chunks by the keys of their bytes.
+
+import { readPage } from '../../base/read-page.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -18,7 +20,6 @@ import {
   parseIndexKey,
   SCRUB_KEY,
 } from './keyspace.ts';
-import { readPage } from './read-page.ts';
 
 export interface ScrubDeps {
   kv: KvPort;

@@ -1,6 +1,8 @@
 // Chunks of a disk that could not be read, though nothing says that their bytes are lost: the drive does not answer, or
 // fails with an error that may pass. A chunk that stays unreadable is reported to its home, which has it rewritten from
 // another copy (R39, R40); such chunks are remembered over a restart. This is never a reason to drop anything.
+
+import { readPage } from '../../base/read-page.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -9,7 +11,6 @@ import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { chunkName, compareChunkIds, homeShardOf } from '../../types/names.ts';
 import { parseIndexKey, unreadBounds, unreadKey } from './keyspace.ts';
-import { readPage } from './read-page.ts';
 
 export interface UnreadDeps {
   kv: KvPort;

@@ -4,6 +4,8 @@ import { constants, type FileHandle, mkdir, open, readdir, rm, stat } from 'node
 import { dirname, join } from 'node:path';
 import { Corruption } from '../../base/corruption.ts';
 import { syncFolder } from '../disk/durable-file.ts';
+import { AlignedMemory } from './aligned-memory.ts';
+import { BLOCK_BYTES } from './extent-record.ts';
 
 const { O_CREAT, O_DIRECT, O_DSYNC, O_RDONLY, O_WRONLY } = constants;
 const NAME = /^(\d{10})\.extent$/;
@@ -171,11 +173,13 @@ async function closeHandle({ handle }: OpenRead): Promise<void> {
   await handle.then((opened) => opened.close()).catch(() => {});
 }
 
+/** Some file systems open a file for it, and refuse the write. */
 async function hasDirectIo(folder: string): Promise<boolean> {
   const path = join(folder, 'direct-io');
+  const piece = await new AlignedMemory(BLOCK_BYTES).take(BLOCK_BYTES);
   try {
-    const file = await open(path, O_WRONLY | O_CREAT | O_DIRECT, 0o600);
-    await file.close();
+    await using file = await open(path, O_WRONLY | O_CREAT | O_DIRECT, 0o600);
+    await file.write(piece.bytes, 0, BLOCK_BYTES, 0);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EINVAL') return false;

@@ -17,6 +17,7 @@ import { AlignedMemory } from './aligned-memory.ts';
 import { openExtentFolder } from './extent-io.ts';
 import { BLOCK_BYTES, type RecordPlace, recordBytes } from './extent-record.ts';
 import { Extents } from './extents.ts';
+import { regainPlaces } from './regain-places.ts';
 import { livePlaces, SeparatedKv } from './separated-kv.ts';
 
 const KiB = 1024;
@@ -352,4 +353,148 @@ test('a store is closed when the files that it gave back are gone', async () => 
   await settle();
   removing.resolve();
   expect(await closed).toBe(0);
+});
+
+/** Rows of places whose key has one of these letters cannot be read, as where RocksDB has lost a block. */
+function withoutRows(kv: KvPort, isLost: (name: string) => boolean): KvPort {
+  const check = (column: string, key: Uint8Array) => {
+    if (column === 'index' && isLost(Buffer.from(key.subarray(1)).toString())) throw new Corruption('lost');
+  };
+  return {
+    ...kv,
+    async getMany(column, keys) {
+      for (const key of keys) check(column, key);
+      return kv.getMany(column, keys);
+    },
+    async range(range) {
+      const rows = await kv.range(range);
+      for (const { key } of rows) check(range.column, key);
+      return rows;
+    },
+  };
+}
+
+test('where rows of places cannot be read, the rest is read, written and deleted, and nothing is written over', async () => {
+  let isLost = (_name: string) => false;
+  const { io, kv, store, during } = await openSeparated((whole) =>
+    withoutRows(whole, (name) => isLost(name)),
+  );
+  const body = (at: number) => Buffer.alloc(5000, at);
+  const put = (to: SeparatedKv, at: number) =>
+    during(to.commit([{ column: 'data', key: utf8(`key ${at}`), value: Uint8Array.from(body(at)) }]));
+  for (let at = 0; at < 60; at++) await put(store, at);
+  isLost = (name) => name.startsWith('key 2');
+  const extents = await Extents.open({ io, memory, fileBytes: FILE_BYTES, live: livePlaces(kv, COLUMNS) });
+  expect(extents.isHeld).toBe(true);
+  const opened = new SeparatedKv(kv, {
+    extents,
+    columns: COLUMNS,
+    options: { fromBytes: BLOCK_BYTES, clock: createManualClock(0) },
+  });
+  const read = async (at: number) => (await opened.getMany('data', [utf8(`key ${at}`)]))[0];
+  expect(await read(5)).toEqual(body(5));
+  await expect(read(25)).rejects.toBeInstanceOf(Corruption);
+  // What is deleted and written around them uses no room of before.
+  const gone = Array.from({ length: 20 }, (_, at) => 30 + at);
+  await during(opened.commit(gone.map((at) => ({ column: 'data', key: utf8(`key ${at}`), value: null }))));
+  const filesBefore = new Map((await io.list()).map(({ id, sizeBytes }) => [id, sizeBytes]));
+  for (let at = 60; at < 80; at++) await put(opened, at);
+  await during(opened.turnOver(new AbortController().signal));
+  for (const [id, sizeBytes] of filesBefore) expect(io.sizeOf(id)).toBe(sizeBytes);
+  // They may be written anew, deleted, and cleared.
+  await put(opened, 21);
+  await during(opened.commit([{ column: 'data', key: utf8('key 22'), value: null }]));
+  await during(opened.clear({ column: 'data', gte: utf8('key 23'), lt: utf8('key 24') }));
+  isLost = () => false;
+  for (const at of [0, 20, 21, 24, 29, 59, 79]) expect(await read(at), `${at}`).toEqual(body(at));
+  for (const at of [22, 23, 30]) expect(await read(at), `${at}`).toBeUndefined();
+  // Readable again, as after salvage: the room of what is gone is known at the next start.
+  const again = await Extents.open({ io, memory, fileBytes: FILE_BYTES, live: livePlaces(kv, COLUMNS) });
+  expect(again.isHeld).toBe(false);
+  expect(again.usage().liveBytes).toBe(58 * recordBytes(5000));
+});
+
+test('what an open cursor shows stays where it is, though it is deleted and its file is needed', async () => {
+  const { extents, store, during } = await openSeparated();
+  const row = (key: string, value: Uint8Array | null) => ({ column: 'data', key: utf8(key), value });
+  const first = randomBytes(20_000);
+  await during(store.commit([row('a', Uint8Array.from(first)), row('b', randomBytes(5000))]));
+  const cursor = store.cursor({ column: 'data', gte: utf8('a'), lt: utf8('z') });
+  expect(await during(cursor.next(1))).toEqual([{ key: utf8('a'), value: first }]);
+  cursor.seek(utf8('a'));
+  await during(store.commit([row('a', null)]));
+  const liveBytes = extents.usage().liveBytes;
+  expect(await during(cursor.next(1))).toEqual([{ key: utf8('a'), value: first }]);
+  cursor.close();
+  await settle();
+  expect(extents.usage().liveBytes).toBe(liveBytes - recordBytes(20_000));
+});
+
+test('a cursor sees a value that moves between the database and extents, and whole commits', async () => {
+  const { store, during } = await openSeparated();
+  const row = (key: string, length: number) => ({
+    column: 'data',
+    key: utf8(key),
+    value: randomBytes(length),
+  });
+  await during(store.commit([row('down', 5000), row('up', 10)]));
+  const lengths: number[][] = [];
+  for (let round = 0; round < 20; round++) {
+    const committing = store.commit([
+      row('down', round % 2 === 0 ? 10 : 5000),
+      row('up', round % 2 === 0 ? 5000 : 10),
+    ]);
+    const cursor = store.cursor({ column: 'data', gte: utf8('a'), lt: utf8('z') });
+    const later = store.commit([row('down', 20), row('up', 20)]);
+    lengths.push((await during(cursor.next(9))).map(({ value }) => value.length));
+    cursor.close();
+    await during(Promise.all([committing, later]));
+  }
+  expect(lengths).toEqual(lengths.map((_, round) => (round % 2 === 0 ? [10, 5000] : [5000, 10])));
+});
+
+test('the head of a live record counts neither as data nor as dead', async () => {
+  const { extents, store, during } = await openSeparated();
+  for (let at = 0; at < 5; at++)
+    await during(store.commit([{ column: 'data', key: utf8(`key ${at}`), value: randomBytes(5000) }]));
+  const { liveBytes, pendingReclaimBytes } = store.usage();
+  expect(liveBytes - 5 * 5000).toBeLessThan(1000);
+  expect(pendingReclaimBytes).toBe(0);
+  expect(extents.usage().overheadBytes).toBe(5 * (recordBytes(5000) - 5000));
+});
+
+test('a file that is full is told so once, however often it is read', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const sealed: number[] = [];
+  const file = io.file.bind(io);
+  io.file = (id) => ({ ...file(id), seal: async () => void sealed.push(id) });
+  const extents = await openExtents(io);
+  const named = await appendAll(io, extents, [30_000, 30_000, 30_000]);
+  for (let round = 0; round < 3; round++) await expectAll(extents, named);
+  expect(sealed).toEqual(named.slice(0, 2).map(({ place }) => place.fileId));
+});
+
+test('a regain goes around blocks that the disk cannot read, and gives up a file that has many of them', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const named = await appendAll(io, await openExtents(io), [5000, 6000, 7000]);
+  const [one, two, three] = named;
+  if (one === undefined || two === undefined || three === undefined) throw new Error('three were appended');
+  const kv = createMemoryKv(['data', 'index']);
+  const lost = new Set([two.place.offset]);
+  const file = io.file.bind(io);
+  io.file = (id) => ({
+    ...file(id),
+    read: async (into, offset) => {
+      if ([...lost].some((at) => at >= offset && at < offset + into.length)) throw new Corruption('lost');
+      return file(id).read(into, offset);
+    },
+  });
+  expect(await regainPlaces(kv, io, COLUMNS)).toEqual({ regainedCount: 2, lostFileCount: 0 });
+  const extents = await Extents.open({ io, memory, fileBytes: FILE_BYTES, live: livePlaces(kv, COLUMNS) });
+  await expectAll(extents, [one, three]);
+  for (let at = 0; at < 100; at++) lost.add(at * BLOCK_BYTES);
+  expect(await regainPlaces(createMemoryKv(['data', 'index']), io, COLUMNS)).toEqual({
+    regainedCount: 0,
+    lostFileCount: 1,
+  });
 });

@@ -38,6 +38,10 @@ interface File {
   userCount: number;
   /** Of its present use: what has a lower one was there before, and is overwritten sooner or later. */
   firstSequence: number;
+  /** Rows that cannot be read may name any of it: all of it counts as live, and stays. */
+  isHeld: boolean;
+  /** Nothing is written to it: told to the file system once. */
+  isSealed: boolean;
   state: 'current' | 'full' | 'spare';
 }
 
@@ -71,6 +75,8 @@ export class Extents {
   #nextId: number;
   #nextSequence: number;
   #hasFailed = false;
+  /** Of live records: their heads, and what fills up blocks. */
+  #overheadBytes = 0;
 
   /** Resolves with the error of a write: final. */
   readonly failed = this.#failure.promise;
@@ -86,18 +92,26 @@ export class Extents {
     this.#nextSequence = first.sequence;
   }
 
-  /** `live`: all places that rows name. */
+  /** `live`: all places that rows name; `lost` for rows that cannot be read: no file that is there is used again then. */
   static async open(options: {
     io: ExtentIo;
     memory: AlignedMemory;
     fileBytes: number;
-    live: AsyncIterable<RecordPlace> | Iterable<RecordPlace>;
+    live: AsyncIterable<RecordPlace | 'lost'> | Iterable<RecordPlace | 'lost'>;
   }): Promise<Extents> {
-    const { io, live } = options;
+    const { io } = options;
     const listed = await io.list();
     const bytes = new Map(listed.map(({ id, sizeBytes }) => [id, { live: 0, end: sizeBytes }]));
     let last = 0;
-    for await (const { fileId, offset, bodyBytes, sequence } of live) {
+    let overheadBytes = 0;
+    let isHeld = false;
+    for await (const place of options.live) {
+      if (place === 'lost') {
+        isHeld = true;
+        continue;
+      }
+      const { fileId, offset, bodyBytes, sequence } = place;
+      overheadBytes += recordBytes(bodyBytes) - bodyBytes;
       const of = bytes.get(fileId) ?? { live: 0, end: 0 };
       of.live += recordBytes(bodyBytes);
       of.end = Math.max(of.end, offset + recordBytes(bodyBytes));
@@ -109,24 +123,25 @@ export class Extents {
     // A file that is missing has its id as long as rows name it.
     const lastId = [...bytes.keys()].reduce((highest, id) => Math.max(highest, id), 0);
     const extents = new Extents(options, { id: lastId + 1, sequence: last + SEQUENCES_OF_A_LIFE });
-    for (const [id, { live: liveBytes, end: endOffset }] of bytes) {
-      const opened = { id, io: io.file(id), userCount: 0, firstSequence: 0 };
-      const file: File = { ...opened, liveBytes, endOffset, state: 'full' };
+    if (!isHeld) extents.#overheadBytes = overheadBytes;
+    for (const [id, { live, end: endOffset }] of bytes) {
+      const opened = { id, io: io.file(id), userCount: 0, firstSequence: 0, isHeld, isSealed: true };
+      const file: File = { ...opened, liveBytes: isHeld ? endOffset : live, endOffset, state: 'full' };
       extents.#files.set(id, file);
       extents.#mayFree(file);
     }
     return extents;
   }
 
-  /** Bytes that rows name, and bytes of files that none does. */
-  usage(): { liveBytes: number; deadBytes: number } {
+  /** Bytes that rows name, `overheadBytes` of which are no values, and bytes of files that none does. */
+  usage(): { liveBytes: number; overheadBytes: number; deadBytes: number } {
     let liveBytes = 0;
     let deadBytes = 0;
     for (const file of this.#files.values()) {
       liveBytes += file.liveBytes;
       deadBytes += Math.max(0, file.endOffset - file.liveBytes);
     }
-    return { liveBytes, deadBytes };
+    return { liveBytes, overheadBytes: this.#overheadBytes, deadBytes };
   }
 
   /** What was begun first of what is not written yet. */
@@ -146,6 +161,7 @@ export class Extents {
       piece.bytes.set(body, BLOCK_BYTES);
       piece.bytes.fill(0, BLOCK_BYTES + bodyBytes, sizeBytes);
       const { file, offset } = this.#reserve(sizeBytes);
+      this.#overheadBytes += sizeBytes - bodyBytes;
       const sequence = this.#nextSequence++;
       const place = { fileId: file.id, offset, bodyBytes, sequence, bodyCrc32 };
       writeHead(piece.bytes.subarray(0, BLOCK_BYTES), { key, bodyBytes, sequence, bodyCrc32 });
@@ -181,8 +197,11 @@ export class Extents {
       endOffset: 0,
       userCount: 0,
       firstSequence: 0,
+      isHeld: false,
+      isSealed: false,
       state: 'current',
     };
+    next.isSealed = false;
     next.firstSequence = this.#nextSequence;
     next.state = 'current';
     this.#files.set(id, next);
@@ -198,8 +217,9 @@ export class Extents {
   release(places: readonly RecordPlace[]): void {
     for (const { fileId, bodyBytes } of places) {
       const file = this.#files.get(fileId);
-      if (file === undefined) continue;
+      if (file === undefined || file.isHeld) continue;
       file.liveBytes -= recordBytes(bodyBytes);
+      this.#overheadBytes -= recordBytes(bodyBytes) - bodyBytes;
       assert(file.liveBytes >= 0, 'a place is released once');
       this.#mayFree(file);
     }
@@ -231,8 +251,8 @@ export class Extents {
   /** The full file with the largest share of dead bytes above `share`, but for `others`; undefined: there is none. */
   sparsest(share: number, others: ReadonlySet<number>): number | undefined {
     let found: { id: number; share: number } | undefined;
-    for (const { id, state, endOffset, liveBytes } of this.#files.values()) {
-      if (state !== 'full' || endOffset === 0 || others.has(id)) continue;
+    for (const { id, state, endOffset, liveBytes, isHeld } of this.#files.values()) {
+      if (state !== 'full' || isHeld || endOffset === 0 || others.has(id)) continue;
       const dead = 1 - liveBytes / endOffset;
       if (dead > share && dead > (found?.share ?? 0)) found = { id, share: dead };
     }
@@ -247,6 +267,11 @@ export class Extents {
     this.#current = undefined;
     current.state = 'full';
     this.#mayFree(current);
+  }
+
+  /** Whether rows could not be read when it was opened: no file of that time is used again. */
+  get isHeld(): boolean {
+    return [...this.#files.values()].some(({ isHeld }) => isHeld);
   }
 
   /** Ids of all files. */
@@ -321,9 +346,11 @@ export class Extents {
   /** A full file without live bytes is kept for use, or removed. */
   #mayFree(file: File): void {
     if (file.state !== 'full' || file.userCount > 0) return;
-    const isLive = file.liveBytes > 0;
-    if (isLive) {
-      if (this.#files.has(file.id)) void file.io.seal().catch(() => {});
+    if (file.isHeld) return;
+    if (file.liveBytes > 0) {
+      if (file.isSealed) return;
+      file.isSealed = true;
+      void file.io.seal().catch(() => {});
       return;
     }
     const spareCount = [...this.#files.values()].filter(({ state }) => state === 'spare').length;
@@ -350,16 +377,29 @@ export class Extents {
 /** Between the last sequence that a row has and the first one of this life. */
 const SEQUENCES_OF_A_LIFE = 2 ** 32;
 
+/** A file is given up when so many of its blocks cannot be read: a drive takes seconds for each. */
+const LOST_BLOCKS_MAX = 64;
+
 /**
  * Behind what is no whole record, as where a write was torn, block after block is looked at for the next one. A head whose body is
- * not whole may be left from an earlier use of the file: records that came later may lie where its body was.
+ * not whole may be left from an earlier use of the file: records that came later may lie where its body was. Blocks that the disk
+ * has lost are passed over; many of them end it with Corruption.
  */
 export async function* recordsOf(io: ExtentFile): AsyncGenerator<FoundRecord> {
   const window = Buffer.allocUnsafeSlow(SCAN_BYTES);
   let [windowAt, windowBytes] = [0, 0];
+  let lostCount = 0;
   for (let offset = 0; ; ) {
     if (offset < windowAt || offset + BLOCK_BYTES > windowAt + windowBytes) {
-      [windowAt, windowBytes] = [offset, await io.read(window, offset)];
+      const count =
+        (await readOrLost(io, window, offset)) ??
+        (await readOrLost(io, window.subarray(0, BLOCK_BYTES), offset));
+      if (count === undefined) {
+        if (++lostCount > LOST_BLOCKS_MAX) throw new Corruption('the disk has lost much of an extent file');
+        offset += BLOCK_BYTES;
+        continue;
+      }
+      [windowAt, windowBytes] = [offset, count];
       if (windowBytes < BLOCK_BYTES) return;
     }
     const head = readHead(window.subarray(offset - windowAt, offset - windowAt + BLOCK_BYTES));
@@ -372,6 +412,16 @@ export async function* recordsOf(io: ExtentFile): AsyncGenerator<FoundRecord> {
 /** undefined: it is damaged, or not all there. */
 async function wholeBody(io: ExtentFile, head: RecordHead, offset: number): Promise<Buffer | undefined> {
   const body = Buffer.allocUnsafeSlow(head.bodyBytes);
-  const count = await io.read(body, offset + BLOCK_BYTES);
+  const count = await readOrLost(io, body, offset + BLOCK_BYTES);
   return count === body.length && crc32(body) === head.bodyCrc32 ? body : undefined;
+}
+
+/** undefined: the disk has lost some of it. */
+async function readOrLost(io: ExtentFile, into: Buffer, offset: number): Promise<number | undefined> {
+  try {
+    return await io.read(into, offset);
+  } catch (error) {
+    if (error instanceof Corruption) return undefined;
+    throw error;
+  }
 }

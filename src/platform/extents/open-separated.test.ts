@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { openRocksdbKv } from '../rocksdb/rocksdb-kv.ts';
-import { openSeparatedKv } from './open-separated.ts';
+import { EXTENTS_FOLDER, openSeparatedKv } from './open-separated.ts';
+import { isMarkedForRegain, markForRegain } from './regain-places.ts';
 
 const COLUMNS = {
   data: { reads: 'async', content: 'ciphertext' },
@@ -13,7 +14,7 @@ const COLUMNS = {
 } as const;
 const SEPARATED = { column: 'data', placeColumn: 'index', placePrefix: Uint8Array.of(9) };
 
-test('values whose rows of places are lost are regained from the extents, and others stay as they are', async () => {
+test('values whose rows of places are lost are regained from the extents at the next opening, and others stay', async () => {
   const parent = await mkdtemp(join(tmpdir(), 'holdfast-separated-'));
   const database = { folder: join(parent, 'chunks'), columns: COLUMNS };
   const separated = { ...database, separated: SEPARATED, separateFromBytes: 1000 };
@@ -33,9 +34,16 @@ test('values whose rows of places are lost are regained from the extents, and ot
     const lost = { gte: Buffer.concat([SEPARATED.placePrefix, utf8('l')]), lt: Buffer.from([9, 0x6d]) };
     await damaged.clear({ column: 'index', ...lost });
     await damaged.commit([]);
+    await markForRegain(join(database.folder, EXTENTS_FOLDER));
     await damaged.close();
 
-    const regained = await openSeparatedKv({ ...separated, isRegained: true });
+    const counts: number[] = [];
+    const regained = await openSeparatedKv({
+      ...separated,
+      onRegained: ({ regainedCount }) => counts.push(regainedCount),
+    });
+    expect(counts).toEqual([3]);
+    expect(isMarkedForRegain(join(database.folder, EXTENTS_FOLDER))).toBe(false);
     const values = await regained.getMany('data', [...bodies.keys()].map(utf8));
     expect(values.map((value) => value && Buffer.from(value))).toEqual([...bodies.values()]);
     await regained.close();

@@ -8,7 +8,7 @@ import { systemClock } from '../system-clock.ts';
 import { AlignedMemory } from './aligned-memory.ts';
 import { openExtentFolder } from './extent-io.ts';
 import { Extents } from './extents.ts';
-import { regainPlaces } from './regain-places.ts';
+import { isMarkedForRegain, type RegainedPlaces, regainPlaces, unmarkForRegain } from './regain-places.ts';
 import { livePlaces, type SeparatedColumns, SeparatedKv } from './separated-kv.ts';
 
 export const EXTENTS_FOLDER = 'extents';
@@ -22,26 +22,32 @@ export interface SeparatedDatabase extends RocksdbKvOptions {
   separated: SeparatedColumns;
   /** Values from so many bytes on go into extents. 0: none does; those that are there are read, and go with their rows. */
   separateFromBytes: number;
-  /** Rows of places may be lost: they are made anew from the extents, each of which is read as a whole. */
-  isRegained?: boolean;
+  /** Called where rows of places cannot be read: what they name is not readable, and no extent file is used again. */
+  onLostPlaces?: () => void;
+  /** Called where such rows were made anew from the extents (regain-places.ts). */
+  onRegained?: (regained: RegainedPlaces) => void;
 }
 
 /** Throws KvOpenError, as opening the database does. */
 export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
-  const { separated, separateFromBytes, isRegained = false, ...database } = options;
+  const { separated, separateFromBytes, onLostPlaces, onRegained, ...database } = options;
   const folder = join(database.folder, EXTENTS_FOLDER);
   const kv = await openRocksdbKv(database);
   if (separateFromBytes === 0 && !existsSync(folder)) return kv;
   try {
     const io = await openExtentFolder(folder);
     // First: a file that no row names is free space.
-    if (isRegained) await regainPlaces(kv, io, separated);
+    if (isMarkedForRegain(folder)) {
+      onRegained?.(await regainPlaces(kv, io, separated));
+      await unmarkForRegain(folder);
+    }
     const extents = await Extents.open({
       io,
       memory: new AlignedMemory(WRITE_MEMORY_BYTES),
       fileBytes: EXTENT_BYTES,
       live: livePlaces(kv, separated),
     });
+    if (extents.isHeld) onLostPlaces?.();
     const { onReleased, hangs } = database;
     const how = {
       fromBytes: separateFromBytes === 0 ? Number.POSITIVE_INFINITY : separateFromBytes,
@@ -51,7 +57,7 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
     };
     return new SeparatedKv(kv, { extents, columns: separated, options: how });
   } catch (error) {
-    await kv.close();
+    await kv.close().catch(() => {});
     throw error;
   }
 }

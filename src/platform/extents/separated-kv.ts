@@ -2,8 +2,9 @@
 // is durable before its row is committed, and the row is before it is acknowledged, so no row names what is not there, and what no
 // row names is free space. Values that lay in the database before stay where they are until they are written anew.
 import { assert, must } from '../../base/assert.ts';
-import { compareBytes, concatBytes, toHex } from '../../base/bytes/bytes.ts';
+import { concatBytes, toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
+import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
 import { AppError } from '../../types/errors.ts';
@@ -11,6 +12,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { type HangWatch, watchForHang } from '../disk/hang-watch.ts';
 import { decodePlace, encodePlace, type RecordPlace } from './extent-record.ts';
 import type { Extents } from './extents.ts';
+import { MergedCursor } from './merged-cursor.ts';
 
 export interface SeparatedColumns {
   /** Whose large values are separated. */
@@ -43,22 +45,27 @@ const STUCK_MS = 600_000;
 /** Behind each record that is copied it rests for as long as that took, but no longer than this, in ms. */
 const REST_MS_MAX = 100;
 
-/** All places that rows name, for Extents.open. */
-export async function* livePlaces(kv: KvPort, columns: SeparatedColumns): AsyncGenerator<RecordPlace> {
-  for await (const { value } of placeRows(kv, columns, everything(columns))) yield decodePlace(value);
+/** All places that rows name, for Extents.open; `lost` where rows cannot be read. */
+export async function* livePlaces(
+  kv: Pick<KvPort, 'range'>,
+  columns: SeparatedColumns,
+): AsyncGenerator<RecordPlace | 'lost'> {
+  for await (const { rows, lost } of placePages(kv, columns, everything(columns))) {
+    if (lost !== undefined) yield 'lost';
+    for (const { value } of rows) yield decodePlace(value);
+  }
 }
 
-async function* placeRows(
-  kv: KvPort,
-  { placeColumn }: SeparatedColumns,
+/** Goes on behind rows that cannot be read. */
+async function* placePages(
+  kv: Pick<KvPort, 'range'>,
+  { placeColumn: column }: SeparatedColumns,
   { gte, lt }: { gte: Uint8Array; lt: Uint8Array },
-): AsyncGenerator<KvRow> {
-  for (let from = gte; ; ) {
-    const rows = await kv.range({ column: placeColumn, gte: from, lt, limit: PAGE });
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return;
-    from = concatBytes(last.key, Uint8Array.of(0));
+): AsyncGenerator<ReadPage> {
+  for (let from: Uint8Array | undefined = gte; from !== undefined; ) {
+    const page: ReadPage = await readPage(kv, { column, gte: from, lt, limit: PAGE });
+    yield page;
+    from = page.next;
   }
 }
 
@@ -69,6 +76,11 @@ function everything({ placePrefix }: SeparatedColumns): { gte: Uint8Array; lt: U
   lt[at] = (lt[at] as number) + 1;
   return { gte: placePrefix, lt };
 }
+
+type CursorBounds = Parameters<KvPort['cursor']>[0];
+
+/** `lost`: the row cannot be read. */
+type KnownPlace = RecordPlace | 'lost';
 
 export class SeparatedKv implements KvPort {
   readonly failed: Promise<Error>;
@@ -91,6 +103,9 @@ export class SeparatedKv implements KvPort {
   #unsynced: { order: number; places: readonly RecordPlace[] }[] = [];
   /** Files that could not be emptied, as for a damaged record, or a commit under way: they are met again after a while. */
   readonly #stuck = new Set<number>();
+  /** Open cursors over the column, and what was to be released since there is one. */
+  #cursorCount = 0;
+  readonly #heldBack: RecordPlace[] = [];
   #stuckSinceMs = 0;
   readonly #stopping = new AbortController();
   /** Of a write into extents: final. */
@@ -163,32 +178,44 @@ export class SeparatedKv implements KvPort {
     }
   }
 
-  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
+  cursor(bounds: CursorBounds): KvCursor {
     return bounds.column === this.#columns.column ? this.#open(bounds) : this.#kv.cursor(bounds);
   }
 
-  #open(bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean }): MergedCursor {
-    const { placeColumn, placePrefix } = this.#columns;
-    const { bytesMax: _, keysOnly: __, limit: ___, ...own } = bounds as KvRange;
-    const places = {
-      ...own,
-      column: placeColumn,
-      gte: this.#placeKey(bounds.gte),
-      lt: this.#placeKey(bounds.lt),
-    };
-    const values =
-      (bounds as KvRange).keysOnly === true
-        ? new KeyCursor(this.#kv, own)
-        : this.#kv.cursor({ ...own, bytesMax: 1 });
-    return new MergedCursor(
-      { values, places: this.#kv.cursor(places) },
-      {
-        ...bounds,
-        prefixBytes: placePrefix.length,
-        placeKey: (key) => this.#placeKey(key),
-        read: async (key, place) => (await this.#read(key, place)) ?? undefined,
+  /** What its rows name stays where it is until it is closed. */
+  #open(bounds: CursorBounds): MergedCursor {
+    this.#cursorCount++;
+    const { placePrefix } = this.#columns;
+    return new MergedCursor(this.#openBoth(bounds), {
+      ...bounds,
+      prefixBytes: placePrefix.length,
+      placeKey: (key) => this.#placeKey(key),
+      read: async (key, place) => {
+        const body = await this.#extents.read(key, place);
+        if (body === undefined) throw new Corruption('the row of a value names a place that has another one');
+        return body;
       },
-    );
+      onClosed: () => {
+        this.#cursorCount--;
+        if (this.#cursorCount === 0) this.#extents.release(this.#heldBack.splice(0));
+      },
+    });
+  }
+
+  /** Of one moment: behind all commits that were called before, and before all later ones. */
+  async #openBoth({ bytesMax: _, ...bounds }: CursorBounds): Promise<{ values: KvCursor; places: KvCursor }> {
+    const earlier = this.#ended;
+    const turn = this.#takeTurn();
+    await turn.begins;
+    await earlier;
+    try {
+      const { keysOnly, ...ofPlaces } = bounds;
+      const [gte, lt] = [this.#placeKey(bounds.gte), this.#placeKey(bounds.lt)];
+      const places = this.#kv.cursor({ ...ofPlaces, column: this.#columns.placeColumn, gte, lt });
+      return { values: this.#kv.cursor({ ...bounds, ...(keysOnly !== true && { bytesMax: 1 }) }), places };
+    } finally {
+      turn.end();
+    }
   }
 
   commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
@@ -252,7 +279,8 @@ export class SeparatedKv implements KvPort {
       // What came before was not written: nothing goes past it.
       if (this.#failure !== undefined) throw this.#failure;
       const had = await this.#placesNow(touched.map(({ key }) => key));
-      replaced = [...had.values()];
+      // What a lost row names counts as live until the next start.
+      replaced = [...had.values()].filter((place) => place !== 'lost');
       const inDatabase = await this.#inDatabase(
         touched.filter((row) => placeOf.has(row) || had.has(toHex(row.key))).map(({ key }) => key),
       );
@@ -294,8 +322,13 @@ export class SeparatedKv implements KvPort {
     if (places.length > 0) this.#unsynced.push({ order, places });
     if (!isSynced) return;
     // One that was called before may end later, where it is synced and the other is not.
-    for (const gone of this.#unsynced) if (gone.order <= order) this.#extents.release(gone.places);
+    for (const gone of this.#unsynced) if (gone.order <= order) this.#release(gone.places);
     this.#unsynced = this.#unsynced.filter((gone) => gone.order > order);
+  }
+
+  #release(places: readonly RecordPlace[]): void {
+    if (this.#cursorCount > 0) this.#heldBack.push(...places);
+    else this.#extents.release(places);
   }
 
   /** What the database is to do for a row: what lay elsewhere under its key goes with the same commit. */
@@ -334,8 +367,8 @@ export class SeparatedKv implements KvPort {
       const bounds = { gte: this.#placeKey(range.gte), lt: this.#placeKey(range.lt) };
       // All that came before is readable first.
       await this.#kv.commit([], { sync: false });
-      for await (const { value } of placeRows(this.#kv, this.#columns, bounds))
-        places.push(decodePlace(value));
+      for await (const { rows } of placePages(this.#kv, this.#columns, bounds))
+        places.push(...rows.map(({ value }) => decodePlace(value)));
       this.#changes++;
       await Promise.all([this.#kv.clear(range), this.#kv.clear({ column: placeColumn, ...bounds })]);
       this.#changes++;
@@ -349,7 +382,7 @@ export class SeparatedKv implements KvPort {
     const { liveBytes, pendingReclaimBytes } = this.#kv.usage();
     const extents = this.#extents.usage();
     return {
-      liveBytes: liveBytes + extents.liveBytes,
+      liveBytes: liveBytes + extents.liveBytes - extents.overheadBytes,
       pendingReclaimBytes: pendingReclaimBytes + extents.deadBytes,
     };
   }
@@ -406,13 +439,16 @@ export class SeparatedKv implements KvPort {
     let committing: Promise<void>;
     try {
       const now = (await this.#placesNow([key])).get(toHex(key));
-      if (now?.sequence !== from.sequence) {
+      if (now === undefined || now === 'lost' || now.sequence !== from.sequence) {
         this.#extents.release([to]);
         return false;
       }
       this.#note(key, to);
       const row = { column: this.#columns.placeColumn, key: this.#placeKey(key), value: encodePlace(to) };
       committing = this.#kv.commit([row], { isBounded: true });
+    } catch (error) {
+      this.#extents.release([to]);
+      throw error;
     } finally {
       turn.end();
     }
@@ -442,8 +478,8 @@ export class SeparatedKv implements KvPort {
   }
 
   /** In a turn: the places of those that have one, with what earlier commits write, whether or not the database shows it yet. */
-  async #placesNow(keys: readonly Uint8Array[]): Promise<Map<string, RecordPlace>> {
-    const found = new Map<string, RecordPlace>();
+  async #placesNow(keys: readonly Uint8Array[]): Promise<Map<string, KnownPlace>> {
+    const found = new Map<string, KnownPlace>();
     const unknown: Uint8Array[] = [];
     // Before any wait: a commit that ends meanwhile may be younger than what the database is asked for.
     for (const key of keys) {
@@ -451,7 +487,7 @@ export class SeparatedKv implements KvPort {
       if (pending === undefined) unknown.push(key);
       else if (pending.place !== null) found.set(toHex(key), pending.place);
     }
-    const stored = unknown.length === 0 ? [] : await this.#places(unknown);
+    const stored = await eachOrLost(unknown, (some) => this.#places(some));
     for (const [at, place] of stored.entries())
       if (place !== undefined) found.set(toHex(must(unknown[at], 'a key')), place);
     return found;
@@ -459,10 +495,9 @@ export class SeparatedKv implements KvPort {
 
   /** In a turn: the keys under which the database itself may have a value. Most are new, and cost a look at its filters. */
   async #inDatabase(keys: readonly Uint8Array[]): Promise<Set<string>> {
-    if (keys.length === 0) return new Set();
     const names = keys.map(toHex);
     const pending = new Set(names.filter((name) => this.#pending.has(name)));
-    const stored = await this.#kv.getMany(this.#columns.column, keys);
+    const stored = await eachOrLost(keys, (some) => this.#kv.getMany(this.#columns.column, some));
     return new Set(names.filter((name, at) => pending.has(name) || stored[at] !== undefined));
   }
 
@@ -487,6 +522,21 @@ export class SeparatedKv implements KvPort {
   }
 }
 
+/** What `read` gives for each key; of one that the disk cannot read, `lost`. */
+async function eachOrLost<T>(
+  keys: readonly Uint8Array[],
+  read: (keys: readonly Uint8Array[]) => Promise<T[]>,
+): Promise<(T | 'lost')[]> {
+  if (keys.length === 0) return [];
+  try {
+    return await read(keys);
+  } catch (error) {
+    if (!(error instanceof Corruption)) throw error;
+    if (keys.length === 1) return ['lost'];
+    return (await Promise.all(keys.map((key) => eachOrLost([key], read)))).flat();
+  }
+}
+
 /** Of rows of the column that a batch has twice, the last one: as the database would have it. */
 function lastOfKeys(rows: readonly KvPut[], column: string): readonly KvPut[] {
   const last = new Map<string, number>();
@@ -498,114 +548,4 @@ function lastOfKeys(rows: readonly KvPut[], column: string): readonly KvPut[] {
   }
   if (last.size === count) return rows;
   return rows.filter((row, at) => row.column !== column || last.get(toHex(row.key)) === at);
-}
-
-interface MergedBounds {
-  reverse?: boolean;
-  bytesMax?: number;
-  keysOnly?: boolean;
-  prefixBytes: number;
-  placeKey(key: Uint8Array): Uint8Array;
-  read(key: Uint8Array, place: RecordPlace): Promise<Uint8Array | undefined>;
-}
-
-/** Keys of a column, page by page: a cursor would read the values. */
-class KeyCursor implements KvCursor {
-  readonly #kv: KvPort;
-  #bounds: KvBounds & { reverse?: boolean };
-  #rows: KvRow[] = [];
-  #isWhole = false;
-
-  constructor(kv: KvPort, bounds: KvBounds & { reverse?: boolean }) {
-    this.#kv = kv;
-    this.#bounds = bounds;
-  }
-
-  seek(): void {
-    throw new Error('ranges do not seek');
-  }
-
-  async next(count: number): Promise<KvRow[]> {
-    while (this.#rows.length < count && !this.#isWhole) {
-      const rows = await this.#kv.range({ ...this.#bounds, keysOnly: true, limit: PAGE });
-      this.#isWhole = rows.length < PAGE;
-      this.#rows.push(...rows);
-      const last = rows.at(-1);
-      if (last === undefined) break;
-      const edge =
-        this.#bounds.reverse === true ? { lt: last.key } : { gte: concatBytes(last.key, Uint8Array.of(0)) };
-      this.#bounds = { ...this.#bounds, ...edge };
-    }
-    return this.#rows.splice(0, count);
-  }
-
-  close(): void {}
-}
-
-/** Rows of both kinds in the order of keys. */
-class MergedCursor implements KvCursor {
-  readonly #values: KvCursor;
-  readonly #places: KvCursor;
-  readonly #bounds: MergedBounds;
-  #value: KvRow | undefined;
-  #place: KvRow | undefined;
-  #isRead = false;
-
-  constructor({ values, places }: { values: KvCursor; places: KvCursor }, bounds: MergedBounds) {
-    this.#values = values;
-    this.#places = places;
-    this.#bounds = bounds;
-  }
-
-  seek(key: Uint8Array): void {
-    this.#values.seek(key);
-    this.#places.seek(this.#bounds.placeKey(key));
-    this.#isRead = false;
-  }
-
-  async next(count: number): Promise<KvRow[]> {
-    const {
-      bytesMax = Number.POSITIVE_INFINITY,
-      keysOnly = false,
-      prefixBytes,
-      reverse = false,
-    } = this.#bounds;
-    const rows: KvRow[] = [];
-    let sizeBytes = 0;
-    if (!this.#isRead) {
-      [this.#value] = await this.#values.next(1);
-      [this.#place] = await this.#places.next(1);
-      this.#isRead = true;
-    }
-    while (rows.length < count && sizeBytes < bytesMax) {
-      const [value, place] = [this.#value, this.#place];
-      if (value === undefined && place === undefined) break;
-      const placeKey = place?.key.subarray(prefixBytes);
-      const order =
-        value === undefined
-          ? 1
-          : placeKey === undefined
-            ? -1
-            : compareBytes(value.key, placeKey) * (reverse ? -1 : 1);
-      if (order < 0 && value !== undefined) {
-        rows.push(keysOnly ? { key: value.key, value: new Uint8Array(0) } : value);
-        [this.#value] = await this.#values.next(1);
-      } else if (place !== undefined && placeKey !== undefined) {
-        const key = Uint8Array.from(placeKey);
-        const body = keysOnly ? new Uint8Array(0) : await this.#bounds.read(key, decodePlace(place.value));
-        if (body !== undefined) rows.push({ key, value: body });
-        [this.#place] = await this.#places.next(1);
-        // A value that is about to go is shown by its place alone.
-        if (order === 0) [this.#value] = await this.#values.next(1);
-      }
-      const last = rows.at(-1);
-      sizeBytes += (last?.key.length ?? 0) + (last?.value.length ?? 0);
-    }
-    return rows;
-  }
-
-  close(): void {
-    this.#values.close();
-    this.#places.close();
-  }
 }

@@ -137,7 +137,7 @@ function pageOf(
 
 function createCursor(
   rows: readonly Readonly<KvRow>[],
-  { reverse: isReverse = false, bytesMax }: { reverse?: boolean; bytesMax?: number },
+  { reverse: isReverse = false, bytesMax, keysOnly = false }: Parameters<KvPort['cursor']>[0],
 ): KvCursor {
   let position = 0;
   let isClosed = false;
@@ -152,7 +152,7 @@ function createCursor(
       if (isClosed) throw new Error('the cursor is closed');
       const page = pageOf(rows.slice(position, position + count), { limit: count, bytesMax });
       position += page.length;
-      return page.map(copiedRow);
+      return page.map(keysOnly ? ({ key }) => copiedRow({ key, value: EMPTY_BYTES }) : copiedRow);
     },
     close() {
       isClosed = true;

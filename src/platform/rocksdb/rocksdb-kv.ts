@@ -182,7 +182,7 @@ class RocksdbKv implements KvPort {
     }
   }
 
-  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
+  cursor(bounds: Parameters<KvPort['cursor']>[0]): KvCursor {
     return this.#openCursor(bounds);
   }
 

@@ -1,9 +1,18 @@
 // Reads rows of a store that may have lost some. A page ends before an unreadable part, and the next page begins behind it.
 // A lost block takes with it all rows in it, and nothing tells which those were.
-import { must } from '../../base/assert.ts';
-import { Corruption } from '../../base/corruption.ts';
-import type { KvPort, KvRow } from '../../ports/kv.ts';
-import { keyBehind } from './keyspace.ts';
+import { must } from './assert.ts';
+import { concatBytes } from './bytes/bytes.ts';
+import { Corruption } from './corruption.ts';
+
+interface Row {
+  key: Uint8Array;
+  value: Uint8Array;
+}
+
+/** As far as KvPort is needed here. */
+interface RowStore {
+  range(range: PageRange): Promise<Row[]>;
+}
 
 export interface PageRange {
   column: string;
@@ -15,7 +24,7 @@ export interface PageRange {
 }
 
 export interface ReadPage {
-  rows: KvRow[];
+  rows: Row[];
   /** Nothing between these keys can be read. A page has either a gap or rows. */
   lost?: { gte: Uint8Array; lt: Uint8Array };
   /** Where the next page begins; absent at the end. */
@@ -26,18 +35,18 @@ export interface ReadPage {
 const PROBE_KEY_BYTES = 24;
 
 /** One page, with fewer than `limit` rows where rows are lost. */
-export async function readPage(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<ReadPage> {
+export async function readPage(kv: RowStore, range: PageRange): Promise<ReadPage> {
   for (let limit = range.limit; limit > 0; limit = Math.floor(limit / 2)) {
     const rows = await rangeOrLost(kv, { ...range, limit });
     if (rows === 'lost') continue;
     const isEnd = limit === range.limit && rows.length < limit;
-    return isEnd ? { rows } : { rows, next: keyBehind(must(rows.at(-1), 'a row').key) };
+    return isEnd ? { rows } : { rows, next: concatBytes(must(rows.at(-1), 'a row').key, Uint8Array.of(0)) };
   }
   const lt = await findReadable(kv, range);
   return { rows: [], lost: { gte: range.gte, lt }, ...(lt !== range.lt && { next: lt }) };
 }
 
-async function rangeOrLost(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<KvRow[] | 'lost'> {
+async function rangeOrLost(kv: RowStore, range: PageRange): Promise<Row[] | 'lost'> {
   try {
     return await kv.range(range);
   } catch (error) {
@@ -50,7 +59,7 @@ async function rangeOrLost(kv: Pick<KvPort, 'range'>, range: PageRange): Promise
  * The first key from which on a row can be read, where none can from `gte` on; `lt` if there is none. Found by growing
  * steps, then by bisection: readable rows between two lost blocks may be skipped.
  */
-async function findReadable(kv: Pick<KvPort, 'range'>, range: PageRange): Promise<Uint8Array> {
+async function findReadable(kv: RowStore, range: PageRange): Promise<Uint8Array> {
   const first = toNumber(range.gte);
   const end = toNumber(range.lt);
   const canRead = async (at: bigint) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Corruption } from '../../base/corruption.ts';
-import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
-import type { KvPort, KvRange } from '../../ports/kv.ts';
+import { createMemoryKv } from '../platform/memory/memory-kv.ts';
+import type { KvPort, KvRange } from '../ports/kv.ts';
+import { Corruption } from './corruption.ts';
 import { readPage } from './read-page.ts';
 
 const keyOf = (at: number) => {
