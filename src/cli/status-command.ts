@@ -19,11 +19,17 @@ interface Status {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  largeWrites?: 'direct' | 'buffered';
   alarms?: string[];
   clockJumpMs: number;
   keys: Keys;
   lastErrors: { at: string; event: string; message: string; count: number }[];
 }
+
+const WRITES = {
+  direct: 'written directly',
+  buffered: 'written by way of the page cache: its file system has no direct I/O',
+} as const;
 
 /** Of a server that has alarms. */
 export const ALARMED = 2;
@@ -51,6 +57,7 @@ function formatStatus(status: Status): string {
       'disk free',
       `${formatBytes(status.diskFreeBytes)} of ${formatBytes(status.diskTotalBytes)} (${freePercent} %)`,
     ],
+    ...(status.largeWrites === undefined ? [] : [['large chunks', WRITES[status.largeWrites]]]),
     ['clock', describeClock(status.clockJumpMs)],
     ['master keys', describeKeys(status.keys)],
     ['last errors', status.lastErrors.length === 0 ? 'none' : ''],

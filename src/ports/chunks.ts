@@ -70,6 +70,8 @@ export interface ChunkPort {
       quarantinedCount?: number;
       /** Of one disk: copies that could not be read, and are not known to be lost. */
       unreadCount?: number;
+      /** Of one disk, whose large chunks lie in extents: how they are written; `buffered` is slower. */
+      largeWrites?: 'direct' | 'buffered';
     }
   >;
   /** For fsck: counts all chunks, and reads the totals that are kept of them, both at one moment. */

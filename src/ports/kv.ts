@@ -81,8 +81,11 @@ export interface KvPort {
   clear(range: KvBounds): Promise<void>;
   /** Resolves with the error when the store has failed for good; never rejects. */
   readonly failed: Promise<Error>;
-  /** Approximate bytes stored, and bytes deleted that the disk still holds, where the adapter knows. */
-  usage(): { liveBytes: number; pendingReclaimBytes: number };
+  /**
+   * Approximate bytes stored, and bytes deleted that the disk still holds, where the adapter knows. `largeWrites`: how large
+   * values come to the disk, where they do not go through the database: `buffered` where the file system has no direct I/O.
+   */
+  usage(): { liveBytes: number; pendingReclaimBytes: number; largeWrites?: 'direct' | 'buffered' };
   /**
    * Brings what was deleted so far to where the store can give its room back, which it then does by itself within
    * seconds. May write some 100 MiB to do so, a little at a time. False when nothing was deleted since the last time.

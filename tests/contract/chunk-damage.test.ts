@@ -1,13 +1,15 @@
-// What a disk does whose tables have lost bytes (R40): bits are flipped in files of RocksDB, below its checksums.
+// What a disk does that has lost bytes (R40): bits are flipped in tables of RocksDB, below its checksums, and in extents.
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { type ChunkStore, openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
+import { CHUNK_PLACES } from '../../src/chunks/disk/keyspace.ts';
 import { createScrub } from '../../src/chunks/disk/scrub.ts';
-import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
+import { BLOCK_BYTES } from '../../src/platform/extents/extent-record.ts';
+import { EXTENTS_FOLDER, openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
@@ -23,8 +25,12 @@ const reserve = {
   measure: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),
 };
 
-/** Of a disk that is whole, made once. */
-let original: string;
+type Form = 'tables' | 'extents';
+const FORMS: readonly Form[] = ['tables', 'extents'];
+
+/** By where bytes of chunks lie: of a disk that is whole, made once. */
+const originals = new Map<Form, string>();
+let form: Form;
 let folder: string;
 let kv: KvPort;
 let store: ChunkStore;
@@ -33,8 +39,10 @@ let bodies: Map<string, Buffer>;
 let hasFailed: boolean;
 
 async function open(): Promise<void> {
-  kv = await openRocksdbKv({
+  kv = await openSeparatedKv({
     folder,
+    separated: CHUNK_PLACES,
+    separateFromBytes: form === 'tables' ? 0 : 1,
     columns: {
       data: { reads: 'async', content: 'ciphertext', isPrefixFree: true },
       index: { reads: 'sync', content: 'rows', cacheBytes: 0, memtableBytes: 1024 * 1024 },
@@ -48,29 +56,32 @@ async function open(): Promise<void> {
 }
 
 beforeAll(async () => {
-  original = await mkdtemp(join(tmpdir(), 'holdfast-rot-'));
-  folder = original;
-  await open();
   ids = Array.from({ length: CHUNKS }, (_, at) => ({
     blobId: makeBlobId({ timeMs: 1000 + at, homeShard: 1, random: randomBytes(8) }),
     index: 0,
   }));
   bodies = new Map(ids.map(({ blobId }) => [blobId, randomBytes(CHUNK_BYTES)]));
-  await Promise.all(
-    ids.map((id) => store.put(id, Uint8Array.from(must(bodies.get(id.blobId), 'made with its id')))),
-  );
-  // What is in memory goes to tables at the next opening.
-  await kv.close();
-  await open();
-  await kv.close();
+  for (form of FORMS) {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-rot-'));
+    originals.set(form, folder);
+    await open();
+    await Promise.all(ids.map((id) => refill(id)));
+    // What is in memory goes to tables at the next opening.
+    await kv.close();
+    await open();
+    await kv.close();
+  }
 });
 
-afterAll(() => rm(original, { recursive: true }));
+afterAll(async () => {
+  for (const original of originals.values()) await rm(original, { recursive: true });
+});
 
-beforeEach(async () => {
+async function copyOf(which: Form): Promise<void> {
+  form = which;
   folder = await mkdtemp(join(tmpdir(), 'holdfast-rot-'));
-  await cp(original, folder, { recursive: true });
-});
+  await cp(must(originals.get(which), 'made before'), folder, { recursive: true });
+}
 
 afterEach(async () => {
   await kv.close();
@@ -78,15 +89,27 @@ afterEach(async () => {
 });
 
 /** In the table of the chunks' bytes, or in that of the index. */
-async function flipBit(column: 'data' | 'index', share: number): Promise<void> {
+async function flipInTable(column: 'data' | 'index', share: number): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sst'));
-  const files = await Promise.all(
-    names.map(async (name) => ({ path: join(folder, name), bytes: await readFile(join(folder, name)) })),
-  );
-  files.sort((a, b) => a.bytes.length - b.bytes.length);
-  const { path, bytes } = must(column === 'data' ? files.at(-1) : files[0], 'a table');
-  const at = Math.floor(bytes.length * share);
-  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  const sized = names.map(async (name) => {
+    const path = join(folder, name);
+    return { path, sizeBytes: (await stat(path)).size };
+  });
+  const files = (await Promise.all(sized)).sort((a, b) => a.sizeBytes - b.sizeBytes);
+  const { path, sizeBytes } = must(column === 'data' ? files.at(-1) : files[0], 'a table');
+  await flipBit(path, Math.floor(sizeBytes * share));
+}
+
+/** In some record of the only extent file. */
+async function flipInExtent(part: 'head' | 'body'): Promise<void> {
+  const [name = ''] = await readdir(join(folder, EXTENTS_FOLDER));
+  const recordAt = 2 * BLOCK_BYTES * Math.floor(CHUNKS / 3);
+  await flipBit(join(folder, EXTENTS_FOLDER, name), recordAt + (part === 'head' ? 40 : BLOCK_BYTES + 100));
+}
+
+async function flipBit(path: string, at: number): Promise<void> {
+  const bytes = await readFile(path);
+  bytes[at] = must(bytes[at], 'within the file') ^ 1;
   await writeFile(path, bytes);
 }
 
@@ -111,19 +134,37 @@ async function countRight(): Promise<number> {
   return count;
 }
 
-/** As other disks would give it. */
+/** As a writer, or other disks, would give it. */
 function refill(id: ChunkId): Promise<boolean> {
   const bytes = must(bodies.get(id.blobId), 'its bytes');
   return store.put(id, Uint8Array.from(bytes)).then(() => true);
 }
 
-describe.each<['data' | 'index', number]>([
-  ['data', 0.3],
-  ['index', 0.05],
-  ['index', 0.5],
-])('a bit in the %s, at %d of its table', (column, share) => {
+interface Damage {
+  what: string;
+  which: Form;
+  damage(): Promise<void>;
+  /** Of the copies that are lost by it, bytes are there still. */
+  keepsBytes: boolean;
+}
+
+const ofIndex = (share: number) => () => flipInTable('index', share);
+const DAMAGES: readonly Damage[] = [
+  { what: 'a table of bytes', which: 'tables', damage: () => flipInTable('data', 0.3), keepsBytes: false },
+  { what: 'the beginning of the index', which: 'tables', damage: ofIndex(0.05), keepsBytes: true },
+  { what: 'the middle of the index', which: 'tables', damage: ofIndex(0.5), keepsBytes: true },
+  { what: 'a head in an extent', which: 'extents', damage: () => flipInExtent('head'), keepsBytes: false },
+  { what: 'a body in an extent', which: 'extents', damage: () => flipInExtent('body'), keepsBytes: true },
+  { what: 'the index beside extents', which: 'extents', damage: ofIndex(0.2), keepsBytes: true },
+  { what: 'rows of places', which: 'extents', damage: ofIndex(0.75), keepsBytes: false },
+];
+/** Of these the index is whole: RocksDB may merge its tables. */
+const INDEX_WHOLE = ['a table of bytes', 'a head in an extent', 'a body in an extent'];
+
+describe.each(DAMAGES)('a bit in $what', ({ what, which, damage, keepsBytes }) => {
   beforeEach(async () => {
-    await flipBit(column, share);
+    await copyOf(which);
+    await damage();
     await open();
   });
 
@@ -146,8 +187,8 @@ describe.each<['data' | 'index', number]>([
     const kept = await kv.range({
       ...{ column: 'data', gte: Uint8Array.of(255), lt: Uint8Array.of(255, 255), limit: CHUNKS },
     });
-    expect(kept).toHaveLength(column === 'index' ? lost.length : 0);
-    if (column === 'data') {
+    expect(kept).toHaveLength(keepsBytes ? lost.length : 0);
+    if (INDEX_WHOLE.includes(what)) {
       await kv.close();
       await open();
       expect(await store.listQuarantined({ homes, limit: CHUNKS })).toEqual(lost);

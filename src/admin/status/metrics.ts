@@ -318,7 +318,10 @@ export const ALL_DISKS_METRICS: MetricRules<ServerFacts> = {
   holdfast_disk_bytes: ({ stored }) => stored?.diskTotalBytes,
 };
 
-export const OWN_DISK_METRICS: MetricRules<NonNullable<ServerFacts['own']>> = {
+export const OWN_DISK_METRICS: MetricRules<
+  NonNullable<ServerFacts['own']> & Pick<NonNullable<ServerFacts['stored']>, 'largeWrites'>
+> = {
+  holdfast_disk_direct_writes: ({ largeWrites }) => largeWrites && Number(largeWrites === 'direct'),
   holdfast_lost_chunks: ({ lostCount }) => lostCount,
   holdfast_disk_scrub_progress_ratio: ({ scrub }) => scrub.share,
   holdfast_disk_scrub_found_chunks: ({ scrub }) => scrub.foundCount,

@@ -68,6 +68,7 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
       diskFreeBytes = 0,
       diskTotalBytes = 0,
       quarantinedCount = 0,
+      largeWrites = '',
     } = usage ?? {};
     const hasUsage = usage !== undefined;
     return [
@@ -77,10 +78,11 @@ function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => v
       hasUsage ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
       ...[String(ownedCount), pendingCount === 0 ? '' : String(pendingCount)],
       quarantinedCount === 0 ? '' : formatCount(quarantinedCount),
+      largeWrites,
     ];
   });
-  const head = ['DISK', 'NODE', 'ZONE', 'STATE', 'USED', 'CHUNKS', 'FREE', 'OWNS', 'OWNED', 'QUARANTINED'];
-  print(formatTable([head, ...rows]));
+  const head = ['DISK', 'NODE', 'ZONE', 'STATE', 'USED', 'CHUNKS', 'FREE', 'OWNS', 'OWNED'];
+  print(formatTable([[...head, 'QUARANTINED', 'WRITES'], ...rows]));
   print('');
 }
 

@@ -30,7 +30,8 @@ export function createReports(
       return;
     }
     report(telemetry, ROOM_METRICS, facts.stored && chunkRoomOf(facts.stored));
-    report(telemetry, OWN_DISK_METRICS, facts.own);
+    const largeWrites = facts.stored?.largeWrites;
+    report(telemetry, OWN_DISK_METRICS, { ...facts.own, ...(largeWrites && { largeWrites }) });
   });
 
   return {
@@ -52,6 +53,7 @@ export function createReports(
         pendingReclaimBytes,
         diskFreeBytes: stored.diskFreeBytes,
         diskTotalBytes: stored.diskTotalBytes,
+        ...(stored.largeWrites && { largeWrites: stored.largeWrites }),
         ...(facts.own && describeOwn(facts, { own: facts.own, room: chunkRoomOf(stored) })),
         clockJumpMs,
         keys: rotation.progress(),

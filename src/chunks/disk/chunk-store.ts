@@ -410,8 +410,14 @@ export class ChunkStore implements ChunkPort {
   async usage(): ReturnType<ChunkPort['usage']> {
     const space = await this.#reserve.measure();
     const { quarantinedCount, unreadCount } = this;
-    const used = usageOf({ space, stored: this.#kv.usage(), totals: this.#totals.get() });
-    return { ...used, quarantinedCount, ...(unreadCount > 0 && { unreadCount }) };
+    const stored = this.#kv.usage();
+    const { largeWrites } = stored;
+    return {
+      ...usageOf({ space, stored, totals: this.#totals.get() }),
+      quarantinedCount,
+      ...(unreadCount > 0 && { unreadCount }),
+      ...(largeWrites && { largeWrites }),
+    };
   }
 
   recount(): ReturnType<ChunkPort['recount']> {

@@ -30,6 +30,7 @@ const FIGURES = [
   ...(['chunks', 'chunk_bytes', 'pending_reclaim_bytes', 'free_bytes', 'bytes'] as const),
   ...(['full_below_bytes', 'scarce_below_bytes', 'quarantined_chunks', 'unread_chunks'] as const),
   ...(['scrub_progress_ratio', 'scrub_found_chunks', 'scrub_ended_timestamp_seconds'] as const),
+  ...(['direct_writes'] as const),
 ];
 type Figures = Readonly<Record<(typeof FIGURES)[number], number | undefined>>;
 
@@ -53,6 +54,7 @@ export function createDiskReport(deps: ReportDeps): Worker {
       scrub_progress_ratio: share,
       scrub_found_chunks: foundCount,
       scrub_ended_timestamp_seconds: endedAtMs === undefined ? undefined : endedAtMs / 1000,
+      direct_writes: usage.largeWrites && Number(usage.largeWrites === 'direct'),
     };
   }
 

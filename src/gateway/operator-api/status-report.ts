@@ -19,6 +19,8 @@ export interface StatusReport {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  /** Of a single node with extents: how large chunks are written; `buffered` where the file system has no direct I/O. */
+  largeWrites?: 'direct' | 'buffered';
   /** Of a single node: with less room it takes no new chunks, and with less than the other it will soon be so. */
   diskFullBelowBytes?: number;
   diskScarceBelowBytes?: number;

@@ -144,6 +144,11 @@ export class Extents {
     return { liveBytes, overheadBytes: this.#overheadBytes, deadBytes };
   }
 
+  /** Whether writes go past the page cache. */
+  get isDirect(): boolean {
+    return this.#io.isDirect;
+  }
+
   /** What was begun first of what is not written yet. */
   underWay(): object | undefined {
     return this.#writing.values().next().value;

@@ -378,12 +378,13 @@ export class SeparatedKv implements KvPort {
     }
   }
 
-  usage(): { liveBytes: number; pendingReclaimBytes: number } {
+  usage(): ReturnType<KvPort['usage']> {
     const { liveBytes, pendingReclaimBytes } = this.#kv.usage();
     const extents = this.#extents.usage();
     return {
       liveBytes: liveBytes + extents.liveBytes - extents.overheadBytes,
       pendingReclaimBytes: pendingReclaimBytes + extents.deadBytes,
+      largeWrites: this.#extents.isDirect ? 'direct' : 'buffered',
     };
   }
 

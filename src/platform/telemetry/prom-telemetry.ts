@@ -308,6 +308,11 @@ export const METRICS = {
     help: 'How much of a disk the pass of its scrub has read; 1 between passes. Without a disk: of the data folder of a single node.',
     labels: ['disk'],
   },
+  holdfast_disk_direct_writes: {
+    kind: 'gauge',
+    help: '1 where large chunks are written past the page cache, 0 where the file system cannot do that; absent where they lie in the database.',
+    labels: ['disk'],
+  },
   holdfast_disk_scrub_found_chunks: {
     kind: 'gauge',
     help: 'Damaged copies that this pass, or the last one, has found.',

@@ -1,6 +1,6 @@
 // How the server is doing, for `holdfast status`.
 import type { FastifyInstance } from 'fastify';
-import { listOf, named, numberOf, objectOf, optional, textOf } from '../../http/json-schemas.ts';
+import { listOf, named, numberOf, objectOf, oneOf, optional, textOf } from '../../http/json-schemas.ts';
 import type { OperatorContext } from '../operator-context.ts';
 import type { StatusReport } from '../status-report.ts';
 
@@ -18,6 +18,7 @@ const REPORT = objectOf<StatusReport>({
   pendingReclaimBytes: numberOf('Deleted, but not yet given back to the file system.'),
   diskFreeBytes: numberOf(),
   diskTotalBytes: numberOf(),
+  largeWrites: optional(oneOf('direct', 'buffered')),
   diskFullBelowBytes: optional(numberOf('Of a single node: with less room it takes no new chunks.')),
   diskScarceBelowBytes: optional(numberOf('Of a single node: with less room it will soon be full.')),
   damagedChunkCount: optional(
