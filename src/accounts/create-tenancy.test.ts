@@ -4,8 +4,10 @@ import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
 import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
+import { identityKeys } from '../types/records/identity-records.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
+import { type IdentityStore, withIdentities } from './identity-store.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { ApiCaller, CustomerView, PartnerView } from './tenancy.ts';
 import { OPERATOR } from './tenancy-rules.ts';
@@ -328,6 +330,53 @@ test('a member is a user with the policy of its role; the last Root stays', asyn
   expect(await policy()).toBeUndefined();
   const { items } = await tenancy.listMembers(callerOf(control), { subAccountId }, PAGE);
   expect(items.map(({ id }) => id)).toEqual([root.id]);
+});
+
+test('a member is its user whatever IAM calls it, and no user of another becomes one', async () => {
+  const { tenancy } = parts;
+  const { id: subAccountId, accountId } = await createCustomer('own');
+  const { shards: metadata, clock } = world;
+  const deps = { metadata, clock, random: createSeededRandom(9) };
+  const edit = (work: (store: IdentityStore) => Promise<void>) => withIdentities(deps, accountId, work);
+  const userAt = async (name: string) => {
+    const { rows } = await world.query('read-identities', { accountId, keys: [identityKeys.user(name)] });
+    return rows[0]?.kind === 'user' ? rows[0] : undefined;
+  };
+  const person = { firstName: 'A', lastName: 'B', password: PASSWORD, subAccountId, role: 'Administrator' };
+  const create = (username: string) =>
+    tenancy.createMember(OPERATOR, { ...person, username, email: `${username}@example.com` });
+  const { id } = await create('ann');
+  await edit(async (store) => {
+    const user = await store.find('user', identityKeys.user('ann'));
+    if (user === undefined) throw new Error('no user');
+    // As UpdateUser does it, and then CreateUser.
+    store.remove(identityKeys.user('ann'));
+    store.put(identityKeys.user('bob'), { ...user, name: 'bob', path: '/' });
+    store.put(identityKeys.id(user.id), { kind: 'index', to: identityKeys.user('bob') });
+    const key = { accessKey: 'AKPLANTED', isActive: true, createdAtMs: 0 };
+    const planted = { ...user, id: 'AIDAPLANTED', inlinePolicies: [], accessKeys: [key] };
+    store.put(identityKeys.user('ann'), planted);
+    store.put(identityKeys.id(planted.id), { kind: 'index', to: identityKeys.user('ann') });
+  });
+  await tenancy.changeMember(OPERATOR, id, { active: false });
+  expect((await userAt('bob'))?.inlinePolicies[0]?.text).not.toContain('Allow');
+  expect((await userAt('ann'))?.inlinePolicies).toEqual([]);
+  await tenancy.deleteMember(OPERATOR, id);
+  expect(await userAt('bob')).toBeUndefined();
+  await expect(create('ann')).rejects.toMatchObject({ code: 'EntityAlreadyExists' });
+  expect((await userAt('ann'))?.inlinePolicies).toEqual([]);
+  // A member that is told to be called otherwise keeps its user.
+  const carl = await create('carl');
+  await tenancy.changeMember(OPERATOR, carl.id, { username: 'charles' });
+  await expect(create('carl')).rejects.toMatchObject({ code: 'EntityAlreadyExists' });
+  // What a creation has left that was cut short is taken over.
+  await edit(async (store) => {
+    const left = await store.find('user', identityKeys.user('carl'));
+    if (left === undefined) throw new Error('no user');
+    store.put(identityKeys.user('dora'), { ...left, id: 'AIDALEFT', name: 'dora' });
+  });
+  await create('dora');
+  expect(await userAt('dora')).toMatchObject({ id: 'AIDALEFT', loginProfile: { mustReset: false } });
 });
 
 test('where a password is not stored, there is no sub-account', async () => {

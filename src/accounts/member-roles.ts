@@ -6,12 +6,14 @@ export const MEMBER_POLICY = 'member-role';
 /** Path of users that are members. */
 export const MEMBER_PATH = '/members/';
 
-/** Takes data away without a delete: a rule that expires it, and what governance mode keeps. */
+/** Also what takes data away without a delete: a rule that expires it, what governance mode keeps, and letting others delete. */
 const DELETES = [
   's3:Delete*',
   's3:AbortMultipartUpload',
   's3:PutLifecycleConfiguration',
   's3:BypassGovernanceRetention',
+  's3:PutBucketPolicy',
+  's3:PutBucketAcl',
 ];
 
 const STATEMENTS: Readonly<Record<MemberRole, readonly object[]>> = {

@@ -1,12 +1,11 @@
 // Members of sub-accounts: people who sign in. Each is an IAM user of the sub-account, whose policy is the member's role.
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
 import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
-import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
 import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
@@ -37,9 +36,8 @@ export function createMembers(deps: {
   clock: ClockPort;
   random: RandomPort;
 }): Members {
-  const { tree, metadata, clock, random } = deps;
+  const { tree, clock, random } = deps;
   const { directory } = tree;
-  const system = { shard: SYSTEM_SHARD };
 
   function isLastRoot({ customerId, id, role, status }: MemberRecord): boolean {
     if (role !== 'Root' || status !== 'active') return false;
@@ -52,14 +50,41 @@ export function createMembers(deps: {
   }
 
   function viewOf(member: MemberRecord, { accountId }: Pick<CustomerRecord, 'accountId'>): MemberView {
-    const { kind: _kind, revision: _revision, customerId, deletedAtMs: _deleted, ...rest } = member;
+    const {
+      kind: _kind,
+      revision: _revision,
+      customerId,
+      deletedAtMs: _deleted,
+      userId: _,
+      ...rest
+    } = member;
     return { ...rest, subAccountId: customerId, accountId, mfa: false };
   }
 
-  async function mfaOf(accountId: AccountId, userName: string): Promise<boolean> {
-    const query = { accountId, keys: [identityKeys.user(userName)] };
-    const { rows } = requireDone(await metadata.query(system, 'read-identities', query));
-    return rows[0]?.kind === 'user' && rows[0].mfaDevices.length > 0;
+  async function mfaOf(accountId: AccountId, member: MemberRecord): Promise<boolean> {
+    const user = await withIdentities(deps, accountId, (store) => userOf(store, member));
+    return user !== undefined && user.mfaDevices.length > 0;
+  }
+
+  /**
+   * Whether the user is what a creation has left that was cut short: the member's record is written last. Anybody else's may have
+   * keys, which would get the rights of the new member.
+   */
+  async function isLeftOver(user: UserRecord, customerId: number): Promise<boolean> {
+    const { path, accessKeys, mfaDevices, groups, attachedPolicies, boundary, tags } = user;
+    const has = [accessKeys, mfaDevices, groups, attachedPolicies, tags].some(({ length }) => length > 0);
+    if (path !== MEMBER_PATH || has || boundary !== undefined) return false;
+    if (user.inlinePolicies.some(({ name }) => name !== MEMBER_POLICY)) return false;
+    const entries = directory.all('member').filter((one) => one.customerId === customerId);
+    const records = await directory.read(
+      'member',
+      entries.flatMap(({ id, deletedAtMs }) => (deletedAtMs === undefined ? [id] : [])),
+    );
+    return !records.some(({ userId, userName }) =>
+      userId === undefined
+        ? identityKeys.user(userName) === identityKeys.user(user.name)
+        : userId === user.id,
+    );
   }
 
   return {
@@ -85,7 +110,7 @@ export function createMembers(deps: {
     async getMember(caller, id) {
       await directory.refresh();
       const { member, customer } = await tree.requireMember(caller, id);
-      return { ...viewOf(member, customer), mfa: await mfaOf(customer.accountId, member.userName) };
+      return { ...viewOf(member, customer), mfa: await mfaOf(customer.accountId, member) };
     },
     async createMember(caller, input: NewMember) {
       requireAct(caller, 'change');
@@ -104,11 +129,10 @@ export function createMembers(deps: {
       const { accountId } = customer;
       const passwordHash = await deps.hasher.hash(tenantOf(caller), input.password);
       const nowMs = clock.wallMs();
-      await withIdentities(deps, accountId, async (store) => {
+      const userId = await withIdentities(deps, accountId, async (store) => {
         const key = identityKeys.user(username);
         const user = await store.find('user', key);
-        // One of the path is what a creation has left that was cut short: the member's record is written last.
-        if (user !== undefined && user.path !== MEMBER_PATH)
+        if (user !== undefined && !(await isLeftOver(user, customer.id)))
           throw taken('username', 'The sub-account has another user of this name.');
         const made: UserRecord = {
           kind: 'user',
@@ -134,6 +158,7 @@ export function createMembers(deps: {
           await store.count('user', { add: 1, max: LIMITS.usersMax });
         } else store.put(key, made);
         store.put(identityKeys.id(made.id), { kind: 'index', to: key });
+        return made.id;
       });
       const { firstName, lastName } = input;
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, input[field]]));
@@ -148,6 +173,7 @@ export function createMembers(deps: {
           role,
           status: 'active' as const,
           userName: username,
+          userId,
         },
         place,
       );
@@ -172,7 +198,7 @@ export function createMembers(deps: {
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
       await withIdentities(deps, accountId, async (store) => {
-        const user = await store.find('user', identityKeys.user(member.userName));
+        const user = await userOf(store, member);
         if (user === undefined) return;
         const text = memberPolicy(role, { isActive: status === 'active' });
         const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
@@ -189,10 +215,10 @@ export function createMembers(deps: {
             },
           }),
         };
-        store.put(identityKeys.user(member.userName), after);
+        store.put(identityKeys.user(user.name), after);
         if (changes.mfa === false) await freeDevices(store, user);
       });
-      return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member.userName) };
+      return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member) };
     },
     async deleteMember(caller, id) {
       requireAct(caller, 'delete');
@@ -202,7 +228,7 @@ export function createMembers(deps: {
       const { accountId } = customer;
       // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
       await withIdentities(deps, accountId, async (store) => {
-        const user = await store.find('user', identityKeys.user(member.userName));
+        const user = await userOf(store, member);
         if (user === undefined) return;
         const { groups, attachedPolicies, boundary } = user;
         if (groups.length + attachedPolicies.length > 0 || boundary !== undefined)
@@ -219,6 +245,14 @@ export function createMembers(deps: {
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
     },
   };
+}
+
+/** By its id: the name that it was made with may be another user's by now, or nobody's. undefined: IAM has deleted it. */
+async function userOf(store: IdentityStore, member: MemberRecord): Promise<UserRecord | undefined> {
+  const { userId, userName } = member;
+  if (userId === undefined) return store.find('user', identityKeys.user(userName));
+  const index = await store.find('index', identityKeys.id(userId));
+  return index?.to === undefined ? undefined : store.find('user', index.to);
 }
 
 /** The MFA devices of a user are nobody's from now on. */

@@ -89,8 +89,10 @@ export interface MemberRecord extends Numbered {
   lastName: string;
   role: MemberRole;
   status: MemberStatus;
-  /** Of the IAM user that it signs in as. */
+  /** Of the IAM user that it signs in as, when it was made: IAM may have renamed it since. */
   userName: string;
+  /** Of the same user. Absent in records of earlier releases. */
+  userId?: string;
   address1?: string;
   address2?: string;
   country?: string;
