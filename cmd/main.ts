@@ -40,6 +40,11 @@ function buildProgram(): Command {
   addRoleCommands(program);
   addHealthCommand(program);
   addSalvageCommand(program, print);
+  const rebuildChunks = async (dataDir: string | undefined, how: { yes?: true }) => {
+    const { rebuildChunks: rebuild } = await import('../src/admin/recovery/rebuild-chunks.ts');
+    const flags = dataDir === undefined ? {} : { dataDir };
+    return rebuild({ ...readConfig({ env: process.env, flags, configFile: undefined }), print, ...how });
+  };
   const cluster = { print, nowMs: Date.now, withSettings, readSettings };
   addClusterCommands(program, cluster);
   addShardCommands(program, cluster);
@@ -49,6 +54,7 @@ function buildProgram(): Command {
       return withSecretsRead(process.env);
     },
     print,
+    rebuildChunks,
     nowMs: Date.now,
     sleep,
     writeFile: writeDurableFile,

@@ -162,6 +162,9 @@ holdfast fsck --full-speed    # takes no rests: where no client waits, or the an
 holdfast fsck --json
 \`\`\`
 
+Without a server, \`holdfast fsck --rebuild-chunks --data-dir DIR\` makes rows of chunks anew: see
+[below](#rows-of-chunks-from-extents-alone).
+
 The exit code is 0 when all agrees, 1 when something was found, 2 when it could not be said (no server, a shard without an
 answer, ended early). Each finding is one line: its kind, then where, as \`name=value\`. The first 10,000 are named, all are
 counted.
@@ -217,7 +220,29 @@ test('docs/fsck.md lists what may be found', async () => {
   const rowsOf = (kinds: Readonly<Record<string, string>>) =>
     Object.entries(kinds).map(([kind, meaning]) => `| ${code(kind)} | ${meaning} |`);
   const text = [
-    `${FSCK_HEAD}## What may be found\n\n| Kind | Meaning |\n|---|---|`,
+    `${FSCK_HEAD}## Rows of chunks from extents alone
+
+Where the database in \`chunks\` is lost and [salvage](failed-disk.md#a-lost-table) cannot help, but \`chunks/extents\` is there: each
+record in an extent file has a head that says whose bytes follow. On a single node that does not run, as its user:
+
+\`\`\`
+$ holdfast fsck --rebuild-chunks --data-dir /var/lib/holdfast; echo $?
+12 extent files, 2.94 GiB.
+Chunks below storage.separateFrom, and those of before it was set, are not in them.
+Nothing was changed. --yes puts the database aside, into chunks.lost, and makes another one.
+2
+$ holdfast fsck --rebuild-chunks --data-dir /var/lib/holdfast --yes
+12 extent files, 2.94 GiB.
+3,004 chunks were found, and have rows again.
+\`\`\`
+
+It reads all extents twice, and ends with 0. Only chunks that lie in extents come back: the last piece of a body that is smaller
+than \`storage.separateFrom\`, and chunks that were written while that was \`never\`, lay in the database and are gone with it. So
+start the server and run \`holdfast fsck\`, which names each object that is not whole. What was deleted of late may come back as
+chunks that nothing leads to; they go by themselves. Cut short, it is called again. A disk of a cluster needs none of this: its
+chunks are written anew from other copies.
+
+## What may be found\n\n| Kind | Meaning |\n|---|---|`,
     ...rowsOf(FINDINGS),
     '\n## What may be on its way\n\n| Kind | Meaning |\n|---|---|',
     ...rowsOf(PENDING),

@@ -4,7 +4,16 @@ import { addAccessCommands } from './access/commands.ts';
 import type { CliContext, ConnectOptions, FileCliContext, TokenCliContext } from './connect.ts';
 import { CONNECTION_HELP, IDENTITY_CONNECTION_HELP, S3_CONNECTION_HELP } from './connection-help.ts';
 
-export function addClientCommands(program: Command, context: TokenCliContext & FileCliContext): void {
+/** What works on a data folder itself; absent where there is none. */
+export interface OfflineContext {
+  /** Of a single node that does not run: gives the exit code. */
+  rebuildChunks?(dataDir: string | undefined, how: { yes?: true }): Promise<number>;
+}
+
+export function addClientCommands(
+  program: Command,
+  context: TokenCliContext & FileCliContext & OfflineContext,
+): void {
   addAccountCommands(program, context);
   addMailCommands(program, context);
   addAccessCommands((name, description) => {
@@ -108,12 +117,18 @@ function addLifecycleCommand(program: Command, context: CliContext): void {
 }
 
 /** Exits with 0 when all agrees, 1 when something was found, 2 when it could not be said. */
-function addFsckCommand(program: Command, context: CliContext): void {
+function addFsckCommand(program: Command, context: CliContext & OfflineContext): void {
   const description = 'compare all that is stored with all that leads to it, while the server runs';
   withConnection(program.command('fsck').description(description))
     .option('--read-data', 'read every chunk and every small body, too')
     .option('--full-speed', 'take no rests: several times sooner, and clients wait longer meanwhile')
+    .option('--rebuild-chunks', 'of a single node that does not run: rows of chunks anew, from extents alone')
+    .option('--yes', 'with --rebuild-chunks: do it; otherwise it is only shown')
     .action(async (options) => {
+      if (options.rebuildChunks === true && context.rebuildChunks !== undefined) {
+        process.exitCode = await context.rebuildChunks(options.dataDir, { yes: options.yes });
+        return;
+      }
       const stopped = new AbortController();
       process.once('SIGINT', () => stopped.abort());
       const { runFsck } = await import('./fsck-command.ts');

@@ -28,6 +28,8 @@ export interface SettingRow {
   readonly items?: ItemKind;
   /** The integer may also be `auto`: the program decides. */
   readonly auto?: true;
+  /** The bytes may also be `never`, which is 0. */
+  readonly never?: true;
   readonly help: string;
   /** Left out of the help: for tests and for choices that most never make. */
   readonly hidden?: true;

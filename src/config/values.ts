@@ -29,6 +29,7 @@ export function parseSetting(row: SettingRow, text: string): ParsedValue {
     case 'secret':
       return text === '' ? { problem: 'must not be empty' } : { value: text };
     case 'bytes':
+      if (row.never === true && text === 'never') return { value: 0 };
       return parseQuantity(row, text, BYTE_UNITS);
     case 'duration':
       return parseQuantity(row, text, DURATION_UNITS);
@@ -74,7 +75,7 @@ function parseQuantity(row: SettingRow, text: string, units: Units): ParsedValue
   if (digits === '' || factor === undefined) {
     const names = [...units.keys()];
     const form = names.length === 0 ? 'a whole number' : `a whole number with a unit (${names.join(', ')})`;
-    return { problem: `must be ${row.auto === true ? 'auto or ' : ''}${form}, not "${text}"` };
+    return { problem: `must be ${wordOf(row)}${form}, not "${text}"` };
   }
   const value = Number(digits) * factor;
   if (row.min !== undefined && value < row.min) {
@@ -84,6 +85,12 @@ function parseQuantity(row: SettingRow, text: string, units: Units): ParsedValue
     return { problem: `must be at most ${formatQuantity(row.max, units)}, not ${text}` };
   }
   return { value };
+}
+
+/** What may stand in the place of a number. */
+function wordOf(row: SettingRow): string {
+  if (row.auto === true) return 'auto or ';
+  return row.never === true ? 'never or ' : '';
 }
 
 /** The shortest exact form: 65536 with byte units is `64KiB`. */

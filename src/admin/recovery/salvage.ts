@@ -22,7 +22,7 @@ import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 
 /** Existing tables that cannot be opened are found one by one. */
 const TRIES_MAX = 100;
-const LOST_FOLDER = 'chunks.lost';
+export const LOST_FOLDER = 'chunks.lost';
 
 export interface SalvageOptions {
   dataDir: string;

@@ -38,7 +38,8 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
     const io = await openExtentFolder(folder);
     // First: a file that no row names is free space.
     if (isMarkedForRegain(folder)) {
-      onRegained?.(await regainPlaces(kv, io, separated));
+      const regained = await regainPlaces(kv, io, separated);
+      onRegained?.(regained);
       await unmarkForRegain(folder);
     }
     const extents = await Extents.open({
