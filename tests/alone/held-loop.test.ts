@@ -200,6 +200,28 @@ test('aws-chunked framing in chunks of one byte, and with a long extension', asy
   }
 });
 
+/** What 400 connections send at the same moment. */
+const CROWDS = [
+  [
+    'long heads',
+    `GET / HTTP/1.1\r\nHost: a\r\n${'x-name: of so many bytes that all take 30 KB\r\n'.repeat(650)}\r\n`,
+  ],
+  ['pipelined requests', 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(60)],
+] as const;
+
+test.each(CROWDS)('%s of 400 connections at once', async (name, sent) => {
+  const crowd = async () => {
+    const sockets = await Promise.all(Array.from({ length: 400 }, () => openSocket(api.server)));
+    return async () => {
+      for (const { socket } of sockets) socket.write(sent);
+      await Promise.all(sockets.map(({ answer }) => answer()));
+      for (const { socket } of sockets) socket.destroy();
+    };
+  };
+  const crowds = [await crowd(), await crowd(), await crowd()];
+  await expectFreeLoop(name, async () => crowds.pop()?.());
+});
+
 test('HTTP chunks of one byte, on 16 connections', async () => {
   const headers = { 'transfer-encoding': 'chunked' };
   const sizeBytes = MiB / 16;

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { generate } from 'selfsigned';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../types/limits.ts';
 import { createListener } from './listener.ts';
@@ -36,6 +38,8 @@ test.each([
       onTunnel: () => seen.resolve(),
       onLongHead: () => seen.resolve(),
       mayParseOn: () => true,
+      mayParseHead: () => true,
+      mayShakeHands: () => true,
     },
   );
   server.listen(0, '127.0.0.1');
@@ -51,5 +55,82 @@ test.each([
   await whole.promise;
   expect(receivedBytes).toBeGreaterThan(PIECES * PIECE_BYTES);
   socket.destroy();
+  server.close();
+});
+
+/** Over TLS, with a client that has connected and said nothing yet. Hands are shaken when `goOn` of `asked` is called. */
+async function openTls(headerTimeoutMs: number) {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: 'a' }], { keySize: 2048 });
+  const asked: (() => void)[] = [];
+  const shaken: Socket[] = [];
+  let wake = () => {};
+  const server = createListener(
+    { headerTimeoutMs, keepAliveTimeoutMs: 60_000, connectionsMax: 10, tls: { cert, key } },
+    {
+      onRequest: (_request, response) => response.end('answered'),
+      onConnection() {},
+      onSecured: (socket) => shaken.push(socket),
+      onClientError: (_error, socket) => socket.destroy(),
+      onTunnel: (socket) => socket.destroy(),
+      onLongHead: (socket) => socket.destroy(),
+      mayParseOn: () => true,
+      mayParseHead: () => true,
+      mayShakeHands(_socket, goOn) {
+        asked.push(goOn);
+        wake();
+        return false;
+      },
+    },
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => {});
+  await once(client, 'connect');
+  const isAsked = async () => {
+    if (asked.length > 0) return;
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  };
+  return { server, client, asked, shaken, isAsked };
+}
+
+test('hands are shaken when it is their turn, with what has come until then', async () => {
+  const { server, client, asked, shaken, isAsked } = await openTls(60_000);
+  const secured = connectTls({ socket: client, rejectUnauthorized: false });
+  secured.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  await isAsked();
+  expect(shaken).toEqual([]);
+  asked[0]?.();
+  let received = '';
+  for await (const bytes of secured) received += bytes;
+  expect(received).toContain('answered');
+  expect([asked.length, shaken.length]).toEqual([1, 1]);
+  server.close();
+});
+
+test.each<[string, number, (client: Socket) => void]>([
+  ['says nothing', 50, () => {}],
+  ['closes its half and has said nothing', 60_000, (client) => client.end()],
+])('a client over TLS that %s is not waited for', async (_what, timeoutMs, act) => {
+  const { server, client, asked } = await openTls(timeoutMs);
+  act(client);
+  client.resume();
+  await once(client, 'close');
+  expect(asked).toEqual([]);
+  server.close();
+});
+
+test('one that has gone before its turn is forgotten', async () => {
+  const { server, client, asked, shaken, isAsked } = await openTls(60_000);
+  client.write('hello');
+  await isAsked();
+  client.resetAndDestroy();
+  const connections = () =>
+    new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+  while ((await connections()) !== 0) await new Promise(setImmediate);
+  asked[0]?.();
+  expect(shaken).toEqual([]);
   server.close();
 });

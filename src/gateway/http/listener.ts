@@ -12,7 +12,7 @@ import {
 } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
-import { createSlicedParsing, type MayParseOn } from './parse-in-slices.ts';
+import { createSlicedParsing, type ParsingTurns } from './parse-in-slices.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
 
 /** PEM texts. */
@@ -29,7 +29,8 @@ export interface ListenerSettings {
   readonly connectionsMax: number;
 }
 
-export interface ListenerEvents {
+/** What is asked before and behind what may take the thread. */
+export interface ListenerEvents extends ParsingTurns {
   onRequest(request: IncomingMessage, response: ServerResponse): void;
   /** It is taken; over TLS its hands are still to be shaken. */
   onConnection(socket: Socket): void;
@@ -40,8 +41,8 @@ export interface ListenerEvents {
   onTunnel(socket: Socket): void;
   /** A head has more lines than LIMITS.headerLinesMax. The same. */
   onLongHead(socket: Socket): void;
-  /** Asked behind a slice of what was read that had many chunks in it. */
-  readonly mayParseOn: MayParseOn;
+  /** A client wants to shake hands, over TLS. False: it is to wait; `goOn` is called when it is its turn. */
+  mayShakeHands(socket: Socket, goOn: () => void): boolean;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -78,7 +79,8 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not served at all.
   const takenMax = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   let takenCount = 0;
-  const parsing = createSlicedParsing(events.mayParseOn);
+  const parsing = createSlicedParsing(events);
+  const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server);
   server.on('connection', (socket: Socket) => {
     takenCount++;
     socket.once('close', () => takenCount--);
@@ -86,8 +88,9 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
       socket.destroy();
       return;
     }
-    if (settings.tls === undefined) parsing.begin(socket);
+    if (shakeHands === undefined) parsing.begin(socket);
     events.onConnection(socket);
+    if (shakeHands !== undefined) awaitHello(socket, settings.headerTimeoutMs, shakeHands, events);
   });
   server.on('secureConnection', (socket: Socket) => {
     parsing.begin(socket);
@@ -108,6 +111,41 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     else socket.resume();
   });
   return server;
+}
+
+type ShakeHands = (socket: Socket) => void;
+
+/** Node's TLS server begins with no connection by itself any more. Gives what begins with one. */
+function takeHandshakes(server: Server): ShakeHands {
+  const [shakeHands] = server.listeners('connection') as ShakeHands[];
+  if (shakeHands === undefined) throw new Error('Node shakes hands with what connects');
+  server.off('connection', shakeHands as () => void);
+  return shakeHands.bind(server);
+}
+
+/**
+ * The answer to the first bytes of a client over TLS is signed, which takes as long as dozens of requests, and costs the client
+ * nothing: it waits for its turn, with what has come until then in the socket, one read at most.
+ */
+function awaitHello(
+  socket: Socket,
+  timeoutMs: number,
+  shakeHands: ShakeHands,
+  { mayShakeHands }: Pick<ListenerEvents, 'mayShakeHands'>,
+): void {
+  const giveUp = () => void socket.destroy();
+  const begin = () => {
+    socket.setTimeout(0);
+    socket.off('timeout', giveUp);
+    if (!socket.destroyed) shakeHands(socket);
+  };
+  socket.setTimeout(timeoutMs, giveUp);
+  socket.on('error', giveUp);
+  socket.once('readable', () => {
+    // The client has closed its half, and said nothing.
+    if (socket.readableLength === 0) giveUp();
+    else if (mayShakeHands(socket, begin)) begin();
+  });
 }
 
 /**

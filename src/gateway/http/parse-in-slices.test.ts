@@ -18,9 +18,10 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A listener whose slices wait until `goOn` is called, and one client of it. */
-async function open({ isSecure = false, waits = true } = {}) {
+/** A listener whose slices wait until `goOn` is called, and, where heads wait, its heads; and one client of it. */
+async function open({ isSecure = false, waits = true, headsWait = false } = {}) {
   const asked: { pieceCount: number; goOn(): void }[] = [];
+  const heads: { costBytes: number; goOn(): void }[] = [];
   const bodies = new Map<string, string[]>();
   const errors: string[] = [];
   const gone = Promise.withResolvers<void>();
@@ -50,6 +51,12 @@ async function open({ isSecure = false, waits = true } = {}) {
         wake();
         return !waits;
       },
+      mayParseHead(_socket, costBytes, goOn) {
+        heads.push({ costBytes, goOn });
+        wake();
+        return !headsWait;
+      },
+      mayShakeHands: () => true,
     },
   );
   server.listen(0, '127.0.0.1');
@@ -77,6 +84,7 @@ async function open({ isSecure = false, waits = true } = {}) {
   }
   return {
     asked,
+    heads,
     bodies,
     errors,
     socket,
@@ -84,6 +92,7 @@ async function open({ isSecure = false, waits = true } = {}) {
     sizeOf: (path: string) => bodies.get(path)?.join('').length,
     hasReceived: (text: string) => until(() => received.includes(text)),
     nextSlice: (count: number) => until(() => asked.length >= count),
+    nextHead: (count: number) => until(() => heads.length >= count),
   };
 }
 
@@ -142,6 +151,49 @@ test('behind a chunk that makes no sense nothing is parsed, and the error is tol
   await hasReceived('HTTP/1.1 400');
   expect(errors).toEqual(['HPE_INVALID_CHUNK_SIZE']);
   expect([...bodies.keys()]).toEqual(['/1']);
+});
+
+test.each([
+  ['over TCP', false],
+  ['over TLS', true],
+])(
+  '%s nothing of a head is parsed before its turn, and of a body of known length all is',
+  async (_where, isSecure) => {
+    const { heads, bodies, socket, sizeOf, nextHead, hasReceived } = await open({
+      isSecure,
+      headsWait: true,
+    });
+    const size = 20_000;
+    socket.write(`PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(100)}`);
+    await nextHead(1);
+    expect(bodies.size).toBe(0);
+    heads[0]?.goOn();
+    socket.write('x'.repeat(size - 100));
+    await hasReceived('whole /1');
+    expect([sizeOf('/1'), heads.length]).toEqual([size, 1]);
+    socket.write('GET /2 HTTP/1.1\r\nHo');
+    await nextHead(2);
+    socket.write('st: a\r\n\r\n');
+    heads[1]?.goOn();
+    await nextHead(3);
+    expect(bodies.has('/2')).toBe(false);
+    heads[2]?.goOn();
+    await hasReceived('whole /2');
+  },
+);
+
+test('a long head, many requests in one read and what is none count for more than a request does', async () => {
+  const costOf = async (sent: string, end: string) => {
+    const { heads, socket, hasReceived } = await open({ waits: false });
+    socket.write(sent);
+    await hasReceived(end);
+    return heads.reduce((sum, { costBytes }) => sum + costBytes, 0);
+  };
+  const request = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+  const one = await costOf(request('/1'), 'whole /1');
+  expect(await costOf(request('/1', `x: ${'y'.repeat(30_000)}\r\n`), 'whole /1')).toBeGreaterThan(8 * one);
+  expect(await costOf(request('/1').repeat(30) + request('/2'), 'whole /2')).toBeGreaterThanOrEqual(31 * one);
+  expect(await costOf('nonsense\r\n\r\n', 'HTTP/1.1 400')).toBeGreaterThan(8 * one);
 });
 
 test('a client that leaves while it waits for its turn is forgotten', async () => {

@@ -3,21 +3,40 @@
 // Slices with many chunks use up the turn of the event loop as reads of bodies do (base/async/read-turns.ts): what is left
 // of a read goes back into the socket until it is the tenant's turn. A body of known length is one piece, however much
 // of it was read, and is never cut.
+// One turn of the loop reads from every socket that has something. So before anything of a head is parsed it is asked whether
+// this turn still has room for it: of a crowd whose heads come at the same moment each waits for its turn.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { freeMemory } from '../../base/free-memory.ts';
-import { ParsedRequest, parsedPieceCount } from './parsed-request.ts';
+import { ParsedRequest, parsedPieceCount, parsedRequestCount } from './parsed-request.ts';
 
 /** Most heads fit; chunks of a byte take 1.4 ms. */
 const SLICE_BYTES = 4096;
 /** A slice with no more chunks costs what a slice costs. */
 const FEW_PIECES = 8;
 
+/** To parse a head takes as long as to read so many times its bytes, or more where it is short. */
+const HEAD_COST_FACTOR = 2;
+const HEAD_COST_BYTES_MIN = 4096;
+/** What was no request is answered and logged at once. */
+const REFUSAL_COST_BYTES = 32 * 1024;
+
 /**
  * So many pieces of bodies have been parsed of what has come on a socket. False: it is to wait; `goOn` is called when it is
  * its turn.
  */
 export type MayParseOn = (socket: Socket, pieceCount: number, goOn: () => void) => boolean;
+
+/**
+ * A part of a head is about to be parsed, or was, which costs as much as so many bytes. False: the socket is to wait; `goOn` is
+ * called when it is its turn.
+ */
+export type MayParseHead = (socket: Socket, costBytes: number, goOn: () => void) => boolean;
+
+export interface ParsingTurns {
+  readonly mayParseOn: MayParseOn;
+  readonly mayParseHead: MayParseHead;
+}
 
 export interface SlicedParsing {
   /** Node's HTTP server has taken the socket, and is to parse it in slices. */
@@ -29,13 +48,15 @@ export interface SlicedParsing {
 type Parse = (bytes: Buffer) => void;
 type SocketOfParser = Socket & { parser?: { incoming: IncomingMessage | null } | null };
 
-export function createSlicedParsing(mayParseOn: MayParseOn): SlicedParsing {
+export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns): SlicedParsing {
   const ended = new WeakSet<Socket>();
 
   function begin(socket: SocketOfParser): void {
     const parse = takeOver(socket, feed);
     /** It is not its turn. */
     let waits = false;
+    /** It has waited for this one. */
+    let isItsTurn = false;
     /** Somebody wants more when it is. */
     let isWanted = false;
 
@@ -48,10 +69,16 @@ export function createSlicedParsing(mayParseOn: MayParseOn): SlicedParsing {
       for (let from = 0; from < bytes.length; ) {
         if (isAtEnd(socket)) return;
         const to = Math.min(bytes.length, from + Math.max(SLICE_BYTES, restBytesOf(socket)));
-        const before = parsedPieceCount();
+        if (!mayBegin(to - from)) {
+          isWanted = true;
+          giveGathered(socket);
+          putBack(bytes.subarray(from));
+          return;
+        }
+        const before = { pieces: parsedPieceCount(), requests: parsedRequestCount() };
         parse(bytes.subarray(from, to));
         from = to;
-        takeTurn(parsedPieceCount() - before);
+        takeTurn(parsedPieceCount() - before.pieces, parsedRequestCount() - before.requests);
         // By us, by whoever reads the body, or by Node, which parses no further while too many answers are unsent.
         if (from < bytes.length && socket.isPaused()) {
           giveGathered(socket);
@@ -63,15 +90,36 @@ export function createSlicedParsing(mayParseOn: MayParseOn): SlicedParsing {
       freeMemory(bytes);
     }
 
-    function takeTurn(pieceCount: number): void {
-      if (pieceCount <= FEW_PIECES || mayParseOn(socket, pieceCount, goOn)) return;
+    /** A part of a body needs no turn here: whoever reads bodies takes it. */
+    function mayBegin(sizeBytes: number): boolean {
+      if (isInBody(socket) || isItsTurn) {
+        isItsTurn = false;
+        return true;
+      }
+      const costBytes = Math.max(HEAD_COST_BYTES_MIN, HEAD_COST_FACTOR * sizeBytes);
+      waits = !mayParseHead(socket, costBytes, goOn);
+      return !waits;
+    }
+
+    function takeTurn(pieceCount: number, requestCount: number): void {
+      const hasRoom =
+        (pieceCount <= FEW_PIECES || mayParseOn(socket, pieceCount, goOn)) && mayGoOnBehind(requestCount);
+      if (hasRoom) return;
       waits = true;
       isWanted = !socket.isPaused();
       socket.pause();
     }
 
+    /** One request was counted before it was parsed. */
+    function mayGoOnBehind(requestCount: number): boolean {
+      const refusalBytes = ended.has(socket) ? REFUSAL_COST_BYTES : 0;
+      const costBytes = refusalBytes + Math.max(0, requestCount - 1) * HEAD_COST_BYTES_MIN;
+      return costBytes === 0 || mayParseHead(socket, costBytes, goOn);
+    }
+
     function goOn(): void {
       waits = false;
+      isItsTurn = isWanted;
       if (isWanted) socket.resume();
     }
 
@@ -106,6 +154,11 @@ function takeOver(socket: Socket, feed: Parse): Parse {
     }
   }
   return parse;
+}
+
+function isInBody({ parser }: SocketOfParser): boolean {
+  const incoming = parser?.incoming;
+  return incoming !== undefined && incoming !== null && !incoming.complete;
 }
 
 function restBytesOf({ parser }: SocketOfParser): number {

@@ -6,6 +6,7 @@
 // - The chunks of a body (RFC 9112 7.1) are gathered until what was read is parsed (parse-in-slices.ts): one read may hold ten
 //   thousand of a byte.
 import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { LIMITS } from '../../types/limits.ts';
 
 /** Chunks below this many bytes are small. */
@@ -21,6 +22,13 @@ export function parsedPieceCount(): number {
   return pieceCount;
 }
 
+let requestCount = 0;
+
+/** Requests that Node's parser has made until now. */
+export function parsedRequestCount(): number {
+  return requestCount;
+}
+
 export class ParsedRequest extends IncomingMessage {
   /** Its body comes in small chunks, many of them. */
   isInSmallChunks = false;
@@ -29,6 +37,11 @@ export class ParsedRequest extends IncomingMessage {
   #parsedBytes = 0;
   #smallChunkCount = 0;
   #gathered: Buffer[] = [];
+
+  constructor(socket: Socket) {
+    super(socket);
+    requestCount++;
+  }
 
   /** Asked by Node when the head is there, before there is a response; what was said once stays. */
   get upgrade(): boolean {

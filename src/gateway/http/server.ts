@@ -58,6 +58,10 @@ import { createShedding, type Shedding } from './shedding.ts';
 const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
 /** Of a read, what takes as long as to parse one chunk of a body. */
 const CHUNK_COST_BYTES = 1024;
+/** Of all heads and handshakes, in one turn: some ms. What waits may turn out to be many requests, or none: few of them go on in one. */
+const HEAD_TURNS = { turnBytesMax: 512 * 1024, pieceBytesMin: 4096, readBytes: 32 * 1024 };
+/** To shake hands takes 0.5 to 1 ms, and 7 with a large RSA key. */
+const HANDSHAKE_COST_BYTES = 128 * 1024;
 /** What strangers hold beside S3. */
 const BY_ADDRESS = [SHARE_WEIGHTS[1]];
 
@@ -319,6 +323,8 @@ function carrier(options: {
   reads: ReadTurns;
 }): FastifyInstance {
   const { settings, live, refuse, admit, serve, reads } = options;
+  /** Apart from bodies: a crowd of the one takes nothing from the other. */
+  const heads = createReadTurns(HEAD_TURNS);
   const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
     reply.hijack();
     void serve(request, reply.raw);
@@ -348,6 +354,10 @@ function carrier(options: {
         onLongHead: (socket) => breakOff(socket, new AppError('RequestHeaderSectionTooLarge')),
         mayParseOn: (socket, pieceCount, goOn) =>
           reads.mayGoOn(live.connections.pathOf(socket), pieceCount * CHUNK_COST_BYTES, goOn),
+        mayParseHead: (socket, costBytes, goOn) =>
+          heads.mayGoOn(live.connections.pathOf(socket), costBytes, goOn),
+        mayShakeHands: (socket, goOn) =>
+          heads.mayGoOn(live.connections.pathOf(socket), HANDSHAKE_COST_BYTES, goOn),
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.

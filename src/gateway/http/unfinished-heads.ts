@@ -64,6 +64,8 @@ function bytesHeld({ socket, underWay, waiting, parsedBytes }: Connection): numb
 }
 
 function linesHeld(socket: Socket, bytes: number): number {
+  // Hands are still to be shaken.
+  if (!('parser' in socket)) return 0;
   // Node's parser gives lines away 32 at a time. Where it does not say how many there are, there may be as many as fit.
   const { parser } = socket as { parser?: { _headers?: unknown } };
   if (Array.isArray(parser?._headers)) return parser._headers.length / 2;
