@@ -36,9 +36,12 @@ export function invoicesCsv(invoices: readonly InvoiceRecord[]): string {
   return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
 }
 
-/** Names come from clients: a spreadsheet takes what begins so for a formula. */
+/**
+ * Names come from clients: a spreadsheet takes a cell that begins so for a formula, where it goes by semicolons what is behind one,
+ * too. The wide forms of these characters count in East Asia.
+ */
 function harmless(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return text.replace(/(^|;)(?=[=+\-@\t\r＝＋－＠])/g, "$1'");
 }
 
 function quoted(cell: string): string {

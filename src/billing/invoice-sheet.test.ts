@@ -100,6 +100,13 @@ test('CSV has a line for each invoice, quotes what needs it, and no name is a fo
   expect(text).toContain(
     `12,12,3,12,"'=HYPERLINK(""x""), ""Ann""\r\n",ann@example.com,000000000012,2,Northwind,`,
   );
+  const nameOf = (name: string) =>
+    invoicesCsv([invoiceOf(12, { customer: { ...customer, name } })])
+      .split('\r\n')[1]
+      ?.split(',')[4];
+  expect(nameOf('A;=1+1;b')).toBe("A;'=1+1;b");
+  expect(nameOf('＝1+1')).toBe("'＝1+1");
+  expect(nameOf('Ann-Marie + Bo = 2; @home')).toBe('Ann-Marie + Bo = 2; @home');
   expect(rest.at(-2)).toContain('2026-04-01,2026-04-30,USD,28160,0.00019499,5.49083333,0,0.04,0,');
   expect(text.endsWith(',1234.56\r\n')).toBe(true);
 });
