@@ -15,6 +15,7 @@ import type { CustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { DAY_MS } from '../types/usage.ts';
 import { withIdentities } from './identity-store.ts';
+import { createMailQueue, type MailTry } from './mail-queue.ts';
 import { mintApiKey } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { TenancyDirectory } from './tenancy-directory.ts';
@@ -22,8 +23,8 @@ import { noSuch } from './tenancy-rules.ts';
 import { checkLoginPassword } from './tenancy-tree.ts';
 
 const VALID_MS = 3 * DAY_MS;
-/** Between the tries of one mail. */
-const PAUSES_MS = [0, 5000, 60_000];
+/** Answers of a mail server from here on are final (RFC 5321 4.2.1): the same mail would be refused again. */
+const REFUSED_FOR_GOOD = 500;
 /** Who has ordered or taken a mail tries it again sooner than after this time: where it waits longer, its gateway is gone. */
 const LEFT_AFTER_MS = 5 * 60_000;
 const LOOK_EVERY_MS = 60_000;
@@ -63,8 +64,7 @@ export function createMails(deps: {
 }): Mails {
   const { metadata, directory, clock, random, log, post, resetUrl } = deps;
   const system = { shard: SYSTEM_SHARD };
-  /** One mail after another. */
-  let sending: Promise<unknown> = Promise.resolve();
+  const queue = createMailQueue(clock);
 
   async function list(): Promise<MailRecord[]> {
     return requireDone(await metadata.query(system, 'list-mails', {})).mails;
@@ -120,32 +120,30 @@ export function createMails(deps: {
     return outcome.kind === 'noted' ? outcome.mail : undefined;
   }
 
+  /** Behind those of its control account that are under way. Where too many are, `run` finds it later. */
   async function deliver(ordered: MailRecord, by: MailPort): Promise<void> {
-    let mail: MailRecord | undefined = ordered;
-    for (const [at, pauseMs] of PAUSES_MS.entries()) {
-      if (pauseMs > 0) await clock.sleep(pauseMs);
-      mail = await take(mail);
-      if (mail === undefined) return;
-      const { id } = mail;
-      try {
-        await by.send(await textOf(mail));
-        await note(id, { state: 'sent' });
-        return;
-      } catch (error) {
-        // What a mail server says may hold the text of the mail: it is for the operator, and not for the log.
-        log.warn({ mail: id, code: (error as { code?: unknown }).code }, 'mail-not-sent');
-        if (error instanceof AppError || at === PAUSES_MS.length - 1) {
-          await note(id, { state: 'failed', failure: failureOf(error) });
-          return;
-        }
-      }
-    }
+    const controlId = directory.find('customer', ordered.customerId)?.controlId ?? 0;
+    let waiting = ordered;
+    await queue.add(controlId, async (isLast) => {
+      const mail = await take(waiting);
+      if (mail === undefined) return 'done';
+      waiting = mail;
+      return attempt(mail, by, isLast);
+    });
   }
 
-  /** Behind those that are under way. */
-  function deliverNext(mail: MailRecord, by: MailPort): Promise<unknown> {
-    sending = sending.then(() => deliver(mail, by)).catch(() => {});
-    return sending;
+  async function attempt(mail: MailRecord, by: MailPort, isLast: boolean): Promise<MailTry> {
+    const { id } = mail;
+    try {
+      await by.send(await textOf(mail));
+      await note(id, { state: 'sent' });
+    } catch (error) {
+      // What a mail server says may hold the text of the mail: it is for the operator, and not for the log.
+      log.warn({ mail: id, code: (error as { code?: unknown }).code }, 'mail-not-sent');
+      if (!isLast && !isFinal(error)) return 'later';
+      await note(id, { state: 'failed', failure: failureOf(error) });
+    }
+    return 'done';
   }
 
   /** The oldest first. */
@@ -163,13 +161,13 @@ export function createMails(deps: {
     async order(kind, { id, email }) {
       const mail = { kind, customerId: id, to: email, ...(post && { isToBeSent: true as const }) };
       const { mail: added } = requireDone(await metadata.execute(system, 'add-mail', { mail }));
-      if (post !== undefined) void deliverNext(added, post);
+      if (post !== undefined) void deliver(added, post);
     },
     async run(signal) {
       while (post !== undefined && !signal.aborted) {
         // While the shard is away nothing is known to wait.
-        for (const mail of await leftMails().catch(() => []))
-          if (!signal.aborted) await deliverNext(mail, post);
+        const left = await leftMails().catch(() => []);
+        await Promise.all(left.map((mail) => deliver(mail, post)));
         await clock.sleep(LOOK_EVERY_MS, signal);
       }
     },
@@ -244,6 +242,13 @@ function linkLines(token: string, resetUrl: string | undefined): string[] {
     `${resetUrl}${resetUrl.includes('?') ? '&' : '?'}token=${token}`,
     '',
   ];
+}
+
+/** Whether another try would end like this one: the sub-account is gone, or the server refuses this very mail. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof AppError) return true;
+  const { responseCode } = error as { responseCode?: unknown };
+  return typeof responseCode === 'number' && responseCode >= REFUSED_FOR_GOOD;
 }
 
 /** What a mail server said, without the control characters. */
