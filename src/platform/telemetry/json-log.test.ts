@@ -1,4 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { createJsonLog } from './json-log.ts';
 
@@ -60,3 +62,27 @@ test.each(['await log.flush()', 'log.flushNow()'])(
     expect(flush.includes('await') ? lines : lines.sort((a, b) => a - b)).toEqual(sent);
   },
 );
+
+test('lines that nobody takes are lost beyond a bound, and the log says how many', async () => {
+  const module = new URL('./json-log.ts', import.meta.url).href;
+  const count = 100_000;
+  const script = `const { createJsonLog } = await import(${JSON.stringify(module)});
+    const log = createJsonLog({ level: 'info' });
+    const filling = 'x'.repeat(800);
+    for (let i = 0; i < ${count}; i++) log.info({ i, filling }, 'line');
+    process.stderr.write('written');
+    await log.flush();
+    await log.flush();
+    process.exit(0);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
+  await once(child.stderr, 'data');
+  const lines = (await text(child.stdout))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const lost = lines.filter(({ event }) => event === 'log-lines-lost');
+  expect(lost).toHaveLength(1);
+  const kept = lines.filter(({ event }) => event === 'line').length;
+  expect(kept).toBeGreaterThan(10_000);
+  expect(kept + lost[0].lines).toBe(count);
+});

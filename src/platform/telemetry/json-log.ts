@@ -5,6 +5,7 @@ import { Refusal } from '../../base/refusal.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
 interface Destination extends DestinationStream {
+  on?(event: 'drop' | 'drain', listener: () => void): unknown;
   flush?(whenDone: () => void): void;
   flushSync?(): void;
 }
@@ -26,12 +27,16 @@ export interface JsonLog extends Logger {
 /** Fields that would hold a secret if a caller forgot himself. Of the line itself only: deeper ones cost 9 us a line. */
 const SECRET_FIELDS = ['secretKey', 'authorization', 'password', 'masterKey'];
 
+/** Of lines that nobody has taken yet: whoever reads the log may have stopped, and requests go on. */
+const WAITING_BYTES_MAX = 32 * 1024 * 1024;
+
 /** Less than any line, so that none waits for more; without a length the stream would not tell when it has written all. */
 const LINE_BYTES_MIN = 1;
 
 export function createJsonLog(options: JsonLogOptions): JsonLog {
   const stdout: Destination =
-    options.destination ?? destination({ dest: 1, sync: false, minLength: LINE_BYTES_MIN });
+    options.destination ??
+    destination({ dest: 1, sync: false, minLength: LINE_BYTES_MIN, maxLength: WAITING_BYTES_MAX });
   const log = pino(
     {
       level: options.level,
@@ -44,6 +49,14 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     },
     stdout,
   );
+  let lostLines = 0;
+  stdout.on?.('drop', () => lostLines++);
+  stdout.on?.('drain', () => {
+    if (lostLines === 0) return;
+    const lines = lostLines;
+    lostLines = 0;
+    log.warn({ lines }, 'log-lines-lost');
+  });
   return {
     debug: (fields, event) => log.debug(fields, event),
     info: (fields, event) => log.info(fields, event),
