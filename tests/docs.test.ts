@@ -272,6 +272,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 | Chunk buffers kept for use | chunkBuffersPooledBytesMax | 32 MiB |
 | Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 90 MiB |
 | Answers that clients have not taken, but for objects that are streamed | unsentBytesMax | 64 MiB |
+| Lines of the log that nobody takes | 32 MiB; then lines are lost, and \`log-lines-lost\` says how many | |
 | Commits that wait for the disk | commitQueueBytesMax for each database; shards say busy at overlayBytesMax, chunks wait at chunkPutsBytesMax, within the memory of bodies | 64 MiB of small bodies and rows |
 
 Memory of bodies that are done is free only once V8 has looked, and malloc gives back what lies at the end of its heaps, so
@@ -387,7 +388,11 @@ turns between them.
 A simulation shows 50 statements and 1,000 missing keys of a result at most. Beyond 4 MiB the answer ends its page with the action
 that it has begun, whose further results have their decision alone.
 
-What stays apart, each with turns of its own: the start of requests, reading from connections, and, in the process that has the
+Two thousand connections may send something at the same moment, and one turn of the loop would read it all. So heads are parsed in
+turns of tenants, by what they cost: 128 short ones in a turn, or 8 of 30 KB, and over TLS four handshakes. What does not fit waits
+in its socket.
+
+What stays apart, each with turns of its own: the start of requests, heads and handshakes, reading from connections, and, in the process that has the
 shards, commands and queries. An account that keeps all four busy has a share of each.
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
