@@ -3,17 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { runUntilIdle } from '../../tests/support/metadata/run-worker.ts';
 import { CLOSED_AFTER_MS, createUsageCloser } from '../metadata/usage/close-usage-worker.ts';
-import { accountTrafficId, DEFAULT_METERING, METERED } from '../types/metered.ts';
+import { accountTrafficId, bucketNumberOf, DEFAULT_METERING, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId, BucketName } from '../types/names.ts';
 import { DAY_MS } from '../types/usage.ts';
-import {
-  bucketNumberOf,
-  createUsageBook,
-  type MeteredCustomer,
-  readUsageId,
-  type UsageBook,
-  usageId,
-} from './usage-book.ts';
+import { createUsageBook, type MeteredCustomer, readUsageId, type UsageBook, usageId } from './usage-book.ts';
 import { createUsages } from './usages.ts';
 
 const PAGE = { page: 1, size: 100 };
@@ -186,6 +179,15 @@ test('buckets: a new one has a record of today; they are found by name, number a
     ['bucket-1-1', 0],
   ]);
   expect(await namesOf({ bucketNumber: bucketNumberOf(bucketOf(1, 2)) })).toEqual([['late', 1]]);
+  const bucketNumber = bucketNumberOf(bucketOf(1, 1));
+  expect(await namesOf({ bucketNumber })).toEqual([
+    ['bucket-1-1', 1],
+    ['bucket-1-1', 0],
+  ]);
+  expect(await namesOf({ bucketNumber, toDay: first })).toEqual([['bucket-1-1', 0]]);
+  expect(await namesOf({ bucketNumber, name: '1-0' })).toEqual([]);
+  expect(await namesOf({ bucketNumber: Number.MAX_SAFE_INTEGER })).toEqual([]);
+  expect(await namesOf({ bucketNumber: 16 ** 9 - 1 })).toEqual([]);
   expect(await namesOf({ fromDay: first, toDay: first })).toHaveLength(2);
 });
 

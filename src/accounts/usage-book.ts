@@ -3,9 +3,10 @@
 // follows from when sub-accounts were made, and only the records of a page are read.
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import { dayOf } from '../types/metered.ts';
-import type { AccountId, BucketId } from '../types/names.ts';
+import { bucketNumberOf, dayOf } from '../types/metered.ts';
+import type { AccountId } from '../types/names.ts';
 import { activeBytes, METERED_NOTHING, type UsageDay } from '../types/usage.ts';
+import { createDayPages } from './day-pages.ts';
 import type { Page, PageOf } from './tenancy.ts';
 import type { Usages } from './usages.ts';
 
@@ -67,11 +68,10 @@ export interface UsageBook {
 const ID_DAYS = 100_000;
 /** The same of a bucket's record, whose id has 53 bits: 36 of the bucket's number and 17 of the day. */
 const BUCKET_ID_DAYS = 2 ** 17;
-const BUCKET_NUMBER_DIGITS = 9;
 /** Accounts whose counts are kept: some numbers for each. */
 const COUNTED_ACCOUNTS_MAX = 1000;
-/** Of all buckets, that are read at once to find those of one. */
-const SEARCHED_DAYS = 20;
+/** Records that are read at once to find those with a name, where days have fewer. */
+const SEARCHED_RECORDS = 2000;
 /** Accounts whose present is read at once. */
 const CURRENT_ACCOUNTS = 20;
 const NOTHING_STORED: StoredFigures = { activeBytes: 0, deletedBytes: 0 };
@@ -84,16 +84,12 @@ export function readUsageId(id: number): { customerId: number; day: number } {
   return { customerId: Math.floor(id / ID_DAYS), day: id % ID_DAYS };
 }
 
-/** Of two buckets of an account hardly ever the same: 36 bits of an id that is random. */
-export function bucketNumberOf(bucketId: BucketId): number {
-  return Number.parseInt(bucketId.slice(0, BUCKET_NUMBER_DIGITS), 16);
-}
-
 export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>): UsageBook {
   /** By account, of days that are closed: they never change. */
   const counted = new BoundedMap<AccountId, { throughDay: number; counts: Map<number, number> }>(
     COUNTED_ACCOUNTS_MAX,
   );
+  const dayPages = createDayPages(usages);
   let storage: { day: number; figures: ReturnType<Usages['totals']> } | undefined;
   const firstDayOf = ({ createdAtMs }: MeteredCustomer) => dayOf(createdAtMs);
   const today = () => dayOf(clock.wallMs());
@@ -141,36 +137,65 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
   ): Promise<PageOf<UsageDay>> {
     const { accountId } = customer;
     const { fromDay, toDay } = rangeOf(filter, { first: firstDayOf(customer), closedDay });
-    const isNarrow = filter.name !== undefined || filter.bucketNumber !== undefined;
+    const { bucketNumber } = filter;
+    const ofNumber = bucketNumber === undefined ? {} : { bucketNumber };
     const isNow = today() >= (filter.fromDay ?? 0) && today() <= (filter.toDay ?? Number.MAX_SAFE_INTEGER);
     const fresh = isNow
-      ? (await usages.current(accountId, { withoutRecordOf: closedDay })).filter(
+      ? (await usages.current(accountId, { withoutRecordOf: closedDay, ...ofNumber })).filter(
           (usage) => usage.bucketId !== undefined && matches(usage, filter),
         )
       : [];
+    if (bucketNumber !== undefined) {
+      const found = fromDay > toDay ? [] : await usages.byBucket(accountId, { fromDay, toDay, ...ofNumber });
+      const closed = found.filter((usage) => matches(usage, filter)).sort(byNewest);
+      return { items: sliceOf([...fresh, ...closed], page), total: fresh.length + closed.length };
+    }
     const counts = await countsOf(customer, closedDay);
     const days = descending(fromDay, toDay).filter((day) => counts.has(day));
-    if (isNarrow) {
-      const found = [...fresh];
-      for (let at = 0; at < days.length; at += SEARCHED_DAYS) {
-        const [to = 0, from = to] = [days[at], days[Math.min(at + SEARCHED_DAYS, days.length) - 1]];
-        const some = await usages.byBucket(accountId, { fromDay: from, toDay: to });
-        found.push(...some.filter((usage) => matches(usage, filter)).sort((a, b) => b.day - a.day));
-      }
-      return { items: sliceOf(found, page), total: found.length };
-    }
+    if (filter.name !== undefined) return search(accountId, { fresh, days, counts, filter, page });
     const total = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), fresh.length);
-    const items: UsageDay[] = [];
-    let skipped = (page.page - 1) * page.size;
-    const take = async (count: number, read: () => UsageDay[] | Promise<UsageDay[]>) => {
-      if (skipped < count && items.length < page.size)
-        items.push(...(await read()).slice(skipped, skipped + page.size - items.length));
-      skipped = Math.max(0, skipped - count);
-    };
-    await take(fresh.length, () => fresh);
+    const items = sliceOf(fresh, page);
+    let skipped = Math.max(0, (page.page - 1) * page.size - fresh.length);
     for (const day of days) {
       if (items.length >= page.size) break;
-      await take(counts.get(day) ?? 0, () => usages.byBucket(accountId, { fromDay: day, toDay: day }));
+      const count = counts.get(day) ?? 0;
+      if (skipped < count) {
+        const size = page.size - items.length;
+        for (const usage of await dayPages.read(accountId, day, { offset: skipped, size })) items.push(usage);
+      }
+      skipped = Math.max(0, skipped - count);
+    }
+    return { items, total };
+  }
+
+  /** By name: there is no index, so all records of these days are read, and those of the page kept. */
+  async function search(
+    accountId: AccountId,
+    asked: {
+      fresh: readonly UsageDay[];
+      days: readonly number[];
+      counts: ReadonlyMap<number, number>;
+      filter: BucketUsageFilter;
+      page: Page;
+    },
+  ): Promise<PageOf<UsageDay>> {
+    const { fresh, counts, filter, page } = asked;
+    const items = sliceOf(fresh, page);
+    let total = fresh.length;
+    const note = (usage: UsageDay) => {
+      if (!matches(usage, filter)) return;
+      if (total >= (page.page - 1) * page.size && items.length < page.size) items.push(usage);
+      total++;
+    };
+    for (const [toDay = 0, ...others] of runsOf(asked.days, counts)) {
+      const fromDay = others.at(-1) ?? toDay;
+      if (others.length > 0)
+        for (const usage of (await usages.byBucket(accountId, { fromDay, toDay })).sort(byNewest))
+          note(usage);
+      else {
+        const walk = { day: toDay, wanted: counts.get(toDay) ?? 0 };
+        for await (const usage of usages.walkDay(accountId, walk)) note(usage);
+      }
     }
     return { items, total };
   }
@@ -246,6 +271,28 @@ function rangeOf(
   const from = Math.max(fromDay ?? 0, first);
   const to = Math.min(toDay ?? closedDay, closedDay);
   return { fromDay: latest ? Math.max(from, to) : from, toDay: to };
+}
+
+/** Days, the newest first, in runs that are read at once: of so many records together, or single days. */
+function runsOf(days: readonly number[], counts: ReadonlyMap<number, number>): number[][] {
+  const runs: number[][] = [];
+  let records = 0;
+  for (const day of days) {
+    const count = counts.get(day) ?? 0;
+    const last = runs.at(-1);
+    if (last === undefined || records + count > SEARCHED_RECORDS) {
+      runs.push([day]);
+      records = count;
+    } else {
+      last.push(day);
+      records += count;
+    }
+  }
+  return runs;
+}
+
+function byNewest(a: UsageDay, b: UsageDay): number {
+  return b.day - a.day;
 }
 
 function descending(fromDay: number, toDay: number): number[] {

@@ -1,7 +1,7 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
 import { createFairTurns } from '../base/async/fair-turns.ts';
 import type { Steps } from '../base/async/steps.ts';
-import type { MetadataPort, ResultOf } from '../ports/metadata/port.ts';
+import type { MetadataPort, QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import type { BucketDay, MeteredBucket, UsagePlace } from '../ports/metadata/usage.ts';
 import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
@@ -21,6 +21,9 @@ const STORED_PAGE = 1000;
 /** Records that are put in order in one turn of the loop. */
 const RECORDS_OF_STEP = 1000;
 
+/** Records that a walk over a day asks a shard for, beside its part of those that are wanted. */
+const WALKED_MIN = 10;
+
 /** Accounts and days of one question to a shard. */
 const SUMMED = 50;
 
@@ -30,18 +33,28 @@ export interface DayRange {
   toDay: number;
 }
 
+interface CurrentOptions {
+  withoutRecordOf?: number;
+  bucketNumber?: number;
+}
+
 export interface Usages extends UsageReader {
-  /** Of each bucket and closed day, in order of days and buckets. */
-  byBucket(accountId: AccountId, range: DayRange): Promise<UsageDay[]>;
+  /** Of each bucket and closed day, in order of days and buckets. With a number of those buckets alone: no others are read. */
+  byBucket(accountId: AccountId, range: DayRange & { bucketNumber?: number }): Promise<UsageDay[]>;
+  /** Of each bucket on a closed day, in order of buckets, behind `after`. `wanted`: about how many will be asked for. */
+  walkDay(
+    accountId: AccountId,
+    from: { day: number; after?: BucketId; wanted: number },
+  ): AsyncGenerator<UsageDay, void>;
   /** How many records there are of buckets, by closed day. */
   countByBucket(accountId: AccountId, range: DayRange): Promise<Map<number, number>>;
   /** Of accounts, each with days of its own, without order: faster than `byAccount` for many accounts. */
   sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]>;
   /**
    * Of each bucket, and of requests without one, as it is now: in a record of today that is not closed.
-   * `withoutRecordOf`: only of buckets without a record of that closed day or an earlier one.
+   * `withoutRecordOf`: only of buckets without a record of that closed day or an earlier one. `bucketNumber`: as above.
    */
-  current(accountId: AccountId, options?: { withoutRecordOf?: number }): Promise<UsageDay[]>;
+  current(accountId: AccountId, options?: CurrentOptions): Promise<UsageDay[]>;
   /** The same of the whole account. */
   currentOf(accountId: AccountId): Promise<UsageFigures>;
   /** Of all accounts on a closed day, by those that have records. */
@@ -55,25 +68,63 @@ export function createUsages(metadata: MetadataPort): Usages {
   const turns = createFairTurns();
   const turnOf = (owner: AccountId) => ({ owner, work: 'usage' });
 
-  async function listOf(shard: number, accountId: AccountId, range: DayRange) {
+  async function pageOf(shard: number, query: QueryOf<'list-usages'>) {
+    const page: ResultOf<'list-usages'> = requireDone(await metadata.query({ shard }, 'list-usages', query));
+    await turns.take(turnOf(query.accountId));
+    const days = page.days.map((day) => usageDay(query.accountId, day, { isClosed: true }));
+    return { days: days.filter(isOfBucket), next: page.next };
+  }
+
+  async function listOf(shard: number, query: QueryOf<'list-usages'>) {
     const found: UsageDay[] = [];
     let after: UsagePlace | undefined;
     do {
-      const query = { accountId, ...range, ...(after !== undefined && { after }) };
-      const page: ResultOf<'list-usages'> = requireDone(
-        await metadata.query({ shard }, 'list-usages', query),
-      );
-      await turns.take(turnOf(accountId));
-      for (const day of page.days) {
-        const usage = usageDay(accountId, day, { isClosed: true });
-        if (isOfBucket(usage)) found.push(usage);
-      }
+      const page = await pageOf(shard, { ...query, ...(after !== undefined && { after }) });
+      for (const usage of page.days) found.push(usage);
       after = page.next;
     } while (after !== undefined);
     return found;
   }
 
-  async function current(accountId: AccountId, options: { withoutRecordOf?: number }): Promise<UsageDay[]> {
+  async function* walkDay(
+    accountId: AccountId,
+    { day, after, wanted }: { day: number; after?: BucketId; wanted: number },
+  ): AsyncGenerator<UsageDay, void> {
+    const limit = Math.ceil((2 * wanted) / shards.length) + WALKED_MIN;
+    const ahead = shards.map((shard) => ({
+      shard,
+      days: [] as UsageDay[],
+      place: after && { day, bucketId: after },
+      isAll: false,
+    }));
+    for (;;) {
+      await Promise.all(
+        ahead.map(async (one) => {
+          while (one.days.length === 0 && !one.isAll) {
+            const { shard, place } = one;
+            const range = { fromDay: day, toDay: day, limit };
+            const page = await pageOf(shard, { accountId, ...range, ...(place && { after: place }) });
+            Object.assign(one, {
+              days: page.days.reverse(),
+              place: page.next,
+              isAll: page.next === undefined,
+            });
+          }
+        }),
+      );
+      // Until one of the shards has to be asked again.
+      while (ahead.every(({ days, isAll }) => days.length > 0 || isAll)) {
+        const first = ahead.reduce((least, one) =>
+          isFirst(one.days.at(-1), least.days.at(-1)) ? one : least,
+        );
+        const usage = first.days.pop();
+        if (usage === undefined) return;
+        yield usage;
+      }
+    }
+  }
+
+  async function current(accountId: AccountId, options: CurrentOptions): Promise<UsageDay[]> {
     const walk = async (shard: number) => {
       const found: UsageDay[] = [];
       let after: BucketId | undefined;
@@ -82,6 +133,7 @@ export function createUsages(metadata: MetadataPort): Usages {
         const page: ResultOf<'list-current-usages'> = requireDone(
           await metadata.query({ shard }, 'list-current-usages', query),
         );
+        await turns.take(turnOf(accountId));
         found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
         after = page.next;
       } while (after !== undefined);
@@ -108,9 +160,10 @@ export function createUsages(metadata: MetadataPort): Usages {
 
   return {
     async byBucket(accountId, range) {
-      const lists = await Promise.all(shards.map((shard) => listOf(shard, accountId, range)));
+      const lists = await Promise.all(shards.map((shard) => listOf(shard, { accountId, ...range })));
       return turns.finish(turnOf(accountId), merged(lists));
     },
+    walkDay,
     async byAccount(accountIds, range) {
       const found = await sums(accountIds.map((accountId) => ({ accountId, ...range })));
       return found.sort((a, b) => a.day - b.day);
@@ -203,6 +256,11 @@ function* merged(lists: readonly (readonly UsageDay[])[]): Steps<UsageDay[]> {
     found.push(first);
     if (found.length % RECORDS_OF_STEP === 0) yield;
   }
+}
+
+/** Of the next ones of two shards; undefined: a shard has no more. */
+function isFirst(a: UsageDay | undefined, b: UsageDay | undefined): boolean {
+  return a !== undefined && (b === undefined || isBefore(a, b));
 }
 
 function isBefore(a: UsageDay, b: UsageDay): boolean {

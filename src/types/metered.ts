@@ -58,6 +58,23 @@ export function isAccountTraffic(metered: { accountId: AccountId; bucketId: Buck
   return metered.bucketId === accountTrafficId(metered.accountId);
 }
 
+const BUCKET_ID_DIGITS = 16;
+const BUCKET_NUMBER_DIGITS = 9;
+/** Above all of them. */
+const BUCKET_NUMBERS = 16 ** BUCKET_NUMBER_DIGITS;
+
+/** Of two buckets of an account hardly ever the same: 36 bits of an id that is random. */
+export function bucketNumberOf(bucketId: BucketId): number {
+  return Number.parseInt(bucketId.slice(0, BUCKET_NUMBER_DIGITS), 16);
+}
+
+/** The least id of a bucket with this number or a higher one; undefined: no id is so high. */
+export function firstBucketId(bucketNumber: number): BucketId | undefined {
+  if (bucketNumber >= BUCKET_NUMBERS) return undefined;
+  const digits = bucketNumber.toString(16).padStart(BUCKET_NUMBER_DIGITS, '0');
+  return digits.padEnd(BUCKET_ID_DIGITS, '0') as BucketId;
+}
+
 /** Whole days since 1970, UTC. */
 export function dayOf(timeMs: number): number {
   return Math.floor(timeMs / DAY_MS);

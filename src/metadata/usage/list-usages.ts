@@ -3,8 +3,8 @@ import { concatBytes, fromHex, toHex } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { BucketDay } from '../../ports/metadata/usage.ts';
-import type { QuerySpec } from '../../ports/state-machine.ts';
-import { dayOf, isAccountTraffic } from '../../types/metered.ts';
+import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
+import { dayOf, firstBucketId, isAccountTraffic } from '../../types/metered.ts';
 import type { BucketId, BucketName } from '../../types/names.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-record.ts';
@@ -15,6 +15,8 @@ import { figuresOf, measuresFor, readUsageRecordKey, readUsageStateKey, storedAf
 
 /** Rows that one query reads: a client may have made and deleted any number of buckets. */
 const PAGE_ROWS = 200;
+/** Buckets with the same number, of a day: it is chance that there are two. */
+const SAME_NUMBER_MAX = 10;
 
 export const listOpenUsage: QuerySpec<QueryOf<'list-open-usage'>, ResultOf<'list-open-usage'>> = {
   async run({ throughDay, after, limit }, state) {
@@ -47,29 +49,66 @@ export const listUnmetered: QuerySpec<QueryOf<'list-unmetered'>, ResultOf<'list-
 };
 
 export const listUsages: QuerySpec<QueryOf<'list-usages'>, ResultOf<'list-usages'>> = {
-  async run({ accountId, fromDay, toDay, after }, state) {
+  async run(query, state) {
+    if (query.bucketNumber !== undefined) return listOfNumber(query, query.bucketNumber, state);
+    const { accountId, fromDay, toDay, after } = query;
+    const limit = Math.min(query.limit ?? PAGE_ROWS, PAGE_ROWS);
     const account = u48(Number(accountId));
     const gte =
       after === undefined
         ? concatBytes(account, u48(fromDay))
         : behind(usageRecordRow({ accountId, bucketId: after.bucketId }, after.day).key);
     const lt = concatBytes(account, u48(toDay + 1));
-    const rows = await state.range({ table: TABLES.usageRecords, gte, lt, limit: PAGE_ROWS });
-    const days = rows.map(({ key, value }): BucketDay => {
-      const { bucketId, day } = readUsageRecordKey(key);
-      return { bucketId, day, ...usageRecordCodec.decode(value) };
-    });
-    const last = rows.length < PAGE_ROWS ? undefined : days.at(-1);
+    const days = (await state.range({ table: TABLES.usageRecords, gte, lt, limit })).map(readRecord);
+    const last = days.length < limit ? undefined : days.at(-1);
     return { days, ...(last && { next: { day: last.day, bucketId: last.bucketId } }) };
   },
 };
 
+function readRecord({ key, value }: { key: Uint8Array; value: Uint8Array }): BucketDay {
+  const { bucketId, day } = readUsageRecordKey(key);
+  return { bucketId, day, ...usageRecordCodec.decode(value) };
+}
+
+/** Of each day only the rows of these buckets are read. */
+async function listOfNumber(
+  { accountId, fromDay, toDay, after }: QueryOf<'list-usages'>,
+  bucketNumber: number,
+  state: StateReader,
+): Promise<ResultOf<'list-usages'>> {
+  const firstId = firstBucketId(bucketNumber);
+  const first = after === undefined ? fromDay : after.day + 1;
+  if (firstId === undefined || first > toDay) return { days: [] };
+  const last = Math.min(toDay, first + PAGE_ROWS - 1);
+  const nextId = firstBucketId(bucketNumber + 1);
+  const all = Array.from({ length: last - first + 1 }, (_, at) => first + at);
+  const found = await Promise.all(
+    all.map((day) => {
+      const gte = usageRecordRow({ accountId, bucketId: firstId }, day).key;
+      const lt =
+        nextId === undefined
+          ? concatBytes(u48(Number(accountId)), u48(day + 1))
+          : usageRecordRow({ accountId, bucketId: nextId }, day).key;
+      return state.range({ table: TABLES.usageRecords, gte, lt, limit: SAME_NUMBER_MAX });
+    }),
+  );
+  return {
+    days: found.flat().map(readRecord),
+    ...(last < toDay && { next: { day: last, bucketId: firstId } }),
+  };
+}
+
 export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, ResultOf<'list-current-usages'>> = {
-  async run({ accountId, after, limit, withoutRecordOf }, state, { nowMs, shard }) {
+  async run({ accountId, after, limit, withoutRecordOf, bucketNumber }, state, { nowMs, shard }) {
     const today = dayOf(nowMs);
     const account = u48(Number(accountId));
-    const gte = after === undefined ? account : behind(concatBytes(account, fromHex(after)));
-    const lt = concatBytes(account, TABLE_END);
+    const [firstId, nextId] =
+      bucketNumber === undefined ? [] : [0, 1].map((by) => firstBucketId(bucketNumber + by));
+    if (bucketNumber !== undefined && firstId === undefined) return { day: today, days: [] };
+    const from = after ?? firstId;
+    const first = from === undefined ? account : concatBytes(account, fromHex(from));
+    const gte = after === undefined ? first : behind(first);
+    const lt = concatBytes(account, nextId === undefined ? TABLE_END : fromHex(nextId));
     const rows = await state.range({ table: TABLES.usageStates, gte, lt, limit });
     const days: BucketDay[] = [];
     for (const { key, value } of rows) {

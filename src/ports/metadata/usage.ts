@@ -80,9 +80,19 @@ export interface UsageQueries {
     query: { after?: BucketId; limit: number };
     result: { buckets: MeteredBucket[]; next?: BucketId };
   };
-  /** Records of an account's buckets, in order of days and buckets, some at a time; `next`: the rest is behind it. */
+  /**
+   * Records of an account's buckets, in order of days and buckets, some at a time; `next`: the rest is behind it. `bucketNumber`:
+   * of buckets that have it (types/metered.ts), which reads no others.
+   */
   'list-usages': {
-    query: { accountId: AccountId; fromDay: number; toDay: number; after?: UsagePlace };
+    query: {
+      accountId: AccountId;
+      fromDay: number;
+      toDay: number;
+      after?: UsagePlace;
+      limit?: number;
+      bucketNumber?: number;
+    };
     result: { days: BucketDay[]; next?: UsagePlace };
   };
   /** Records of accounts, summed over their buckets. Days without any are left out. The caller bounds how many it asks for. */
@@ -108,6 +118,7 @@ export interface UsageQueries {
       limit: number;
       /** Only buckets that have no record of this day, and none of an earlier one. */
       withoutRecordOf?: number;
+      bucketNumber?: number;
     };
     result: { day: number; days: BucketDay[]; next?: BucketId };
   };
