@@ -24,7 +24,7 @@ import {
 import type { ContextOf, ContextValue } from './patterns.ts';
 import type { Caller } from './principals.ts';
 import { withoutPublicStatements } from './public-statements.ts';
-import { findLostDenial } from './renamed-bucket.ts';
+import { findLostLimit } from './renamed-bucket.ts';
 
 /**
  * How a pair is judged where the usual way does not fit: that the action must be allowed on a resource of the request's bucket.
@@ -43,8 +43,8 @@ export interface PairOptions {
   /** It stands for all versions of the key, of which none need be current. */
   readonly isOfVersions?: boolean;
   /**
-   * The bucket gets this name, and the policies of users do not follow it: what they deny under the old name they must deny under
-   * the new one.
+   * The bucket gets this name, and the policies of users do not follow it: what they keep their user from under the old name they
+   * must keep it from under the new one (renamed-bucket.ts).
    */
   readonly renamedTo?: string;
   /**
@@ -179,8 +179,8 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
   const isOwn = caller.kind !== 'anonymous' && caller.accountId === request.bucket?.record.owner;
   if (rule === 'owner-only' && !isOwn) return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
   const names = renamedTo !== undefined && bucket && { from: bucket.record.name, to: renamedTo };
-  const lost = names && findLostDenial(request.asker.policies, names);
-  if (lost) return { isAllowed: false, reason: 'explicit-deny', by: lost };
+  const lost = names && findLostLimit(request.asker.policies, names);
+  if (lost) return lost;
   if (decision.isAllowed) return decision;
   if (!isOwn || rule === 'new-bucket') return decision;
   if (rule !== 'component') return { isAllowed: true, by: 'extension' };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compilePolicy } from './documents/compile-policy.ts';
 import { NO_POLICIES } from './evaluate.ts';
-import { findLostDenial } from './renamed-bucket.ts';
+import { findLostLimit } from './renamed-bucket.ts';
 
 function named(statements: readonly object[]) {
   const text = JSON.stringify({ Version: '2012-10-17', Statement: statements });
@@ -23,8 +23,10 @@ const sparing = (...keys: string[]) => {
   return { ...statement, NotResource };
 };
 
-const findIn = (statement: object) =>
-  findLostDenial({ ...NO_POLICIES, identity: [named([ALLOW, statement])] }, NAMES)?.statement;
+function findIn(statement: object) {
+  const lost = findLostLimit({ ...NO_POLICIES, identity: [named([ALLOW, statement])] }, NAMES);
+  return lost?.reason === 'explicit-deny' ? lost.by.statement : lost?.lacking;
+}
 
 describe('the policies of users do not follow the name of a bucket', () => {
   test.each([
@@ -61,11 +63,22 @@ describe('the policies of users do not follow the name of a bucket', () => {
     expect(findIn(statement)).toBeUndefined();
   });
 
-  test('of boundaries and sessions, too; what they allow is no matter', () => {
+  test('what is allowed but for the bucket by its name is not allowed under another one', () => {
+    const but = (...keys: string[]) => ({ ...sparing(...keys), Effect: 'Allow' });
+    for (const statement of [but('vault/*'), but('vault/keep/*'), but('va*'), but('${aws:username}/*')])
+      expect(findIn(statement)).toBe('identity');
+    for (const statement of [but('other/*'), but('attic/*'), but('vault/*', 'attic/*'), but('*/keep/*')])
+      expect(findIn(statement)).toBeUndefined();
+  });
+
+  test('of boundaries and sessions, too; what they allow by name is no matter', () => {
     const [lost, open] = [named([deny('vault/*')]), named([{ ...ALLOW, Resource: 'arn:aws:s3:::vault/*' }])];
-    expect(findLostDenial({ identity: [open], boundary: lost }, NAMES)?.kind).toBe('boundary');
-    expect(findLostDenial({ identity: [open], session: [open, lost] }, NAMES)?.kind).toBe('session');
-    expect(findLostDenial({ identity: [open], boundary: open, session: [open] }, NAMES)).toBeUndefined();
-    expect(findLostDenial(NO_POLICIES, NAMES)).toBeUndefined();
+    const ofKind = (kind: string) => ({ reason: 'explicit-deny', by: { kind, statement: 0 } });
+    expect(findLostLimit({ identity: [open], boundary: lost }, NAMES)).toMatchObject(ofKind('boundary'));
+    expect(findLostLimit({ identity: [open], session: [open, lost] }, NAMES)).toMatchObject(
+      ofKind('session'),
+    );
+    expect(findLostLimit({ identity: [open], boundary: open, session: [open] }, NAMES)).toBeUndefined();
+    expect(findLostLimit(NO_POLICIES, NAMES)).toBeUndefined();
   });
 });
