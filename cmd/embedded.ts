@@ -5,6 +5,7 @@ import { checkGivenCredentials } from '../src/admin/root-credentials.ts';
 import type { Config } from '../src/config/schema.ts';
 import { startHeapWatch } from '../src/platform/heap/heap-release.ts';
 import { systemClock, systemRandom } from '../src/platform/system-clock.ts';
+import type { JsonLog } from '../src/platform/telemetry/json-log.ts';
 import { startLoopWatch } from '../src/platform/telemetry/loop-watch.ts';
 import { createPromTelemetry } from '../src/platform/telemetry/prom-telemetry.ts';
 import { rememberErrors } from '../src/platform/telemetry/recent-errors.ts';
@@ -13,6 +14,7 @@ import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
 import { refuseTaken } from './listening.ts';
 import { openHealth } from './open-health.ts';
+import { countGatewayThreads, wireThreads } from './threads/wire-threads.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
 export interface EmbeddedServer extends WiredServer {
@@ -23,7 +25,8 @@ export interface EmbeddedServer extends WiredServer {
 /** Resolves when requests are taken. Rejects with what was refused, having closed what it had opened. */
 export async function startEmbedded(options: {
   config: Config;
-  log: Logger;
+  /** With `writeLines` it takes the lines of gateway threads as they are. */
+  log: Logger & Partial<Pick<JsonLog, 'writeLines'>>;
   /** Of tests; default the system's. */
   clock?: ClockPort;
 }): Promise<EmbeddedServer> {
@@ -38,7 +41,12 @@ export async function startEmbedded(options: {
   const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
   let wired: WiredServer | undefined;
   await openHealth(processContext, () => wired?.isReady() === true);
-  wired = await wireEmbedded(processContext);
+  const threadCount = await countGatewayThreads(config);
+  const { writeLines = linesTo(options.log) } = options.log;
+  wired =
+    threadCount === 1
+      ? await wireEmbedded(processContext)
+      : await wireThreads(processContext, { threadCount, writeLines });
   const closing = opening.move();
   let stopped: Promise<void> | undefined;
   return {
@@ -47,5 +55,15 @@ export async function startEmbedded(options: {
       stopped ??= closing.disposeAsync();
       return stopped;
     },
+  };
+}
+
+/** Takes lines of a log of JSON apart again. */
+function linesTo(log: Logger): (lines: string) => void {
+  return (lines) => {
+    for (const line of lines.trimEnd().split('\n')) {
+      const { level, time: _, event, ...fields } = JSON.parse(line);
+      log[level as keyof Logger](fields, event);
+    }
   };
 }

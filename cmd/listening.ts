@@ -7,16 +7,12 @@ import { must } from '../src/base/assert.ts';
 import { Refusal } from '../src/base/refusal.ts';
 import { hostPortText } from '../src/base/text/host-port.ts';
 import type { Config } from '../src/config/schema.ts';
+import type { Certificate } from '../src/gateway/http/listener.ts';
 import type { Gateway, GatewaySettings } from '../src/gateway/http/server.ts';
 import { writeDurableFile } from '../src/platform/disk/durable-file.ts';
-import {
-  machineNames,
-  openTls,
-  selfSignedNames,
-  type TlsIdentity,
-  type TlsSource,
-} from '../src/platform/tls/tls.ts';
+import { machineNames, openTls, selfSignedNames, type TlsSource } from '../src/platform/tls/tls.ts';
 import { LIMITS } from '../src/types/limits.ts';
+import { shareOfThread } from '../src/types/thread-share.ts';
 
 /** Where the command line tool finds the address (cli/connect.ts). */
 const ADDRESS_FILE = 'server.json';
@@ -55,7 +51,12 @@ function isEveryAddress(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): GatewaySettings {
+/** `threads`: how many gateways of this process share its bounds. */
+export function gatewaySettings(
+  config: Config,
+  tls: Certificate | undefined,
+  { threads }: { threads: number } = { threads: 1 },
+): GatewaySettings {
   return {
     host: config.listen.host,
     port: config.listen.port,
@@ -69,8 +70,9 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     headerTimeoutMs: config.requests.headerTimeoutMs,
     keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,
     idleTimeoutMs: config.requests.idleTimeoutMs,
-    connectionsMax: LIMITS.connectionsMax,
-    requestsInFlightMax: LIMITS.requestsInFlightMax,
+    threads,
+    connectionsMax: shareOfThread(LIMITS.connectionsMax, { threads }),
+    requestsInFlightMax: shareOfThread(LIMITS.requestsInFlightMax, { threads }),
     lifecycleDayMs: config.lifecycle.dayMs,
     trafficFlushMs: config.metering.flushIntervalMs,
   };
@@ -100,6 +102,20 @@ export async function refuseTaken({ host, port }: { host: string; port: number }
     await once(server, 'close');
   } catch (error) {
     throw cannotListen({ host, port }, error);
+  }
+}
+
+/** Whether several sockets may listen on one port here: where not, one thread serves all clients. */
+export async function sharesPorts({ listen: { host } }: Config): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen({ host, port: 0, reusePort: true });
+    await once(server, 'listening');
+    server.close();
+    await once(server, 'close');
+    return true;
+  } catch {
+    return false;
   }
 }
 

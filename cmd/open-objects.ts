@@ -8,12 +8,19 @@ import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ObjectStore } from '../src/objects/object-store.ts';
 import type { ShardTimes } from '../src/objects/shard-times.ts';
 import { createCodecPool } from '../src/platform/codec/piscina-codec-pool.ts';
+import { LIMITS } from '../src/types/limits.ts';
+import { shareOfThread } from '../src/types/thread-share.ts';
 import type { Stores } from './open-stores.ts';
 
-export function createBuffers({ storage, memory }: Config): ChunkBuffers {
+/** `threads`: how many data paths of this process share its bounds. */
+export function createBuffers(
+  { storage, memory }: Config,
+  { threads }: { threads: number } = { threads: 1 },
+): ChunkBuffers {
+  const pooledMax = shareOfThread(LIMITS.chunkBuffersPooledBytesMax, { threads });
   return createChunkBuffers({
     chunkSizeBytes: storage.chunkSizeBytes,
-    pooledBytesMax: memory.bodyBufferBytes,
+    pooledBytesMax: Math.min(memory.bodyBufferBytes, pooledMax),
   });
 }
 
@@ -25,7 +32,7 @@ export function openObjects(
     fenceOf,
     lost,
   }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'> & { lost?: Pick<LostChunks, 'note'> },
-  { buffers, times }: { buffers: ChunkBuffers; times: ShardTimes },
+  { buffers, times, threads }: { buffers: ChunkBuffers; times: ShardTimes; threads?: number },
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
@@ -46,6 +53,7 @@ export function openObjects(
       chunkSizeBytes: config.storage.chunkSizeBytes,
     },
     bodyBufferBytes: config.memory.bodyBufferBytes,
+    ...(threads !== undefined && { threads }),
   });
   closing.defer(() => objects.stopCompaction());
   return objects;

@@ -21,6 +21,7 @@ import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platfo
 import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
 import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/platform/memory/loopback-metadata.ts';
+import type { MasterKeys } from '../src/platform/memory/memory-keyring.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 import type { MetadataPort } from '../src/ports/metadata/port.ts';
@@ -34,6 +35,8 @@ export interface Stores {
   isFirstStart: boolean;
   root: RootCredentials;
   keyring: KeyringPort;
+  /** As they were opened. */
+  masterKeys: MasterKeys;
   metadata: MetadataPort;
   /** Background work of the stores themselves. */
   storeWorkers: readonly Worker[];
@@ -49,10 +52,14 @@ export interface Stores {
   timeJumps: TimeJumps;
 }
 
-export async function openStores(
-  processContext: ProcessContext,
-  events: { onFatal(error: Error): void; onReleased(buffer: ArrayBuffer): void },
-): Promise<Stores> {
+export interface StoreEvents {
+  onFatal(error: Error): void;
+  onReleased(buffer: ArrayBuffer): void;
+  /** As openDataKeyring's `onChange`. */
+  onKeys?: (next: MasterKeys) => Promise<void>;
+}
+
+export async function openStores(processContext: ProcessContext, events: StoreEvents): Promise<Stores> {
   const { config, log, telemetry, clock, random, closing } = processContext;
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
@@ -68,7 +75,8 @@ export async function openStores(
     folder,
     separateFromBytes: config.storage.separateFromBytes,
   });
-  const keyring = await openDataKeyring({ path, keys, needed: createNeededKeys(metadataKv) });
+  const needed = createNeededKeys(metadataKv);
+  const keyring = await openDataKeyring({ path, keys, needed, onChange: events.onKeys });
   const shards = await createShards({
     kv: metadataKv,
     machine: createMeteredMachine(config.metering),
@@ -102,6 +110,7 @@ export async function openStores(
     isFirstStart: dataDir.isNew,
     root,
     keyring,
+    masterKeys: keys,
     metadata: config.metadata.forceLoopback ? createLoopbackMetadata({ metadata, random }) : metadata,
     storeWorkers: [
       ...shards.workers,

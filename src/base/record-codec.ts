@@ -42,6 +42,11 @@ export function unpackPlain(bytes: Uint8Array): unknown {
   return packr.unpack(bytes);
 }
 
+/** Several packed values, one behind the other. */
+export function unpackAll(bytes: Uint8Array): unknown[] {
+  return packr.unpackMultiple(bytes);
+}
+
 /** How one kind of record is stored: `version` is written, older ones are brought up by `migrate`. */
 export interface RecordCodec<T> {
   readonly name: string;

@@ -3,6 +3,7 @@
 // (cmd/read-config.ts), and resolved the variables that name a secret's file.
 import { nearestWord } from '../base/nearest-word.ts';
 import { Refusal } from '../base/refusal.ts';
+import { LIMITS } from '../types/limits.ts';
 import {
   CONFIG_FILE_VARIABLE,
   ENDPOINT_VARIABLE,
@@ -23,6 +24,8 @@ export interface ConfigSources {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly file?: { readonly name: string; readonly text: string };
 }
+
+const MiB = 1024 * 1024;
 
 /** Everything that is wrong with the settings, each line naming its source and key. */
 export class SettingsError extends Refusal {
@@ -156,6 +159,12 @@ function conflicts(values: ReadonlyMap<string, SettingValue>): string[] {
   }
   if (isSet('root.accessKey') !== isSet('root.secretKey')) {
     found.push('root.accessKey and root.secretKey must be set together');
+  }
+  const threads = values.get('gateway.threads');
+  const bodyBuffer = values.get('memory.bodyBuffer');
+  const neededBytes = Number(threads) * LIMITS.threadBodyBufferBytesMin;
+  if (Number(bodyBuffer) < neededBytes) {
+    found.push(`gateway.threads ${threads} needs memory.bodyBuffer of at least ${neededBytes / MiB}MiB`);
   }
   return found;
 }

@@ -193,6 +193,15 @@ export const SETTINGS = [
     help: 'Worker threads that hash and encrypt. 0: none; auto: by the number of processors.',
   },
   {
+    key: 'gateway.threads',
+    kind: 'integer',
+    auto: true,
+    default: '1',
+    min: 1,
+    max: LIMITS.gatewayThreadsMax,
+    help: 'Threads of a single node that serve clients, each with its own listener on the shared port; memory.bodyBuffer needs 16 MiB for each. 1: the thread that has the stores serves clients, too; auto: 1 below four processors, otherwise half of them, 16 at most.',
+  },
+  {
     key: 'uploads.expiry',
     kind: 'duration',
     default: '31d',

@@ -1,5 +1,5 @@
 // Wraps the metadata port: changes of identities by this process are reported before they are answered, without a question
-// to the shard (R46).
+// to the shard (R46). Where threads of the process keep identities, too, the answer waits until all of them have taken it in.
 import type { IdentityChange } from '../ports/identity-feed.ts';
 import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata/port.ts';
 
@@ -12,7 +12,7 @@ const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => Identi
 
 export function watchIdentityCommands(
   metadata: MetadataPort,
-  onChange: (changes: readonly IdentityChange[]) => void,
+  onChange: (changes: readonly IdentityChange[]) => void | Promise<void>,
 ): MetadataPort {
   return {
     shardCount: metadata.shardCount,
@@ -23,7 +23,7 @@ export function watchIdentityCommands(
       } finally {
         // Whatever the outcome: it may be unknown, and one more read costs little.
         const change = CHANGES[name]?.(command);
-        if (change !== undefined) onChange([change]);
+        if (change !== undefined) await onChange([change]);
       }
     },
   };

@@ -11,6 +11,7 @@ import type { TelemetryPort } from '../ports/telemetry.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../types/tenant.ts';
+import { shareOfThread } from '../types/thread-share.ts';
 
 /** One body's share. */
 export interface BodyLease {
@@ -96,6 +97,8 @@ export interface BodyBudgetOptions {
   limitBytes: number;
   clock: ClockPort;
   telemetry: TelemetryPort;
+  /** As in types/thread-share.ts; `limitBytes` is the share itself. */
+  threads?: number | undefined;
 }
 
 export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
@@ -141,7 +144,7 @@ class BodyLedger {
     this.#bytes = share(limitBytes);
     this.#grants = share(limitBytes * GRANTS_SHARE);
     this.#begun = share(limitBytes / LIMITS.bodyShareBytesMin);
-    this.#places = share(LIMITS.bodiesWaitingMax);
+    this.#places = share(shareOfThread(LIMITS.bodiesWaitingMax, options));
     telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
     this.#report();
     telemetry.gauge('holdfast_bodies_waiting', 0);

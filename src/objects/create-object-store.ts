@@ -31,6 +31,8 @@ export interface ObjectStoreDeps {
   settings: ObjectSettings;
   /** Memory for the bodies of all requests together. */
   bodyBufferBytes: number;
+  /** As in types/thread-share.ts; `bodyBufferBytes` is the share itself. */
+  threads?: number;
   /** Learns from the metadata port that requests use. */
   times: ShardTimes;
   /** As DataPath.noteLost. */
@@ -43,11 +45,11 @@ export interface ObjectStoreDeps {
 const PASSING_SHARE_MAX = 1 / 8;
 
 export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
-  const { clock, telemetry, bodyBufferBytes } = deps;
+  const { clock, telemetry, bodyBufferBytes, threads } = deps;
   const path: DataPath = {
     ...deps,
     keys: createObjectKeys(deps),
-    budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
+    budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry, threads }),
   };
   const compactor = createPieceCompactor(path);
   const recent = createRecentAppends();

@@ -455,6 +455,16 @@ export const LIMITS = {
   challengeAgeMaxMs: 10 * SECOND,
   clusterSecretBytesMin: 32,
   credentialsReloadMs: 10 * SECOND,
+  // Between threads of one process.
+  /** How often the main thread asks each of its gateway threads how it stands. */
+  threadPulseMs: 1 * SECOND,
+  /** Pulses in a row that a thread may leave unanswered: then the process ends, to be started anew. */
+  threadPulsesMissedMax: 60,
+  /** Beyond the drain of a gateway: how long a thread that ends is waited for. */
+  threadEndMaxMs: 10 * SECOND,
+  gatewayThreadsMax: 16,
+  /** Of memory.bodyBuffer, for each gateway thread. */
+  threadBodyBufferBytesMin: 16 * MiB,
   // Coordination: what is asked of etcd, or of what stands for it.
   /** One call, all its tries of reads together. */
   coordinatorCallMaxMs: 1500,

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MessageChannel } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createReplicatedChunks } from '../../src/chunks/copies/replicated-chunks.ts';
@@ -15,6 +16,8 @@ import type { PeerCredentials } from '../../src/platform/chunk-http/peer-proof.t
 import { openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
 import { createMemoryKv } from '../../src/platform/memory/memory-kv.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
+import { createLineChunks, serveChunks } from '../../src/platform/threads/chunk-line.ts';
+import { createThreadLine } from '../../src/platform/threads/thread-line.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -98,6 +101,21 @@ async function overHttp(openKv: () => Promise<KvPort>, credentials: PeerCredenti
   };
 }
 
+async function overThreads(openKv: () => Promise<KvPort>): Promise<World> {
+  const kv = await openKv();
+  return {
+    kvs: [kv],
+    async open() {
+      const { port1, port2 } = new MessageChannel();
+      closers.push(async () => port1.close());
+      const chunks = await openStore(kv);
+      const broken = (error: Error) => expect.unreachable(error.message);
+      serveChunks(createThreadLine(port2, broken), { chunks, takeSpare: () => new ArrayBuffer(64) });
+      return createLineChunks(createThreadLine(port1, broken), (spare) => expect(spare.byteLength).toBe(64));
+    },
+  };
+}
+
 /** Waits for the last copy of each chunk, so that tests may count them. */
 const patientClock = {
   ...systemClock,
@@ -132,6 +150,8 @@ describe.each<[string, () => Promise<World>]>([
   ['over memory', () => ownStore(openMemory)],
   ['over rocksdb', () => ownStore(() => openRocksdb())],
   ['over rocksdb with extents', () => ownStore(() => openRocksdb(1))],
+  ['over a line of threads, to rocksdb', () => overThreads(() => openRocksdb())],
+  ['over a line of threads, to rocksdb with extents', () => overThreads(() => openRocksdb(1))],
   ['over HTTP with the secret', () => overHttp(openMemory, TEST_SECRET)],
   [
     'over HTTP with certificates, to rocksdb',

@@ -5,6 +5,7 @@ import { createFairShare, type ShareName, type SharePath } from '../../base/asyn
 import { createSharedPlaces } from '../../base/async/shared-places.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { addressGroupOf, SHARE_WEIGHTS, sharePathOf, type Tenant } from '../../types/tenant.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import { excessiveHeads } from './unfinished-heads.ts';
 
 /** Heads that are not complete are looked at when so many connections have come, however soon. */
@@ -31,6 +32,8 @@ export interface Connection {
 
 export interface ConnectionsOptions {
   readonly connectionsMax: number;
+  /** As in types/thread-share.ts. */
+  readonly threads?: number | undefined;
   /** An idle connection is closed to make room for others. */
   onYield(tenant: Tenant): void;
 }
@@ -43,9 +46,13 @@ export class Connections {
   readonly #places;
   readonly #onYield: (tenant: Tenant) => void;
   #openedSinceLook = 0;
-  readonly #waiting = createFairShare({ limit: LIMITS.pipelinedWaitingMax, weights: SHARE_WEIGHTS });
+  readonly #threads: number | undefined;
+  readonly #waiting;
 
-  constructor({ connectionsMax, onYield }: ConnectionsOptions) {
+  constructor({ connectionsMax, threads, onYield }: ConnectionsOptions) {
+    this.#threads = threads;
+    const waitingMax = shareOfThread(LIMITS.pipelinedWaitingMax, { threads });
+    this.#waiting = createFairShare({ limit: waitingMax, weights: SHARE_WEIGHTS });
     this.#connectionsMax = connectionsMax;
     this.#onYield = onYield;
     this.#places = createSharedPlaces<Connection>({
@@ -100,7 +107,7 @@ export class Connections {
   /** Connections end whose heads are not complete and hold more than their tenant's share. */
   endExcessiveHeads(): void {
     this.#openedSinceLook = 0;
-    for (const { socket, tenant } of excessiveHeads(this.#bySocket.values())) {
+    for (const { socket, tenant } of excessiveHeads(this.#bySocket.values(), this.#threads)) {
       socket.destroy();
       this.#onYield(tenant);
     }

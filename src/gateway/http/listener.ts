@@ -12,6 +12,7 @@ import {
 } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { LIMITS } from '../../types/limits.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import { createSlicedParsing, type ParsingTurns } from './parse-in-slices.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
 
@@ -27,6 +28,8 @@ export interface ListenerSettings {
   readonly headerTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   readonly connectionsMax: number;
+  /** How many gateways, in threads of one process, share its bounds (types/thread-share.ts). Absent: one. */
+  readonly threads?: number;
 }
 
 /** What is asked before and behind what may take the thread. */
@@ -77,7 +80,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   server.on('checkContinue', events.onRequest);
   server.on('checkExpectation', events.onRequest);
   // Connections beyond the limit are refused at their first request (live-exchanges.ts); many more are not served at all.
-  const takenMax = settings.connectionsMax + LIMITS.refusedConnectionsMax;
+  const takenMax = settings.connectionsMax + shareOfThread(LIMITS.refusedConnectionsMax, settings);
   let takenCount = 0;
   const parsing = createSlicedParsing(events);
   const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server);

@@ -20,6 +20,8 @@ export interface LiveLimits {
   readonly idleTimeoutMs: number;
   readonly connectionsMax: number;
   readonly requestsInFlightMax: number;
+  /** As in types/thread-share.ts. */
+  readonly threads?: number;
 }
 
 export class LiveExchanges implements ExchangeWatcher {
@@ -43,8 +45,8 @@ export class LiveExchanges implements ExchangeWatcher {
     const { clock, limits, onYield = () => {} } = options;
     this.#clock = clock;
     this.#limits = limits;
-    this.#unsent = new UnsentAnswers(clock, this.#exchanges);
-    this.connections = new Connections({ connectionsMax: limits.connectionsMax, onYield });
+    this.#unsent = new UnsentAnswers(clock, this.#exchanges, limits.threads);
+    this.connections = new Connections({ ...limits, onYield });
     this.#requests = createFairShare({ limit: limits.requestsInFlightMax, weights: SHARE_WEIGHTS });
   }
 

@@ -17,6 +17,7 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS } from '../../types/tenant.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
 import { createKeyUses } from '../auth/key-uses.ts';
@@ -156,11 +157,12 @@ async function prepareApis(
 
 /** What callers prove themselves by, beside the keys that identities know. */
 function credentialChecks(deps: GatewayDependencies) {
+  const { threads } = deps.settings;
   return {
     keyUses: createKeyUses(deps),
     failures: createSignatureFailures(deps),
     mfaCodes: createMfaCodes(deps),
-    passwords: createPasswords(deps),
+    passwords: createPasswords({ ...deps, threads }),
   };
 }
 
@@ -174,7 +176,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const viewer = createClientViewer(settings);
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
-  const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
+  const queues = createFairShare({
+    limit: shareOfThread(LIMITS.intakeQueuesBytesMax, settings),
+    weights: SHARE_WEIGHTS,
+  });
   const reads = createReadTurns({ ...READ_TURNS, readBytes: READ_BYTES });
   const turns = createFairTurns({ clock });
   const identities = createIdentities({ ...deps, feed: deps.identityFeed, turns });
@@ -199,7 +204,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     match: createMatcher(rowsOf(deps)),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
     lifecycleDayMs: settings.lifecycleDayMs,
-    ...formIntake(shedding),
+    ...formIntake(shedding, settings),
     requestCount: () => live.count,
   };
   const hasRoom = () => live.overload() === undefined;
@@ -212,7 +217,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       cachedMs: LIMITS.metricsKeptMs,
       nowMs: () => clock.monotonicMs(),
     }),
-    ...serviceShares(),
+    ...serviceShares(settings),
   };
 
   telemetry.gauge('holdfast_requests_in_flight', live.count);
@@ -284,17 +289,29 @@ export function createGateway(deps: GatewayDependencies): Gateway {
 }
 
 /** What clients of the services beside S3 share. */
-function serviceShares() {
+function serviceShares({ threads }: ListenerSettings) {
+  const metricsMax = shareOfThread(LIMITS.metricsAnswersMax, { threads });
+  const unverifiedMax = shareOfThread(LIMITS.unverifiedBodiesBytesMax, {
+    threads,
+    least: 2 * LIMITS.identityBodyBytesMax,
+  });
+  const provedMax = shareOfThread(LIMITS.provedBodiesBytesMax, {
+    threads,
+    least: LIMITS.provedBodiesBytesMax / 4,
+  });
   return {
-    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),
-    unverifiedBodies: createFairShare({ limit: LIMITS.unverifiedBodiesBytesMax, weights: BY_ADDRESS }),
-    provedBodies: createFairShare({ limit: LIMITS.provedBodiesBytesMax, weights: SHARE_WEIGHTS }),
+    metricsAnswers: createFairShare({ limit: metricsMax, weights: BY_ADDRESS }),
+    unverifiedBodies: createFairShare({ limit: unverifiedMax, weights: BY_ADDRESS }),
+    provedBodies: createFairShare({ limit: provedMax, weights: SHARE_WEIGHTS }),
   };
 }
 
 /** What bounds forms before it is known who has sent them. */
-function formIntake(shedding: Shedding): Pick<S3Dependencies, 'shedding' | 'unverifiedForms'> {
-  const limit = LIMITS.unverifiedFormsBytesMax;
+function formIntake(
+  shedding: Shedding,
+  settings: ListenerSettings,
+): Pick<S3Dependencies, 'shedding' | 'unverifiedForms'> {
+  const limit = shareOfThread(LIMITS.unverifiedFormsBytesMax, settings);
   return { shedding, unverifiedForms: createFairShare({ limit, weights: BY_ADDRESS }) };
 }
 

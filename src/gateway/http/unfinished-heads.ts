@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import type { Connection } from './connections.ts';
 
 /** What a line takes beside its bytes: two short strings, and their places in a list. */
@@ -31,8 +32,9 @@ export function noteRequestEnd(
 }
 
 /** Those that are to end: the oldest of the address that holds most, of the tenant that holds most. `all`: the oldest first. */
-export function excessiveHeads(all: Iterable<Connection>): Connection[] {
-  const share = createFairShare({ limit: LIMITS.unfinishedHeadsBytesMax, weights: SHARE_WEIGHTS });
+export function excessiveHeads(all: Iterable<Connection>, threads?: number): Connection[] {
+  const limit = shareOfThread(LIMITS.unfinishedHeadsBytesMax, { threads });
+  const share = createFairShare({ limit, weights: SHARE_WEIGHTS });
   const held = new Map<Connection, number>();
   for (const connection of all) {
     const bytes = bytesHeld(connection);

@@ -6,6 +6,7 @@ import { createFairShare, type FairShare } from '../../base/async/fair-share.ts'
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import type { Exchange } from './exchange.ts';
 
 /** How old the sums may be. */
@@ -14,13 +15,19 @@ const SUMS_CACHED_MS = 20;
 export class UnsentAnswers {
   readonly #clock: Pick<ClockPort, 'monotonicMs'>;
   readonly #exchanges: Iterable<Exchange>;
+  readonly #bytesMax: number;
   #sums: FairShare | undefined;
   #summedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `exchanges`: those that are under way, at any time. */
-  constructor(clock: Pick<ClockPort, 'monotonicMs'>, exchanges: Iterable<Exchange>) {
+  /** `exchanges`: those that are under way, at any time. `threads`: as in types/thread-share.ts. */
+  constructor(
+    clock: Pick<ClockPort, 'monotonicMs'>,
+    exchanges: Iterable<Exchange>,
+    threads: number | undefined,
+  ) {
     this.#clock = clock;
     this.#exchanges = exchanges;
+    this.#bytesMax = shareOfThread(LIMITS.unsentBytesMax, { threads });
   }
 
   /** Of all together. */
@@ -39,11 +46,11 @@ export class UnsentAnswers {
   }
 
   /**
-   * Those whose connections are to end while there are more bytes than LIMITS.unsentBytesMax, and no more than that takes:
+   * Those whose connections are to end while there are more bytes than its share of LIMITS.unsentBytesMax, and no more than that takes:
    * they have taken nothing for LIMITS.bodyStalledMs, and the tenants who have left most come first.
    */
   tooMany(): Exchange[] {
-    let tooManyBytes = this.bytes - LIMITS.unsentBytesMax;
+    let tooManyBytes = this.bytes - this.#bytesMax;
     if (tooManyBytes <= 0) return [];
     const nowMs = this.#clock.monotonicMs();
     const sums = this.#measured();
@@ -66,7 +73,7 @@ export class UnsentAnswers {
   #measured(): FairShare {
     const nowMs = this.#clock.monotonicMs();
     if (this.#sums !== undefined && nowMs - this.#summedAtMs <= SUMS_CACHED_MS) return this.#sums;
-    const sums = createFairShare({ limit: LIMITS.unsentBytesMax, weights: SHARE_WEIGHTS });
+    const sums = createFairShare({ limit: this.#bytesMax, weights: SHARE_WEIGHTS });
     for (const exchange of this.#exchanges) {
       const bytes = bytesOf(exchange);
       if (bytes > 0) sums.take(sharePathOf(exchange.tenant), bytes);

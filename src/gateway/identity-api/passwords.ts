@@ -7,6 +7,7 @@ import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { PasswordPolicy } from '../../types/records/identity-records.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import { createFailureWaits } from '../auth/failure-waits.ts';
 
 /** RFC 7914: 32 MiB and some 80 ms for one. */
@@ -82,7 +83,16 @@ const WAIT_MAX_MS = 3_600_000;
 const ACCOUNT_SHARE_WEIGHT = 1;
 
 /** One password at a time, in turns of accounts: each takes memory and a whole processor. */
-export function createPasswords({ clock, random }: { clock: ClockPort; random: RandomPort }): Passwords {
+export function createPasswords({
+  clock,
+  random,
+  threads,
+}: {
+  clock: ClockPort;
+  random: RandomPort;
+  /** As in types/thread-share.ts. */
+  threads?: number | undefined;
+}): Passwords {
   const failures = createFailureWaits({
     clock,
     freeCount: FREE_FAILURES,
@@ -90,7 +100,7 @@ export function createPasswords({ clock, random }: { clock: ClockPort; random: R
     waitMaxMs: WAIT_MAX_MS,
   });
   const places = createFairShare({
-    limit: LIMITS.passwordHashesWaitingMax,
+    limit: shareOfThread(LIMITS.passwordHashesWaitingMax, { threads }),
     weights: [ACCOUNT_SHARE_WEIGHT, ACCOUNT_SHARE_WEIGHT],
   });
   const waiting = createTenantQueue<() => void>();

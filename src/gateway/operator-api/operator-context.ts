@@ -18,6 +18,13 @@ import type { SignedCaller } from '../http/service-route.ts';
 import type { IdentityCaller } from '../identity-api/authorize-action.ts';
 import type { StatusReport } from './status-report.ts';
 
+/** A part of the server that may be in another thread: what its functions return may have to be waited for. */
+export type Elsewhere<T> = {
+  readonly [N in keyof T]: T[N] extends (...given: infer Given) => infer Result
+    ? (...given: Given) => Awaited<Result> | Promise<Awaited<Result>>
+    : never;
+};
+
 export interface OperatorContext {
   readonly accounts: Accounts;
   /** Partners, sub-accounts and members. */
@@ -26,7 +33,7 @@ export interface OperatorContext {
   readonly logins: PartnerLogins;
   /** To customers. */
   readonly mails: Mails;
-  readonly rotation: Pick<KeyRotation, 'begin' | 'progress'>;
+  readonly rotation: Elsewhere<Pick<KeyRotation, 'begin' | 'progress'>>;
   /** Begins the work of a rotation at once instead of at its next turn. */
   readonly wakeRotation: () => void;
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
@@ -42,7 +49,7 @@ export interface OperatorContext {
   readonly usageBook: UsageBook;
   /** Draws invoices. */
   readonly pages: PagePort;
-  readonly fsck: Omit<Fsck, 'stop'>;
+  readonly fsck: Elsewhere<Omit<Fsck, 'stop'>>;
 }
 
 /** Who calls, with what its policies say. */

@@ -16,9 +16,14 @@ type OpenOptions = Parameters<CodecPoolPort['open']>[0];
 /** Bodies per thread: tasks wait for their clients most of the time. What bounds bodies is the body budget. */
 const BODIES_PER_THREAD_MAX = 100_000;
 
+/** How many threads a setting means. */
+export function codecWorkers(workers: number | 'auto'): number {
+  return workers === 'auto' ? availableParallelism() : workers;
+}
+
 /** The threads start here. `workers`: their number, 0 for none, `auto` for one per processor. */
 export function createCodecPool(options: { workers: number | 'auto' }): CodecPoolPort {
-  const threads = options.workers === 'auto' ? availableParallelism() : options.workers;
+  const threads = codecWorkers(options.workers);
   if (threads === 0) return inlineCodecPool;
   const piscina = new Piscina({
     filename: fileURLToPath(new URL('./piscina-codec-worker.ts', import.meta.url)),

@@ -51,8 +51,10 @@ export async function openDataKeyring(options: {
   path: string;
   keys: MasterKeys;
   needed: NeededKeys;
+  /** Called with each change once it is durable, and awaited before it holds here: threads with keyrings of their own learn it. */
+  onChange?: ((next: MasterKeys) => Promise<void>) | undefined;
 }): Promise<KeyringPort> {
-  const { path, keys, needed } = options;
+  const { path, keys, needed, onChange } = options;
   const recorded = (await needed.read()) ?? [];
   const present = [...keys.keys.keys()];
   const missing = recorded.filter((keyId) => !keys.keys.has(keyId));
@@ -73,6 +75,7 @@ export async function openDataKeyring(options: {
       await writeDurableFile(path, encode(next));
       if (ids.length > staying.length) await needed.write(ids);
       current = ids;
+      await onChange?.(next);
     },
   });
 }

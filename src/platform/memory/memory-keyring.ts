@@ -23,7 +23,12 @@ export interface KeyringOptions {
   random?: RandomPort;
 }
 
-export function createKeyring(options: KeyringOptions = {}): KeyringPort {
+/** A keyring that has what another thread tells it, which makes all changes. */
+export interface FollowingKeyring extends KeyringPort {
+  follow(keys: MasterKeys): void;
+}
+
+export function createKeyring(options: KeyringOptions = {}): FollowingKeyring {
   const { initial = newMasterKeys(), save, random = systemRandom } = options;
   let current = initial;
   // One change after the other: each is made to what the one before has saved.
@@ -72,6 +77,9 @@ export function createKeyring(options: KeyringOptions = {}): KeyringPort {
       return current.activeKeyId;
     },
     keyIds: () => [...current.keys.keys()],
+    follow(keys) {
+      current = keys;
+    },
     async addKey() {
       const { keyId, key } = newKey();
       await change(() => ({ activeKeyId: keyId, keys: new Map(current.keys).set(keyId, key) }));
@@ -85,6 +93,12 @@ export function createKeyring(options: KeyringOptions = {}): KeyringPort {
         return { ...current, keys };
       }),
   };
+}
+
+/** As they are told to another thread. */
+export interface MasterKeyList {
+  readonly activeKeyId: string;
+  readonly keys: readonly (readonly [keyId: string, key: Uint8Array])[];
 }
 
 export function newMasterKeys(): MasterKeys {

@@ -13,11 +13,15 @@ interface Destination extends DestinationStream {
 export interface JsonLogOptions {
   /** Least severe level to write. */
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** Of every line. */
+  readonly fields?: Readonly<Record<string, string | number>>;
   /** Default: standard output, written from the event loop without blocking it. */
   readonly destination?: Destination;
 }
 
 export interface JsonLog extends Logger {
+  /** Writes lines as they are, each with its end: those of the log of another thread. */
+  writeLines(lines: string): void;
   /** Resolves when all lines are written out, in their order; for the end of a process. */
   flush(): Promise<void>;
   /** Writes out at once what waits in memory, past a line that is on its way: for a process that must not wait. */
@@ -41,7 +45,7 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     {
       level: options.level,
       messageKey: 'event',
-      base: null,
+      base: options.fields ?? null,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
       serializers: { err: describeError },
@@ -62,6 +66,7 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     info: (fields, event) => log.info(fields, event),
     warn: (fields, event) => log.warn(fields, event),
     error: (fields, event) => log.error(fields, event),
+    writeLines: (lines) => void stdout.write(lines),
     flush: () =>
       new Promise((resolve) => {
         // A closed pipe does not keep the process from ending: there is nobody to tell.

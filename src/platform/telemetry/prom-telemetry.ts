@@ -1,16 +1,21 @@
 // Metrics as Prometheus reads them. The table below is the whole list of what the server measures: a name or label
 // that is not in it is a mistake of ours, said once in the log and otherwise ignored. Labels come from closed sets
 // only: never a bucket, a key or an account. What each figure means stands in its help text.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { must } from '../../base/assert.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { CLUSTER_METRICS } from './cluster-metrics.ts';
+
+/** Metrics of a thread, as data: those of several are added up. */
+export type MetricFigures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 interface MetricRow {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   readonly labels?: readonly string[];
   readonly buckets?: readonly number[];
+  /** Of a gauge that several threads have: which of theirs is shown. Absent: their sum. */
+  readonly ofThreads?: 'max' | 'min';
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -41,6 +46,7 @@ export const METRICS = {
   holdfast_traffic_flushed_timestamp_seconds: {
     kind: 'gauge',
     help: 'When all that requests count for was written down last (metering.flushInterval).',
+    ofThreads: 'min',
   },
   holdfast_traffic_lost_calls_total: {
     kind: 'counter',
@@ -64,6 +70,7 @@ export const METRICS = {
     kind: 'gauge',
     help: 'How late the event loop was in the last 5 to 10 s, and everything with it that this process does: the longest delay (max), and what 99 of 100 looks stayed below (p99).',
     labels: ['statistic'],
+    ofThreads: 'max',
   },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_bodies_waiting: { kind: 'gauge', help: 'Bodies that wait for memory now.' },
@@ -329,7 +336,11 @@ export const METRICS = {
 export interface PromTelemetry extends TelemetryPort {
   /** Adds a function that brings gauges up to date before each scrape. */
   onScrape(collect: () => Promise<void>): void;
+  /** Adds metrics of another thread, which are asked for at each scrape. */
+  addThreads(read: () => Promise<readonly MetricFigures[]>): void;
   scrape(): Promise<{ contentType: string; text: string }>;
+  /** What a scrape would show of this thread alone. */
+  figures(): Promise<MetricFigures>;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -348,14 +359,21 @@ function withoutValue(gauge: Gauge): Gauge {
   return gauge;
 }
 
-export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
+/** `ofProcess`: with what is measured of the whole process, and of its main thread by Node. Default true. */
+export function createPromTelemetry(deps: { log: Logger; ofProcess?: boolean }): PromTelemetry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, prefix: 'holdfast_' });
+  if (deps.ofProcess !== false) collectDefaultMetrics({ register: registry, prefix: 'holdfast_' });
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
   for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
-    const options = { name, help: row.help, labelNames: [...(row.labels ?? [])], registers: [registry] };
+    const options = {
+      name,
+      help: row.help,
+      labelNames: [...(row.labels ?? [])],
+      registers: [registry],
+      aggregator: row.ofThreads ?? ('sum' as const),
+    };
     if (row.kind === 'counter') counters.set(name, new Counter(options));
     else if (row.kind === 'gauge') gauges.set(name, withoutValue(new Gauge(options)));
     else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
@@ -363,6 +381,15 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
   const counts = new Map<string, Count>();
   const reported = new Set<string>();
   const collectors: (() => Promise<void>)[] = [];
+  let readThreads: (() => Promise<readonly MetricFigures[]>) | undefined;
+
+  async function bringUpToDate(): Promise<void> {
+    await Promise.all(collectors.map((collect) => collect()));
+    for (const each of counts.values()) {
+      each.metric.inc(each.labels, each.pending);
+      each.pending = 0;
+    }
+  }
 
   /** Measuring must never end a request: what cannot be counted is reported once. */
   function record<Metric>(
@@ -406,13 +433,19 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     onScrape(collect) {
       collectors.push(collect);
     },
+    addThreads(read) {
+      readThreads = read;
+    },
     async scrape() {
-      await Promise.all(collectors.map((collect) => collect()));
-      for (const each of counts.values()) {
-        each.metric.inc(each.labels, each.pending);
-        each.pending = 0;
-      }
-      return { contentType: registry.contentType, text: await registry.metrics() };
+      await bringUpToDate();
+      const { contentType } = registry;
+      if (readThreads === undefined) return { contentType, text: await registry.metrics() };
+      const all = [await registry.getMetricsAsJSON(), ...(await readThreads())];
+      return { contentType, text: await AggregatorRegistry.aggregate(all).metrics() };
+    },
+    async figures() {
+      await bringUpToDate();
+      return registry.getMetricsAsJSON();
     },
   };
 }

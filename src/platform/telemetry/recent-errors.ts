@@ -15,6 +15,8 @@ export interface RecentError {
 }
 
 export interface RecentErrors extends Logger {
+  /** Remembers an error that another log has written. */
+  note(event: string, message: string): void;
   /** Newest first. */
   recent(): readonly RecentError[];
 }
@@ -22,20 +24,28 @@ export interface RecentErrors extends Logger {
 /** A log that passes everything on to `log`. */
 export function rememberErrors(log: Logger, clock: Pick<ClockPort, 'wallMs'>): RecentErrors {
   const errors: RecentError[] = [];
+  function note(event: string, message: string): void {
+    const same = errors.findIndex((known) => known.event === event && known.message === message);
+    const before = same === -1 ? [] : errors.splice(same, 1);
+    const count = 1 + (before[0]?.count ?? 0);
+    errors.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message, count });
+    errors.length = Math.min(errors.length, ERRORS_MAX);
+  }
   return {
+    note,
     debug: (fields, event) => log.debug(fields, event),
     info: (fields, event) => log.info(fields, event),
     warn: (fields, event) => log.warn(fields, event),
     error(fields, event) {
-      const { err } = fields as { err?: unknown };
-      const message = err instanceof Error ? err.message : JSON.stringify(fields);
-      const same = errors.findIndex((known) => known.event === event && known.message === message);
-      const before = same === -1 ? [] : errors.splice(same, 1);
-      const count = 1 + (before[0]?.count ?? 0);
-      errors.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message, count });
-      errors.length = Math.min(errors.length, ERRORS_MAX);
+      note(event, messageOf(fields));
       log.error(fields, event);
     },
     recent: () => [...errors],
   };
+}
+
+/** What an error of the log says. */
+export function messageOf(fields: object): string {
+  const { err } = fields as { err?: unknown };
+  return err instanceof Error ? err.message : JSON.stringify(fields);
 }

@@ -85,7 +85,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   const given = await givenServer(options);
   if (given !== undefined) return given;
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
-  const settings = { listen: '127.0.0.1:0', ...forcedSettings(), ...options.settings, dataDir };
+  const settings = { listen: '127.0.0.1:0', ...forcedSettings(options), ...options.settings, dataDir };
   const removeFolder = async () => {
     if (options.dataDir === undefined) await rm(join(dataDir, '..'), { recursive: true, force: true });
   };
@@ -237,9 +237,20 @@ async function waitForStart(options: {
   }
 }
 
-/** The api suite runs a second time with every shard behind a transport (vitest.config.ts). */
-function forcedSettings(): Record<string, string> {
-  return process.env.TEST_FORCE_LOOPBACK === 'true' ? { 'metadata.forceLoopback': 'true' } : {};
+/**
+ * The api suite runs a second time with every shard behind a transport (vitest.config.ts), and by hand with several gateway
+ * threads (TEST_FORCE_THREADS=2). Threads have the system's clock, not one of a test.
+ */
+function forcedSettings({ clock }: StartOptions): Record<string, string> {
+  const { TEST_FORCE_LOOPBACK, TEST_FORCE_THREADS } = process.env;
+  return {
+    ...(TEST_FORCE_LOOPBACK === 'true' && { 'metadata.forceLoopback': 'true' }),
+    ...(TEST_FORCE_THREADS !== undefined &&
+      clock === undefined && {
+        'gateway.threads': TEST_FORCE_THREADS,
+        'memory.bodyBuffer': `${64 * Number(TEST_FORCE_THREADS)}MiB`,
+      }),
+  };
 }
 
 /** This environment without settings that some developer may have set. */

@@ -85,7 +85,7 @@ export async function fsck(app: FastifyInstance, { context }: { context: Operato
       config: { errors: ['OperationAborted'] },
     },
     async ({ body: { readData = false, fullSpeed = false } }, reply) =>
-      reply.code(202).send({ id: context.fsck.begin({ readData, fullSpeed }) }),
+      reply.code(202).send({ id: await context.fsck.begin({ readData, fullSpeed }) }),
   );
   app.get<{ Params: { id: string; from: string } }>(
     '/fsck/:id/:from',
@@ -114,7 +114,7 @@ export async function fsck(app: FastifyInstance, { context }: { context: Operato
       config: { errors: ['NoSuchEntity'], absent },
     },
     async ({ params }, reply) => {
-      context.fsck.cancel(Number(params.id));
+      await context.fsck.cancel(Number(params.id));
       return reply.code(204).send();
     },
   );

@@ -49,7 +49,7 @@ export async function masterKeys(
     async (_request, reply) => {
       await rotation.begin();
       wakeRotation();
-      return reply.code(202).send(rotation.progress());
+      return reply.code(202).send(await rotation.progress());
     },
   );
 }

@@ -1,0 +1,160 @@
+// How the parts of the embedded form are put together where several threads serve clients: this one, the main thread, has the
+// stores and the background work, and gateway-thread.ts all else. Wiring only.
+import { availableParallelism } from 'node:os';
+import { createAccounts } from '../../src/accounts/accounts.ts';
+import type { ProcessContext } from '../../src/admin/process-context.ts';
+import { warnOfRootKey } from '../../src/admin/root-credentials.ts';
+import { createReports } from '../../src/admin/status/server-report.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { watchIdentityCommands } from '../../src/coordination/watch-identity-commands.ts';
+import { createFsck } from '../../src/fsck/fsck.ts';
+import type { MasterKeyList, MasterKeys } from '../../src/platform/memory/memory-keyring.ts';
+import { createSpares, serveChunks } from '../../src/platform/threads/chunk-line.ts';
+import { serveMetadata } from '../../src/platform/threads/metadata-line.ts';
+import { serveCalls } from '../../src/platform/threads/named-calls.ts';
+import type { WorkerRunner } from '../../src/platform/worker-runner.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
+import { LIMITS } from '../../src/types/limits.ts';
+import { createBackground } from '../background.ts';
+import { endpointOf } from '../endpoint.ts';
+import { guessesNames, openListenerTls, sharesPorts, writeEndpointFile } from '../listening.ts';
+import { openStores, type Stores } from '../open-stores.ts';
+import type { WiredServer } from '../wire-embedded.ts';
+import { GatewayThreads } from './gateway-threads.ts';
+import type { MainCalls } from './thread-calls.ts';
+
+/** Below it, threads would have to share a processor. */
+const PROCESSORS_MIN = 4;
+
+/** How many threads serve clients; 1: the main thread alone. */
+export async function countGatewayThreads(config: Config): Promise<number> {
+  const { threads } = config.gateway;
+  const processors = availableParallelism();
+  const byMemory = Math.floor(config.memory.bodyBufferBytes / LIMITS.threadBodyBufferBytesMin);
+  const byProcessors = processors < PROCESSORS_MIN ? 1 : Math.floor(processors / 2);
+  const wanted = threads === 'auto' ? Math.min(byProcessors, byMemory, LIMITS.gatewayThreadsMax) : threads;
+  return wanted > 1 && (await sharesPorts(config)) ? wanted : 1;
+}
+
+/** Opens and starts all parts; what closes them is in `processContext.closing`. `writeLines`: to the log of the process. */
+export async function wireThreads(
+  processContext: ProcessContext,
+  { threadCount, writeLines }: { threadCount: number; writeLines(lines: string): void },
+): Promise<WiredServer> {
+  const { config, clock, closing } = processContext;
+  const failure = Promise.withResolvers<Error>();
+  const state: MainState = { isReady: false, endpoint: '', threads: undefined };
+  const fail = (error: Error) => {
+    state.isReady = false;
+    failure.resolve(error);
+    void state.threads?.setReady(false).catch(() => {});
+  };
+  const spares = createSpares(LIMITS.chunkBuffersPooledBytesMax);
+  const stores = await openStores(processContext, {
+    onReleased: (buffer) => spares.give(buffer),
+    onFatal: fail,
+    onKeys: async (keys) => state.threads?.takeMasterKeys(listOfKeys(keys)),
+  });
+  const { folder, root, isFirstStart, fenceOf, masterKeys } = stores;
+  const { metadata, calls, runner } = await openMain(processContext, { stores, state });
+  const tls = await openListenerTls(config, folder);
+  const threads = new GatewayThreads({
+    count: threadCount,
+    clock,
+    onFailed: fail,
+    serve(line) {
+      serveMetadata(line, metadata);
+      serveChunks(line, { chunks: stores.chunks, takeSpare: () => spares.take() });
+      serveCalls(line, { ...calls, writeLog: writeLines });
+    },
+  });
+  state.threads = threads;
+  closing.defer(() => threads.close(config.drainTimeoutMs));
+  const certificate = tls?.current();
+  const port = await threads.open(config, {
+    shardCount: metadata.shardCount,
+    fences: Array.from({ length: metadata.shardCount }, (_, shard) => fenceOf(shard)),
+    masterKeys: listOfKeys(masterKeys),
+    ...(certificate && { certificate: { cert: certificate.cert, key: certificate.key } }),
+  });
+  runner.start();
+  closing.defer(() => {
+    state.isReady = false;
+  });
+  state.endpoint = endpointOf(config, port);
+  await writeEndpointFile(folder, state.endpoint);
+  state.isReady = true;
+  await threads.setReady(true);
+  return {
+    endpoint: state.endpoint,
+    folder,
+    root,
+    isFirstStart,
+    isReady: () => state.isReady && threads.hasRoom(),
+    shardCount: metadata.shardCount,
+    fingerprint: certificate?.fingerprint,
+    failed: failure.promise,
+    async reloadTls() {
+      if (tls !== undefined) await threads.setCertificate(await tls.reload());
+    },
+  };
+}
+
+interface MainState {
+  isReady: boolean;
+  endpoint: string;
+  /** Absent until they are started. */
+  threads: GatewayThreads | undefined;
+}
+
+/** What the main thread has beside the stores: background work, and what operators ask for. */
+async function openMain(
+  processContext: ProcessContext,
+  { stores, state }: { stores: Stores; state: MainState },
+): Promise<{ metadata: MetadataPort; calls: Omit<MainCalls, 'writeLog'>; runner: WorkerRunner }> {
+  const { config, log, telemetry, clock, random, closing } = processContext;
+  const { folder, keyring, chunks, root, timeJumps } = stores;
+  const metadata = watchIdentityCommands(stores.metadata, (changes) =>
+    state.threads?.takeIdentities(changes),
+  );
+  const accounts = createAccounts({ metadata, keyring, random });
+  if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);
+  if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
+  const { rotation, wakeRotation, runner } = createBackground(
+    processContext,
+    { ...stores, metadata },
+    () => state.threads?.oldestRequestMs() ?? 0,
+  );
+  closing.defer(() => runner.stop());
+  const fsck = createFsck({
+    metadata,
+    chunks,
+    clock,
+    log,
+    keyIds: () => keyring.keyIds(),
+    noteLost: (id, kind) => stores.lost.note(id, kind),
+  });
+  closing.defer(() => fsck.stop());
+  const loop = { heldMs: () => Math.max(processContext.loop.heldMs(), state.threads?.loopHeldMs() ?? 0) };
+  const reports = createReports({ ...processContext, loop }, { ...stores, rotation, accounts, own: stores });
+  telemetry.addThreads(async () => (await state.threads?.readFigures()) ?? []);
+  const calls = {
+    noteError: ({ event, message }) => log.note(event, message),
+    noteLost: ({ id, kind }) => stores.lost.note(id, kind),
+    readStatus: () => reports.readStatus(state.endpoint),
+    readMetrics: () => telemetry.scrape(),
+    beginRotation: () => rotation.begin(),
+    readRotation: () => rotation.progress(),
+    wakeRotation,
+    readTimeJump: () => timeJumps.unacceptedMs(),
+    acceptTimeJump: (atMostMs) => timeJumps.accept(atMostMs),
+    beginFsck: (options) => fsck.begin(options),
+    lookAtFsck: ({ id, from }) => fsck.look(id, from),
+    cancelFsck: (id) => fsck.cancel(id),
+  } satisfies Omit<MainCalls, 'writeLog'>;
+  return { metadata, calls, runner };
+}
+
+function listOfKeys({ activeKeyId, keys }: MasterKeys): MasterKeyList {
+  return { activeKeyId, keys: [...keys] };
+}
