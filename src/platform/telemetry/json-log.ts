@@ -5,7 +5,7 @@ import { Refusal } from '../../base/refusal.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
 interface Destination extends DestinationStream {
-  on?(event: 'drop' | 'drain', listener: () => void): unknown;
+  on?(event: 'drop' | 'drain', listener: (text?: string) => void): unknown;
   flush?(whenDone: () => void): void;
   flushSync?(): void;
 }
@@ -54,7 +54,10 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     stdout,
   );
   let lostLines = 0;
-  stdout.on?.('drop', () => lostLines++);
+  // Of gateway threads several lines come at once.
+  stdout.on?.('drop', (text = '\n') => {
+    lostLines += text.split('\n').length - 1;
+  });
   stdout.on?.('drain', () => {
     if (lostLines === 0) return;
     const lines = lostLines;
