@@ -21,8 +21,8 @@ const LOST_BYTES: ReadonlySet<number> = new Set([5, 61, 74, 84, 117]);
 export interface ExtentFile {
   /** Durable when it resolves. All buffers and the offset are in whole, aligned blocks. */
   write(buffers: readonly Buffer[], offset: number): Promise<void>;
-  /** Fewer bytes than asked for only at the end of the file: none of one that is not there. */
-  read(into: Buffer, offset: number): Promise<number>;
+  /** Into one buffer after the other. Fewer bytes than they hold only at the end of the file: none of one that is not there. */
+  read(into: readonly Buffer[], offset: number): Promise<number>;
   /** Nothing more is written to it for now; reads go on. */
   seal(): Promise<void>;
   close(): Promise<void>;
@@ -94,13 +94,14 @@ class FolderExtent implements ExtentFile {
     return handle;
   }
 
-  async read(into: Buffer, offset: number): Promise<number> {
+  async read(into: readonly Buffer[], offset: number): Promise<number> {
     const reading = this.#place.reads.with(this.#place.path, async (handle) => {
       let done = 0;
-      while (done < into.length) {
-        const { bytesRead } = await handle.read(into, done, into.length - done, offset + done);
+      for (let rest = into; rest.length > 0; ) {
+        const { bytesRead } = await handle.readv(rest, offset + done);
         if (bytesRead === 0) break;
         done += bytesRead;
+        rest = behind(rest, bytesRead);
       }
       return done;
     });
@@ -119,6 +120,16 @@ class FolderExtent implements ExtentFile {
   async close(): Promise<void> {
     await Promise.all([this.seal(), this.#place.reads.forget(this.#place.path)]);
   }
+}
+
+/** What is left of the buffers behind their first bytes. */
+function behind(buffers: readonly Buffer[], sizeBytes: number): Buffer[] {
+  let filledBytes = sizeBytes;
+  return buffers.flatMap((buffer) => {
+    const rest = buffer.subarray(Math.min(filledBytes, buffer.length));
+    filledBytes -= buffer.length - rest.length;
+    return rest.length > 0 ? [rest] : [];
+  });
 }
 
 interface OpenRead {

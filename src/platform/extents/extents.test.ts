@@ -1,15 +1,17 @@
 // Extents against a model: what was durable and is named stays readable, through cuts of power at every write, reuse of files and
 // damage; what is not named gives its room back.
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
+import { must } from '../../base/assert.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
+import { freeMemory } from '../../base/free-memory.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { AppError } from '../../types/errors.ts';
 import { createMemoryKv } from '../memory/memory-kv.ts';
@@ -297,7 +299,33 @@ test('a file that is missing is damage, and its id is not used again while rows 
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-extents-'));
   try {
     const real = await openExtentFolder(folder);
-    expect(await real.file(7).read(Buffer.alloc(BLOCK_BYTES), 0)).toBe(0);
+    expect(await real.file(7).read([Buffer.alloc(BLOCK_BYTES)], 0)).toBe(0);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('a body that was read has memory of its own, which can be given back', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const extents = await openExtents(io);
+  const [record] = await appendAll(io, extents, [50_000]);
+  const body = must(record && (await extents.read(record.key, record.place)), 'it is there');
+  freeMemory(body);
+  expect(body.length).toBe(0);
+});
+
+test('a file is read into several buffers, up to its end', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-extents-'));
+  try {
+    const content = randomBytes(3 * BLOCK_BYTES);
+    await writeFile(join(folder, '0000000001.extent'), content);
+    const file = (await openExtentFolder(folder)).file(1);
+    const [one, two, three] = [5000, BLOCK_BYTES, 10_000].map((length) => Buffer.alloc(length));
+    if (one === undefined || two === undefined || three === undefined) throw new Error('three buffers');
+    expect(await file.read([one, two, three], 100)).toBe(content.length - 100);
+    expect(Buffer.concat([one, two, three]).subarray(0, content.length - 100)).toEqual(content.subarray(100));
+    expect(await file.read([two], content.length)).toBe(0);
+    await file.close();
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -485,7 +513,8 @@ test('a regain goes around blocks that the disk cannot read, and gives up a file
   io.file = (id) => ({
     ...file(id),
     read: async (into, offset) => {
-      if ([...lost].some((at) => at >= offset && at < offset + into.length)) throw new Corruption('lost');
+      const end = offset + into.reduce((sum, { length }) => sum + length, 0);
+      if ([...lost].some((at) => at >= offset && at < end)) throw new Corruption('lost');
       return file(id).read(into, offset);
     },
   });

@@ -242,12 +242,14 @@ export class Extents {
     if (place.sequence < file.firstSequence) return undefined;
     file.userCount++;
     try {
-      const bytes = Buffer.allocUnsafeSlow(BLOCK_BYTES + place.bodyBytes);
-      const count = await file.io.read(bytes, place.offset);
-      const head = count === bytes.length ? readHead(bytes) : undefined;
+      const block = Buffer.allocUnsafe(BLOCK_BYTES);
+      // Not beside the head: who has read a body gives its memory back at once (freeMemory), which is for whole memory alone.
+      const body = Buffer.allocUnsafeSlow(place.bodyBytes);
+      const count = await file.io.read([block, body], place.offset);
+      const head = count === block.length + body.length ? readHead(block) : undefined;
       if (head === undefined) throw new Corruption(`a record of extent file ${place.fileId} is damaged`);
       if (head.sequence !== place.sequence || !equalBytes(head.key, key)) return undefined;
-      return bytes.subarray(BLOCK_BYTES);
+      return body;
     } finally {
       this.#left(file);
     }
@@ -424,7 +426,7 @@ async function wholeBody(io: ExtentFile, head: RecordHead, offset: number): Prom
 /** undefined: the disk has lost some of it. */
 async function readOrLost(io: ExtentFile, into: Buffer, offset: number): Promise<number | undefined> {
   try {
-    return await io.read(into, offset);
+    return await io.read([into], offset);
   } catch (error) {
     if (error instanceof Corruption) return undefined;
     throw error;

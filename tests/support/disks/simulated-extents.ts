@@ -33,7 +33,16 @@ export class SimulatedExtents implements ExtentIo {
         this.#writing.push({ id, bytes: Buffer.concat(buffers), offset, done });
         return done.promise;
       },
-      read: async (into, offset) => (this.#files.get(id) ?? Buffer.alloc(0)).subarray(offset).copy(into),
+      read: async (into, offset) => {
+        let rest = (this.#files.get(id) ?? Buffer.alloc(0)).subarray(offset);
+        let readBytes = 0;
+        for (const buffer of into) {
+          const count = rest.copy(buffer);
+          rest = rest.subarray(count);
+          readBytes += count;
+        }
+        return readBytes;
+      },
       seal: async () => {},
       close: async () => {},
     };
