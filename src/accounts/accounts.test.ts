@@ -1,4 +1,4 @@
-// Deleting an account takes all that it has left with it, also where a crash cut it short.
+// Deleting an account takes all that it has left with it, also where a crash cut it short. And which account is meant.
 import { expect, test } from 'vitest';
 import { kek, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
@@ -28,4 +28,15 @@ test('a deletion that was cut short goes on when the account is deleted again, b
   await expect(accounts.remove(accountId)).rejects.toMatchObject({ code: 'NoSuchEntity' });
   const other = '000000000099' as AccountId;
   await expect(accounts.remove(other)).rejects.toMatchObject({ code: 'NoSuchEntity' });
+});
+
+test('an account that is called as another one is named by is not taken for it', async () => {
+  const { shards: metadata } = await openMetadata();
+  const accounts = createAccounts({ metadata, keyring: createKeyring(), random: createSeededRandom(2) });
+  const { account: ann } = await accounts.create({ name: 'Ann', email: 'ann@example.com' });
+  const words = [ann.accountId, ann.email, 'ANN@Example.com'];
+  for (const [at, name] of words.entries()) await accounts.create({ name, email: `other-${at}@example.com` });
+  for (const word of [...words, ann.canonicalId, 'Ann'])
+    expect((await accounts.find(word)).account.accountId, word).toBe(ann.accountId);
+  expect((await accounts.find('other-1@example.com')).account.name).toBe(ann.email);
 });

@@ -165,8 +165,9 @@ export function createAccounts(deps: {
       .account;
   }
 
+  /** Its name last: partners name their accounts as they like, also by the address of another one. */
   async function byWord(reference: string): Promise<AccountRecord | null> {
-    const words = [{ name: reference }, { email: normaliseEmail(reference) }, { canonicalId: reference }];
+    const words = [{ canonicalId: reference }, { email: normaliseEmail(reference) }, { name: reference }];
     for (const word of words) {
       const { account } = requireDone(await metadata.query(system, 'find-account', word));
       if (account !== null) return account;
