@@ -127,6 +127,8 @@ export interface CursorBounds {
   reverse?: boolean;
   /** Of each `next`: it stops after the row that reaches it, and only an empty one is the end. */
   bytesMax?: number;
+  /** What is done with a row takes as long as with so many others (default 1): where queries take turns it counts as these. */
+  rowCost?: number;
 }
 
 export interface RowCursor {

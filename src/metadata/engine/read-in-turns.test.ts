@@ -49,6 +49,14 @@ test('a long scan takes a turn for each of its pages', async () => {
   expect(done).toEqual(['seek 01', 'turn', 'next 250', 'turn', 'next 250', 'close']);
 });
 
+test('rows that cost more than others fill a turn the sooner', async () => {
+  const { reader, done } = openReader();
+  const cursor = reader.cursor({ ...BOUNDS, rowCost: 63 });
+  await cursor.next(4);
+  await cursor.next(4);
+  expect(done).toEqual(['turn', 'next 4', 'turn', 'next 4']);
+});
+
 test('many short reads take turns, too: of common prefixes, each skipped by a seek', async () => {
   const { reader, done } = openReader();
   const cursor = reader.cursor(BOUNDS);

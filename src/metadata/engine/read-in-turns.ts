@@ -28,11 +28,12 @@ export function readInTurns(state: StateReader, turn: () => Promise<void>): Stat
     },
     cursor(range) {
       const cursor = state.cursor(range);
+      const { rowCost = 1 } = range;
       return {
         seek: (key) => cursor.seek(key),
         close: () => cursor.close(),
         async next(count) {
-          await mayRead(count);
+          await mayRead(count * rowCost);
           return cursor.next(count);
         },
       };

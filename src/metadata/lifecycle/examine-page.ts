@@ -136,7 +136,9 @@ class PageWalk {
     const bytesMax = LIMITS.queryPageBytesMax;
     // It begins behind what earlier pages have examined: it would crawl over the traces of what they have taken (B11).
     const begin = after === undefined ? first.gte : concatBytes(after, Uint8Array.of(0));
-    const cursor = this.#state.cursor({ table, gte: begin, lt: end.lt, bytesMax });
+    // So that each chunk has a turn, however few rows are in it.
+    const rowCost = Math.ceil(CHUNK_ROWS / this.#chunkRows);
+    const cursor = this.#state.cursor({ table, gte: begin, lt: end.lt, bytesMax, rowCost });
     try {
       for (const range of ranges) {
         if (after !== undefined && compareBytes(range.lt, after) <= 0) continue;

@@ -6,6 +6,7 @@ import {
   type MetadataShards,
   openMetadata,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { LifecycleRule } from '../../types/lifecycle.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
@@ -28,9 +29,16 @@ const EVERYTHING: LifecycleRule = {
 
 let world: MetadataShards;
 let largestRead = 0;
+let turnCount = 0;
 
 beforeEach(async () => {
-  world = await openMetadata();
+  const turns: FairTurns = {
+    async take() {
+      turnCount++;
+    },
+    finish: () => Promise.reject(new Error('nobody asks for it')),
+  };
+  world = await openMetadata({ turns });
   largestRead = 0;
   const { kv } = world;
   const { cursor } = kv;
@@ -60,6 +68,7 @@ async function countDue(rules: LifecycleRule[]): Promise<number> {
   await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'lifecycle', document: { rules } });
   world.clock.advance(3 * DAY);
   largestRead = 0;
+  turnCount = 0;
   const query = { bucketId: BUCKET, dayMs: DAY, rowsMax: 5000, itemsMax: 250 };
   const found = await world.query('find-expirable', query);
   if (found.kind !== 'found' || found.page === undefined) throw new Error(found.kind);
@@ -71,6 +80,7 @@ test('one rule: as many rows are read at once, and as many items are found, as a
   for (let at = 0; at < 40; at++) await world.put(`k${at}`, { version: { tags: TAGS } });
   expect(await countDue([EVERYTHING])).toBe(40);
   expect(largestRead).toBe(250);
+  expect(turnCount).toBe(2);
 });
 
 test('a thousand rules with ten tags: a few rows at once, and a few items in one commit', async () => {
@@ -78,6 +88,8 @@ test('a thousand rules with ten tags: a few rows at once, and a few items in one
   for (let at = 0; at < 40; at++) await world.put(`k${at}`, { version: { tags: TAGS } });
   expect(await countDue([...rulesWithTags(999), EVERYTHING])).toBe(10);
   expect(largestRead).toBe(4);
+  // One before each of them.
+  expect(turnCount).toBe(3);
 });
 
 test('where rules count the newest hundred versions of a key, few keys are in one commit', async () => {
