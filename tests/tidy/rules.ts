@@ -79,7 +79,7 @@ export const ROOMS: readonly RoomRule[] = [
     room: 'src/gateway',
     mayImport: [...INNER, ...CORE],
     node: [ANY],
-    packages: ['fastify', '@fastify/swagger', 'lean-qr', 'otpauth'],
+    packages: ['fastify', '@fastify/ajv-compiler', '@fastify/swagger', 'lean-qr', 'otpauth'],
   },
   { room: 'src/console', mayImport: ['src/base', 'src/types'], node: [], packages: [] },
   {

@@ -9,7 +9,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
 import { must } from '../../base/assert.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { AppError, type ErrorCode } from '../../types/errors.ts';
+import { createLazySchemas } from './lazy-schemas.ts';
 import { JSON_TYPE, type JsonRequest, type JsonService, type RouteAnswer } from './service-route.ts';
 
 declare module 'fastify' {
@@ -42,6 +44,8 @@ const CHECKS = {
   removeAdditional: false,
   useDefaults: false,
   strictNumbers: false,
+  // They are ours. To check them against the schema of schemas takes 100 ms of the start.
+  validateSchema: false,
 };
 /** As long as a path may be. */
 const PARAMETER_CHARACTERS_MAX = 16 * 1024;
@@ -81,8 +85,12 @@ export function createJsonService<Authenticated>({
   const calls = new AsyncLocalStorage<Call>();
   const callOf = () => must(calls.getStore(), 'requests come through answer()');
   const isLenientAt = ({ routeOptions }: FastifyRequest) => routeOptions.config.isLenient ?? isLenient;
+  const schemas = createLazySchemas();
   const app = fastify({
     logger: false,
+    schemaController: { compilersFactory: { buildValidator: schemas.buildValidator } },
+    // Routes are registered in turns, which take as long as there is other work.
+    pluginTimeout: 0,
     bodyLimit: bodyBytesMax,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
@@ -117,6 +125,7 @@ export function createJsonService<Authenticated>({
   return {
     async ready() {
       await app.ready();
+      await schemas.compileAll();
     },
     async routes() {
       await app.ready();
@@ -163,6 +172,7 @@ function registerRoutes(
   app.register(plugin);
   app.register(async (scope) => {
     for (const [url, allowed] of methodsByPath) {
+      await nextTurn();
       scope.route({
         url,
         method: METHODS.filter((method) => !allowed.includes(method)),

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { Mails } from '../../accounts/mails.ts';
 import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
@@ -59,7 +60,10 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       app = scope;
       scope.addSchema({ $id: 'Error', ...ERROR_ENVELOPE });
       await scope.register(swagger, DOCUMENT);
-      for (const topic of TOPICS) await scope.register(topic, { prefix: MANAGEMENT_PREFIX, context: deps });
+      for (const topic of TOPICS) {
+        await nextTurn();
+        await scope.register(topic, { prefix: MANAGEMENT_PREFIX, context: deps });
+      }
     },
   });
   let document: Promise<string> | undefined;

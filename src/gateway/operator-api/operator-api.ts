@@ -4,6 +4,7 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { must } from '../../base/assert.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { ERRORS, type ErrorCode } from '../../types/errors.ts';
 import { mapOf, named, objectOf, textOf } from '../http/json-schemas.ts';
 import { createJsonService } from '../http/json-service.ts';
@@ -64,7 +65,10 @@ export function createOperatorApi(
       for (const [$id, schema] of Object.entries(NAMED)) app.addSchema({ $id, ...schema });
       await app.register(swagger, DOCUMENT);
       app.addHook('onRequest', requirePermission);
-      for (const topic of TOPICS) await app.register(topic, { prefix: OPERATOR_PREFIX, context });
+      for (const topic of TOPICS) {
+        await nextTurn();
+        await app.register(topic, { prefix: OPERATOR_PREFIX, context });
+      }
       await app.register(openApi, { prefix: OPERATOR_PREFIX });
     },
   });
