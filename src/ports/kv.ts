@@ -23,6 +23,8 @@ export interface KvPut {
   key: Uint8Array;
   /** null deletes. */
   value: Uint8Array | null;
+  /** CRC32 of the value, where the caller knows it: a store that keeps one need not take it again. */
+  crc32?: number;
 }
 
 export interface KvBounds {

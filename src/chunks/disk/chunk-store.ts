@@ -157,7 +157,7 @@ export class ChunkStore implements ChunkPort {
     this.#totals.count(addedCount, addedCount * sizeBytes);
     try {
       await this.#kv.commit([
-        { column: 'data', key: dataKey(id), value: bytes },
+        { column: 'data', key: dataKey(id), value: bytes, crc32: checksum.crc32 },
         { column: 'index', key: indexKey(id), value: row },
         ...moved.rows,
         this.#totals.row(),

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
-import { utf8 } from '../../base/bytes/bytes.ts';
+import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -18,7 +18,7 @@ import { createMemoryKv } from '../memory/memory-kv.ts';
 import { AlignedMemory } from './aligned-memory.ts';
 import { openExtentFolder } from './extent-io.ts';
 import { BLOCK_BYTES, type RecordPlace, recordBytes } from './extent-record.ts';
-import { Extents } from './extents.ts';
+import { Extents, recordsOf } from './extents.ts';
 import { regainPlaces } from './regain-places.ts';
 import { livePlaces, SeparatedKv } from './separated-kv.ts';
 
@@ -312,6 +312,23 @@ test('a body that was read has memory of its own, which can be given back', asyn
   const body = must(record && (await extents.read(record.key, record.place)), 'it is there');
   freeMemory(body);
   expect(body.length).toBe(0);
+});
+
+test('a checksum that the caller knows is not taken again', async () => {
+  const { io, store, during, kv } = await openSeparated();
+  const [known, unknown] = [randomBytes(5000), randomBytes(5000)];
+  const rows = [
+    { column: 'data', key: utf8('known'), value: known, crc32: 7 },
+    { column: 'data', key: utf8('unknown'), value: unknown },
+  ];
+  await during(store.commit(rows));
+  const places: RecordPlace[] = [];
+  for await (const place of livePlaces(kv, COLUMNS)) if (place !== 'lost') places.push(place);
+  expect(places.map(({ bodyCrc32 }) => bodyCrc32)).toEqual([7, crc32(unknown)]);
+  // By it the body is judged where rows are made anew.
+  const found: string[] = [];
+  for await (const { head } of recordsOf(io.file(1))) found.push(fromUtf8(head.key));
+  expect(found).toEqual(['unknown']);
 });
 
 test('a file is read into several buffers, up to its end', async () => {

@@ -20,6 +20,8 @@ import {
 export interface NewRecord {
   key: Uint8Array;
   body: Uint8Array;
+  /** Of the body; absent: it is taken here. */
+  bodyCrc32?: number;
 }
 
 export interface FoundRecord {
@@ -155,14 +157,14 @@ export class Extents {
   }
 
   /** Resolves with the place once the bytes are durable. They are the caller's, and unchanged until then. */
-  async append({ key, body }: NewRecord): Promise<RecordPlace> {
+  async append({ key, body, ...known }: NewRecord): Promise<RecordPlace> {
     const bodyBytes = body.length;
     const sizeBytes = recordBytes(bodyBytes);
     assert(sizeBytes <= this.#fileBytes, 'a record fits into a file');
     const piece = await this.#memory.take(sizeBytes);
     try {
       if (this.#hasFailed) throw await this.failed;
-      const bodyCrc32 = crc32(body);
+      const { bodyCrc32 = crc32(body) } = known;
       piece.bytes.set(body, BLOCK_BYTES);
       piece.bytes.fill(0, BLOCK_BYTES + bodyBytes, sizeBytes);
       const { file, offset } = this.#reserve(sizeBytes);

@@ -242,7 +242,13 @@ export class SeparatedKv implements KvPort {
     let places: RecordPlace[] = [];
     try {
       places = await Promise.all(
-        large.map(({ key, value }) => this.#extents.append({ key, body: value as Uint8Array })),
+        large.map(({ key, value, crc32 }) =>
+          this.#extents.append({
+            key,
+            body: value as Uint8Array,
+            ...(crc32 !== undefined && { bodyCrc32: crc32 }),
+          }),
+        ),
       );
     } catch (error) {
       this.#failure ??= error instanceof Error ? error : new Error(String(error));
@@ -433,7 +439,9 @@ export class SeparatedKv implements KvPort {
   }
 
   async #moveRow(key: Uint8Array, from: RecordPlace, body: Uint8Array): Promise<boolean> {
-    const to = await this.#extents.append({ key, body });
+    // The body has just been compared with it.
+    const { bodyCrc32 } = from;
+    const to = await this.#extents.append({ key, body, bodyCrc32 });
     const turn = this.#takeTurn();
     await turn.begins;
     const order = ++this.#order;
