@@ -8,8 +8,9 @@ import { encodeSegment } from './sign-request.ts';
 interface Event {
   type: string;
   at: string;
-  bucket: string;
-  key: string;
+  bucket?: string;
+  key?: string;
+  ofAccount?: string;
   versionId?: string;
   sizeBytes?: number;
   otherKey?: string;
@@ -67,8 +68,10 @@ function describeLost(lostCount: number, json: boolean): string {
   return `${formatCount(lostCount)} events are missing here: they were more than the server keeps.`;
 }
 
-function formatEvent({ type, at, bucket, key, versionId, sizeBytes, otherKey }: Event): string {
-  const parts = [`${at.slice(0, 19)}Z`, type.replace(/^s3:/, ''), formatForeign(`${bucket}/${key}`)];
+function formatEvent({ type, at, bucket, key, ofAccount, versionId, sizeBytes, otherKey }: Event): string {
+  const what =
+    bucket === undefined ? `account ${ofAccount}` : key === undefined ? bucket : `${bucket}/${key}`;
+  const parts = [`${at.slice(0, 19)}Z`, type.replace(/^(s3|holdfast):/, ''), formatForeign(what)];
   if (versionId !== undefined) parts.push(versionId);
   if (sizeBytes !== undefined) parts.push(formatBytes(sizeBytes));
   if (otherKey !== undefined) {

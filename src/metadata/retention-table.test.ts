@@ -81,6 +81,7 @@ const COMMANDS: Readonly<
   'grant-quota': { touchesNoVersion: 'quotas' },
   'note-quota-lease': { touchesNoVersion: 'quotas' },
   'end-quota-phase': { touchesNoVersion: 'quotas' },
+  'note-soft-quota': { touchesNoVersion: 'quotas' },
   'check-room': { touchesNoVersion: 'nothing' },
   'open-quota-lease': { touchesNoVersion: 'quotas' },
   'set-quota-lease': { touchesNoVersion: 'quotas' },

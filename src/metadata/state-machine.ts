@@ -135,6 +135,7 @@ import {
   grantQuota,
   listAccountQuotas,
   noteQuotaLease,
+  noteSoftQuota,
   setAccountQuota,
 } from './quotas/account-quota.ts';
 import { checkRoom } from './quotas/check-room.ts';
@@ -310,6 +311,7 @@ const commands: Commands = {
   'grant-quota': { define: grantQuota, growthBytes: NONE },
   'note-quota-lease': { define: noteQuotaLease, growthBytes: NONE },
   'end-quota-phase': { define: endQuotaPhase, growthBytes: NONE },
+  'note-soft-quota': { define: noteSoftQuota, growthBytes: NONE },
   'check-room': { define: checkRoom, growthBytes: NONE },
   'open-quota-lease': { define: openQuotaLease, growthBytes: NONE },
   'set-quota-lease': { define: setQuotaLease, growthBytes: NONE },

@@ -16,6 +16,8 @@ export const EVENT_TYPES = [
   /** By a rule of the bucket's lifecycle, or because compliance retention has ended. */
   's3:LifecycleExpiration:Delete',
   's3:LifecycleExpiration:DeleteMarkerCreated',
+  /** A bucket, or an account, holds more than its soft quota. Of no object. */
+  'holdfast:SoftQuota:Passed',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

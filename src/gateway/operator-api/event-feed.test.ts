@@ -48,7 +48,7 @@ async function readAll(
   const sizes: number[] = [];
   for (let at = cursor; ; ) {
     const { events, hasMore, ...page } = await readEvents(metadata, at === undefined ? {} : { cursor: at });
-    keys.push(...events.map(({ key }) => key));
+    keys.push(...events.map(({ key = '' }) => key));
     sizes.push(events.length);
     if (!hasMore) return { ...page, keys, sizes };
     at = page.cursor;

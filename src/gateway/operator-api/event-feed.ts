@@ -20,9 +20,10 @@ export interface ShownEvent {
   /** ISO 8601, by the clock of the shard. */
   at: string;
   /** The name that the bucket had. */
-  bucket: string;
-  bucketId: string;
-  key: string;
+  bucket?: string;
+  bucketId?: string;
+  key?: string;
+  ofAccount?: string;
   versionId?: string;
   sizeBytes?: number;
   etag?: string;

@@ -22,7 +22,11 @@ export const checkEvent: RowCheck = async (row, scan) => {
   const total = await totalOf(consumer, scan);
   const cursor = decodeEventCursor(await scan.row(eventCursorRow(consumer)));
   const { bucket, key } = eventCodec.decode(row.value);
-  const place = { bucket, key, table: 'events', note: `${consumer} ${seq}` };
+  const place = {
+    ...(bucket !== undefined && { bucket }),
+    ...(key !== undefined && { key }),
+    ...{ table: 'events', note: `${consumer} ${seq}` },
+  };
   if (seq >= total || seq < oldestEvent(total, cursor)) scan.found('queue-orphaned', place);
   else if (seq + 1 < total) await scan.expectRow(eventRow(consumer, seq + 1), 'queue-missing', place);
 };

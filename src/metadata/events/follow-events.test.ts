@@ -29,7 +29,7 @@ type Step = typeof steps extends fc.Arbitrary<infer S> ? S : never;
 /** Current objects: key and ETag. */
 type Objects = Map<string, string>;
 
-function follow(objects: Objects, { type, key, etag, versionId }: EventRecord): void {
+function follow(objects: Objects, { type, key = '' as ObjectKey, etag, versionId }: EventRecord): void {
   if (type.startsWith('s3:ObjectCreated:')) objects.set(key, String(etag));
   else if (type.startsWith('s3:ObjectRemoved:')) {
     expect(versionId, 'of a bucket without versions').toBeUndefined();

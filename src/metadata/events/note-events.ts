@@ -4,9 +4,9 @@
 import type { CommittedVersion } from '../../ports/metadata/versions.ts';
 import type { CounterDelta, DecideContext, RowPut } from '../../ports/state-machine.ts';
 import type { ETag } from '../../types/etag.ts';
-import type { EventType, RequestOrigin } from '../../types/events.ts';
+import type { EventConsumer, EventType, RequestOrigin } from '../../types/events.ts';
 import { LIMITS } from '../../types/limits.ts';
-import type { ObjectKey, VersionId } from '../../types/names.ts';
+import type { AccountId, ObjectKey, VersionId } from '../../types/names.ts';
 import { type EventRecord, eventCodec } from '../../types/records/event-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import type { VersionRecord } from '../../types/version.ts';
@@ -38,8 +38,44 @@ export function noteEvents(
 ): RowChange {
   const { events: consumers } = bucket;
   if (consumers === undefined) return NO_CHANGE;
-  const records = happened().map((event) => eventCodec.encode(recordOf(bucket, event, context)));
-  if (records.length === 0) return NO_CHANGE;
+  return rowsOf(
+    consumers,
+    happened().map((event) => recordOf(bucket, event, context)),
+    context,
+  );
+}
+
+/** The bucket holds more than its soft quota by this command. */
+export function noteSoftQuota(
+  { bucketId, name, events = [] }: BucketRecord,
+  context: EventContext,
+): RowChange {
+  const { nowMs, origin } = context;
+  const event: EventRecord = {
+    type: SOFT_QUOTA_PASSED,
+    bucketId,
+    bucket: name,
+    timeMs: nowMs,
+    ...(origin && { origin }),
+  };
+  return rowsOf(events, [event], context);
+}
+
+/** An account does so. Nobody has to ask for it: it is for operators, and comes seldom. */
+export function noteSoftQuotaOfAccount(accountId: AccountId, context: EventContext): RowChange {
+  const event: EventRecord = { type: SOFT_QUOTA_PASSED, ofAccount: accountId, timeMs: context.nowMs };
+  return rowsOf(['feed'], [event], context);
+}
+
+const SOFT_QUOTA_PASSED = 'holdfast:SoftQuota:Passed';
+
+function rowsOf(
+  consumers: readonly EventConsumer[],
+  events: readonly EventRecord[],
+  context: Pick<EventContext, 'counter'>,
+): RowChange {
+  if (events.length === 0) return NO_CHANGE;
+  const records = events.map((event) => eventCodec.encode(event));
   const puts: RowPut[] = [];
   const counters: CounterDelta[] = [];
   for (const consumer of consumers) {

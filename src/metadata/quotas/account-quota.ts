@@ -10,7 +10,9 @@ import {
   type QuotaLease,
 } from '../../types/records/quota-record.ts';
 import { findAccount } from '../accounts/accounts.ts';
+import { NO_CHANGE } from '../blobs/repair-entries.ts';
 import type { RowCheck } from '../checks/scan.ts';
+import { noteSoftQuotaOfAccount } from '../events/note-events.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { u48 } from '../schema/key-parts.ts';
 import { accountQuotaRow, accountRow, put, remove, TABLES } from '../schema/keyspace.ts';
@@ -128,6 +130,24 @@ export const endQuotaPhase = defineCommand<CommandOf<'end-quota-phase'>, Outcome
     const row = accountQuotaRow(accountId);
     const left: AccountQuotaRecord = { ...record, phase: 'soft', grants: {} };
     return { outcome: { kind: 'ended' }, puts: [isEmpty ? remove(row) : store(left)] };
+  },
+});
+
+export const noteSoftQuota = defineCommand<CommandOf<'note-soft-quota'>, OutcomeOf<'note-soft-quota'>>({
+  locks,
+
+  look({ accountId }, view) {
+    find(view, accountId);
+  },
+
+  decide({ accountId, isAbove }, view, context) {
+    const before = find(view, accountId);
+    if (before === undefined || (before.isAboveSoft === true) === isAbove)
+      return refuse({ kind: 'unchanged' });
+    const { isAboveSoft: _, ...rest } = before;
+    const after = store({ ...rest, ...(isAbove && { isAboveSoft: true as const }) });
+    const { puts, counters } = isAbove ? noteSoftQuotaOfAccount(accountId, context) : NO_CHANGE;
+    return { outcome: { kind: 'noted' }, puts: [after, ...puts], counters };
   },
 });
 

@@ -7,6 +7,8 @@ import type { BucketId } from '../../types/names.ts';
 import { crossesBound, type HeldAmount, passedBound } from '../../types/quota.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { findBucket } from '../buckets/buckets.ts';
+import { noteSoftQuota } from '../events/note-events.ts';
+import { sumDeltas } from '../schema/counters.ts';
 import type { DefinedCommand } from '../schema/define-command.ts';
 import { refuse } from '../versions/write-version.ts';
 import { growthIn, type HeldCounters, heldIn, leaseOf, ofAccount, ofBucket } from './held.ts';
@@ -27,13 +29,20 @@ export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
         if (bucket === undefined) return decision;
         const over = whatIsPassed(bucket, (held) => growthIn(held, deltas), context);
         if (over !== undefined) return refuse(over);
-        const passedSoft = passesSoftBound(bucket, deltas, context);
-        return passedSoft
-          ? { ...decision, outcome: { ...decision.outcome, passedSoftQuota: true } }
-          : decision;
+        if (!passesSoftBound(bucket, deltas, context)) return decision;
+        const outcome = { ...decision.outcome, passedSoftQuota: true };
+        // Its number is behind those of the command's own events.
+        const counter = (name: string) => context.counter(name) + growthOf(deltas, name);
+        const noted = noteSoftQuota(bucket, { ...context, counter });
+        const counters = sumDeltas([...deltas, ...noted.counters]);
+        return { ...decision, outcome, puts: [...decision.puts, ...noted.puts], counters };
       },
     };
   };
+}
+
+function growthOf(deltas: readonly CounterDelta[], name: string): number {
+  return deltas.reduce((sum, one) => sum + (one.name === name ? Number(one.delta) : 0), 0);
 }
 
 /** For gateways, which report it (lease-quotas.ts). */

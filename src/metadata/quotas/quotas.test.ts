@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   BUCKET,
+  BUCKET_NAME,
   beginUpload,
   etagOf,
   kek,
@@ -19,8 +20,11 @@ import { packOriginals } from '../../types/originals.ts';
 import type { Quota } from '../../types/quota.ts';
 import { leaseQuotas } from './lease-quotas.ts';
 import { reclaimLeases, settleQuota } from './settle-quota.ts';
+import { createQuotaWatch } from './watch-quotas.ts';
 
 const SHARDS = 4;
+const QUIET = { debug() {}, info() {}, warn() {}, error() {} };
+const QUIET_TELEMETRY = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
 const SILENT = { log: { warn() {} }, telemetry: { count() {} } };
 let world: MetadataShards;
 
@@ -40,6 +44,13 @@ beforeEach(async () => {
   });
 });
 
+/** The type of each, and what it is of. */
+async function eventsIn(shard: number): Promise<unknown[]> {
+  const { events } = await world.query('list-events', { consumer: 'feed', limit: 100 }, shard);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at));
+  return events.map(({ event: { type, key, bucket, ofAccount } }) => [type, key ?? bucket ?? ofAccount]);
+}
+
 describe('of a bucket', () => {
   beforeEach(() => world.createBucket());
 
@@ -55,6 +66,19 @@ describe('of a bucket', () => {
     expect(await world.versions()).toEqual(['a null*']);
     expect((await put('b', 40)).kind).toBe('committed');
     expect(await held()).toEqual({ bytes: 100, objects: 2 });
+  });
+
+  test('passing a soft bound is an event, behind that of the object, and told once', async () => {
+    const document = { consumers: ['feed' as const] };
+    await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'events', document });
+    await bound({ soft: { bytes: 100 } });
+    for (const [key, sizeBytes] of Object.entries({ a: 60, b: 50, c: 1 })) await put(key, sizeBytes);
+    expect(await eventsIn(0)).toEqual([
+      ['s3:ObjectCreated:Put', 'a'],
+      ['s3:ObjectCreated:Put', 'b'],
+      ['holdfast:SoftQuota:Passed', BUCKET_NAME],
+      ['s3:ObjectCreated:Put', 'c'],
+    ]);
   });
 
   test('objects are bounded, too, and each bound by itself', async () => {
@@ -223,6 +247,31 @@ describe('of an account', () => {
     expect(ended.indexOf('fits committed')).toBeLessThanOrEqual(2);
     // Those who came before it began share one look at what other shards do not use.
     expect(nowMs).toBeLessThanOrEqual(400);
+  });
+
+  test('passing a soft bound is an event and told once, whoever leads, and again when it was below it meanwhile', async () => {
+    const told: string[] = [];
+    const log = { ...QUIET, warn: (_fields: object, event: string) => void told.push(event) };
+    const telemetry = { ...QUIET_TELEMETRY, count: (name: string) => void told.push(name) };
+    // Each time a new primary, which has nothing in memory.
+    const look = () =>
+      createQuotaWatch({ metadata: world.shards, shards: () => [0], log, telemetry }).work(
+        new AbortController().signal,
+      );
+    const event = ['holdfast:SoftQuota:Passed', OWNER];
+    await bound({ soft: { bytes: 100 } });
+    for (let shard = 0; shard < 3; shard++) await put(world.shards, shard, { key: 'k', sizeBytes: 40 });
+    for (let looks = 0; looks < 3; looks++) await look();
+    expect(await eventsIn(0)).toEqual([event]);
+    expect(told).toEqual(['soft-quota-passed', 'holdfast_soft_quota_passed_total']);
+    await bound({ soft: { bytes: 1000 } });
+    await look();
+    await bound({ soft: { bytes: 110 } });
+    await look();
+    expect(await eventsIn(0)).toEqual([event, event]);
+    await bound(null);
+    await look();
+    expect(await eventsIn(0)).toHaveLength(2);
   });
 
   test('what is held when it begins counts, and after its end there is no bound', async () => {

@@ -19,21 +19,22 @@ export function createQuotaWatch(deps: {
   telemetry: TelemetryPort;
 }): Worker {
   const { metadata, shards, log, telemetry } = deps;
-  /** Accounts above a soft bound at the last look. */
-  let above = new Set<AccountId>();
-
-  async function look(record: AccountQuotaRecord): Promise<AccountId | undefined> {
-    const { accountId, phase } = record;
+  /** Whether the account is above a soft bound. That is told once, whoever leads the shard. */
+  async function look(record: AccountQuotaRecord): Promise<boolean> {
+    const { accountId, phase, isAboveSoft = false } = record;
     if (phase === 'opening' || phase === 'closing') await settleQuota(metadata, accountId);
     const soft = boundsOf(record, 'soft');
-    if (soft === undefined) return undefined;
+    if (soft === undefined && !isAboveSoft) return false;
     const held = await heldByAccount(metadata, accountId);
-    if (!exceedsBound(soft, held)) return undefined;
-    if (!above.has(accountId)) {
+    const isAbove = soft !== undefined && exceedsBound(soft, held);
+    if (isAbove === isAboveSoft) return isAbove;
+    const command = { accountId, isAbove };
+    const noted = doneValue(await metadata.execute({ shard: SYSTEM_SHARD }, 'note-soft-quota', command));
+    if (isAbove && noted.kind === 'noted') {
       log.warn({ account: accountId, held, bounds: soft }, 'soft-quota-passed');
       telemetry.count('holdfast_soft_quota_passed_total', { of: 'account' });
     }
-    return accountId;
+    return isAbove;
   }
 
   return {
@@ -41,23 +42,22 @@ export function createQuotaWatch(deps: {
     async work(signal) {
       const failures: unknown[] = [];
       if (!shards().includes(SYSTEM_SHARD)) return { state: 'idle', idleMs: LOOK_EVERY_MS };
-      const now = new Set<AccountId>();
+      let aboveCount = 0;
       for (let after: AccountId | undefined, isMore = true; isMore; ) {
         signal.throwIfAborted();
         const query = { limit: PAGE, ...(after && { after }) };
         const page = doneValue(await metadata.query({ shard: SYSTEM_SHARD }, 'list-account-quotas', query));
         for (const record of page.quotas) {
-          const found = await look(record).catch((error: unknown) => {
+          const isAbove = await look(record).catch((error: unknown) => {
             failures.push(error);
-            return undefined;
+            return false;
           });
-          if (found !== undefined) now.add(found);
+          if (isAbove) aboveCount++;
         }
         after = page.next;
         isMore = after !== undefined;
       }
-      above = now;
-      telemetry.gauge('holdfast_accounts_above_soft_quota', now.size);
+      telemetry.gauge('holdfast_accounts_above_soft_quota', aboveCount);
       return { state: 'idle', idleMs: LOOK_EVERY_MS, failures };
     },
   };

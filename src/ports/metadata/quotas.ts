@@ -51,6 +51,12 @@ export interface QuotaCommands {
     outcome: { kind: 'ended' | 'not-so' };
   };
 
+  /** The account holds more than its soft bounds, which is an event, or no longer does. Where that is known nothing happens. */
+  'note-soft-quota': {
+    command: { accountId: AccountId; isAbove: boolean };
+    outcome: { kind: 'noted' | 'unchanged' };
+  };
+
   // ---- each shard ----
   /** Whether a body of this size fits, before it is taken in. Changes nothing but that a gateway extends the lease for it. */
   'check-room': {

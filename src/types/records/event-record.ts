@@ -2,15 +2,19 @@
 import { defineRecord } from '../../base/record-codec.ts';
 import type { ETag } from '../etag.ts';
 import type { EventType, RequestOrigin } from '../events.ts';
-import type { BucketId, BucketName, ObjectKey, VersionId } from '../names.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey, VersionId } from '../names.ts';
 
-/** Something that happened to an object, written by the entry that did it. */
+/** Something that happened to an object, a bucket or an account, written by the entry that did it. */
 export interface EventRecord {
   type: EventType;
-  bucketId: BucketId;
+  /** Of a bucket or an object. */
+  bucketId?: BucketId;
   /** The name that the bucket had. */
-  bucket: BucketName;
-  key: ObjectKey;
+  bucket?: BucketName;
+  /** Of an object. */
+  key?: ObjectKey;
+  /** Of an account. */
+  ofAccount?: AccountId;
   /** Shard time of the entry. */
   timeMs: number;
   /** Absent where the bucket never kept versions. */

@@ -18,6 +18,8 @@ export interface AccountQuotaRecord {
   phase: 'soft' | 'opening' | 'open' | 'closing';
   /** By shard: no less than what the shard has as its lease. */
   grants: Readonly<Record<number, QuotaLease>>;
+  /** It was found to hold more than its soft bounds, which was reported. */
+  isAboveSoft?: true;
 }
 export const accountQuotaCodec = defineRecord<AccountQuotaRecord>({ name: 'account-quota', version: 1 });
 

@@ -26,9 +26,10 @@ import { NO_CONTENT, type OperatorContext } from '../operator-context.ts';
 const EVENT = objectOf<ShownEvent>({
   type: oneOf(...EVENT_TYPES),
   at: textOf('ISO 8601, by the clock of the shard.'),
-  bucket: textOf('The name that the bucket had.'),
-  bucketId: textOf('Stays the same when the bucket is renamed.'),
-  key: textOf(),
+  bucket: optional(textOf('The name that the bucket had. Absent for what is of an account.')),
+  bucketId: optional(textOf('Stays the same when the bucket is renamed.')),
+  key: optional(textOf('Absent for what is of no object.')),
+  ofAccount: optional(textOf('Id of the account that it is of.')),
   versionId: optional(textOf('Absent where the bucket never kept versions.')),
   sizeBytes: optional(numberOf('Of the version that came or went. Absent for delete markers and tags.')),
   etag: optional(textOf()),
