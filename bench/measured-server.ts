@@ -16,6 +16,7 @@ export interface EndpointOptions {
   accessKey?: string;
   secretKey?: string;
   region: string;
+  threads?: string;
 }
 
 /** Adds what {@link openServer} takes. */
@@ -23,6 +24,7 @@ export function addEndpointOptions(program: Command): Command {
   return program
     .option('--endpoint <url>', 'measure this, several by comma (with --access-key and --secret-key)')
     .option('--cluster', 'measure a cluster: etcd, 3 metadata nodes, 3 storage nodes, 2 gateways')
+    .option('--threads <n>', 'gateway.threads of a single server of our own')
     .option('--access-key <key>')
     .option('--secret-key <key>')
     .option('--region <name>', 'region in signatures', 'us-east');
@@ -42,7 +44,9 @@ export async function openServer(options: EndpointOptions): Promise<MeasuredServ
   if (endpoint !== undefined)
     return { target: { endpoint, accessKey, secretKey, region }, pids: {}, stop: async () => {} };
   if (options.cluster) return openCluster(region);
-  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+  const { threads } = options;
+  const settings = { 'log.level': 'warn', ...(threads !== undefined && { 'gateway.threads': threads }) };
+  const server = await startServer({ child: true, settings });
   const pid = must(server.pid, 'a child has a pid');
   return {
     target: {

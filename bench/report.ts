@@ -63,6 +63,33 @@ function cpuByRole(row: SuiteRow, results: readonly LoadResult[]): string {
   return ` (${costs.join(', ')})`;
 }
 
+/** The thread that has used most, which bounds a machine of many processors. */
+function busiestThread({ threadCpuSeconds = {} }: LoadResult): { name: string; seconds: number } {
+  const [name, seconds] = Object.entries(threadCpuSeconds).sort((a, b) => b[1] - a[1])[0] ?? ['', Number.NaN];
+  return { name, seconds };
+}
+
+/** Its cost, its name and its share of the server's CPU time. */
+function describeBusiest(row: SuiteRow, results: readonly LoadResult[]): string {
+  const cost = cpuCost(row, results, (result) => busiestThread(result).seconds);
+  if (cost === '') return '';
+  const share = median(results.map((result) => busiestThread(result).seconds / serverCpuSeconds(result)));
+  const [last] = results.slice(-1);
+  // Without its role and number.
+  const name = last === undefined ? '' : busiestThread(last).name.split(' ').slice(1, -1).join(' ');
+  return `${cost} (${name}, ${Math.round(100 * share)} %)`;
+}
+
+/** What each thread has used of the CPU time, µs for one unit, the busiest first; for people. */
+export function threadLines(row: SuiteRow, result: LoadResult): string {
+  const units = figure(row, result) * result.seconds;
+  const threads = Object.entries(result.threadCpuSeconds ?? {})
+    .filter(([, seconds]) => seconds / units > 1e-7)
+    .sort((a, b) => b[1] - a[1])
+    .map(([name, seconds]) => `${name.split(' ').slice(1, -1).join(' ')} ${number((1e6 * seconds) / units)}`);
+  return threads.join(', ');
+}
+
 export function toMarkdown(rows: readonly ReportRow[]): string {
   const compared = rows.some(({ other }) => other.length > 0);
   const heads = [
@@ -75,6 +102,7 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
     'errors',
     'client CPU µs',
     'server CPU µs',
+    'busiest thread, µs',
     'bound',
     'share of it',
     'peak RSS MiB',
@@ -94,6 +122,7 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
       String(own.reduce((sum, result) => sum + result.errorCount, 0)),
       cpuCost(row, own, (result) => result.clientCpuSeconds),
       cpuCost(row, own, serverCpuSeconds) + cpuByRole(row, own),
+      describeBusiest(row, own),
       bound === undefined ? '' : number(bound),
       bound === undefined ? '' : `${Math.round((100 * value) / bound)} %`,
       entry.rssMaxMiB === undefined ? '' : number(entry.rssMaxMiB),

@@ -16,7 +16,7 @@ import {
   peakRssMiB,
 } from './measured-server.ts';
 import { asUser } from './measured-user.ts';
-import { type ReportRow, toMarkdown, toPage, toSvg } from './report.ts';
+import { type ReportRow, threadLines, toMarkdown, toPage, toSvg } from './report.ts';
 import { SUITE, type SuiteRow } from './suite.ts';
 
 const MiB = 1024 * 1024;
@@ -104,7 +104,9 @@ async function measureRow(input: {
   const entry: ReportRow = { row, own: [], other: [] };
   for (let round = 0; round < Number(options.rounds); round++) {
     const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
-    entry.own.push(await generate({ ...spec, target: own.target, serverPids: own.pids }));
+    const result = await generate({ ...spec, target: own.target, serverPids: own.pids });
+    entry.own.push(result);
+    say(`  CPU by thread, µs: ${threadLines(row, result)}\n`);
     if (other !== undefined) entry.other.push(await generate({ ...spec, target: other }));
   }
   const pids = Object.values(own.pids).flat();

@@ -1,5 +1,5 @@
 // Times of a benchmark, and what is told of many of them.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { must } from '../src/base/assert.ts';
 
 /** How long it took, ms. */
@@ -17,7 +17,27 @@ export function percentile(values: readonly number[], share: number): number {
 
 /** User and system time of a process since its start, from proc_pid_stat(5); its unit is 10 ms on Linux. */
 export function cpuSecondsOf(pid: number): number {
-  // The command's name, in brackets, may hold anything.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  return readStat(`/proc/${pid}/stat`).cpuSeconds;
+}
+
+/** The same of each of its threads, by name and number. */
+export function threadCpuSecondsOf(pid: number): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const tid of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      const { name, cpuSeconds } = readStat(`/proc/${pid}/task/${tid}/stat`);
+      found.set(`${name} ${tid}`, cpuSeconds);
+    } catch {
+      // It has ended since.
+    }
+  }
+  return found;
+}
+
+function readStat(path: string): { name: string; cpuSeconds: number } {
+  const text = readFileSync(path, 'latin1');
+  // The name, in brackets, may hold anything.
+  const fields = text.split(') ').at(-1)?.split(' ') ?? [];
+  const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
+  return { name, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100 };
 }

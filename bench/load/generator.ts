@@ -1,7 +1,7 @@
 // The load generator: a process of its own, told by one JSON argument, telling by JSON lines. A closed loop: each worker
 // sends its next request when the answer to the last one is read, so latency and rate belong together.
 import { build } from 'hdr-histogram-js';
-import { cpuSecondsOf } from '../timing.ts';
+import { cpuSecondsOf, threadCpuSecondsOf } from '../timing.ts';
 import { LoadClient, succeed } from './client.ts';
 import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
 import { NoneLeft, Payload, preparedPath, WORKLOAD_TABLE } from './workloads.ts';
@@ -53,6 +53,22 @@ function cpuByRole({ serverPids = {} }: LoadSpec): Record<string, number> {
   return Object.fromEntries(Object.entries(serverPids).map(([role, pids]) => [role, sum(pids)]));
 }
 
+function cpuByThread({ serverPids = {} }: LoadSpec): Record<string, number> {
+  const threads = Object.entries(serverPids).flatMap(([role, pids]) =>
+    pids.flatMap((pid) =>
+      [...threadCpuSecondsOf(pid)].map(([name, seconds]) => [`${role} ${name}`, seconds]),
+    ),
+  );
+  return Object.fromEntries(threads);
+}
+
+/** What has been used since; what was not there then has used nothing. */
+function used(now: Record<string, number>, from: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(now).map(([name, seconds]) => [name, seconds - (from[name] ?? 0)]),
+  );
+}
+
 class Meter {
   readonly histogram = build({
     lowestDiscernibleValue: 1,
@@ -92,10 +108,12 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   const meter = new Meter();
   let cpuFrom = process.cpuUsage();
   let serverCpuFrom = cpuByRole(spec);
+  let threadCpuFrom = cpuByThread(spec);
   let endedAt = measureFrom;
   const warm = setTimeout(() => {
     cpuFrom = process.cpuUsage();
     serverCpuFrom = cpuByRole(spec);
+    threadCpuFrom = cpuByThread(spec);
   }, spec.warmupMs);
   const progress = setInterval(() => {
     const seconds = (performance.now() - startedAt) / 1000;
@@ -135,9 +153,8 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   clearTimeout(warm);
   clearInterval(progress);
   const cpu = process.cpuUsage(cpuFrom);
-  const serverCpuSeconds = Object.entries(cpuByRole(spec)).map(
-    ([role, seconds]) => [role, seconds - (serverCpuFrom[role] ?? 0)] as const,
-  );
+  const serverCpuSeconds = used(cpuByRole(spec), serverCpuFrom);
+  const threadCpuSeconds = used(cpuByThread(spec), threadCpuFrom);
   return {
     workload: spec.workload,
     sizeBytes: spec.sizeBytes,
@@ -150,7 +167,7 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
     keys: meter.keys,
     latencyMs: meter.latency(),
     clientCpuSeconds: (cpu.user + cpu.system) / 1e6,
-    ...(serverCpuSeconds.length > 0 && { serverCpuSeconds: Object.fromEntries(serverCpuSeconds) }),
+    ...(Object.keys(serverCpuSeconds).length > 0 && { serverCpuSeconds, threadCpuSeconds }),
   };
 }
 

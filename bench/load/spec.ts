@@ -71,6 +71,8 @@ export interface LoadResult {
   clientCpuSeconds: number;
   /** By role, of the measured time, user and system, all threads. */
   serverCpuSeconds?: Record<string, number>;
+  /** The same by thread: its role, name and number. */
+  threadCpuSeconds?: Record<string, number>;
 }
 
 /** Lines that the generator prints on stdout. */
