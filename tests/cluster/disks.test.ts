@@ -122,7 +122,7 @@ test.runIf(isLongForm)('a storage node is away, for less and for more than it is
   }),
 );
 
-test('bits flipped in all tables of a disk', () =>
+test('bits flipped in all tables and extents of a disk', () =>
   endurance.endure('bits flipped in chunks', async ({ back, note }) => {
     const name = 'storage-3';
     const disk = await diskOf(name);

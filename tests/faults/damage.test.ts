@@ -15,7 +15,12 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
+import { runFsck } from '../../src/cli/fsck-command.ts';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
+import { openExtentFolder } from '../../src/platform/extents/extent-io.ts';
+import { BLOCK_BYTES } from '../../src/platform/extents/extent-record.ts';
+import { recordsOf } from '../../src/platform/extents/extents.ts';
+import { EXTENTS_FOLDER } from '../../src/platform/extents/open-separated.ts';
 import type { KvPut, KvRow } from '../../src/ports/kv.ts';
 import { seededBytes } from '../support/clients/tree.ts';
 import { rewriteRows } from '../support/metadata/databases.ts';
@@ -173,21 +178,61 @@ describe('damaged rows', () => {
   });
 });
 
-test('a flipped bit in a file of the database', async () => {
-  // Opening has written what was in the log into a table.
-  const chunks = join(dataDir, 'chunks');
+function flipInFile(path: string, at: number): void {
+  const file = openSync(path, 'r+');
+  const byte = Buffer.alloc(1);
+  readSync(file, byte, 0, 1, at);
+  writeSync(file, flipped(byte, 0), 0, 1, at);
+  closeSync(file);
+}
+
+test('flipped bits in a head and in a body of an extent', async () => {
+  const extents = await openExtentFolder(join(dataDir, 'chunks', EXTENTS_FOLDER));
+  // The first object was written first.
+  const [first] = await extents.list();
+  const { id } = must(first, 'an extent');
+  const whole: { at: number; index: number }[] = [];
+  const file = extents.file(id);
+  for await (const { head, offset } of recordsOf(file))
+    if (whole.push({ at: offset, index: Buffer.from(head.key).readUInt32BE(16) }) === 3) break;
+  await file.close();
+  const at = (index: number) => must(whole.find((record) => record.index === index)?.at, 'a chunk of it');
+  const path = join(dataDir, 'chunks', EXTENTS_FOLDER, `${String(id).padStart(10, '0')}.extent`);
+  flipInFile(path, at(0) + BLOCK_BYTES + 70_000);
+  flipInFile(path, at(2) + 20);
+  const server = await startServer({ child: true, dataDir, isDamaged: true });
+  const ofChunk = (index: number) => read(server, 'whole', `${index * MiB + 66_000}-${index * MiB + 80_000}`);
+  expectRefused(await ofChunk(0));
+  expectRefused(await ofChunk(2));
+  expectRefused(await read(server, 'whole'));
+  expect((await ofChunk(1)).bytes?.equals(CHUNKED.subarray(MiB + 66_000, MiB + 80_001))).toBe(true);
+  const { context, taken } = createPrintedTool();
+  expect(await runFsck(context, { dataDir, json: true, fullSpeed: true, readData: true })).toBe(1);
+  const { findings } = JSON.parse(taken()) as { findings: { kind: string; key?: string }[] };
+  const named = findings.filter(({ kind }) => kind === 'object-damaged').map(({ key }) => key);
+  expect(named).toContain('whole');
+  expect(named).not.toContain('whole inline');
+  expect(await server.stop()).toBe(0);
+});
+
+test('a flipped bit in a table with bytes of chunks', async () => {
+  const other = join(folder, 'tables');
+  const settings = { 'storage.separateFrom': 'never' };
+  const writer = await startServer({ child: true, dataDir: other, settings });
+  await send(writer, { method: 'PUT', path: '/damage' });
+  for (const [key, body] of Object.entries({ whole: CHUNKED, 'whole inline': INLINE }))
+    expect((await send(writer, { method: 'PUT', path: pathOf('damage', key), body })).status).toBe(200);
+  expect(await writer.stop()).toBe(0);
+  // Opening writes what is in the log into a table.
+  await rewriteRows({ dataDir: other, database: 'chunks', column: 'data' }, () => []);
+  const chunks = join(other, 'chunks');
   const tables = readdirSync(chunks)
     .filter((name) => name.endsWith('.sst'))
     .map((name) => join(chunks, name));
   const largest = must(tables.sort((a, b) => statSync(b).size - statSync(a).size)[0], 'a table');
-  expect(statSync(largest).size).toBeGreaterThan(CHUNKED.length);
-  const file = openSync(largest, 'r+');
-  const byte = Buffer.alloc(1);
-  readSync(file, byte, 0, 1, MiB / 2);
-  writeSync(file, flipped(byte, 0), 0, 1, MiB / 2);
-  closeSync(file);
-  const server = await startServer({ child: true, dataDir, isDamaged: true });
-  // The first object was written first, so the table begins with it.
+  expect(statSync(largest).size).toBeGreaterThan(CHUNKED.length / 2);
+  flipInFile(largest, MiB / 2);
+  const server = await startServer({ child: true, dataDir: other, isDamaged: true, settings });
   const reads = await Promise.all(Array.from({ length: 5 }, () => read(server, 'whole')));
   for (const got of reads) expectRefused(got);
   expect((await read(server, 'whole inline')).bytes?.equals(INLINE)).toBe(true);

@@ -150,7 +150,7 @@ test(`keeps every promise over ${ROUNDS} kills, seed ${SEED}`, {
   };
   for (let round = 1; round <= ROUNDS; round++) {
     // By turns with large chunks in extents and in the database: what is there is read wherever it lies.
-    const settings = { ...SETTINGS, 'storage.separateFrom': round % 2 === 1 ? '64KiB' : '0' };
+    const settings = { ...SETTINGS, 'storage.separateFrom': round % 2 === 1 ? '64KiB' : 'never' };
     server = await startServer({ child: true, dataDir, settings });
     if (round === 1) await prepare(server);
     expect(await load.verify(server), `after ${round - 1} kills`).toEqual([]);

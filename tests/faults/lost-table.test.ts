@@ -23,10 +23,12 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const BODY = seededBytes('lost table', 1_500_000);
 const tables = () => readdirSync(join(dataDir, 'chunks')).filter((name) => name.endsWith('.sst'));
 
-/** Each object in a table of its own: what is in memory is written out at each start. */
+const IN_TABLES = { 'storage.separateFrom': 'never' };
+
+/** Each object in a table of its own, or its rows are: what is in memory is written out at each start. */
 async function writeObjects(
   keys: readonly string[],
-  settings: Record<string, string> = {},
+  settings: Record<string, string> = IN_TABLES,
 ): Promise<Map<string, string[]>> {
   const tablesOf = new Map<string, string[]>();
   for (const key of [...keys, undefined]) {

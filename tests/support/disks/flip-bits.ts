@@ -1,12 +1,14 @@
-// Flips bits in the tables of a database that nobody has open, as a disk does that loses bytes without saying so.
+// Flips bits in the tables of a database that nobody has open, and in its extents, as a disk does that loses bytes without
+// saying so.
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EXTENTS_FOLDER } from '../../../src/platform/extents/open-separated.ts';
 
 /** Of smaller ones more is index and footer than rows. */
 const TABLE_BYTES_MIN = 8 * 1024;
 
 /**
- * One bit at each of these places of every table of at least `tableBytesMin`; resolves with how many. Where a column of few
+ * One bit at each of these places of every table and extent file of at least `tableBytesMin`; resolves with how many. Where a column of few
  * rows is not meant, its tables are the small ones.
  */
 export async function flipBits(
@@ -14,8 +16,13 @@ export async function flipBits(
   { shares, tableBytesMin = TABLE_BYTES_MIN }: { shares: readonly number[]; tableBytesMin?: number },
 ): Promise<number> {
   let count = 0;
-  for (const name of await readdir(folder)) {
-    if (!name.endsWith('.sst')) continue;
+  const extents = await readdir(join(folder, EXTENTS_FOLDER)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const names = [...(await readdir(folder)), ...extents.map((name) => join(EXTENTS_FOLDER, name))];
+  for (const name of names) {
+    if (!name.endsWith('.sst') && !name.endsWith('.extent')) continue;
     const path = join(folder, name);
     const { size } = await stat(path);
     if (size < tableBytesMin) continue;

@@ -1,15 +1,18 @@
 // The databases of a server that is off, opened beneath it: to damage them, or to see what it left in them.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHUNK_COLUMNS, METADATA_COLUMNS } from '../../../src/admin/open-databases.ts';
+import { CHUNK_PLACES } from '../../../src/chunks/disk/keyspace.ts';
 import { TABLES } from '../../../src/metadata/schema/keyspace.ts';
+import { EXTENTS_FOLDER, openSeparatedKv } from '../../../src/platform/extents/open-separated.ts';
 import { openRocksdbKv } from '../../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort, KvPut, KvRow } from '../../../src/ports/kv.ts';
 
-const DATABASES = { chunks: CHUNK_COLUMNS, metadata: METADATA_COLUMNS } as const;
-
-export type DatabaseName = keyof typeof DATABASES;
+export type DatabaseName = 'chunks' | 'metadata';
 
 const SHARD_BYTES = 2;
+/** From here on chunks lie in extents, where the server has made some. */
+const SEPARATE_FROM_BYTES = 64 * 1024;
 const ROWS_MAX = 100_000;
 
 async function withDatabase<T>(
@@ -17,7 +20,16 @@ async function withDatabase<T>(
   work: (kv: KvPort) => Promise<T>,
 ): Promise<T> {
   const { dataDir, database } = where;
-  const kv = await openRocksdbKv({ folder: join(dataDir, database), columns: DATABASES[database] });
+  const folder = join(dataDir, database);
+  const kv =
+    database === 'metadata'
+      ? await openRocksdbKv({ folder, columns: METADATA_COLUMNS })
+      : await openSeparatedKv({
+          folder,
+          columns: CHUNK_COLUMNS,
+          separated: CHUNK_PLACES,
+          separateFromBytes: existsSync(join(folder, EXTENTS_FOLDER)) ? SEPARATE_FROM_BYTES : 0,
+        });
   try {
     return await work(kv);
   } finally {
