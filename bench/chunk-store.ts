@@ -1,5 +1,6 @@
 // What the chunk store itself does on this disk: puts of whole chunks, synced, and reads, at several depths. Run:
-// npx node bench/chunk-store.ts [--folder PATH] [--mib N] [--extents]
+// npx node bench/chunk-store.ts [--folder PATH] [--mib N] [--extents] [--delete-half]
+// With --delete-half it then deletes half of the chunks at random, goes on writing, and tells when 90 % of that room is back.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
 import { CHUNK_PLACES } from '../src/chunks/disk/keyspace.ts';
+import { createReclaim } from '../src/chunks/disk/reclaim.ts';
 import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import { openSeparatedKv } from '../src/platform/extents/open-separated.ts';
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     folder: { type: 'string' },
     mib: { type: 'string', default: '1024' },
     extents: { type: 'boolean', default: false },
+    'delete-half': { type: 'boolean', default: false },
   },
 });
 const totalMiB = Number(values.mib);
@@ -69,6 +72,35 @@ async function measure(name: string, depth: number, act: () => Promise<void>): P
   );
 }
 
+/** As a server does: what waits to be given back is looked at every 5 s, while two writers go on. */
+async function deleteHalf(): Promise<void> {
+  const before = ids.splice(0);
+  const gone = before.filter(() => Math.random() < 0.5);
+  for (let from = 0; from < gone.length; from += 100)
+    await store.drop(gone.slice(from, from + 100), { shard: 0, incarnation: 1, epoch: 1 });
+  const pendingBytes = async () => (await store.usage()).pendingReclaimBytes;
+  const firstBytes = await pendingBytes();
+  const startedAt = performance.now();
+  let isOver = false;
+  const write = async () => {
+    while (!isOver) await put();
+  };
+  const writers = [write(), write()];
+  const how = { name: 'reclaim', afterBytes: 64 * MiB, delayMs: 60_000 };
+  const worker = createReclaim({ ...how, kv, pendingBytes, reserve, clock: systemClock, log });
+  while ((await pendingBytes()) > 0.1 * firstBytes) {
+    const { idleMs } = (await worker.work(new AbortController().signal)) as { idleMs: number };
+    if ((await pendingBytes()) > 0.1 * firstBytes) await systemClock.sleep(idleMs);
+  }
+  isOver = true;
+  await Promise.all(writers);
+  const seconds = (performance.now() - startedAt) / 1000;
+  console.log(
+    `of ${(firstBytes / MiB).toFixed(0)} MiB deleted at random 90 % were given back after ${seconds.toFixed(0)} s; ` +
+      `${(ids.length / seconds).toFixed(0)} MiB/s were written meanwhile`,
+  );
+}
+
 try {
   for (const depth of [1, 4, 8, 16]) await measure('put', depth, put);
   for (const depth of [1, 4, 8]) {
@@ -77,6 +109,7 @@ try {
       if (id === undefined || (await store.get(id)).kind !== 'found') throw new Error('a chunk is missing');
     });
   }
+  if (values['delete-half']) await deleteHalf();
   const usage = await store.usage();
   console.log(
     `${usage.chunkCount} chunks, ${usage.liveBytes} bytes live, ${usage.pendingReclaimBytes} beside them`,

@@ -9,7 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openChunkStore } from '../../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../../src/chunks/disk/disk-reserve.ts';
+import { CHUNK_PLACES } from '../../src/chunks/disk/keyspace.ts';
 import { createReclaim } from '../../src/chunks/disk/reclaim.ts';
+import { openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
 import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
@@ -32,9 +34,11 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function openChunks(): Promise<ChunkPort> {
-  kv = await openRocksdbKv({
+async function openChunks(separateFromBytes = 0): Promise<ChunkPort> {
+  kv = await openSeparatedKv({
     folder,
+    separated: CHUNK_PLACES,
+    separateFromBytes,
     columns: {
       data: { reads: 'async', content: 'ciphertext', isPrefixFree: true },
       index: { reads: 'sync', content: 'rows', memtableBytes: MiB },
@@ -55,7 +59,9 @@ async function openBodies(): Promise<void> {
 
 /** What the folder takes of the disk, in MiB. */
 function diskMiB(ending = ''): number {
-  const names = readdirSync(folder).filter((name) => name.endsWith(ending));
+  const names = readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith(ending));
   const blocks = names.map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0);
   return (blocks.reduce((sum, count) => sum + count, 0) * 512) / MiB;
 }
@@ -80,8 +86,8 @@ async function reclaimOnce(pendingBytes: () => Promise<number>): Promise<void> {
 }
 
 /** RocksDB says nothing when it has deleted a file. */
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const givenUpAt = performance.now() + 30_000;
+async function until(isSo: () => boolean | Promise<boolean>, withinMs = 30_000): Promise<void> {
+  const givenUpAt = performance.now() + withinMs;
   while (!(await isSo()) && performance.now() < givenUpAt) await sleep(50);
 }
 
@@ -138,6 +144,48 @@ test('chunks: pending room comes back after the next start', async () => {
   await until(() => diskMiB() < 40);
   expect(diskMiB()).toBeLessThan(40);
   expect((await second.usage()).pendingReclaimBytes).toBe(0);
+});
+
+test('extents: of chunks deleted at random nine tenths of the room come back while others are written', async () => {
+  const store = await openChunks(64 * 1024);
+  const ids = await putChunks(store, 360);
+  const live = new Set(ids);
+  const dropped = ids.filter(() => Math.random() < 0.5);
+  await store.drop(dropped, FENCE);
+  for (const id of dropped) live.delete(id);
+  const pendingBytes = async () => (await store.usage()).pendingReclaimBytes;
+  expect((await pendingBytes()) / (dropped.length * MiB)).toBeGreaterThan(0.9);
+  let isWriting = true;
+  const writing = (async () => {
+    while (isWriting) for (const id of await putChunks(store, 4)) live.add(id);
+  })();
+  const options = { name: 'reclaim', kv, pendingBytes, reserve, clock: systemClock, log };
+  const worker = createReclaim({ ...options, afterBytes: 4 * MiB, delayMs: 1000 });
+  const isBack = async () => {
+    const stored = await store.usage();
+    return stored.pendingReclaimBytes < 0.1 * dropped.length * MiB;
+  };
+  await until(async () => {
+    await worker.work(new AbortController().signal);
+    return isBack();
+  }, 120_000);
+  expect(await isBack()).toBe(true);
+  isWriting = false;
+  await writing;
+  // Beside the data: what is not sparse, the log, and what is being removed.
+  await until(() => diskMiB('.extent') < live.size + 0.15 * dropped.length, 60_000);
+  expect(diskMiB('.extent')).toBeLessThan(live.size + 0.15 * dropped.length);
+  for (const id of ids) expect((await store.get(id)).kind).toBe(live.has(id) ? 'found' : 'missing');
+});
+
+test('extents: the disk gets all of it back', async () => {
+  const store = await openChunks(64 * 1024);
+  const ids = await putChunks(store, 300);
+  expect((await store.usage()).pendingReclaimBytes).toBeLessThan(2 * MiB);
+  await store.drop(ids, FENCE);
+  await reclaimOnce(async () => (await store.usage()).pendingReclaimBytes);
+  await until(() => diskMiB('.extent') === 0);
+  expect(diskMiB('.extent')).toBe(0);
 });
 
 test('inline bodies: many small deletes', async () => {
