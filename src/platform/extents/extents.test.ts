@@ -544,3 +544,36 @@ test('a regain goes around blocks that the disk cannot read, and gives up a file
     lostFileCount: 1,
   });
 });
+
+test('where the drive leaves a write unanswered, all that waits is rejected, and it is closed when the drive answers', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const kv = createMemoryKv(['data', 'index']);
+  const extents = await Extents.open({ io, memory, fileBytes: FILE_BYTES, live: [] });
+  const clock = createManualClock(0);
+  const store = new SeparatedKv(kv, {
+    extents,
+    columns: COLUMNS,
+    options: { fromBytes: BLOCK_BYTES, clock, hangs: { clock, afterMs: 2000 } },
+  });
+  const large = store.commit([{ column: 'data', key: utf8('one'), value: randomBytes(5000) }]);
+  const small = store.commit([{ column: 'index', key: utf8('two'), value: utf8('of two') }]);
+  const ended = Promise.allSettled([large, small, store.failed]);
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    clock.advance(100);
+    await settle();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const [first, second, failed] = await ended;
+  for (const one of [first, second])
+    expect(one).toMatchObject({ status: 'rejected', reason: { name: 'DriveHangs' } });
+  expect(failed).toMatchObject({ value: { name: 'DriveHangs' } });
+  await expect(store.commit([])).rejects.toMatchObject({ name: 'DriveHangs' });
+  const closing = store.close();
+  await settle();
+  while (io.step()) await settle();
+  await closing;
+});

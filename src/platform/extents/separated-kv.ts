@@ -108,18 +108,36 @@ export class SeparatedKv implements KvPort {
   readonly #heldBack: RecordPlace[] = [];
   #stuckSinceMs = 0;
   readonly #stopping = new AbortController();
-  /** Of a write into extents: final. */
+  /** Of a write: final. */
   #failure: Error | undefined;
+  /** Of commits that wait for extents, or for others that do. */
+  readonly #waiting = new Set<(error: Error) => void>();
 
   constructor(kv: KvPort, parts: { extents: Extents; columns: SeparatedColumns; options: SeparatedOptions }) {
     this.#kv = kv;
     this.#extents = parts.extents;
     this.#columns = parts.columns;
     this.#options = parts.options;
-    void parts.extents.failed.then((error) => {
-      this.#failure ??= error;
-    });
     this.failed = Promise.race([kv.failed, parts.extents.failed, this.#hang()]);
+    void this.failed.then((error) => this.#fail(error));
+  }
+
+  /** Of a drive that hangs, writes may end late: nobody waits for them. */
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const reject of this.#waiting) reject(this.#failure);
+  }
+
+  /** What `work` gives, or rejects with, unless the store fails before. */
+  #orFailure<T>(work: Promise<T>): Promise<T> {
+    if (this.#failure !== undefined) {
+      work.catch(() => {});
+      return Promise.reject(this.#failure);
+    }
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.add(reject);
+      work.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+    });
   }
 
   /** Resolves only where the drive hangs. */
@@ -241,24 +259,23 @@ export class SeparatedKv implements KvPort {
     const turn = this.#takeTurn();
     let places: RecordPlace[] = [];
     try {
-      places = await Promise.all(
-        large.map(({ key, value, crc32 }) =>
-          this.#extents.append({
-            key,
-            body: value as Uint8Array,
-            ...(crc32 !== undefined && { bodyCrc32: crc32 }),
-          }),
-        ),
+      const appended = large.map(({ key, value, crc32 }) =>
+        this.#extents.append({
+          key,
+          body: value as Uint8Array,
+          ...(crc32 !== undefined && { bodyCrc32: crc32 }),
+        }),
       );
+      places = await this.#orFailure(Promise.all(appended));
+      await this.#orFailure(turn.begins);
     } catch (error) {
-      this.#failure ??= error instanceof Error ? error : new Error(String(error));
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
       turn.end();
       throw error;
     } finally {
       this.#waitingBytes -= largeBytes;
     }
     const placeOf = new Map(large.map((row, at) => [row, must(places[at], 'a place')]));
-    await turn.begins;
     await this.#commitInTurn(rows, { options, touched, placeOf, turn });
     // One that is refused is the caller's still.
     if (options.keep !== true) for (const { value } of large) this.#giveBack(value as Uint8Array);
@@ -441,7 +458,7 @@ export class SeparatedKv implements KvPort {
   async #moveRow(key: Uint8Array, from: RecordPlace, body: Uint8Array): Promise<boolean> {
     // The body has just been compared with it.
     const { bodyCrc32 } = from;
-    const to = await this.#extents.append({ key, body, bodyCrc32 });
+    const to = await this.#orFailure(this.#extents.append({ key, body, bodyCrc32 }));
     const turn = this.#takeTurn();
     await turn.begins;
     const order = ++this.#order;
