@@ -242,6 +242,10 @@ assert(
   LIMITS.moveKeysBesideOthersMax <= LIMITS.moveKeysMax,
   'a small step of a rename is no larger than others',
 );
+assert(
+  LIMITS.moveStepBytesMax <= LIMITS.moveBytesMax,
+  'what is found for a step is no more than it may move',
+);
 // Each segment is a use, too; a key is in the rows of its versions four times.
 assert(
   512 * (LIMITS.manifestSegmentsInlineMax + LIMITS.appendCountMax) + 8 * LIMITS.keyBytesMax <

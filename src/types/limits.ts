@@ -212,6 +212,8 @@ export const LIMITS = {
   moveStepVersionsBesideOthersMax: 250,
   /** Bytes of versions that one entry moves; one key at least. */
   moveBytesMax: 8 * MiB,
+  /** With which a step of a prefix is full: that is 80 ms of the thread. One key at least. */
+  moveStepBytesMax: 2 * MiB,
   /** The same of one key's versions below the latest, which move in one entry; with more they move in several. */
   moveKeyBytesMax: 32 * MiB,
   /** Errors of a prefix rename that are stored for repeated requests. */

@@ -415,6 +415,19 @@ test('a step moves no more than an entry may hold: a key with more takes several
   expect(ended).toMatchObject({ movedCount: 18 + 34, errorCount: 0 });
 });
 
+test('of long keys with several versions fewer go in one step, so that none keeps the thread for long', async () => {
+  const document = { status: 'enabled' as const };
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'versioning', document });
+  const long = 'x'.repeat(900);
+  for (let version = 0; version < 3; version++)
+    for (let at = 0; at < 300; at++) await world.put(`a/${long}${at}`);
+  const { steps, ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+  const counts = steps.map(({ moved }) => new Set(moved.map(({ from }) => from)).size);
+  // Two rows of each of the older versions go, and two come, with their keys.
+  expect(Math.max(...counts)).toBeLessThan(LIMITS.moveStepBytesMax / (2 * 4 * long.length));
+  expect(ended).toMatchObject({ movedCount: 900, errorCount: 0 });
+});
+
 test('keys that have grown since they were found are listed again, fewer at once', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,

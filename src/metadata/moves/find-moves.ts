@@ -105,7 +105,7 @@ interface Reader {
  * the rest.
  */
 async function latestKeys({ state, bucketId, bounds, keysMax }: Reader, region: Region): Promise<Found> {
-  const asked = { limit: keysMax + 1, bytesMax: LIMITS.moveBytesMax };
+  const asked = { limit: keysMax + 1, bytesMax: LIMITS.moveStepBytesMax };
   const rows = await state.range({
     table: TABLES.objects,
     gte: objectsKey(region, bucketId, bounds.gte),
@@ -147,7 +147,7 @@ async function addOlder(
   const { reverse } = bounds;
   let gte = inVersions(utf8(least));
   let lt = concatBytes(inVersions(utf8(greatest)), Uint8Array.of(0, 2));
-  let leftBytes: number = LIMITS.moveBytesMax;
+  let leftBytes: number = LIMITS.moveStepBytesMax;
   while (leftBytes > 0) {
     const rows = await state.range({ table: TABLES.objects, gte, lt, reverse, ...VERSIONS_PAGE });
     for (const { key: rowKey, value } of rows) {
@@ -169,7 +169,7 @@ function takeStep(keys: readonly Sized[], { from, to }: { from: string; to: stri
   const mayMeet = from.startsWith(to) || to.startsWith(from);
   const touched = new Set<string>();
   const taken: ObjectKey[] = [];
-  let leftBytes: number = LIMITS.moveBytesMax;
+  let leftBytes: number = LIMITS.moveStepBytesMax;
   for (const { key, sizeBytes } of keys) {
     leftBytes -= sizeBytes;
     if (taken.length > 0 && leftBytes < 0) break;
