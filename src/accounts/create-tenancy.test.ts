@@ -70,6 +70,14 @@ function createCustomer(name: string, controlAccountId = control.id): Promise<Cu
 test('an account that is named, and is not there or outside of the tree, is told with its field', async () => {
   const { tenancy } = parts;
   const { id: subAccountId } = await createCustomer('own');
+  // Beyond what a row's key can hold.
+  for (const id of [2 ** 48, Number.MAX_SAFE_INTEGER])
+    for (const asked of [
+      tenancy.getPartner(OPERATOR, id),
+      tenancy.getCustomer(OPERATOR, id),
+      tenancy.getMember(OPERATOR, id),
+    ])
+      await expect(asked).rejects.toMatchObject({ code: 'NoSuchEntity' });
   const login = { email: 'new@example.com', password: PASSWORD };
   const customer = { name: 'New', ...login };
   const member = { firstName: 'A', lastName: 'B', role: 'Root', ...login };

@@ -89,6 +89,9 @@ const ODD = fc.constantFrom<unknown>(
   { constructor: 1 },
 );
 
+/** The highest that is no wrong value. */
+const ID_MAX = String(Number.MAX_SAFE_INTEGER);
+
 /** Of any server. */
 const HINTS: Hints = {
   memberRole: fc.constantFrom('Root', 'full_access', 'ADMINISTRATOR', 'Read Only'),
@@ -149,7 +152,7 @@ function requestOf({ path, method, call }: DocumentCall, driven: Driven) {
   const hints = { ...HINTS, ...driven.hints };
   return fc.record({
     id: fc.oneof(
-      { weight: 8, arbitrary: fc.constantFrom(...driven.idsOf(method, path)) },
+      { weight: 8, arbitrary: fc.constantFrom(...driven.idsOf(method, path), ID_MAX) },
       { weight: 1, arbitrary: ODD.map(String) },
     ),
     query: record(schemasOf('query'), [], hints),
