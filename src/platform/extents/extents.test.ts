@@ -577,3 +577,27 @@ test('where the drive leaves a write unanswered, all that waits is rejected, and
   while (io.step()) await settle();
   await closing;
 });
+
+test('no more writes are under way than are allowed, and those that wait go on', async () => {
+  const io = new SimulatedExtents(() => 0);
+  const [fileBytes, live] = [FILE_BYTES, []];
+  const extents = await Extents.open({
+    io,
+    memory: new AlignedMemory(256 * KiB),
+    fileBytes,
+    writesMax: 1,
+    live,
+  });
+  const appended = ['one', 'two', 'three'].map((key) =>
+    extents.append({ key: utf8(key), body: randomBytes(40_000) }),
+  );
+  await settle();
+  let stepCount = 0;
+  while (io.step()) {
+    expect(io.step()).toBe(false);
+    stepCount++;
+    await settle();
+  }
+  await Promise.all(appended);
+  expect(stepCount).toBe(3);
+});

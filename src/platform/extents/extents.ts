@@ -56,7 +56,7 @@ interface Waiting {
 
 /** Bytes of one write, as far as records that are ready reach. */
 const WRITE_BYTES_MAX = 1024 * 1024;
-/** Writes under way at once. */
+/** Writes under way at once, where nothing else is said. */
 const WRITES_MAX = 4;
 /** Files without live bytes that are kept for use: a write into one changes no metadata of the file system. */
 const SPARE_FILES_MAX = 1;
@@ -67,6 +67,7 @@ export class Extents {
   readonly #io: ExtentIo;
   readonly #memory: AlignedMemory;
   readonly #fileBytes: number;
+  readonly #writesMax: number;
   readonly #files = new Map<number, File>();
   readonly #queue: Waiting[] = [];
   readonly #failure = Promise.withResolvers<Error>();
@@ -84,12 +85,13 @@ export class Extents {
   readonly failed = this.#failure.promise;
 
   private constructor(
-    parts: { io: ExtentIo; memory: AlignedMemory; fileBytes: number },
+    parts: { io: ExtentIo; memory: AlignedMemory; fileBytes: number; writesMax?: number },
     first: { id: number; sequence: number },
   ) {
     this.#io = parts.io;
     this.#memory = parts.memory;
     this.#fileBytes = parts.fileBytes;
+    this.#writesMax = parts.writesMax ?? WRITES_MAX;
     this.#nextId = first.id;
     this.#nextSequence = first.sequence;
   }
@@ -99,6 +101,8 @@ export class Extents {
     io: ExtentIo;
     memory: AlignedMemory;
     fileBytes: number;
+    /** Under way at once: each holds a thread of the process, for as long as the drive does not answer. */
+    writesMax?: number;
     live: AsyncIterable<RecordPlace | 'lost'> | Iterable<RecordPlace | 'lost'>;
   }): Promise<Extents> {
     const { io } = options;
@@ -311,7 +315,7 @@ export class Extents {
 
   /** Writes what is ready: records that lie one behind the other in one write. */
   #pump(): void {
-    while (this.#writing.size < WRITES_MAX && this.#queue.length > 0) {
+    while (this.#writing.size < this.#writesMax && this.#queue.length > 0) {
       const first = must(this.#queue[0], 'a record');
       let sizeBytes = 0;
       let count = 0;

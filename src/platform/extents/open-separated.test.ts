@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { openRocksdbKv } from '../rocksdb/rocksdb-kv.ts';
-import { EXTENTS_FOLDER, openSeparatedKv } from './open-separated.ts';
+import { EXTENTS_FOLDER, openSeparatedKv, writesOfDrive } from './open-separated.ts';
 import { isMarkedForRegain, markForRegain } from './regain-places.ts';
 
 const COLUMNS = {
@@ -50,4 +50,8 @@ test('values whose rows of places are lost are regained from the extents at the 
   } finally {
     await rm(parent, { recursive: true });
   }
+});
+
+test('a drive that hangs holds few of the threads of its process', () => {
+  expect([Number.NaN, 4, 8, 32, 128].map(writesOfDrive)).toEqual([1, 1, 1, 4, 4]);
 });

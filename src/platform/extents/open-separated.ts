@@ -46,6 +46,7 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
       io,
       memory: new AlignedMemory(WRITE_MEMORY_BYTES),
       fileBytes: EXTENT_BYTES,
+      ...(database.hangs && { writesMax: writesOfDrive(Number(process.env.UV_THREADPOOL_SIZE)) }),
       live: livePlaces(kv, separated),
     });
     if (extents.isHeld) onLostPlaces?.();
@@ -61,4 +62,12 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
     await kv.close().catch(() => {});
     throw error;
   }
+}
+
+/**
+ * Writes of a drive that may hang, with so many threads for all file work of the process: others and reads are to have most of
+ * them. Node has four where nobody says.
+ */
+export function writesOfDrive(threadCount: number): number {
+  return Math.max(1, Math.min(4, Math.floor((threadCount || 4) / 8)));
 }
