@@ -278,8 +278,9 @@ Resident memory is at most about the sum of these; a server does not use them al
 Where several gateway threads serve clients (\`gateway.threads\`), what is bounded for all requests is divided among them in equal
 parts: connections, requests in flight, memory of bodies, codec threads, and what tenants share (below). Connections are dealt out
 by chance, so that one thread may refuse a little before the sum is reached. Of bodies of IAM, STS and /api/v1 each thread takes
-at least what one request needs. The rates of /api/v1 (\`api.*\`) and waits after wrong passwords are of each thread. Each has a V8
-heap of its own, some 50 MiB.
+at least what one request needs. The rates of /api/v1 (\`api.*\`) are of each thread, and so are the waits after
+wrong passwords, codes and signatures: who guesses has as many tries more as there are threads, as at several gateways of a
+cluster. Each has a V8 heap of its own, some 50 MiB.
 
 Memory of bodies that are done is free only once V8 has looked, and malloc gives back what lies at the end of its heaps, so
 after a crowd the process keeps some of its peak for the next one. With \`MALLOC_MMAP_THRESHOLD_=1048576\` in its environment it
