@@ -179,7 +179,7 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
   const isOwn = caller.kind !== 'anonymous' && caller.accountId === request.bucket?.record.owner;
   if (rule === 'owner-only' && !isOwn) return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
   const names = renamedTo !== undefined && bucket && { from: bucket.record.name, to: renamedTo };
-  const lost = names && findLostLimit(request.asker.policies, names);
+  const lost = names && findLostLimit(request.asker.policies, names, request.contextOf);
   if (lost) return lost;
   if (decision.isAllowed) return decision;
   if (!isOwn || rule === 'new-bucket') return decision;

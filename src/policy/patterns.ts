@@ -99,6 +99,21 @@ export function textOf(pattern: Pattern, contextOf: ContextOf): string | undefin
     .join('');
 }
 
+/**
+ * A pattern as it is written with the values of its variables in their places. undefined where one has no value, or where that or
+ * other text of the pattern has characters that stand for others in patterns.
+ */
+export function sourceWithValues(pattern: Pattern, contextOf: ContextOf): string | undefined {
+  if (pattern.keys.length === 0) return pattern.source;
+  const values = valuesOf(pattern, contextOf);
+  const tokens = values && putIn(pattern.tokens, values);
+  if (tokens === undefined || tokens.some((token) => token.kind === 'text' && /[*?$]/.test(token.text)))
+    return undefined;
+  return tokens
+    .map((token) => (token.kind === 'text' ? token.text : token.kind === 'any' ? ANY : ONE))
+    .join('');
+}
+
 const ANY_CODE = -2;
 /** Of a place that a text is held against. */
 const PLACE_STEPS = 8;

@@ -11,6 +11,7 @@ function named(statements: readonly object[]) {
   return { name: 'policy', policy: outcome.policy };
 }
 
+const contextOf = (key: string) => (key === 'aws:username' ? 'attic' : undefined);
 const NAMES = { from: 'vault', to: 'attic' };
 const ALLOW = { Effect: 'Allow', Action: 's3:*', Resource: '*' };
 const deny = (...keys: string[]) => ({
@@ -24,7 +25,7 @@ const sparing = (...keys: string[]) => {
 };
 
 function findIn(statement: object) {
-  const lost = findLostLimit({ ...NO_POLICIES, identity: [named([ALLOW, statement])] }, NAMES);
+  const lost = findLostLimit({ ...NO_POLICIES, identity: [named([ALLOW, statement])] }, NAMES, contextOf);
   return lost?.reason === 'explicit-deny' ? lost.by.statement : lost?.lacking;
 }
 
@@ -71,14 +72,62 @@ describe('the policies of users do not follow the name of a bucket', () => {
       expect(findIn(statement)).toBeUndefined();
   });
 
+  test('what is allowed by the new name is allowed by the old one', () => {
+    const allow = (actions: string | string[], ...keys: string[]) => ({
+      ...deny(...keys),
+      Effect: 'Allow',
+      Action: actions,
+    });
+    const makes = allow(['s3:CreateBucket', 's3:DeleteBucket'], '*');
+    const always = { Condition: { StringEquals: { 'aws:username': 'attic' } } };
+    const winsWith = (...statements: object[]) =>
+      findLostLimit({ ...NO_POLICIES, identity: [named([makes, ...statements])] }, NAMES, contextOf)?.reason;
+    for (const won of [
+      [allow('s3:GetObject', 'attic/*')],
+      [allow('s3:*', 'att*')],
+      [allow('s3:*', '${aws:username}/*')],
+      [allow('s3:*', '${aws:PrincipalTag/home}/*')],
+      [allow('s3:*', 'vault', 'attic', 'attic/*')],
+      [allow('s3:*', 'vault/a/*', 'attic/*')],
+      [allow('s3:*', 'attic/*'), allow('s3:Get*', 'vault/*')],
+      [allow('s3:Get*', 'attic/*'), allow('s3:Get?bject', 'vault/*')],
+      [allow('s3:*', 'attic/*'), { ...allow('s3:*', 'vault/*'), ...always }],
+      [allow('s3:*', 'attic/*'), { ...sparing('vault/a'), Effect: 'Allow' }],
+    ])
+      expect(winsWith(...won), JSON.stringify(won)).toBe('no-allow');
+    for (const kept of [
+      [],
+      [allow('s3:*', 'vault/*')],
+      [allow('s3:*', 'other/*', 'home-${aws:username}/*')],
+      [allow('s3:*', 'vault*', 'att*')],
+      [allow('s3:*', 'vault', 'vault/*', 'att*')],
+      [allow('s3:*', 'vault/*', 'attic/a/*')],
+      [allow('s3:GetObject', '${aws:username}/*'), allow('s3:get*', 'vault/*')],
+      [allow(['s3:GetObject', 's3:PutObject'], 'attic/*'), allow('s3:PutObject', '*'), allow('s3:Get*', '*')],
+      [allow('s3:DeleteObject', 'attic/*'), { ...sparing('other/*'), Effect: 'Allow' }],
+    ])
+      expect(winsWith(...kept), JSON.stringify(kept)).toBeUndefined();
+    const own = named([makes, allow('s3:*', 'attic/*')]);
+    const all = [named([ALLOW])];
+    const lost = findLostLimit({ identity: all, boundary: own }, NAMES, contextOf);
+    expect(lost).toMatchObject({ reason: 'no-allow', lacking: 'boundary' });
+    expect(findLostLimit({ identity: all, session: [own] }, NAMES, contextOf)).toMatchObject({
+      lacking: 'session',
+    });
+  });
+
   test('of boundaries and sessions, too; what they allow by name is no matter', () => {
     const [lost, open] = [named([deny('vault/*')]), named([{ ...ALLOW, Resource: 'arn:aws:s3:::vault/*' }])];
     const ofKind = (kind: string) => ({ reason: 'explicit-deny', by: { kind, statement: 0 } });
-    expect(findLostLimit({ identity: [open], boundary: lost }, NAMES)).toMatchObject(ofKind('boundary'));
-    expect(findLostLimit({ identity: [open], session: [open, lost] }, NAMES)).toMatchObject(
+    expect(findLostLimit({ identity: [open], boundary: lost }, NAMES, contextOf)).toMatchObject(
+      ofKind('boundary'),
+    );
+    expect(findLostLimit({ identity: [open], session: [open, lost] }, NAMES, contextOf)).toMatchObject(
       ofKind('session'),
     );
-    expect(findLostLimit({ identity: [open], boundary: open, session: [open] }, NAMES)).toBeUndefined();
-    expect(findLostLimit(NO_POLICIES, NAMES)).toBeUndefined();
+    expect(
+      findLostLimit({ identity: [open], boundary: open, session: [open] }, NAMES, contextOf),
+    ).toBeUndefined();
+    expect(findLostLimit(NO_POLICIES, NAMES, contextOf)).toBeUndefined();
   });
 });

@@ -1,23 +1,32 @@
 // What a user loses or wins when a bucket gets another name. Policies of buckets follow the name (types/policy/rename-in-policy.ts);
 // those of users, their boundaries and those of sessions do not: a statement that denies something in the bucket by its name, or
-// allows everything but that, would keep nobody from it any more.
+// allows everything but that, would keep nobody from it any more, and one that allows something by the new name would allow it in
+// a bucket that it was not about.
 import { restsBehindName } from '../types/policy/rename-in-policy.ts';
 import type { Statement } from './documents/compile-policy.ts';
 import type { CallerPolicies, NamedPolicy, PolicyDecision, PolicyKind } from './evaluate.ts';
-import { mayMatch } from './patterns.ts';
+import { type ContextOf, mayMatch, type Pattern, sourceWithValues } from './patterns.ts';
 
 interface Names {
   readonly from: string;
   readonly to: string;
 }
 
+/** A statement that allows, and what it allows behind the old name. */
+interface Allowing {
+  readonly statement: Statement;
+  readonly kept: readonly string[];
+}
+
 /**
  * The refusal by the first statement that denies something under the old name that it does not deny under the new one, or allows
- * under the new one alone what it spares under the old one. Conditions do not count: they may hold another time.
+ * under the new one alone what it spares under the old one; or that the policies of one kind allow more under the new name than
+ * under the old one. Conditions do not count: they may hold another time. `contextOf`: values of variables.
  */
 export function findLostLimit(
   { identity, boundary, session }: CallerPolicies,
   names: Names,
+  contextOf: ContextOf,
 ): Extract<PolicyDecision, { isAllowed: false }> | undefined {
   const kinds: (readonly [PolicyKind, readonly NamedPolicy[]])[] = [
     ['identity', identity],
@@ -32,6 +41,8 @@ export function findLostLimit(
       const by = statement !== undefined && { kind, name, statement, sid };
       if (by) return { isAllowed: false, reason: 'explicit-deny', by };
     }
+    if (winsByName(policies, names, contextOf))
+      return { isAllowed: false, reason: 'no-allow', lacking: kind };
   }
   return undefined;
 }
@@ -53,8 +64,69 @@ function losesLimit({ effect, resources }: Statement, { from, to }: Names): bool
 }
 
 /** Whether a variable may stand for the name, or a part of it: who asks decides what it fits. */
-function isByVariable(pattern: Parameters<typeof mayMatch>[0], name: string): boolean {
+function isByVariable(pattern: Pattern, name: string): boolean {
   if (pattern.keys.length === 0 || restsBehindName(pattern.source, name).length > 0) return false;
   const { itself, longer } = mayMatch(pattern, `arn:aws:s3:::${name}`);
   return itself || longer;
+}
+
+/** Whether the policies allow an action on something by the new name that they do not allow on the same by the old one. */
+function winsByName(policies: readonly NamedPolicy[], { from, to }: Names, contextOf: ContextOf): boolean {
+  const all: Allowing[] = policies.flatMap(({ policy }) =>
+    policy.statements.flatMap((statement) =>
+      statement.effect === 'Allow' ? [{ statement, kept: keptBehind(statement, from, contextOf) }] : [],
+    ),
+  );
+  return all.some(({ statement, kept }) => {
+    if (statement.resources === undefined || statement.resources.isNot) return false;
+    const open = statement.resources.patterns
+      .flatMap((pattern) => wonBehind(pattern, to, contextOf))
+      .filter((rest) => !isKept(rest, kept));
+    if (open.length === 0) return false;
+    const { isNot, patterns } = statement.actions;
+    const actions = isNot ? ['*'] : patterns.map(({ source }) => source);
+    return actions.some((action) => {
+      const others = all.filter((other) => allowsAlways(other.statement, action)).map((other) => other.kept);
+      return open.some((rest) => !others.some((other) => isKept(rest, other)));
+    });
+  });
+}
+
+/** All that a bucket's name with any letters behind it fits of one bucket: the bucket and its objects. */
+const WHOLE = ['', '/*'];
+
+/** What the pattern has behind the name; all of the bucket where a variable without a value may stand for the name. */
+function wonBehind(pattern: Pattern, name: string, contextOf: ContextOf): string[] {
+  const source = sourceWithValues(pattern, contextOf);
+  if (source === undefined)
+    return isByVariable(pattern, name) ? WHOLE : restsBehindName(pattern.source, name);
+  return restsBehindName(source, name).flatMap((rest) => (rest === '*' ? WHOLE : [rest]));
+}
+
+function keptBehind({ resources }: Statement, name: string, contextOf: ContextOf): string[] {
+  const { isNot = false, patterns = [] } = resources ?? {};
+  const isOfOthers = (pattern: Pattern) =>
+    pattern.keys.length === 0 && restsBehindName(pattern.source, name).length === 0;
+  if (isNot) return patterns.every(isOfOthers) ? WHOLE : [];
+  return patterns.flatMap((pattern) => {
+    const source = sourceWithValues(pattern, contextOf);
+    return source === undefined ? [] : restsBehindName(source, name);
+  });
+}
+
+/** Whether one of the patterns `kept` fits all that the pattern `rest` fits. */
+function isKept(rest: string, kept: readonly string[]): boolean {
+  return kept.some((one) => {
+    const start = one.slice(0, -1);
+    return one === rest || (one.endsWith('*') && !/[*?]/.test(start) && rest.startsWith(start));
+  });
+}
+
+/** Whether it allows all that the pattern of actions fits, whatever the request is. */
+function allowsAlways({ actions, conditions }: Statement, action: string): boolean {
+  if (conditions.length > 0 || actions.isNot) return false;
+  return isKept(
+    action.toLowerCase(),
+    actions.patterns.map(({ source }) => source.toLowerCase()),
+  );
 }

@@ -122,6 +122,27 @@ test('what a user is denied in a bucket by its own policies it is not allowed by
   expect(await statusOf(follows, 'DELETE /unguarded/k')).toBe(403);
 });
 
+test('who may make buckets of any name gets at no other by giving it the name of one of its own', async () => {
+  await makeBucket('of-another');
+  await write('/of-another/k');
+  const makes = allow('s3:CreateBucket', '*');
+  const own = (name: string) => allow('s3:*', [`arn:aws:s3:::${name}`, `arn:aws:s3:::${name}/*`]);
+  const rename = { destination: 'own-1' };
+  for (const user of [
+    await userWith([makes, own('own-*')]),
+    await userWith([EVERYTHING], [makes, own('own-*')]),
+  ])
+    expect(await statusOf(user, 'MOVE /of-another', rename)).toBe(403);
+  for (const [user, to] of [
+    [await userWith([makes]), 'own-1'],
+    [await userWith([makes, own('own-*')]), 'own-2'],
+    [await userWith([EVERYTHING, own('own-*')]), 'own-3'],
+  ] as const) {
+    const from = to === 'own-1' ? 'of-another' : `own-${Number(to.slice(-1)) - 1}`;
+    expect(await statusOf(user, `MOVE /${from}`, { destination: to }), to).toBe(200);
+  }
+});
+
 test('a version that a user is denied, or may not delete, it does not move to another key', async () => {
   await makeBucket('versions');
   const old = await write('/versions/in/k', { 'x-amz-tagging': 'secret=yes' });
