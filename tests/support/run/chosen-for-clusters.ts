@@ -8,10 +8,12 @@ export const CHOSEN_FOR_CLUSTERS = [
   'api/versions',
   'api/move-bucket',
   'api/move-object',
+  'api/move-result',
   'api/move-versions',
   'api/compose-object',
   'api/append-object',
   'api/force-delete-bucket',
+  'api/extension-reports',
   'api/large-objects',
   'clients/retention',
 ];
