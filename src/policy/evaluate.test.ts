@@ -67,6 +67,17 @@ function ask(change: Change): string {
   return decision.reason === 'explicit-deny' ? `denied by ${decision.by.kind}` : `no ${decision.lacking}`;
 }
 
+test('a user that is denied by its name is so under another one; what others were called by then is no matter', () => {
+  const renamed: Caller = { ...user, arn: `arn:aws:iam::${OWN}:user/renamed`, id: 'AIDAANN' };
+  const denied = ofBucket({ ...named([ANN, ROLE]), Effect: 'Deny' });
+  const as = (caller: Caller, held: Record<string, string>) =>
+    ask({ caller, policies: { identity: [allowing] }, resourcePolicy: { ...denied, ids: held } });
+  expect(as(renamed, { [ANN]: 'AIDAANN' })).toBe('denied by resource');
+  expect(as({ ...renamed, arn: ANN }, { [ANN]: 'AIDAOTHER' })).toBe('denied by resource');
+  expect(as(renamed, { [ANN]: 'AIDAOTHER', [ROLE]: 'AROAR' })).toBe('by identity');
+  expect(as(renamed, {})).toBe('by identity');
+});
+
 test('by default everything is denied', () => {
   expect(ask({})).toBe('no identity');
   expect(ask({ caller: session })).toBe('no identity');

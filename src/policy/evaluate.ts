@@ -12,6 +12,7 @@ import {
   type Caller,
   isSpared,
   matchPrincipal,
+  namesRenamedUser,
   type PrincipalIds,
   type PrincipalMatch,
 } from './principals.ts';
@@ -376,15 +377,18 @@ function isOn(
   return isNot && !(isWithoutValue && effect === 'Allow');
 }
 
-/** Who has a name anew inherits no right by it, and is still denied what it is denied. */
+/** Who has a name anew inherits no right by it, and is still denied what it is denied; so is who had it, under any other. */
 function isAboutCaller(
   { effect, principals }: Statement,
   { caller, policies, resourcePolicy }: AccessQuestion,
 ): boolean {
   if (principals === undefined) return true;
   const ids = resourcePolicy?.ids;
-  if (!principals.isNot)
-    return matchPrincipal(principals.set, caller, effect === 'Allow' ? ids : undefined) !== undefined;
+  if (!principals.isNot) {
+    const { set } = principals;
+    if (effect === 'Allow') return matchPrincipal(set, caller, ids) !== undefined;
+    return matchPrincipal(set, caller) !== undefined || namesRenamedUser(set, caller, ids);
+  }
   if (effect === 'Allow') return false;
   return !isSpared(principals.set, caller, { hasBoundary: policies.boundary !== undefined, ids });
 }

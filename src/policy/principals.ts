@@ -112,6 +112,18 @@ export function matchPrincipal(
 }
 
 /**
+ * Whether the set names a user that was renamed since the policy was put. AWS changes the name in the policy then ("Rename an IAM
+ * user"); here it is known by its unique id.
+ */
+export function namesRenamedUser(set: PrincipalSet, caller: Caller, ids: PrincipalIds = {}): boolean {
+  if (caller.kind !== 'user' || caller.id === undefined) return false;
+  const { id } = caller;
+  return set.names.some(
+    (name) => name.kind === 'user' && Object.hasOwn(ids, name.arn) && ids[name.arn] === id,
+  );
+}
+
+/**
  * Whether a NotPrincipal element spares the caller. As AWS validates it: the account must be named, and of sessions the
  * role, and then the caller itself. A caller with a permissions boundary is never spared (AWS "NotPrincipal").
  */
