@@ -100,6 +100,8 @@ export interface CommandSpec<Command, Outcome> {
   reads(command: Command): Reads;
   /** Further reads that depend on earlier ones (a version's blobs, say); asked again until it gives undefined. */
   more?(command: Command, view: View): Reads | undefined;
+  /** Names of counters that `decide` will ask for, of those that were read: without them a command of many decides twice. */
+  counters?(command: Command, view: View): readonly string[];
   /** Pure and synchronous. May be evaluated again in another process: all chance comes from the context. */
   decide(command: Command, view: View, context: DecideContext): Decision<Outcome>;
 }

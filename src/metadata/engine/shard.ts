@@ -401,6 +401,9 @@ export class Shard {
 
   async #decide(call: Call, view: CommandView): Promise<void> {
     const { log, counters } = this.#parts;
+    const known = call.spec.counters?.(call.command, view);
+    const waiting = known && counters.load(known);
+    if (waiting !== undefined) await waiting;
     for (;;) {
       if (this.#hasFailed()) return;
       // Again: many may have been let in and have waited for locks and reads while the store stood still.

@@ -28,6 +28,8 @@ interface CommandForm<Command, Outcome> {
    * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
    */
   look?(command: Command, view: View): void;
+  /** Counters that `decide` will ask for, by what was looked at. Leave out where they are few: then it decides once more. */
+  counters?(command: Command, view: View): readonly string[];
   decide(command: Command, view: View, context: CommandContext): Decision<Outcome>;
 }
 
@@ -40,14 +42,14 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome>(
   form: CommandForm<Command, Outcome>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks } = form;
+  const { look, locks, counters } = form;
   return (rules, metering) => {
     const decide = (command: Command, view: View, context: DecideContext) =>
       form.decide(command, view, { ...context, ...metering, rules });
-    if (look === undefined) return { locks, decide, reads: () => ({}) };
+    const fixed = { locks, decide, ...(counters && { counters }) };
+    if (look === undefined) return { ...fixed, reads: () => ({}) };
     return {
-      locks,
-      decide,
+      ...fixed,
       reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
       more: (command, view) => unseen(view, (looking) => look(command, looking)),
     };

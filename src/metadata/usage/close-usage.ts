@@ -43,6 +43,12 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
     }
   },
 
+  counters: ({ buckets }, view) =>
+    buckets.flatMap((metered) => {
+      const before = findUsageState(view, metered);
+      return before === undefined ? [] : [COUNTER.dayUsage(metered.bucketId, before.closedDay + 1)];
+    }),
+
   decide({ buckets, throughDay }, view, { nowMs, shard, vector }) {
     const puts: RowPut[] = [];
     const counters: CounterDelta[] = [];

@@ -352,6 +352,19 @@ interface Count {
   pending: number;
 }
 
+/** What a gauge was set to since the last scrape, likewise. */
+interface Gauged {
+  readonly metric: Gauge;
+  readonly labels: Labels;
+  pending: number | undefined;
+}
+
+function keyOf(name: string, labels: Labels): string {
+  let key = name;
+  for (const label in labels) key += `\n${label}\n${labels[label]}`;
+  return key;
+}
+
 /** A gauge that nobody has set is absent: the library would show a gauge that has no labels as 0. */
 function withoutValue(gauge: Gauge): Gauge {
   gauge.reset();
@@ -379,6 +392,8 @@ export function createPromTelemetry(deps: { log: Logger; ofProcess?: boolean }):
     else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
   }
   const counts = new Map<string, Count>();
+  /** By name, and of each by its labels. */
+  const gauged = new Map<string, Map<string, Gauged>>();
   const reported = new Set<string>();
   const collectors: (() => Promise<void>)[] = [];
   let readThreads: (() => Promise<readonly MetricFigures[]>) | undefined;
@@ -388,6 +403,10 @@ export function createPromTelemetry(deps: { log: Logger; ofProcess?: boolean }):
     for (const each of counts.values()) {
       each.metric.inc(each.labels, each.pending);
       each.pending = 0;
+    }
+    for (const each of [...gauged.values()].flatMap((figures) => [...figures.values()])) {
+      if (each.pending !== undefined) each.metric.set(each.labels, each.pending);
+      each.pending = undefined;
     }
   }
 
@@ -407,8 +426,7 @@ export function createPromTelemetry(deps: { log: Logger; ofProcess?: boolean }):
   }
 
   function count(name: string, labels: Labels = {}, by = 1): void {
-    let key = name;
-    for (const label in labels) key += `\n${label}\n${labels[label]}`;
+    const key = keyOf(name, labels);
     const known = counts.get(key);
     if (known !== undefined) {
       known.pending += by;
@@ -420,13 +438,28 @@ export function createPromTelemetry(deps: { log: Logger; ofProcess?: boolean }):
     });
   }
 
+  function gauge(name: string, value: number, labels: Labels = {}): void {
+    const key = keyOf(name, labels);
+    const known = gauged.get(name)?.get(key);
+    if (known !== undefined) {
+      known.pending = value;
+      return;
+    }
+    record(gauges, name, (metric) => {
+      metric.set(labels, value);
+      const figures = gauged.get(name) ?? new Map<string, Gauged>();
+      gauged.set(name, figures.set(key, { metric, labels, pending: undefined }));
+    });
+  }
+
   return {
     count,
     observe: (name, value, labels: Labels = {}) =>
       record(histograms, name, (metric) => metric.observe(labels, value)),
-    gauge: (name, value, labels: Labels = {}) => record(gauges, name, (metric) => metric.set(labels, value)),
+    gauge,
     gaugeAll: (name, figures) =>
       record(gauges, name, (metric) => {
+        gauged.delete(name);
         withoutValue(metric);
         for (const { value, labels = {} } of figures) metric.set(labels, value);
       }),
