@@ -1,4 +1,5 @@
 // Who asks, and whom the Principal and NotPrincipal elements of policies name (AWS "AWS JSON policy elements: Principal").
+import { ownValue } from '../base/own-value.ts';
 
 /** Who asks, as policies name callers. All but the anonymous one belong to an account, which also has a canonical id. */
 export type Caller =
@@ -118,9 +119,7 @@ export function matchPrincipal(
 export function namesRenamedUser(set: PrincipalSet, caller: Caller, ids: PrincipalIds = {}): boolean {
   if (caller.kind !== 'user' || caller.id === undefined) return false;
   const { id } = caller;
-  return set.names.some(
-    (name) => name.kind === 'user' && Object.hasOwn(ids, name.arn) && ids[name.arn] === id,
-  );
+  return set.names.some((name) => name.kind === 'user' && ownValue(ids, name.arn) === id);
 }
 
 /**

@@ -2,6 +2,7 @@
 // /api/v1/openapi.json. Nothing is fetched from elsewhere, and the page's policy does not let it.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { ownValue } from '../../base/own-value.ts';
 import { AppError } from '../../types/errors.ts';
 import { pathOf, type RouteAnswer } from '../http/service-route.ts';
 
@@ -65,7 +66,7 @@ export async function readDocsFile(uri: string, prefix: string): Promise<RouteAn
     return { ...answerOf('text/plain', ''), status: 308, headers: { Location: prefix } };
   const name = path.slice(prefix.length + 1);
   if (name === 'start.js') return answerOf(SCRIPT, START);
-  const type = Object.hasOwn(PACKAGED, name) ? PACKAGED[name] : undefined;
+  const type = ownValue(PACKAGED, name);
   if (type === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such page.' });
   return answerOf(type, await readPackaged(name));
 }

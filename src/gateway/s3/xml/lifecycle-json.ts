@@ -2,6 +2,7 @@
 // made into the elements of the XML document, so that both forms have one reader.
 import type { Steps } from '../../../base/async/steps.ts';
 import { utf8 } from '../../../base/bytes/bytes.ts';
+import { ownValue } from '../../../base/own-value.ts';
 import { type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
 import { type GivenRule, LIFECYCLE_ROOT, readRules } from './lifecycle-xml.ts';
 import { readXmlBody } from './xml-body.ts';
@@ -43,7 +44,7 @@ function elementOf(name: string, value: unknown, depth: number): XmlElement {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === DEPTH_MAX)
     throw new XmlError(`a ${name} of another form`);
   const children = Object.entries(value).flatMap(([field, inner]) => {
-    const listed = Object.hasOwn(ELEMENT_OF, field) ? ELEMENT_OF[field] : undefined;
+    const listed = ownValue(ELEMENT_OF, field);
     if (listed === undefined) return [elementOf(field, inner, depth + 1)];
     if (!Array.isArray(inner)) throw new XmlError(`${field} that are no list`);
     return inner.map((each) => elementOf(listed, each, depth + 1));
