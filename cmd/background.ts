@@ -1,8 +1,10 @@
 // The background work of the embedded form: all of it, in this process. Wiring only.
 
 import type { ProcessContext } from '../src/admin/process-context.ts';
+import { createFsck } from '../src/fsck/fsck.ts';
 import { createKeyRotation, type KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
 import { createWorkerRunner, type WorkerRunner } from '../src/platform/worker-runner.ts';
+import type { MetadataPort } from '../src/ports/metadata/port.ts';
 import type { Stores } from './open-stores.ts';
 import { serverWorkers } from './workers.ts';
 
@@ -33,4 +35,14 @@ export function createBackground(
   });
   const runner = createWorkerRunner({ workers, clock, log, telemetry });
   return { rotation, runner, wakeRotation: () => runner.wake(rotation.name) };
+}
+
+/** What operators begin and ask for. Whatever it finds lost, readers know at once. */
+export function createStoresFsck(
+  { log, clock }: Pick<ProcessContext, 'clock' | 'log'>,
+  { chunks, keyring, lost }: Stores,
+  metadata: MetadataPort,
+): ReturnType<typeof createFsck> {
+  const noteLost: typeof lost.note = (id, kind) => lost.note(id, kind);
+  return createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds(), noteLost });
 }

@@ -4,13 +4,12 @@ import type { ProcessContext } from '../src/admin/process-context.ts';
 import { warnOfRootKey } from '../src/admin/root-credentials.ts';
 import { createReports } from '../src/admin/status/server-report.ts';
 import { createLocalIdentityFeed } from '../src/coordination/local-identity-feed.ts';
-import { createFsck } from '../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
 import { capacityOfDisks } from '../src/gateway/s3/sosapi/capacity.ts';
 import { leaseQuotas } from '../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { readVersion } from '../src/platform/version.ts';
-import { createBackground } from './background.ts';
+import { createBackground, createStoresFsck } from './background.ts';
 import { endpointOf } from './endpoint.ts';
 import {
   exchangeCertificate,
@@ -67,14 +66,7 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   const { rotation, wakeRotation, runner } = createBackground(processContext, stores, () =>
     gateway.oldestRequestMs(),
   );
-  const fsck = createFsck({
-    metadata,
-    chunks,
-    clock,
-    log,
-    keyIds: () => keyring.keyIds(),
-    noteLost: (id, kind) => stores.lost.note(id, kind),
-  });
+  const fsck = createStoresFsck(processContext, stores, metadata);
   const reports = createReports(processContext, { ...stores, rotation, accounts, own: stores });
   let endpoint = '';
   const isReady = () => state.isReady;

@@ -7,7 +7,6 @@ import { warnOfRootKey } from '../../src/admin/root-credentials.ts';
 import { createReports } from '../../src/admin/status/server-report.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { watchIdentityCommands } from '../../src/coordination/watch-identity-commands.ts';
-import { createFsck } from '../../src/fsck/fsck.ts';
 import type { MasterKeyList, MasterKeys } from '../../src/platform/memory/memory-keyring.ts';
 import { createSpares, serveChunks } from '../../src/platform/threads/chunk-line.ts';
 import { serveMetadata } from '../../src/platform/threads/metadata-line.ts';
@@ -15,7 +14,7 @@ import { serveCalls } from '../../src/platform/threads/named-calls.ts';
 import type { WorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { createBackground } from '../background.ts';
+import { createBackground, createStoresFsck } from '../background.ts';
 import { endpointOf } from '../endpoint.ts';
 import { guessesNames, openListenerTls, sharesPorts, writeEndpointFile } from '../listening.ts';
 import { openStores, type Stores } from '../open-stores.ts';
@@ -112,8 +111,8 @@ async function openMain(
   processContext: ProcessContext,
   { stores, state }: { stores: Stores; state: MainState },
 ): Promise<{ metadata: MetadataPort; calls: Omit<MainCalls, 'writeLog'>; runner: WorkerRunner }> {
-  const { config, log, telemetry, clock, random, closing } = processContext;
-  const { folder, keyring, chunks, root, timeJumps } = stores;
+  const { config, log, telemetry, random, closing } = processContext;
+  const { folder, keyring, root, timeJumps } = stores;
   const metadata = watchIdentityCommands(stores.metadata, (changes) =>
     state.threads?.takeIdentities(changes),
   );
@@ -126,14 +125,7 @@ async function openMain(
     () => state.threads?.oldestRequestMs() ?? 0,
   );
   closing.defer(() => runner.stop());
-  const fsck = createFsck({
-    metadata,
-    chunks,
-    clock,
-    log,
-    keyIds: () => keyring.keyIds(),
-    noteLost: (id, kind) => stores.lost.note(id, kind),
-  });
+  const fsck = createStoresFsck(processContext, stores, metadata);
   closing.defer(() => fsck.stop());
   const loop = { heldMs: () => Math.max(processContext.loop.heldMs(), state.threads?.loopHeldMs() ?? 0) };
   const reports = createReports({ ...processContext, loop }, { ...stores, rotation, accounts, own: stores });

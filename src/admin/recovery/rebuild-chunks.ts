@@ -3,28 +3,22 @@
 // are in no extent, so `holdfast fsck` names the objects to upload again. Disks of a cluster are filled from other copies instead.
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { Refusal } from '../../base/refusal.ts';
 import { joinHalves } from '../../chunks/disk/join-halves.ts';
 import { CHUNK_PLACES } from '../../chunks/disk/keyspace.ts';
 import { formatBytes, formatCount } from '../../cli/format.ts';
-import { lockDataDir, readDataDirShards } from '../../platform/disk/data-dir-lock.ts';
 import { syncFolder } from '../../platform/disk/durable-file.ts';
 import { openExtentFolder } from '../../platform/extents/extent-io.ts';
 import { EXTENTS_FOLDER, openSeparatedKv } from '../../platform/extents/open-separated.ts';
 import { markForRegain, type RegainedPlaces } from '../../platform/extents/regain-places.ts';
 import { systemClock } from '../../platform/system-clock.ts';
-import { refuseNodeFolder } from '../node-folder.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
-import { LOST_FOLDER, type SalvageOptions } from './salvage.ts';
+import { LOST_FOLDER, lockSingleNode, type SalvageOptions } from './salvage.ts';
 
 /** Returns the exit code: 0 when all is done, 2 when nothing was changed. */
 export async function rebuildChunks({ dataDir, yes = false, print }: SalvageOptions): Promise<number> {
-  const folder = resolve(dataDir);
-  if ((await readDataDirShards(folder)) === undefined)
-    throw new Refusal(`${folder} is not the data folder of a single node`);
-  await refuseNodeFolder(folder);
-  const lock = await lockDataDir(folder);
+  const { folder, lock } = await lockSingleNode(dataDir);
   try {
     const chunks = join(folder, CHUNKS_FOLDER);
     const extents = join(chunks, EXTENTS_FOLDER);

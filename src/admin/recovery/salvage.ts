@@ -31,13 +31,18 @@ export interface SalvageOptions {
   print(line: string): void;
 }
 
-/** Returns the exit code: 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
-export async function salvage({ dataDir, yes = false, print }: SalvageOptions): Promise<number> {
+/** The data folder of a single node, which no server opens until the lock is closed. Throws {@link Refusal}. */
+export async function lockSingleNode(dataDir: string): Promise<{ folder: string; lock: { close(): void } }> {
   const folder = resolve(dataDir);
   if ((await readDataDirShards(folder)) === undefined)
     throw new Refusal(`${folder} is not the data folder of a single node`);
   await refuseNodeFolder(folder);
-  const lock = await lockDataDir(folder);
+  return { folder, lock: await lockDataDir(folder) };
+}
+
+/** Returns the exit code: 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
+export async function salvage({ dataDir, yes = false, print }: SalvageOptions): Promise<number> {
+  const { folder, lock } = await lockSingleNode(dataDir);
   try {
     const chunks = join(folder, CHUNKS_FOLDER);
     const lost = await findLost(chunks);
