@@ -6,6 +6,7 @@ import { must } from '../../src/base/assert.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { inSlices } from '../support/run/in-slices.ts';
 import { expectFreeLoop } from '../support/run/loop-watch.ts';
+import { openCrowd } from '../support/servers/crowd.ts';
 import { callIam } from '../support/servers/iam-api.ts';
 import { beginUpload, uploadPath } from '../support/servers/multipart.ts';
 import { pathOf } from '../support/servers/raw-s3.ts';
@@ -210,16 +211,11 @@ const CROWDS = [
 ] as const;
 
 test.each(CROWDS)('%s of 400 connections at once', async (name, sent) => {
-  const crowd = async () => {
-    const sockets = await Promise.all(Array.from({ length: 400 }, () => openSocket(api.server)));
-    return async () => {
-      for (const { socket } of sockets) socket.write(sent);
-      await Promise.all(sockets.map(({ answer }) => answer()));
-      for (const { socket } of sockets) socket.destroy();
-    };
-  };
-  const crowds = [await crowd(), await crowd(), await crowd()];
-  await expectFreeLoop(name, async () => crowds.pop()?.());
+  await expectFreeLoop(name, async () => {
+    const crowd = await openCrowd(api.server.endpoint, 400, sent);
+    await crowd.send();
+    await crowd.close();
+  });
 });
 
 test('HTTP chunks of one byte, on 16 connections', async () => {
