@@ -6,7 +6,7 @@ import { cpuMs } from './cpu-time.ts';
 /** What an input of a client may take of one turn. */
 export const TURN_MS_MAX = 50;
 /** A turn may have more to do by chance (garbage collection, a flush): what is slow stays slow when it is repeated. */
-const TRIES = 3;
+const TRIES = 6;
 
 /** The longest turn while `act` runs, in ms of processor time. */
 export async function longestTurnMs(act: () => Promise<unknown>): Promise<number> {
