@@ -50,6 +50,7 @@ export default defineConfig({
     // Tests run as the program does: Node itself loads their modules, and keeps what it has compiled. Vite would transform
     // each module anew for each project.
     experimental: { viteModuleRunner: false, nodeLoader: false },
+    execArgv: ['--import', join(import.meta.dirname, 'cmd', 'source-paths.ts')],
     sequence: { sequencer: LongFilesFirst },
     projects: [
       ...GROUP_NAMES.map((name) => project(name, orderOf(name))),

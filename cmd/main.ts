@@ -22,6 +22,7 @@ import { addShardCommands } from './cluster/shard-commands.ts';
 import { endWithParent } from './end-with-parent.ts';
 import type { HealthOptions } from './health.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
+import './source-paths.ts';
 
 const ROWS: readonly SettingRow[] = SETTINGS;
 /** Enough that no two commands ever have the same token. */

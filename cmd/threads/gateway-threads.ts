@@ -1,5 +1,6 @@
 // The gateway threads of a single node, as the main thread has them: started, told what changes, asked how they stand, and
 // drained. A thread that ends by itself, or answers nothing for a minute, ends the process: requests that it had would hang.
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../../src/config/schema.ts';
 import type { Certificate } from '../../src/gateway/http/listener.ts';
@@ -12,6 +13,9 @@ import type { ClockPort } from '../../src/ports/clock.ts';
 import type { IdentityChange } from '../../src/ports/identity-feed.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { THREAD_CALLS, type ThreadCalls, type ThreadStart } from './thread-calls.ts';
+
+/** Each thread loads the modules of a gateway. */
+const SOURCE_PATHS = fileURLToPath(new URL('../source-paths.ts', import.meta.url));
 
 /** A gateway thread has failed: the process ends. */
 export class ThreadFailed extends Error {
@@ -63,7 +67,10 @@ export class GatewayThreads {
 
   #start(number: number, serve: (line: ThreadLine) => void): GatewayThread {
     const name = `gateway-${number}`;
-    const worker = new Worker(this.#entry, { name });
+    const worker = new Worker(this.#entry, {
+      name,
+      execArgv: [...process.execArgv, '--import', SOURCE_PATHS],
+    });
     const failed = (why: string, cause?: unknown) => this.#fail(thread, why, cause);
     const line = createThreadLine(worker as unknown as LineEnd, (error) =>
       failed('cannot be understood', error),

@@ -92,8 +92,8 @@ export interface GatewaySettings extends ListenerSettings {
 
 /** At the end, for traffic that was not sent yet: longer than a shard that is led may take. */
 const LAST_FLUSH_MAX_MS = 5000;
-/** From the start on. */
-const APIS_READY_AFTER_MS = 1000;
+/** From the start on. A command that is first takes the short while itself, and many a server is never asked. */
+const APIS_READY_AFTER_MS = 60_000;
 
 export interface GatewayDependencies {
   settings: GatewaySettings;
