@@ -1,5 +1,6 @@
 // What the chunk store itself does on this disk: puts of whole chunks, synced, and reads, at several depths. Run:
-// npx node bench/chunk-store.ts [--folder PATH] [--mib N] [--extents] [--delete-half]
+// npx node bench/chunk-store.ts [--folder PATH] [--mib N] [--chunk KIB] [--separate-from KIB] [--delete-half]
+// --separate-from 0: no chunk lies in an extent.
 // With --delete-half it then deletes half of the chunks at random, goes on writing, and tells when 90 % of that room is back.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -22,19 +23,22 @@ const { values } = parseArgs({
   options: {
     folder: { type: 'string' },
     mib: { type: 'string', default: '1024' },
-    extents: { type: 'boolean', default: false },
+    chunk: { type: 'string', default: '1024' },
+    'separate-from': { type: 'string', default: '64' },
     'delete-half': { type: 'boolean', default: false },
   },
 });
 const totalMiB = Number(values.mib);
+const chunkBytes = Number(values.chunk) * 1024;
+const chunkCount = (totalMiB * MiB) / chunkBytes;
 const folder = await mkdtemp(join(values.folder ?? tmpdir(), 'holdfast-bench-chunks-'));
 
-const buffers = createChunkBuffers({ chunkSizeBytes: MiB, pooledBytesMax: 64 * MiB });
+const buffers = createChunkBuffers({ chunkSizeBytes: chunkBytes, pooledBytesMax: 64 * MiB });
 const kv = await openSeparatedKv({
   folder: join(folder, 'chunks'),
   columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
   separated: CHUNK_PLACES,
-  separateFromBytes: values.extents ? 64 * 1024 : 0,
+  separateFromBytes: Number(values['separate-from']) * 1024,
   onReleased: (buffer) => buffers.give(buffer),
 });
 const log = { debug() {}, info() {}, warn: console.warn, error: console.error };
@@ -60,7 +64,7 @@ async function measure(name: string, depth: number, act: () => Promise<void>): P
   const startedAt = performance.now();
   let next = 0;
   const loop = async () => {
-    while (next++ < totalMiB) await act();
+    while (next++ < chunkCount) await act();
   };
   await Promise.all(Array.from({ length: depth }, loop));
   const seconds = (performance.now() - startedAt) / 1000;
@@ -97,7 +101,7 @@ async function deleteHalf(): Promise<void> {
   const seconds = (performance.now() - startedAt) / 1000;
   console.log(
     `of ${(firstBytes / MiB).toFixed(0)} MiB deleted at random 90 % were given back after ${seconds.toFixed(0)} s; ` +
-      `${(ids.length / seconds).toFixed(0)} MiB/s were written meanwhile`,
+      `${((ids.length * chunkBytes) / MiB / seconds).toFixed(0)} MiB/s were written meanwhile`,
   );
 }
 

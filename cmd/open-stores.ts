@@ -15,7 +15,7 @@ import { createScrub, type Scrub } from '../src/chunks/disk/scrub.ts';
 import { createShards } from '../src/metadata/engine/shards.ts';
 import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
 import { createMeteredMachine } from '../src/metadata/state-machine.ts';
-import { openDataDir } from '../src/platform/disk/data-dir-lock.ts';
+import { EXTENTS_FORMAT, openDataDir } from '../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platform/keyring/file-keyring.ts';
 import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
@@ -74,6 +74,7 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
     ...events,
     folder,
     separateFromBytes: config.storage.separateFromBytes,
+    onExtents: () => dataDir.raiseFormat(EXTENTS_FORMAT),
   });
   const needed = createNeededKeys(metadataKv);
   const keyring = await openDataKeyring({ path, keys, needed, onChange: events.onKeys });

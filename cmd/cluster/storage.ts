@@ -1,7 +1,7 @@
 // The role storage: the chunks of its disks, served to the cluster. Wiring only.
 import { join, resolve } from 'node:path';
 import { advertisedAddress, type JoinedCluster, joinCluster } from '../../src/admin/join-cluster.ts';
-import { openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
+import { type NodeFolder, openNodeFolder, refuseStrangeDisk } from '../../src/admin/node-folder.ts';
 import { chunkCredentials, watchPlacement } from '../../src/admin/open-chunks.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER, extentEvents } from '../../src/admin/open-databases.ts';
 import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
@@ -19,11 +19,12 @@ import { placementOf } from '../../src/chunks/placement/placement-document.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createChunkClient } from '../../src/platform/chunk-http/client.ts';
 import { createChunkServer } from '../../src/platform/chunk-http/server.ts';
+import { EXTENTS_FORMAT } from '../../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../../src/platform/disk/disk-space.ts';
 import { createMountMemory } from '../../src/platform/disk/mount-points.ts';
 import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
 import { describeEtcdFailure } from '../../src/platform/etcd/etcd-failure.ts';
-import { openSeparatedKv } from '../../src/platform/extents/open-separated.ts';
+import { openSeparatedKv, usesExtents } from '../../src/platform/extents/open-separated.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -34,7 +35,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   const { config, log, telemetry, clock, random, closing } = processContext;
   refuseTwice(config.storage.disks);
   const own = await openNodeFolder(processContext, 'storage');
-  const { folder, nodeId } = own;
+  const { nodeId } = own;
   const joined = await joinCluster(processContext, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
@@ -58,7 +59,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
     log,
     telemetry,
     zone: joined.zone,
-    disks: disksToOpen(processContext, folder, buffers),
+    disks: disksToOpen(processContext, own, buffers),
     owners: knownOwners(placement),
     isRemoved: (diskId) => placement.current().retired.includes(diskId),
     fetch: ({ diskId, address }, id, signal) => {
@@ -128,7 +129,8 @@ function refuseTwice(disks: readonly string[]): void {
   if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
 }
 
-function disksToOpen(processContext: ProcessContext, folder: string, buffers: ChunkBuffers): DiskToOpen[] {
+function disksToOpen(processContext: ProcessContext, own: NodeFolder, buffers: ChunkBuffers): DiskToOpen[] {
+  const { folder } = own;
   const { disks } = processContext.config.storage;
   const mounts = createMountMemory(join(folder, 'mounts.json'));
   const looked = new Set<string>();
@@ -140,22 +142,25 @@ function disksToOpen(processContext: ProcessContext, folder: string, buffers: Ch
       // Once: the drive of one that is opened again has hung before.
       if (disk !== folder && !looked.has(disk)) await refuseStrangeDisk(disk);
       looked.add(disk);
-      return openDisk(processContext, disk, buffers);
+      return openDisk(processContext, { own, folder: disk, buffers });
     },
   }));
 }
 
 async function openDisk(
   { config, clock, telemetry, log }: ProcessContext,
-  folder: string,
-  buffers: ChunkBuffers,
+  { own, folder, buffers }: { own: NodeFolder; folder: string; buffers: ChunkBuffers },
 ) {
   const hangs = { clock, afterMs: config.storage.hangAfterMs };
-  const kv = await openSeparatedKv({
+  const database = {
     folder: join(folder, CHUNKS_FOLDER),
+    separateFromBytes: config.storage.separateFromBytes,
+  };
+  if (usesExtents(database)) await own.raiseFormat(EXTENTS_FORMAT);
+  const kv = await openSeparatedKv({
+    ...database,
     columns: CHUNK_COLUMNS,
     separated: CHUNK_PLACES,
-    separateFromBytes: config.storage.separateFromBytes,
     ...extentEvents(log),
     databaseCount: Math.max(1, config.storage.disks.length),
     hangs,

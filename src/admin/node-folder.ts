@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { toHex, utf8 } from '../base/bytes/bytes.ts';
 import { Refusal } from '../base/refusal.ts';
-import { FORMAT_FILE, openDataDir } from '../platform/disk/data-dir-lock.ts';
+import { type DataDir, FORMAT_FILE, openDataDir } from '../platform/disk/data-dir-lock.ts';
 import { writeDurableFile } from '../platform/disk/durable-file.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { ClusterIdentity } from '../ports/cluster-identity.ts';
@@ -25,24 +25,29 @@ export interface NodeFile {
   cluster?: ClusterIdentity;
 }
 
+export interface NodeFolder extends Pick<DataDir, 'raiseFormat'> {
+  folder: string;
+}
+
 /** Made at the first start. Throws {@link Refusal} when the folder is another role's. */
 export async function openNodeFolder(
   { config, random, closing }: ProcessContext,
   role: MemberRole,
-): Promise<NodeFile & { folder: string }> {
+): Promise<NodeFile & NodeFolder> {
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
+  const raiseFormat = (format: number) => dataDir.raiseFormat(format);
   const stored = await readNodeFile(folder);
   if (stored === undefined) {
     if (!dataDir.isNew)
       throw new Refusal(`${folder} is not the folder of a cluster's node: it has no ${NODE_FILE}`);
     const nodeId = toHex(random.bytes(ID_BYTES));
     await writeNodeFile(folder, { nodeId, role });
-    return { folder, nodeId, role };
+    return { folder, raiseFormat, nodeId, role };
   }
   if (stored.role !== role) throw new Refusal(`${folder} is the folder of a ${stored.role} node`);
-  return { ...stored, folder };
+  return { ...stored, folder, raiseFormat };
 }
 
 /** Throws {@link Refusal} for a folder of a cluster: a single node must not use it. */

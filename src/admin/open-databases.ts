@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Refusal } from '../base/refusal.ts';
 import { CHUNK_PLACES } from '../chunks/disk/keyspace.ts';
 import { cacheRows } from '../metadata/engine/cached-rows.ts';
-import { openSeparatedKv, type SeparatedDatabase } from '../platform/extents/open-separated.ts';
+import { openSeparatedKv, type SeparatedDatabase, usesExtents } from '../platform/extents/open-separated.ts';
 import type { CommitGroup } from '../platform/rocksdb/commit-queue.ts';
 import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -58,6 +58,8 @@ export async function openDatabases(options: {
   log: Pick<Logger, 'error' | 'warn'>;
   /** Chunks from this size on go into extents; 0: none does. */
   separateFromBytes: number;
+  /** Called before anything lies in extents, at each start. */
+  onExtents(): Promise<void>;
   /** Takes back the memory of chunks that are written. */
   onReleased(buffer: ArrayBuffer): void;
 }): Promise<{ metadataKv: KvPort; chunkKv: KvPort }> {
@@ -95,6 +97,7 @@ export async function openDatabases(options: {
     separateFromBytes: options.separateFromBytes,
     ...extentEvents(options.log),
   };
+  if (usesExtents(chunks)) await options.onExtents();
   const openingChunks = open(chunks, openSeparatedKv(chunks));
   // A database that was opened beside a failed one must be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);

@@ -268,11 +268,11 @@ export const SETTINGS = [
   {
     key: 'storage.separateFrom',
     kind: 'bytes',
-    default: 'never',
+    default: '64KiB',
     never: true,
     min: 0,
     max: LIMITS.chunkBytesMax,
-    help: 'Chunks from this size on are written once, by direct I/O where the file system has it, into files beside the database of the disk. `never`, or 0: all chunks go into the database. Change it at any time: each chunk stays where it was written, and both forms are read.',
+    help: 'Chunks from this size on are written once, by direct I/O where the file system has it, into files beside the database of the disk. `never`, or 0: all chunks go into the database. Change it at any time: both forms are read.',
   },
   {
     key: 'storage.readingGrace',

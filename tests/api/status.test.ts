@@ -64,6 +64,7 @@ test('status for people is a table', async () => {
     'chunks',
     'pending reclaim',
     'disk free',
+    'large chunks',
     'clock',
     'master keys',
     'last errors',

@@ -33,8 +33,6 @@ const MiB = 1024 * 1024;
 const CHUNKED = seededBytes('damaged', 3 * MiB + 1000);
 const INLINE = seededBytes('inline', 5000);
 
-const IN_EXTENTS = { 'storage.separateFrom': '64KiB' };
-
 type Change = Omit<KvPut, 'column'>;
 
 /** What may become of the third chunk, of four. */
@@ -91,7 +89,7 @@ function expectRefused(got: { status: number; bytes?: Buffer }): void {
 describe('damaged rows', () => {
   let server: TestServer;
   beforeAll(async () => {
-    const writer = await startServer({ child: true, dataDir, settings: IN_EXTENTS });
+    const writer = await startServer({ child: true, dataDir });
     const put = (key: string, body: Buffer) =>
       send(writer, { method: 'PUT', path: pathOf('damage', key), body });
     await send(writer, { method: 'PUT', path: '/damage' });
@@ -116,7 +114,7 @@ describe('damaged rows', () => {
         return { key, value: change(value) };
       });
     });
-    const settings = { ...IN_EXTENTS, 'storage.scrubPeriod': '10s', 'storage.readingGrace': '1s' };
+    const settings = { 'storage.scrubPeriod': '10s', 'storage.readingGrace': '1s' };
     server = await startServer({ child: true, dataDir, isDamaged: true, settings });
   });
   afterAll(async () => expect(await server.stop()).toBe(0));

@@ -122,6 +122,22 @@ test('a folder of a newer format is refused with exit code 1, and unchanged', as
   expect(snapshot(dataDir)).toEqual(before);
 });
 
+test('a folder whose large chunks may lie in extents is of a format that programs from before them refuse', async () => {
+  const formatOf = () => JSON.parse(readFileSync(join(dataDir, 'format.json'), 'utf8')).format;
+  const startWith = async (separateFrom: string) => {
+    const server = await startServer({
+      child: true,
+      dataDir,
+      settings: { 'storage.separateFrom': separateFrom },
+    });
+    expect(await server.stop()).toBe(0);
+    return formatOf();
+  };
+  expect(await startWith('never')).toBe(1);
+  expect(await startWith('64KiB')).toBe(2);
+  expect(await startWith('never')).toBe(2);
+});
+
 test('a folder that cannot be made or written is refused with exit code 1', async () => {
   // Not even root can write there; a folder without permission would not stop it.
   await expect(startServer({ child: true, dataDir: '/sys/holdfast' })).rejects.toThrow(/ended with 1:/);

@@ -27,7 +27,7 @@ let server: TestServer;
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-strace-'));
 
 beforeAll(async () => {
-  server = await startServer({ child: true, settings: { 'storage.separateFrom': '64KiB' } });
+  server = await startServer({ child: true });
   await send(server, { method: 'PUT', path: '/synced' });
 });
 afterAll(async () => {

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DataDirError, openDataDir } from './data-dir-lock.ts';
+import { DataDirError, EXTENTS_FORMAT, openDataDir } from './data-dir-lock.ts';
 
 let parent: string;
 let path: string;
@@ -93,11 +93,26 @@ test('a killed holder releases the lock', { timeout: 20_000 }, async () => {
   (await openIt()).close();
 });
 
+test('a folder keeps the highest format that it was given, and all else that its file says', async () => {
+  const stored = () => JSON.parse(readFileSync(join(path, 'format.json'), 'utf8'));
+  const first = await openDataDir({ path, shards: 8 });
+  const { createdAt } = stored();
+  await first.raiseFormat(EXTENTS_FORMAT);
+  await first.raiseFormat(1);
+  first.close();
+  expect(stored()).toEqual({ format: 2, shards: 8, createdAt });
+  const again = await openIt();
+  const before = snapshot(path);
+  await again.raiseFormat(EXTENTS_FORMAT);
+  again.close();
+  expect(snapshot(path)).toEqual(before);
+});
+
 test('a newer format is refused, whatever else the file says, and nothing is made', async () => {
   mkdirSync(path, { recursive: true });
-  writeFileSync(join(path, 'format.json'), '{"format": 2, "layout": "unheard of"}');
+  writeFileSync(join(path, 'format.json'), '{"format": 3, "layout": "unheard of"}');
   const before = snapshot(path);
-  await expect(openIt()).rejects.toThrow('is of format 2, newer than this program reads (1)');
+  await expect(openIt()).rejects.toThrow('is of format 3, newer than this program reads (2)');
   expect(snapshot(path)).toEqual(before);
 });
 

@@ -9,8 +9,12 @@ import { Refusal } from '../../base/refusal.ts';
 import { syncFolder, writeDurableFile } from './durable-file.ts';
 import { makeFolder } from './make-folder.ts';
 
-/** The layout of the folder as this program writes it. A later program reads earlier ones, never the reverse. */
-export const DATA_FORMAT = 1;
+/** Layouts of the folder. A later program reads earlier ones, never the reverse. */
+const FIRST_FORMAT = 1;
+/** Bytes of chunks may lie in extents, where a program of before finds none. */
+export const EXTENTS_FORMAT = 2;
+/** The last one that this program knows. */
+const DATA_FORMAT = EXTENTS_FORMAT;
 
 /** Of every data folder. */
 export const FORMAT_FILE = 'format.json';
@@ -36,6 +40,8 @@ export interface DataDir {
   readonly shards: number;
   /** True when this call made it. */
   readonly isNew: boolean;
+  /** The folder is of this format from now on, or of the later one that it had: no program that does not know it opens it. */
+  raiseFormat(format: number): Promise<void>;
   /** Lets go of the folder. The end of the process does so too, however it ends. */
   close(): void;
 }
@@ -64,8 +70,16 @@ export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
   const lock = takeLock(path);
   try {
     const found = await readFormat(path);
-    const format = found ?? (await writeFormat(path, options.shards));
-    return { path, shards: format.shards, isNew: found === undefined, close: () => release(lock) };
+    let format = found ?? (await writeFormat(path, newFormat(options.shards)));
+    return {
+      path,
+      shards: format.shards,
+      isNew: found === undefined,
+      async raiseFormat(to) {
+        if (to > format.format) format = await writeFormat(path, { ...format, format: to });
+      },
+      close: () => release(lock),
+    };
   } catch (error) {
     release(lock);
     throw error;
@@ -195,7 +209,7 @@ export async function readDataDirShards(path: string): Promise<number | undefine
 
 /** Makes a folder a data folder. */
 export async function writeFormatFile(path: string, shards: number): Promise<void> {
-  await writeFormat(path, shards);
+  await writeFormat(path, newFormat(shards));
 }
 
 /** No server takes the folder any more. Durable when it resolves. */
@@ -204,8 +218,11 @@ export async function removeFormatFile(path: string): Promise<void> {
   await syncFolder(path);
 }
 
-async function writeFormat(path: string, shards: number): Promise<FormatFile> {
-  const format: FormatFile = { format: DATA_FORMAT, shards, createdAt: new Date().toISOString() };
+function newFormat(shards: number): FormatFile {
+  return { format: FIRST_FORMAT, shards, createdAt: new Date().toISOString() };
+}
+
+async function writeFormat(path: string, format: FormatFile): Promise<FormatFile> {
   await writeDurableFile(join(path, FORMAT_FILE), `${JSON.stringify(format, undefined, 2)}\n`);
   return format;
 }

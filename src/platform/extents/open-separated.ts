@@ -28,12 +28,17 @@ export interface SeparatedDatabase extends RocksdbKvOptions {
   onRegained?: (regained: RegainedPlaces) => void;
 }
 
+/** Whether values of the database lie in extents, or may come to lie there. */
+export function usesExtents(database: { folder: string; separateFromBytes: number }): boolean {
+  return database.separateFromBytes > 0 || existsSync(join(database.folder, EXTENTS_FOLDER));
+}
+
 /** Throws KvOpenError, as opening the database does. */
 export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
   const { separated, separateFromBytes, onLostPlaces, onRegained, ...database } = options;
   const folder = join(database.folder, EXTENTS_FOLDER);
   const kv = await openRocksdbKv(database);
-  if (separateFromBytes === 0 && !existsSync(folder)) return kv;
+  if (!usesExtents(options)) return kv;
   try {
     const io = await openExtentFolder(folder);
     // First: a file that no row names is free space.
