@@ -66,6 +66,9 @@ const BRANCHES = {
   damaged: 'chunks: damaged copy met',
   repaired: 'chunks: copies owed',
   mapChanged: 'chunks: map changed',
+  written: 'extents: written into',
+  usedAgain: 'extents: file used again',
+  removed: 'extents: file removed',
 };
 
 export const CHUNK_BRANCHES: readonly string[] = [
@@ -238,6 +241,9 @@ export class ChunkPart implements Part {
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
     if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
+    for (const { extents } of this.#sites.flatMap(({ disks }) => disks))
+      for (const name of ['written', 'usedAgain', 'removed'] as const)
+        if (extents.counts[name] > 0) counts.add(BRANCHES[name], extents.counts[name]);
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       checkKeys(
         `bodies of shard ${shard}`,

@@ -11,6 +11,7 @@ import type { WitnessPort } from '../../src/ports/witness.ts';
 import type { Chance } from './chance.ts';
 import { Changeable } from './changes.ts';
 import type { SimulatedProcess } from './clock.ts';
+import { DiskExtents } from './disk-extents.ts';
 import { DiskSession } from './disk-session.ts';
 
 export interface DiskPace {
@@ -53,6 +54,7 @@ export class SimulatedDisk {
   readonly #chance: Chance;
   readonly #columnNames: readonly string[];
   readonly #witness = new WitnessMedium();
+  readonly extents: DiskExtents;
   #observer: DiskObserver | undefined;
   /** What is in tables, which no cut of the log reaches. */
   #flushed: readonly Change[] = [];
@@ -76,6 +78,7 @@ export class SimulatedDisk {
     this.#columnNames = columnNames;
     this.#chance = chance;
     this.#columns = this.#emptyColumns();
+    this.extents = new DiskExtents(chance.fork('extents'), () => this.pace.now);
   }
 
   observe(observer: DiskObserver): void {
@@ -125,6 +128,7 @@ export class SimulatedDisk {
   /** What was written and not synced is gone, from some point on. */
   losePower(): void {
     this.#session?.end();
+    this.extents.end();
     this.#log.length = this.#chance.int(this.#syncedCount, this.#log.length);
     this.#syncedCount = this.#log.length;
     this.#witness.losePower();
@@ -143,6 +147,7 @@ export class SimulatedDisk {
   /** Another disk under the old address. */
   wipe(): void {
     this.#session?.end();
+    this.extents.wipe();
     this.#flushed = [];
     this.#log = [];
     this.#syncedCount = 0;
@@ -161,9 +166,14 @@ export class SimulatedDisk {
     this.#syncedCount = 0;
   }
 
-  /** The sync under way, or the next one, fails: final (R20). What it should have synced may be there or not. */
-  failSync(): void {
-    this.#session?.failNextSync(new Error('IO error: the sync failed'));
+  /**
+   * The sync under way, or the next one, fails: final (R20). What it should have synced may be there or not. On a disk with
+   * extents it may be a write into one, instead.
+   */
+  failSync(where: 'log' | 'extents' = 'log'): void {
+    const error = new Error('IO error: the sync failed');
+    if (where === 'log') this.#session?.failNextSync(error);
+    else this.extents.failNextWrite(error);
   }
 
   /** A bit of a row flips: its block's checksum is wrong, so every read of it ends with an error. */

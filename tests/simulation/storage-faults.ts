@@ -117,7 +117,7 @@ const FAULTS = {
     begin: ({ sites }, chance) => {
       const running = sites.filter(({ node }) => node !== undefined);
       if (running.length === 0) return undefined;
-      chance.pick(chance.pick(running).disks).failSync();
+      chance.pick(chance.pick(running).disks).failSync(chance.happens(0.3) ? 'extents' : 'log');
       return () => undefined;
     },
   },

@@ -4,6 +4,7 @@ import { equalBytes } from '../../src/base/bytes/bytes.ts';
 import { decodeDiskIdentity } from '../../src/chunks/disk/disk-identity.ts';
 import {
   CHUNK_COLUMNS,
+  CHUNK_PLACES,
   DISK_KEY,
   dataKey,
   decodeIndexRow,
@@ -12,6 +13,10 @@ import {
 import type { OpenedStore } from '../../src/chunks/disk/node-disks.ts';
 import { createStorageNode, type StorageNode } from '../../src/chunks/disk/storage-node.ts';
 import { knownOwners } from '../../src/chunks/placement/placement.ts';
+import type { PieceMemory } from '../../src/platform/extents/aligned-memory.ts';
+import { decodePlace, type RecordPlace, roundUp } from '../../src/platform/extents/extent-record.ts';
+import { Extents } from '../../src/platform/extents/extents.ts';
+import { livePlaces, SeparatedKv } from '../../src/platform/extents/separated-kv.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
@@ -29,6 +34,15 @@ const REPLACED_MIN_MS = 1000;
 const REPLACED_MAX_MS = 6000;
 /** So fast that damage is found in a seed. */
 const SCRUB = { bytesPerSecond: 1e6, periodMs: 12_000 };
+/** So soon that files of extents are copied forward, and used again, in a seed. */
+const RECLAIM = { afterBytes: 64 * 1024, delayMs: 4000 };
+/** Of some ten records. */
+const EXTENT_BYTES = 80 * 1024;
+/** Chunks from so many bytes on lie in extents: most, or none. */
+const SEPARATE_FROM_BYTES = [64, 64, 64, Number.POSITIVE_INFINITY];
+const MEMORY: PieceMemory = {
+  take: async (sizeBytes) => ({ bytes: Buffer.alloc(roundUp(sizeBytes)), release() {} }),
+};
 const SILENT = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
 
 /** There is always room. */
@@ -77,9 +91,20 @@ export class StorageSite extends Site {
     return row && decodeIndexRow(row).receivedAtMs;
   }
 
+  /** Where the bytes are of what is under a key of column `data`; undefined: in the column, or nowhere. */
+  static placeOf(disk: SimulatedDisk, key: Uint8Array): RecordPlace | undefined {
+    const row = disk.column(CHUNK_PLACES.placeColumn).get(placeKey(key))?.value;
+    return row && decodePlace(row);
+  }
+
   /** Rots a chunk where no checksum of the store's sees it: another bit than was written. */
   rot(disk: SimulatedDisk, id: ChunkId): void {
     const key = dataKey(id);
+    const place = StorageSite.placeOf(disk, key);
+    if (place !== undefined) {
+      disk.extents.flipBit(place, 'body');
+      return;
+    }
     const value = disk.column('data').get(key)?.value;
     if (value === undefined) return;
     const rotten = Uint8Array.from(value);
@@ -90,13 +115,28 @@ export class StorageSite extends Site {
 
   /** The block of a chunk, or of what is known of it, cannot be read any more. */
   flipBit(disk: SimulatedDisk, id: ChunkId): void {
-    const column = this.chance.pick(CHUNK_COLUMNS);
-    const wanted = column === 'data' ? dataKey(id) : indexKey(id);
-    disk.corrupt(column, (key) => equalBytes(key, wanted));
+    const what = this.chance.pick(['bytes', 'place', 'index'] as const);
+    const place = StorageSite.placeOf(disk, dataKey(id));
+    if (what === 'bytes' && place !== undefined) {
+      disk.extents.flipBit(place, 'head');
+      return;
+    }
+    const isOfData = what !== 'index' && place === undefined;
+    const wanted = isOfData ? dataKey(id) : what === 'index' ? indexKey(id) : placeKey(dataKey(id));
+    disk.corrupt(isOfData ? 'data' : 'index', (key) => equalBytes(key, wanted));
   }
 
-  #open(disk: SimulatedDisk, process: SimulatedProcess): OpenedStore {
-    const kv = disk.open(process);
+  async #open(disk: SimulatedDisk, process: SimulatedProcess): Promise<OpenedStore> {
+    const rows = disk.open(process);
+    const extents = await Extents.open({
+      io: disk.extents.open(process),
+      memory: MEMORY,
+      fileBytes: EXTENT_BYTES,
+      live: livePlaces(rows, CHUNK_PLACES),
+    });
+    const fromBytes = this.chance.pick(SEPARATE_FROM_BYTES);
+    const options = { fromBytes, clock: process.clock };
+    const kv = new SeparatedKv(rows, { extents, columns: CHUNK_PLACES, options });
     kv.failed.then(() => {
       this.failedCount++;
       this.ground.scheduler.after(this.chance.between(REPLACED_MIN_MS, REPLACED_MAX_MS), {
@@ -151,7 +191,7 @@ export class StorageSite extends Site {
         announce: (member) => this.#board.announce(process, member),
         leave: async () => undefined,
       },
-      reclaim: { afterBytes: Number.POSITIVE_INFINITY, delayMs: 0 },
+      reclaim: RECLAIM,
       scrub: SCRUB,
     });
     node.failed.then(end);
@@ -163,4 +203,8 @@ export class StorageSite extends Site {
       createWorkerRunner({ workers: node.workers.map(hurried), clock, log, telemetry: SILENT }).start();
     }, end);
   }
+}
+
+function placeKey(key: Uint8Array): Uint8Array {
+  return Buffer.concat([CHUNK_PLACES.placePrefix, key]);
 }

@@ -1,10 +1,11 @@
 // Which disks of the simulated world have which chunks, synced and intact, as their stores tell row by row; what they lost
 // by a fault, until it is made up for; and that no copy goes which its chunk still needs (I11).
 import { toHex } from '../../src/base/bytes/bytes.ts';
-import { dataKey } from '../../src/chunks/disk/keyspace.ts';
+import { CHUNK_COLUMNS, CHUNK_PLACES, dataKey } from '../../src/chunks/disk/keyspace.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { BlobId } from '../../src/types/names.ts';
 import type { SimulatedDisk } from './disk.ts';
+import { StorageSite } from './storage-site.ts';
 
 const CHUNK_KEY_BYTES = 20;
 
@@ -15,6 +16,19 @@ export function nameOf(id: ChunkId): string {
 
 export function chunkOf(name: string): ChunkId {
   return { blobId: name.slice(0, 32) as BlobId, index: Number.parseInt(name.slice(32), 16) };
+}
+
+/** The key in `data` of the chunk whose bytes, or whose place in an extent, a row has; undefined: it is another row. */
+function keyOf(column: string, key: Uint8Array): Uint8Array | undefined {
+  const [prefix] = CHUNK_PLACES.placePrefix;
+  const ofData = column === 'data' ? key : key[0] === prefix ? key.subarray(1) : undefined;
+  return ofData?.length === CHUNK_KEY_BYTES ? ofData : undefined;
+}
+
+/** What lost its row to a cut of the log may have been overwritten in its extent before. */
+function hasBytes(disk: SimulatedDisk, key: Uint8Array): boolean {
+  const place = StorageSite.placeOf(disk, key);
+  return place === undefined ? disk.column('data').get(key) !== undefined : disk.extents.has(key, place);
 }
 
 export class StoredCopies {
@@ -42,9 +56,10 @@ export class StoredCopies {
     this.#everDamaged.set(disk, new Set());
     disk.observe({
       onCommit: (rows) => {
-        for (const { column, key, value } of rows)
-          if (column === 'data' && key.length === CHUNK_KEY_BYTES)
-            this.#note(disk, toHex(key), value !== null);
+        // The bytes of a chunk may go from one place to another.
+        const keys = rows.flatMap(({ column, key }) => keyOf(column, key) ?? []);
+        for (const [name, key] of new Map(keys.map((key) => [toHex(key), key])))
+          this.#note(disk, name, hasBytes(disk, key));
       },
       onReopen: () => this.#compare(disk),
     });
@@ -112,7 +127,11 @@ export class StoredCopies {
   /** What is there when a store is opened, and what went with the end of its log, or the whole disk. */
   #compare(disk: SimulatedDisk): void {
     const found = new Set<string>();
-    for (const { key } of disk.rows('data')) if (key.length === CHUNK_KEY_BYTES) found.add(toHex(key));
+    for (const column of CHUNK_COLUMNS)
+      for (const { key } of disk.rows(column)) {
+        const ofChunk = keyOf(column, key);
+        if (ofChunk !== undefined && hasBytes(disk, ofChunk)) found.add(toHex(ofChunk));
+      }
     const damaged = this.#damaged.get(disk) ?? new Set();
     for (const name of damaged) if (!found.has(name)) damaged.delete(name);
     for (const [name, disks] of this.#copies)

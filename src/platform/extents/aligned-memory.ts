@@ -15,8 +15,14 @@ export interface AlignedPiece {
   release(): void;
 }
 
+/** Where records lie while they are written. */
+export interface PieceMemory {
+  /** Of at least `sizeBytes`, in whole blocks. In the order of the calls. */
+  take(sizeBytes: number): Promise<AlignedPiece>;
+}
+
 /** Pieces of one stretch of memory, first fit; who finds none waits for its turn. */
-export class AlignedMemory {
+export class AlignedMemory implements PieceMemory {
   readonly #memory: Buffer;
   /** Free ranges by offset, none beside another. */
   #free: { offset: number; length: number }[];
@@ -33,7 +39,6 @@ export class AlignedMemory {
     return this.#memory.length;
   }
 
-  /** Of at least `sizeBytes`, in whole blocks. In the order of the calls. */
   take(sizeBytes: number): Promise<AlignedPiece> {
     const length = Math.max(BLOCK_BYTES, roundUp(sizeBytes));
     assert(length <= this.#memory.length, 'a piece fits into the memory');

@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import { assert, must } from '../../base/assert.ts';
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
-import type { AlignedMemory, AlignedPiece } from './aligned-memory.ts';
+import type { AlignedPiece, PieceMemory } from './aligned-memory.ts';
 import type { ExtentFile, ExtentIo } from './extent-io.ts';
 import {
   BLOCK_BYTES,
@@ -65,7 +65,7 @@ const SCAN_BYTES = 64 * 1024;
 
 export class Extents {
   readonly #io: ExtentIo;
-  readonly #memory: AlignedMemory;
+  readonly #memory: PieceMemory;
   readonly #fileBytes: number;
   readonly #writesMax: number;
   readonly #files = new Map<number, File>();
@@ -85,7 +85,7 @@ export class Extents {
   readonly failed = this.#failure.promise;
 
   private constructor(
-    parts: { io: ExtentIo; memory: AlignedMemory; fileBytes: number; writesMax?: number },
+    parts: { io: ExtentIo; memory: PieceMemory; fileBytes: number; writesMax?: number },
     first: { id: number; sequence: number },
   ) {
     this.#io = parts.io;
@@ -99,7 +99,7 @@ export class Extents {
   /** `live`: all places that rows name; `lost` for rows that cannot be read: no file that is there is used again then. */
   static async open(options: {
     io: ExtentIo;
-    memory: AlignedMemory;
+    memory: PieceMemory;
     fileBytes: number;
     /** Under way at once: each holds a thread of the process, for as long as the drive does not answer. */
     writesMax?: number;

@@ -80,6 +80,17 @@ export class SimulatedExtents implements ExtentIo {
     if (file !== undefined) file[at] = (file[at] ?? 0) ^ 1;
   }
 
+  /** Fewer where the file ends before. */
+  bytesAt(id: number, { offset, sizeBytes }: { offset: number; sizeBytes: number }): Buffer {
+    return (this.#files.get(id) ?? Buffer.alloc(0)).subarray(offset, offset + sizeBytes);
+  }
+
+  /** Nothing is there any more. */
+  wipe(): void {
+    this.#files.clear();
+    this.#writing = [];
+  }
+
   sizeOf(id: number): number {
     return this.#files.get(id)?.length ?? 0;
   }
