@@ -1,5 +1,6 @@
 // Every operation as every kind of caller: who gets its answer, who is refused, and what a refusal tells. The requests of the
-// operations, and the actions that each of them needs, are in tests/support/objects/operation-requests.ts.
+// operations, and the actions that each of them needs, are in tests/support/objects/operation-requests.ts. Each message to a shard
+// is serialised, as between machines: so each operation has been served by shards that are elsewhere.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import {
@@ -30,7 +31,7 @@ let owner: Account;
 let other: Account;
 let role: string;
 beforeAll(async () => {
-  world = await openGatewayWorld();
+  world = await openGatewayWorld({ isSerialized: true });
   [owner, other] = [await world.makeAccount('owner'), await world.makeAccount('other')];
   const statements = [allow('s3:*')];
   role = await addRole(world, owner.accountId, { name: 'worker', statements });

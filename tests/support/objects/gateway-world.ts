@@ -9,6 +9,7 @@ import {
   type GatewayDependencies,
   type GatewaySettings,
 } from '../../../src/gateway/http/server.ts';
+import { createLoopbackMetadata } from '../../../src/platform/memory/loopback-metadata.ts';
 import { createKeyring } from '../../../src/platform/memory/memory-keyring.ts';
 import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts';
 import type { KeyringPort } from '../../../src/ports/keyring.ts';
@@ -38,24 +39,30 @@ export interface GatewayWorld extends ObjectWorld {
   close(): Promise<void>;
 }
 
+const overBytes = (metadata: MetadataPort) => createLoopbackMetadata({ metadata, random: systemRandom });
+
 export async function openGatewayWorld(
   options: {
     settings?: Partial<GatewaySettings>;
     deps?: Partial<GatewayDependencies>;
     /** What the gateway asks goes through it. */
     intercept?(shards: MetadataPort): MetadataPort;
+    /** What the gateway and its object store ask is serialised, as between machines. */
+    isSerialized?: boolean;
     machine?: StateMachine;
     bodyBufferBytes?: number;
   } = {},
 ): Promise<GatewayWorld> {
-  const { machine, bodyBufferBytes } = options;
+  const { machine, bodyBufferBytes, isSerialized } = options;
+  const intercept = isSerialized === true ? overBytes : options.intercept;
   const world = await openObjectWorld({
+    ...(isSerialized === true && { intercept: overBytes }),
     ...(machine && { machine }),
     ...(bodyBufferBytes !== undefined && { bodyBufferBytes }),
   });
   const keyring = createKeyring();
   const { shards } = world.metadata;
-  const metadata = world.times.learnFrom(options.intercept?.(shards) ?? shards);
+  const metadata = world.times.learnFrom(intercept?.(shards) ?? shards);
   const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];
   const at = (level: string) => (fields: object, event: string) => {
     lines.push({ level, event, fields: { ...fields } });

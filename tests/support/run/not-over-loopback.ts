@@ -1,6 +1,8 @@
-// Files of tests/api that the project api-loopback leaves to its long form: they are about what comes before a shard is asked
-// (heads, signatures, forms, the command line), or send it what other files do, too. Every kind of message is in the others.
-export const NOT_OVER_LOOPBACK = [
+// Files of tests/api that the project api-loopback leaves to its long form. Every kind of message to a shard is in the others, or
+// in the decision matrix (src/gateway/s3/decision-matrix.test.ts), which sends each S3 operation by messages that are serialised.
+
+/** They are about what comes before a shard is asked: heads, signatures, forms, the command line. */
+const ABOUT_REQUESTS = [
   'access-commands',
   'bad-input',
   'clock',
@@ -11,6 +13,8 @@ export const NOT_OVER_LOOPBACK = [
   'form-bodies',
   'forwarded-hosts',
   'health',
+  'iam-protocol',
+  'iam-simulate',
   'lifecycle',
   'lifecycle-headers',
   'metrics',
@@ -24,3 +28,65 @@ export const NOT_OVER_LOOPBACK = [
   'virtual-hosts',
   'what-is-signed',
 ];
+
+/** They are about one S3 operation or a few, which the decision matrix has. */
+const ABOUT_S3_OPERATIONS = [
+  'abort-multipart-upload',
+  'bucket-compliance',
+  'complete-multipart-upload',
+  'compliance',
+  'composed',
+  'conditional-writes',
+  'create-bucket',
+  'create-multipart-upload',
+  'delete-bucket',
+  'delete-bucket-lifecycle',
+  'delete-bucket-policy',
+  'delete-object',
+  'delete-object-tagging',
+  'delete-objects',
+  'get-bucket-acl',
+  'get-bucket-compliance',
+  'get-bucket-lifecycle-configuration',
+  'get-bucket-location',
+  'get-bucket-policy',
+  'get-bucket-versioning',
+  'get-object',
+  'get-object-acl',
+  'get-object-compliance',
+  'get-object-legal-hold',
+  'get-object-lock-configuration',
+  'get-object-retention',
+  'get-object-tagging',
+  'head-bucket',
+  'head-object',
+  'list-buckets',
+  'list-multipart-uploads',
+  'list-object-versions',
+  'list-objects',
+  'list-objects-v2',
+  'list-parts',
+  'locked-objects',
+  'post-object',
+  'put-bucket-acl',
+  'put-bucket-compliance',
+  'put-bucket-lifecycle-configuration',
+  'put-bucket-policy',
+  'put-bucket-versioning',
+  'put-object-acl',
+  'put-object-compliance',
+  'put-object-legal-hold',
+  'put-object-lock-configuration',
+  'put-object-retention',
+  'put-object-tagging',
+  'sos-objects',
+  'sse-c',
+  'unset-configurations',
+  'upload-part',
+  'upload-part-copy',
+];
+
+/** They call the management API as management-api does, by its document or by commands. */
+const ABOUT_CALLERS = ['management-document', 'sub-account-commands'];
+
+export const NOT_OVER_LOOPBACK = [...ABOUT_REQUESTS, ...ABOUT_S3_OPERATIONS, ...ABOUT_CALLERS];
