@@ -33,6 +33,8 @@ export interface Identity {
 
 type Keys = Pick<Identity, 'signingKey' | 'secret'>;
 
+type Signer = Pick<Identity, 'accessKey' | 'principal'>;
+
 export interface Identities {
   /** Undefined: no such key. Throws ServiceUnavailable when it must be asked and nobody answers. */
   find(accessKey: string): Promise<Identity | undefined>;
@@ -42,10 +44,11 @@ export interface Identities {
    */
   findSession(accessKey: string, token: string, nowMs: number): Promise<Identity | undefined>;
   /**
-   * For a request that has taken long: throws InvalidAccessKeyId where the key that signed it, or what its session hangs on, is gone
-   * since, and AccountProblem where its account is suspended. undefined: nothing has changed, which memory says.
+   * For a request that has taken long: who has signed it, as it is now; another principal object where its rights may have changed.
+   * undefined: nothing has changed, which memory says. Throws InvalidAccessKeyId where the key, or what the session hangs on, is
+   * gone since, and AccountProblem where its account is suspended.
    */
-  requireStill(signer: Pick<Identity, 'accessKey' | 'principal'>): Promise<void> | undefined;
+  requireStill(signer: Signer): Promise<Pick<Identity, 'account' | 'principal'>> | undefined;
   /** For Owner elements and expected owners. */
   account(accountId: AccountId): Promise<AccountRecord | null>;
   readonly sessions: Sessions;
@@ -204,12 +207,35 @@ export function createIdentities(deps: {
     return found !== undefined && isKey(found, key) ? found : undefined;
   }
 
-  async function lookAgain({ accessKey, principal }: Pick<Identity, 'accessKey' | 'principal'>) {
+  /** Undefined: what it hangs on is gone. */
+  async function findIdentity(accessKey: string, session: Session): Promise<Identity | undefined> {
+    const base = await findBase(session);
+    if (base === undefined) return undefined;
+    const cached = sessionIdentities.get(accessKey);
+    if (cached?.read === base.read && cached.identity.principal.session === session) return cached.identity;
+    const { account, stored, read } = base;
+    const principal =
+      stored === undefined
+        ? rootPrincipal(account, session)
+        : await storedPrincipal({ account, principal: stored }, { policies, session });
+    const keys =
+      cached?.identity.principal.session === session
+        ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
+        : makeKeys(Buffer.from(session.secretKey));
+    const identity: Identity = { accessKey, account, principal, ...keys };
+    sessionIdentities.set(accessKey, { read, stored, identity });
+    return identity;
+  }
+
+  async function lookAgain({ accessKey, principal }: Signer): Promise<Identity> {
     const { session } = principal;
-    const found = session === undefined ? await findSame(accessKey, principal) : await findBase(session);
+    const found = await (session === undefined
+      ? findSame(accessKey, principal)
+      : findIdentity(accessKey, session));
     if (found === undefined)
       throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
     if (found.account.state === 'suspended') throw new AppError('AccountProblem');
+    return found;
   }
 
   return {
@@ -218,22 +244,7 @@ export function createIdentities(deps: {
       const session = sessions.open(token);
       if (session.accessKey !== accessKey) throw new AppError('InvalidToken');
       if (session.expiresAtMs <= nowMs) throw new AppError('ExpiredToken');
-      const base = await findBase(session);
-      if (base === undefined) return undefined;
-      const cached = sessionIdentities.get(accessKey);
-      if (cached?.read === base.read && cached.identity.principal.session === session) return cached.identity;
-      const { account, stored, read } = base;
-      const principal =
-        stored === undefined
-          ? rootPrincipal(account, session)
-          : await storedPrincipal({ account, principal: stored }, { policies, session });
-      const keys =
-        cached?.identity.principal.session === session
-          ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
-          : makeKeys(Buffer.from(session.secretKey));
-      const identity: Identity = { accessKey, account, principal, ...keys };
-      sessionIdentities.set(accessKey, { read, stored, identity });
-      return identity;
+      return findIdentity(accessKey, session);
     },
     requireStill({ accessKey, principal }) {
       if (identities.get(accessKey)?.principal === principal && feed.isCurrent()) return undefined;

@@ -30,7 +30,14 @@ import { openBody } from './request/open-body.ts';
 import type { RequestBody } from './request/request-body.ts';
 import { screenHeaders } from './request/screen-headers.ts';
 import { parseTarget, type Target } from './request/target.ts';
-import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
+import {
+  type ContextDependencies,
+  createContext,
+  isOwner,
+  mayDo,
+  mayDoSome,
+  presentCaller,
+} from './request-context.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { type Reply, resolveError, sendError } from './respond.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
@@ -387,6 +394,24 @@ async function precheck(
     // Judged anew by `run`.
     if (!(error instanceof BucketReplaced)) throw error;
   }
+}
+
+/**
+ * Who asks, and what it may, once the document is there: the client has taken as long for it as it liked, and its key or its
+ * rights may be gone since. Errors of Identities.requireStill and of authorise.
+ */
+export async function authoriseAgain<Parts extends Judged & { granted: Granted }>(
+  deps: S3Dependencies,
+  parts: Parts,
+): Promise<Parts> {
+  const { row, identity, granted, facts } = parts;
+  if (row.body !== 'xml') return parts;
+  const caller = await presentCaller(deps, identity.caller);
+  if (caller === undefined || caller === identity.caller) return parts;
+  facts.become(caller);
+  const found = granted.bucket && { bucket: granted.bucket, isCached: true };
+  const present = { ...parts, identity: { ...identity, caller }, found };
+  return { ...present, granted: await authorise(deps, present) };
 }
 
 /** Requests that meet a bucket which is deleted and made again under them, at most. */

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import {
   answerError,
   authorise,
+  authoriseAgain,
   beginRecord,
   endRecord,
   identify,
@@ -54,7 +55,8 @@ export async function serveS3(
     // 8 Run, with the document of an operation that takes one.
     const judged = { ...asked, granted, exchange, isVirtualHost: bucketLabel !== undefined };
     const document = await takeDocument(deps, judged);
-    const result = await runOperation(deps, { ...judged, document });
+    const present = await authoriseAgain(deps, judged);
+    const result = await runOperation(deps, { ...present, document });
     // 9 Respond.
     await sendResult(reply, result);
   } catch (error) {

@@ -68,7 +68,7 @@ export interface ContextParts {
   isVirtualHost: boolean;
   /** What step 7 has judged: asked for again when the bucket has changed. */
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
-  /** It takes as long as the client sends: who asks is looked up again before it changes anything. */
+  /** It takes as long as the client sends: who asks is looked up and judged again before it changes anything. */
   isStream?: boolean;
   /** As OperationRow has it. */
   decidesInRun?: true | undefined;
@@ -218,19 +218,37 @@ export async function isOwner(
   return (await deps.identities.account(owner))?.canonicalId === expected;
 }
 
+/**
+ * Who asks, as it is now: the same object where nothing has changed; undefined where memory says so at once. Errors of
+ * Identities.requireStill.
+ */
+export function presentCaller(
+  { identities }: Pick<ContextDependencies, 'identities'>,
+  caller: Caller,
+): Promise<Caller> | undefined {
+  if (caller.kind === 'anonymous') return undefined;
+  return identities
+    .requireStill(caller)
+    ?.then(({ account, principal }) =>
+      principal === caller.principal ? caller : { ...caller, account, principal },
+    );
+}
+
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { caller, facts, record, exchange } = parts;
-  const asked = { caller, facts, record };
+  const { facts, record, exchange } = parts;
+  let { caller } = parts;
+  const { isStream = false } = parts;
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   /** Found in `run`. */
   const needed: AccessPair[] = [];
+  const asked = () => ({ caller, facts, record });
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
       if (parts.decidesInRun) throw new BucketReplaced(bucket);
       const pairs = [...parts.pairsOf(bucket), ...needed];
-      if (!(await mayDo(deps, { ...asked, pairs, bucket }))) throw accessDenied(record);
+      if (!(await mayDo(deps, { ...asked(), pairs, bucket }))) throw accessDenied(record);
       ownBucket = bucket;
     }
     // A copy's source, which may be the same bucket.
@@ -240,17 +258,26 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       other.present = bucket;
     }
   };
+  /** What the caller was allowed is asked for again, where policies have changed since. */
+  const judgeCaller = async (present: Caller) => {
+    if (present === caller) return;
+    caller = present;
+    facts.become(present);
+    if (ownBucket !== undefined) await judgeAnew(ownBucket);
+    for (const other of others) if (!(await other.mayUse(other.present))) throw accessDenied(record);
+  };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
     tenant: exchange.tenant,
     origin: originOf(caller, record),
-    ...(parts.isStream &&
-      caller.kind === 'account' && { beforeCommand: () => deps.identities.requireStill(caller) }),
+    ...(isStream && { beforeCommand: () => presentCaller(deps, caller)?.then(judgeCaller) }),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {
     requestId: record.requestId,
-    caller,
+    get caller() {
+      return caller;
+    },
     account() {
       if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
       return caller.account;
@@ -262,13 +289,13 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return () => other.present;
     },
     forgetBucket: (name) => deps.buckets.forget(name),
-    authorize: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket }),
+    authorize: (pairs, bucket) => mayDo(deps, { ...asked(), pairs, bucket }),
     async alsoNeed(pairs) {
       // Before it is judged: meanwhile the bucket may change.
       needed.push(...pairs);
-      if (!(await mayDo(deps, { ...asked, pairs, bucket: ownBucket }))) throw accessDenied(record);
+      if (!(await mayDo(deps, { ...asked(), pairs, bucket: ownBucket }))) throw accessDenied(record);
     },
-    mayAlso: (pairs, bucket) => mayDo(deps, { ...asked, pairs, bucket, isProbe: true }),
+    mayAlso: (pairs, bucket) => mayDo(deps, { ...asked(), pairs, bucket, isProbe: true }),
     seen: facts.seen,
     hasSecondFactor: () => facts.hasSecondFactor(),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),

@@ -48,25 +48,32 @@ export interface RequestFacts {
   readonly seen: SeenObjects;
   /** Whether it has a second factor (second-factor.ts); the same answer each time. */
   hasSecondFactor(): Promise<boolean>;
+  /** Who asks has been looked up again: values about the caller are of this one from now on. */
+  become(caller: Caller): void;
 }
 
 export function createRequestFacts(
   deps: { clock: ClockPort; mfaCodes: MfaCodes },
   parts: RequestParts,
 ): RequestFacts {
-  const { caller, headers } = parts;
+  const { headers } = parts;
+  let { caller } = parts;
   let contextOf: ContextOf | undefined;
   let secondFactor: Promise<boolean> | undefined;
   return {
     // The root of an account without bucket policies is never asked about.
     contextOf(key) {
-      contextOf ??= makeContextOf(deps, parts);
+      contextOf ??= makeContextOf(deps, { ...parts, caller });
       return contextOf(key);
     },
     seen: new SeenObjects(),
     hasSecondFactor() {
       secondFactor ??= checkSecondFactor(deps.mfaCodes, caller, headers[MFA_HEADER]);
       return secondFactor;
+    },
+    become(now) {
+      caller = now;
+      contextOf = undefined;
     },
   };
 }
