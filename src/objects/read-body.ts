@@ -1,7 +1,7 @@
 // The bytes of a version, in order: located, fetched ahead for a reader that is fast enough, verified, unsealed. Each
 // returned buffer is correct; on damage the generator throws, and never ends early as if complete (R33).
 import { must } from '../base/assert.ts';
-import { openBlock } from '../base/crypto/seal.ts';
+import { type ChunkPosition, openBlock } from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -67,20 +67,23 @@ async function* openFetched(reader: ChunkReader, fetched: Fetched): AsyncGenerat
 
 /** A chunk whose tags do not fit is fetched again. */
 async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
-  const [run] = fetched.runs;
-  const [chunk] = fetched.bytes;
-  if (run === undefined || chunk === undefined) return;
-  const brokenAtBytes = yield* reader.open({ run, bytes: chunk });
+  const run = must(fetched.runs[0], 'a fetch has a run');
+  const brokenAtBytes = fetched.isOpened
+    ? yield* reader.cut(run, fetched.bytes)
+    : yield* reader.open({ run, bytes: must(fetched.bytes[0], 'bytes of its chunk') });
   if (brokenAtBytes === undefined) return;
   const rest = { ...run, fromBytes: Math.max(brokenAtBytes, run.fromBytes) };
-  fetched.bytes = [await reader.fetchSound(run)];
-  yield* reader.open({ run: rest, bytes: fetched.bytes[0] as Uint8Array }, { isLast: true });
+  const sound = await reader.fetchSound(run);
+  fetched.bytes = [sound];
+  yield* reader.open({ run: rest, bytes: sound }, { isLast: true });
 }
 
 /** One fetch: a run of one chunk, several small bodies in one shard, or a run of a growing blob, with its rows as bytes. */
 interface Fetched {
   runs: readonly ChunkRun[];
-  bytes: readonly Uint8Array[];
+  bytes: Uint8Array[];
+  /** `bytes` are plaintext: the seal blocks of the run, up to the first that does not verify. */
+  isOpened: boolean;
   /** Its memory was released before all of it was read. */
   isDropped: boolean;
 }
@@ -88,6 +91,7 @@ interface Fetched {
 interface Fetch {
   runs: readonly ChunkRun[];
   bytes: Promise<Uint8Array[]>;
+  isOpened: boolean;
   isDone: boolean;
 }
 
@@ -152,7 +156,7 @@ class ChunkReader {
     const bytes = await first.bytes;
     // Nothing was idle during the wait: it is still the first.
     this.#ahead.shift();
-    this.#current = { runs: first.runs, bytes, isDropped: false };
+    this.#current = { runs: first.runs, bytes, isOpened: first.isOpened, isDropped: false };
     return this.#current;
   }
 
@@ -189,8 +193,8 @@ class ChunkReader {
   }
 
   #dropAhead(): void {
-    for (const { runs, bytes } of this.#ahead.splice(0)) {
-      const drop = (come: readonly Uint8Array[]) => this.#drop({ runs, bytes: come, isDropped: false });
+    for (const { bytes, ...fetch } of this.#ahead.splice(0)) {
+      const drop = (come: Uint8Array[]) => this.#drop({ ...fetch, bytes: come, isDropped: false });
       bytes.then(drop, () => drop([]));
     }
   }
@@ -205,7 +209,8 @@ class ChunkReader {
     const runs = next.value;
     this.#leftBytes -= runs.reduce((sum, run) => sum + run.toBytes - run.fromBytes, 0);
     this.#lease.hold(chunkBytesOf(runs));
-    const fetch: Fetch = { runs, bytes: this.#fetch(runs), isDone: false };
+    const isOpened = isOpenedAhead(runs);
+    const fetch: Fetch = { runs, bytes: this.#fetch(runs), isOpened, isDone: false };
     const onEnd = () => {
       fetch.isDone = true;
     };
@@ -227,6 +232,7 @@ class ChunkReader {
     const [run] = runs;
     if (run?.use.storage === 'inline') return this.#fetchBodies(runs);
     if (run?.use.storage === 'pieces') return this.#fetchPieces(run);
+    if (run !== undefined && isOpenedAhead(runs)) return this.#fetchOpened(run);
     return Promise.all(runs.map((one) => this.#fetchChunk(one)));
   }
 
@@ -253,6 +259,21 @@ class ChunkReader {
     // Each seal block is verified by its tag before it is returned.
     const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, { isProven: true });
     return read.kind === 'found' ? read.bytes : this.#fail(run, read.kind);
+  }
+
+  /** The plaintext of the run's seal blocks, up to the first that does not verify. */
+  async #fetchOpened(run: ChunkRun): Promise<Uint8Array[]> {
+    const { fromBytes, toBytes, chunkBytes } = run;
+    const chunk = (await this.#fetchChunk(run)) as Uint8Array<ArrayBuffer>;
+    const [fromBlock, toBlock] = [Math.floor(fromBytes / BLOCK_BYTES), Math.ceil(toBytes / BLOCK_BYTES)];
+    const options = { dataKey: this.#dataKeyOf(run), position: positionOf(run), chunk, fromBlock, toBlock };
+    // Sealed bytes and plaintext are there at the same time.
+    this.#lease.hold(chunkBytes);
+    try {
+      return await this.#path.codecs.openBlocks(options);
+    } finally {
+      this.#lease.release(chunkBytes);
+    }
   }
 
   /** Fetches a chunk whose tags do not fit again: an intact copy, where there is one (R37). */
@@ -337,22 +358,38 @@ class ChunkReader {
   }
 
   *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
-    const { use, chunkIndex, chunkBytes, isLastChunk, fromBytes, toBytes } = run;
-    const { blobId } = use;
-    const position = { blobId, chunkIndex, isLastChunk, sizeBytes: chunkBytes, blockBytes: BLOCK_BYTES };
-    if (this.#dataKey?.blobId !== blobId)
-      this.#dataKey = { blobId, bytes: this.#path.keys.openDataKey(this.#body.kek, use) };
-    const dataKey = this.#dataKey.bytes;
-    for (let block = Math.floor(fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < toBytes; block++) {
+    const [dataKey, position] = [this.#dataKeyOf(run), positionOf(run)];
+    for (let block = Math.floor(run.fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < run.toBytes; block++) {
       const plaintext = openBlock({ dataKey, position, chunk: bytes, block });
-      if (plaintext === undefined) {
-        this.#path.log.error({ blobId, chunkIndex, block }, 'chunk-does-not-open');
-        return block * BLOCK_BYTES;
-      }
-      const startBytes = block * BLOCK_BYTES;
-      yield plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
+      if (plaintext === undefined) return this.#brokenAt(run, block);
+      yield cutToRun(run, { plaintext, block });
     }
     return undefined;
+  }
+
+  /**
+   * As `open`, of seal blocks that are plaintext already. Each leaves the list before it is given: whoever drops the list does not
+   * free what the client has.
+   */
+  *cut(run: ChunkRun, blocks: Uint8Array[]): Generator<Buffer, number | undefined> {
+    for (let block = Math.floor(run.fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < run.toBytes; block++) {
+      const next = blocks.shift();
+      if (next === undefined) return this.#brokenAt(run, block);
+      yield cutToRun(run, { plaintext: Buffer.from(next.buffer, next.byteOffset, next.length), block });
+    }
+    return undefined;
+  }
+
+  /** Where the block begins in the chunk, in bytes of plaintext. */
+  #brokenAt({ use, chunkIndex }: ChunkRun, block: number): number {
+    this.#path.log.error({ blobId: use.blobId, chunkIndex, block }, 'chunk-does-not-open');
+    return block * BLOCK_BYTES;
+  }
+
+  #dataKeyOf({ use }: ChunkRun): Uint8Array {
+    if (this.#dataKey?.blobId !== use.blobId)
+      this.#dataKey = { blobId: use.blobId, bytes: this.#path.keys.openDataKey(this.#body.kek, use) };
+    return this.#dataKey.bytes;
   }
 
   release(fetched: Fetched): void {
@@ -396,6 +433,30 @@ class ChunkReader {
     this.#dropAhead();
     this.#lease.close();
   }
+}
+
+/** Whether codec threads open it while the client reads what comes before: chunks of which much is read. */
+function isOpenedAhead([run, ...others]: readonly ChunkRun[]): boolean {
+  if (run === undefined || others.length > 0 || run.use.storage !== 'chunks') return false;
+  return run.toBytes - run.fromBytes > LIMITS.codecInlineBytesMax;
+}
+
+function positionOf({ use, chunkIndex, isLastChunk, chunkBytes }: ChunkRun): ChunkPosition {
+  return {
+    blobId: use.blobId,
+    chunkIndex,
+    isLastChunk,
+    sizeBytes: chunkBytes,
+    blockBytes: BLOCK_BYTES,
+  };
+}
+
+function cutToRun(
+  { fromBytes, toBytes }: ChunkRun,
+  { plaintext, block }: { plaintext: Buffer; block: number },
+): Buffer {
+  const startBytes = block * BLOCK_BYTES;
+  return plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
 }
 
 /** Chunks of the store are buffers of their own; rows may be shared. */

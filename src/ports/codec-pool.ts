@@ -1,8 +1,10 @@
-// Digests and sealing of bodies, on whatever thread is best. Contract, held by tests/contract/codec-pool.test.ts:
+// Digests, sealing and opening of bodies, on whatever thread is best. Contract, held by tests/contract/codec-pool.test.ts:
 // - `seal` takes over the chunk's ArrayBuffer and gives back the same bytes sealed, over an ArrayBuffer of the same
 //   size. Calls may overlap; chunks are worked on, and resolve, in the order of the calls.
+// - `openBlocks` takes over the chunk's ArrayBuffer, too. What it gives is memory of its own, piece by piece.
 // - A sealer ends by `finish` or `abandon`; after an error only `abandon` is left. Neither holds up other bodies.
 import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../base/crypto/body-sealer.ts';
+import type { BlocksToOpen } from '../base/crypto/seal.ts';
 
 export interface SealedChunk {
   bytes: Uint8Array<ArrayBuffer>;
@@ -22,6 +24,11 @@ export interface BodySealer {
 export interface CodecPoolPort {
   /** `sizeBytes`: of the whole body, by which the pool chooses where it is worked on. */
   open(options: SealerOptions & { sizeBytes: number }): BodySealer;
+  /**
+   * The plaintext of some pieces of one sealed chunk, in order, as base/crypto/seal.ts gives it. Fewer pieces than asked for:
+   * the next one does not verify.
+   */
+  openBlocks(blocks: BlocksToOpen): Promise<Uint8Array<ArrayBuffer>[]>;
   /** For shutdown: ends the threads; what is under way rejects. */
   close(): Promise<void>;
 }

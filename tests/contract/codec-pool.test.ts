@@ -1,11 +1,16 @@
 // What every CodecPoolPort promises (src/ports/codec-pool.ts), run over each adapter.
 import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { must } from '../../src/base/assert.ts';
 import { toHex } from '../../src/base/bytes/bytes.ts';
 import { crcOf } from '../../src/base/crypto/crc.ts';
 import { blockCount, layPlaintext, openBlock, sealedBytes } from '../../src/base/crypto/seal.ts';
 import { inlineCodecPool } from '../../src/platform/codec/inline-codec-pool.ts';
 import { createCodecPool } from '../../src/platform/codec/piscina-codec-pool.ts';
+import { openRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
 
 const threads = createCodecPool({ workers: 1 });
@@ -13,6 +18,8 @@ afterAll(() => threads.close());
 
 const BLOCK_BYTES = 16 * 1024;
 const CHUNK = 80 * 1024;
+/** More than is worked on where it is. */
+const BYTES = 200 * 1024;
 const blobId = '00112233445566778899aabbccddeeff';
 const dataKey = randomBytes(32);
 
@@ -67,6 +74,60 @@ describe.each([
       expect(Buffer.concat(opened).equals(body)).toBe(true);
     },
   );
+
+  test('opens some blocks of a chunk, each in memory of its own, up to one that does not verify', async () => {
+    const blockBytes = 256 * 1024;
+    const sizeBytes = 3 * blockBytes + 5;
+    const body = randomBytes(sizeBytes);
+    const bytes = new Uint8Array(sealedBytes({ sizeBytes, blockBytes }));
+    layPlaintext(bytes, body, { offsetBytes: 0, blockBytes });
+    const options = { blobId, dataKey, blockBytes, hashes: [], crcs: [], sizeBytes };
+    const sealed = await pool.open(options).seal({ bytes, sizeBytes, isLast: true });
+    const chunk = Uint8Array.from(sealed.bytes);
+    const damaged = Uint8Array.from(chunk);
+    damaged[2 * blockBytes + 100] = must(damaged[2 * blockBytes + 100], 'a byte') ^ 1;
+    const position = { blobId, chunkIndex: 0, isLastChunk: true, sizeBytes, blockBytes };
+    const whole = await pool.openBlocks({ dataKey, position, chunk, fromBlock: 1, toBlock: 4 });
+    expect(Buffer.concat(whole).equals(body.subarray(blockBytes))).toBe(true);
+    expect(whole.map((block) => block.buffer.byteLength)).toEqual([blockBytes, blockBytes, 5]);
+    const some = await pool.openBlocks({ dataKey, position, chunk: damaged, fromBlock: 0, toBlock: 4 });
+    expect(some.map((block) => block.length)).toEqual([blockBytes, blockBytes]);
+  });
+
+  test('opens blocks of a chunk in memory of the database, which cannot be moved to a thread', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-codec-'));
+    const kv = await openRocksdbKv({
+      folder,
+      columns: { bodies: { reads: 'async', content: 'ciphertext' } },
+    });
+    try {
+      const body = randomBytes(BYTES);
+      const chunk = new Uint8Array(sealedBytes({ sizeBytes: BYTES, blockBytes: BLOCK_BYTES }));
+      layPlaintext(chunk, body, { offsetBytes: 0, blockBytes: BLOCK_BYTES });
+      const { bytes } = await open(pool, BYTES).seal({ bytes: chunk, sizeBytes: BYTES, isLast: true });
+      const key = Uint8Array.of(1);
+      await kv.commit([{ column: 'bodies', key, value: bytes }]);
+      const [stored] = await kv.getMany('bodies', [key]);
+      const position = {
+        blobId,
+        chunkIndex: 0,
+        isLastChunk: true,
+        sizeBytes: BYTES,
+        blockBytes: BLOCK_BYTES,
+      };
+      const opened = await pool.openBlocks({
+        dataKey,
+        position,
+        chunk: must(stored, 'a row') as Uint8Array<ArrayBuffer>,
+        fromBlock: 0,
+        toBlock: blockCount(position),
+      });
+      expect(Buffer.concat(opened).equals(body)).toBe(true);
+    } finally {
+      await kv.close();
+      await rm(folder, { recursive: true });
+    }
+  });
 
   test('returns an ArrayBuffer of the given size', async () => {
     const [chunk] = cut(randomBytes(CHUNK));

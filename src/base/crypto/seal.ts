@@ -102,7 +102,7 @@ export function openBlock(options: {
   position: ChunkPosition;
   chunk: Uint8Array;
   block: number;
-}): Buffer | undefined {
+}): Buffer<ArrayBuffer> | undefined {
   const { dataKey, position, chunk, block } = options;
   if (chunk.length !== sealedBytes(position)) return undefined;
   const { offsetBytes, sizeBytes } = blockSpan(position, block);
@@ -119,7 +119,30 @@ export function openBlock(options: {
   } catch {
     return undefined;
   }
-  return plaintext;
+  // Node's crypto gives memory that is not shared.
+  return plaintext as Buffer<ArrayBuffer>;
+}
+
+/** Pieces of a sealed chunk that are to be opened one after the other: from `fromBlock` up to before `toBlock`. */
+export interface BlocksToOpen {
+  /** 32 bytes. */
+  dataKey: Uint8Array;
+  position: ChunkPosition;
+  /** All of the sealed chunk. */
+  chunk: Uint8Array<ArrayBuffer>;
+  fromBlock: number;
+  toBlock: number;
+}
+
+/** The plaintext of the pieces in order, each in fresh memory. Ends before the first one that does not verify. */
+export function openBlocks({ fromBlock, toBlock, ...options }: BlocksToOpen): Buffer<ArrayBuffer>[] {
+  const opened: Buffer<ArrayBuffer>[] = [];
+  for (let block = fromBlock; block < toBlock; block++) {
+    const plaintext = openBlock({ ...options, block });
+    if (plaintext === undefined) break;
+    opened.push(plaintext);
+  }
+  return opened;
 }
 
 function nonceOf(position: ChunkPosition, block: number): Uint8Array {

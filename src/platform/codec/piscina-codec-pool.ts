@@ -2,10 +2,11 @@
 // larger ones on one thread each, chunks moved there and back without a copy.
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { MessageChannel } from 'node:worker_threads';
+import { isMarkedAsUntransferable, MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { assert, must } from '../../base/assert.ts';
 import type { BodyHashes } from '../../base/crypto/body-sealer.ts';
+import type { BlocksToOpen } from '../../base/crypto/seal.ts';
 import type { BodySealer, CodecPoolPort, SealedChunk } from '../../ports/codec-pool.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { inlineCodecPool } from './inline-codec-pool.ts';
@@ -36,8 +37,20 @@ export function createCodecPool(options: { workers: number | 'auto' }): CodecPoo
       if (body.sizeBytes <= LIMITS.codecInlineBytesMax) return inlineCodecPool.open(body);
       return new ThreadSealer(piscina, body);
     },
+    async openBlocks(blocks) {
+      const { chunk, position, fromBlock, toBlock } = blocks;
+      const isSmall = (toBlock - fromBlock) * position.blockBytes <= LIMITS.codecInlineBytesMax;
+      if (isSmall || !mayMove(chunk)) return inlineCodecPool.openBlocks(blocks);
+      const task: BlocksToOpen = { ...blocks, dataKey: Uint8Array.from(blocks.dataKey) };
+      return piscina.run(task, { name: 'openChunk', transferList: [chunk.buffer] });
+    },
     close: () => piscina.destroy(),
   };
+}
+
+/** Not a part of larger memory, and not memory of the database's. */
+function mayMove({ buffer, byteLength }: Uint8Array<ArrayBuffer>): boolean {
+  return byteLength === buffer.byteLength && !isMarkedAsUntransferable(buffer);
 }
 
 /** A body of one chunk is a single call of the pool, a longer one a task with a port, opened by the first chunk. */

@@ -9,6 +9,8 @@ import {
   type PlainChunk,
   type SealerOptions,
 } from '../../base/crypto/body-sealer.ts';
+import { type BlocksToOpen, openBlocks } from '../../base/crypto/seal.ts';
+import { freeMemory } from '../../base/free-memory.ts';
 import type { SealedChunk } from '../../ports/codec-pool.ts';
 
 export type ToWorker = ({ kind: 'chunk' } & PlainChunk) | { kind: 'finish' };
@@ -37,6 +39,16 @@ export function sealWhole({ options, chunk }: WholeBody): SealedWhole {
     [transferableSymbol]: [chunk.bytes.buffer],
     [valueSymbol]: sealed,
   }) as unknown as SealedWhole;
+}
+
+/** Pieces of one sealed chunk. They go to the caller without a copy; the memory of the sealed ones ends here. */
+export function openChunk(blocks: BlocksToOpen): Uint8Array<ArrayBuffer>[] {
+  const opened = openBlocks(blocks);
+  freeMemory(blocks.chunk);
+  return move({
+    [transferableSymbol]: opened.map(({ buffer }) => buffer),
+    [valueSymbol]: opened,
+  }) as unknown as Uint8Array<ArrayBuffer>[];
 }
 
 /** A body of many chunks. Resolves when the other side closes the port. */
