@@ -199,6 +199,8 @@ export const LIMITS = {
   deleteItemsMin: 32,
   /** Rows of versions that one entry deletes, where it is of more items. */
   deleteBytesMax: 16 * MiB,
+  /** Keys that one entry of DeleteObjects deletes: 1,000 of 900 bytes in one keep the thread for up to 130 ms. */
+  deleteKeysBytesMax: 256 * KiB,
 
   // Renames (MOVE).
   /** Keys of one entry. */

@@ -1,9 +1,10 @@
-// DeleteObjects where a commit takes the first of the items only: the gateway asks for the rest, and the answer is one.
+// DeleteObjects in several commits: the shard takes the first of the items only, or the keys are long. The answer is one.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { LIMITS } from '../../types/limits.ts';
 
 const ITEMS_MAX = 3;
 
@@ -11,6 +12,8 @@ let shards: GatewayWorld;
 let world: GatewayWorld;
 let commits = 0;
 let commitsMax: number;
+/** Bytes of the keys of each commit. */
+let asked: number[] = [];
 
 /** Its shards take few items of a delete, and are busy from one commit on. */
 function takingFew(metadata: MetadataPort): MetadataPort {
@@ -20,7 +23,8 @@ function takingFew(metadata: MetadataPort): MetadataPort {
     async execute(envelope, name, command) {
       if (name !== 'delete-versions') return metadata.execute(envelope, name, command);
       if (++commits > commitsMax) return { kind: 'busy' };
-      const { items, ...rest } = command as { items: unknown[] };
+      const { items, ...rest } = command as { items: { key: string }[] };
+      asked.push(items.reduce((sum, { key }) => sum + Buffer.byteLength(key), 0));
       return metadata.execute(envelope, name, { ...rest, items: items.slice(0, ITEMS_MAX) } as never);
     },
   };
@@ -76,4 +80,16 @@ test('reports the refusal of a later commit key by key', async () => {
 test('deletes nothing when the first commit is refused, and the request fails', async () => {
   commitsMax = 0;
   expect(await removeTen()).toMatchObject({ status: 503, told: [] });
+});
+
+test('long keys are deleted some at a time, so that no commit keeps the thread', async () => {
+  commitsMax = Number.POSITIVE_INFINITY;
+  asked = [];
+  const keys = Array.from({ length: 1000 }, (_, at) => `${'ä'.repeat(450)}${at}`);
+  const list = keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('');
+  const answer = await ask('POST /bucket?delete', `<Delete>${list}</Delete>`);
+  const deleted = [...String(answer.body).matchAll(/<Deleted><Key>([^<]*)/g)].map(([, key]) => key);
+  expect(deleted).toEqual(keys);
+  expect(Math.max(...asked)).toBeLessThanOrEqual(LIMITS.deleteKeysBytesMax);
+  expect(Math.max(...asked)).toBeGreaterThan(LIMITS.deleteKeysBytesMax / 2);
 });

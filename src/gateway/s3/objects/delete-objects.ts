@@ -1,5 +1,5 @@
-// Deletes up to 1000 keys or versions: in one commit of the bucket's shard, or in several where they have too many
-// pieces for one. Each key is authorised, answered and recorded by itself (service 4.2, delete rule 2).
+// Deletes up to 1000 keys or versions: in one commit of the bucket's shard, or in several where their keys are long or they
+// have too many pieces for one. Each key is authorised, answered and recorded by itself (service 4.2, delete rule 2).
 import { assert, must } from '../../../base/assert.ts';
 import { xmlElement, xmlText } from '../../../base/xml/write-xml.ts';
 import type { DeleteItem } from '../../../ports/metadata/versions.ts';
@@ -109,7 +109,7 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
   while (results.length < items.length) {
     const rest = items.slice(results.length);
     try {
-      results.push(...(await commitFirst(context, rest)));
+      results.push(...(await commitFirst(context, firstOf(rest))));
     } catch (error) {
       if (results.length === 0 || !(error instanceof AppError)) throw error;
       // Some are deleted: the client learns which.
@@ -118,6 +118,16 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
     }
   }
   return results;
+}
+
+/** As many as have LIMITS.deleteKeysBytesMax of keys, one at least: what one entry is about keeps the shard's thread. */
+function firstOf(items: DeleteItem[]): DeleteItem[] {
+  let leftBytes: number = LIMITS.deleteKeysBytesMax;
+  const end = items.findIndex(({ key }) => {
+    leftBytes -= Buffer.byteLength(key);
+    return leftBytes < 0;
+  });
+  return end === -1 ? items : items.slice(0, Math.max(1, end));
 }
 
 /** The results of as many as one commit takes. */
