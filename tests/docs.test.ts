@@ -228,7 +228,7 @@ record in an extent file has a head that says whose bytes follow. On a single no
 \`\`\`
 $ holdfast fsck --rebuild-chunks --data-dir /var/lib/holdfast; echo $?
 12 extent files, 2.94 GiB.
-Chunks below storage.separateFrom, and those of before it was set, are not in them.
+Chunks below storage.separateFrom, and older ones that were not moved yet, are not in them.
 Nothing was changed. --yes puts the database aside, into chunks.lost, and makes another one.
 2
 $ holdfast fsck --rebuild-chunks --data-dir /var/lib/holdfast --yes
@@ -237,7 +237,8 @@ $ holdfast fsck --rebuild-chunks --data-dir /var/lib/holdfast --yes
 \`\`\`
 
 It reads all extents twice, and ends with 0. Only chunks that lie in extents come back: the last piece of a body that is smaller
-than \`storage.separateFrom\`, and chunks that were written while that was \`never\`, lay in the database and are gone with it. So
+than \`storage.separateFrom\`, and chunks from before extents that the scrub had not moved into them, lay in the database and are
+gone with it. So
 start the server and run \`holdfast fsck\`, which names each object that is not whole. What was deleted of late may come back as
 chunks that nothing leads to; they go by themselves. Cut short, it is called again. A disk of a cluster needs none of this: its
 chunks are written anew from other copies.

@@ -93,6 +93,11 @@ export interface KvPort {
    * seconds. May write some 100 MiB to do so, a little at a time. False when nothing was deleted since the last time.
    */
   turnOver(signal: AbortSignal): Promise<boolean>;
+  /**
+   * Of a store that keeps large values of one column outside of its database: moves a value of that column there which was
+   * written before it did, durably. False: there is none under this key that is to be moved.
+   */
+  separate?(key: Uint8Array): Promise<boolean>;
   /** Of one whose drive hangs it resolves when the drive answers, or rejects with the error by which it does. */
   close(): Promise<void>;
 }

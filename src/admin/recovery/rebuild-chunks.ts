@@ -28,7 +28,7 @@ export async function rebuildChunks({ dataDir, yes = false, print }: SalvageOpti
     const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
     print(`${formatCount(files.length)} extent files, ${formatBytes(sizeBytes)}.`);
     if (!yes) {
-      print('Chunks below storage.separateFrom, and those of before it was set, are not in them.');
+      print('Chunks below storage.separateFrom, and older ones that were not moved yet, are not in them.');
       print(
         `Nothing was changed. --yes puts the database aside, into ${LOST_FOLDER}, and makes another one.`,
       );

@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib';
 import { must } from '../../base/assert.ts';
 import { createByteGate } from '../../base/async/byte-gate.ts';
 import { createSequence } from '../../base/async/sequence.ts';
+import { Corruption } from '../../base/corruption.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -19,6 +20,7 @@ import { assertSame, type Checksum, passUnread, unavailable } from './chunk-chec
 import { ChunkFills } from './chunk-fills.ts';
 import { readRows, storedOf, type Verdict } from './chunk-halves.ts';
 import { ChunkReads, type ChunkReadsDeps } from './chunk-reads.ts';
+import { roomOf } from './disk-reserve.ts';
 import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
 import { dataKey, encodeIndexRow, indexKey, removalsOf } from './keyspace.ts';
@@ -259,6 +261,22 @@ export class ChunkStore implements ChunkPort {
       throw error;
     } finally {
       this.#verified.leave(sizeBytes);
+    }
+  }
+
+  /**
+   * Moves the bytes of a large chunk from the database to where large ones are written now, while the disk has room for both.
+   * False: they are there, or stay.
+   */
+  async separate(id: ChunkId): Promise<boolean> {
+    if (this.#kv.separate === undefined) return false;
+    if (roomOf(await this.#reserve.measure(), { holdsChunks: true }).state !== 'ok') return false;
+    try {
+      return await this.#kv.separate(dataKey(id));
+    } catch (error) {
+      // The next look at it deals with that.
+      if (error instanceof Corruption) return false;
+      throw error;
     }
   }
 

@@ -4,9 +4,9 @@ import { toHex } from '../../base/bytes/bytes.ts';
 import { defineRecord } from '../../base/record-codec.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { RandomPort } from '../../ports/clock.ts';
-import type { KvPort } from '../../ports/kv.ts';
+import type { KvPort, KvPut } from '../../ports/kv.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import { DISK_KEY, indexBounds } from './keyspace.ts';
+import { DISK_KEY, indexBounds, SCRUB_KEY } from './keyspace.ts';
 
 export interface DiskIdentity {
   clusterId: string;
@@ -46,10 +46,13 @@ export async function openDiskIdentity(
   return identity;
 }
 
-/** Records the loss of acknowledged commits (R40): the home shards then search for the lost chunks at once. */
+/**
+ * Records the loss of acknowledged commits (R40): the home shards then search for the lost chunks at once, and the scrub begins a
+ * pass, because what rows of before the loss name in extents may have been overwritten.
+ */
 export async function noteCut(kv: KvPort, identity: DiskIdentity, cutSeq: number): Promise<DiskIdentity> {
   const cut = { ...identity, cutSeq };
-  await keepDiskIdentity(kv, cut);
+  await kv.commit([rowOf(cut), { column: 'index', key: SCRUB_KEY, value: null }]);
   return cut;
 }
 
@@ -59,7 +62,11 @@ export function decodeDiskIdentity(row: Uint8Array): DiskIdentity {
 }
 
 export function keepDiskIdentity(kv: KvPort, identity: DiskIdentity): Promise<void> {
-  return kv.commit([{ column: 'index', key: DISK_KEY, value: codec.encode(identity) }]);
+  return kv.commit([rowOf(identity)]);
+}
+
+function rowOf(identity: DiskIdentity): KvPut {
+  return { column: 'index', key: DISK_KEY, value: codec.encode(identity) };
 }
 
 /** undefined: the disk belongs to no cluster, or is empty. */

@@ -7,6 +7,7 @@ import type { ChunkId } from '../../ports/chunks.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { makeBlobId } from '../../types/names.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
+import { noteCut } from './disk-identity.ts';
 import { CHUNK_COLUMNS, dataKey, indexKey } from './keyspace.ts';
 import { createScrub, type ScrubDeps } from './scrub.ts';
 
@@ -63,6 +64,7 @@ function scrubOf(change: Partial<ScrubDeps> = {}) {
       usage: () => store.usage(),
       unreadToTry: () => store.unreadToTry(),
       isLost: (id) => store.isLost(id),
+      separate: (id) => store.separate(id),
       verify(id) {
         verified.push(id);
         return store.verify(id);
@@ -95,8 +97,44 @@ test('reads all chunks in id order, as fast as its rate allows', async () => {
   expect(tookMs).toBeCloseTo((200 * CHUNK_BYTES * 1000) / RATE, -1);
   expect(events.at(-1)).toEqual([
     'scrub-ended',
-    { checkedCount: 200, checkedBytes: 200 * CHUNK_BYTES, foundCount: 0 },
+    { checkedCount: 200, checkedBytes: 200 * CHUNK_BYTES, foundCount: 0, movedCount: 0 },
   ]);
+});
+
+test('has whole chunks moved to where large ones are written now, while the disk has room', async () => {
+  const moved: string[] = [];
+  const separate = async (key: Uint8Array) => moved.push(Buffer.from(key).toString('hex')) % 2 === 1;
+  let freeBytes = 1e12;
+  const measure = async () => ({ freeBytes, totalBytes: 1e12 });
+  const over = { ...kv, separate };
+  store = await openChunkStore({
+    kv: over,
+    reserve: { ...reserve, measure },
+    clock,
+    log,
+    onQuarantined() {},
+  });
+  await putChunks(5);
+  const [rotten] = ids;
+  if (rotten === undefined) throw new Error('there is a chunk');
+  await rot(rotten);
+  const scrub = scrubOf();
+  await pass(scrub);
+  expect(moved).toEqual(ids.slice(1).map((id) => Buffer.from(dataKey(id)).toString('hex')));
+  expect(events.at(-1)).toMatchObject(['scrub-ended', { checkedCount: 5, foundCount: 1, movedCount: 2 }]);
+  freeBytes = 1e6;
+  clock.advance(PERIOD_MS);
+  await pass(scrub);
+  expect(moved).toHaveLength(4);
+});
+
+test('begins a pass at once on a disk that has lost acknowledged commits', async () => {
+  await putChunks(5);
+  await pass(scrubOf());
+  verified = [];
+  await noteCut(kv, { clusterId: 'c', diskId: 'd', mapVersion: 1 }, 7);
+  await pass(scrubOf());
+  expect(verified).toEqual(ids);
 });
 
 test('reads faster if a pass would not end within its period', async () => {

@@ -1,5 +1,6 @@
 // Reads all chunks of a disk again and again, at a bounded rate, so that damage is found while other copies are whole
 // (R40). The store quarantines what does not verify; what cannot be read is tried again later. Progress outlives a restart.
+// On its way it has large chunks that were written into the database moved to where such ones are written now.
 // The scrub walks the index; where a part of the index is lost it finds the chunks by the keys of their bytes.
 
 import { readPage } from '../../base/read-page.ts';
@@ -23,7 +24,7 @@ import {
 
 export interface ScrubDeps {
   kv: KvPort;
-  store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry' | 'isLost'>;
+  store: Pick<ChunkStore, 'verify' | 'separate' | 'usage' | 'unreadToTry' | 'isLost'>;
   clock: ClockPort;
   log: Logger;
   /** Least rate during a pass; higher on a disk that would not be read within a period. */
@@ -52,6 +53,8 @@ interface ScrubRecord {
   checkedCount: number;
   checkedBytes: number;
   foundCount: number;
+  /** Chunks that were moved; absent in records from before. */
+  movedCount?: number;
   /** Totals when the pass began. */
   wantedBytes: number;
   endedAtMs?: number;
@@ -135,12 +138,13 @@ class DiskScrub implements Scrub {
     record.checkedCount = 0;
     record.checkedBytes = 0;
     record.foundCount = 0;
+    record.movedCount = 0;
   }
 
   #end(record: ScrubRecord): void {
     record.endedAtMs = this.#deps.clock.wallMs();
-    const { checkedCount, checkedBytes, foundCount } = record;
-    this.#deps.log.info({ checkedCount, checkedBytes, foundCount }, 'scrub-ended');
+    const { checkedCount, checkedBytes, foundCount, movedCount = 0 } = record;
+    this.#deps.log.info({ checkedCount, checkedBytes, foundCount, movedCount }, 'scrub-ended');
   }
 
   #rate({ wantedBytes }: ScrubRecord): number {
@@ -191,6 +195,8 @@ class DiskScrub implements Scrub {
     const found = await this.#deps.store.verify(id);
     record.checkedCount++;
     record.checkedBytes += sizeBytes;
+    if (found.kind === 'whole' && (await this.#deps.store.separate(id)))
+      record.movedCount = (record.movedCount ?? 0) + 1;
     if (found.kind === 'missing' && (found.isQuarantined || this.#deps.store.isLost(id))) record.foundCount++;
   }
 }

@@ -59,6 +59,8 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
       clear: (range) => kv.clear(range),
       usage: () => kv.usage(),
       turnOver: (signal) => kv.turnOver(signal),
+      // Whether it is lost or not, the value is there.
+      separate: async (key) => (await kv.separate?.(key)) ?? false,
       failed,
       async close() {
         const errors = [...(await errorOf(kv.close())), ...(await errorOf(witness.close()))];

@@ -1,8 +1,8 @@
 // A store of which one column keeps its large values in extents: the database has a row for each, which names the place. A value
 // is durable before its row is committed, and the row is before it is acknowledged, so no row names what is not there, and what no
-// row names is free space. Values that lay in the database before stay where they are until they are written anew.
+// row names is free space. Values that lay in the database before are read there, and moved by `separate`.
 import { assert, must } from '../../base/assert.ts';
-import { concatBytes, toHex } from '../../base/bytes/bytes.ts';
+import { concatBytes, equalBytes, toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -459,19 +459,53 @@ export class SeparatedKv implements KvPort {
     // The body has just been compared with it.
     const { bodyCrc32 } = from;
     const to = await this.#orFailure(this.#extents.append({ key, body, bodyCrc32 }));
+    const isStillThere = async () => {
+      const now = (await this.#placesNow([key])).get(toHex(key));
+      return now !== undefined && now !== 'lost' && now.sequence === from.sequence;
+    };
+    return this.#nameAnew(key, to, { isStillThere, left: [from], gone: [] });
+  }
+
+  async separate(key: Uint8Array): Promise<boolean> {
+    const { column } = this.#columns;
+    const inDatabase = async () => (await this.#kv.getMany(column, [key]))[0];
+    if ((await this.#places([key]))[0] !== undefined) return false;
+    const value = await inDatabase();
+    if (value === undefined || value.length < this.#options.fromBytes) return false;
+    const to = await this.#orFailure(this.#extents.append({ key, body: value }));
+    const isStillThere = async () => {
+      // A commit that has not ended may write, or delete, what the database does not show yet.
+      if (this.#pending.has(toHex(key)) || (await this.#placesNow([key])).size > 0) return false;
+      const now = await inDatabase();
+      return now !== undefined && equalBytes(now, value);
+    };
+    return this.#nameAnew(key, to, { isStillThere, left: [], gone: [{ column, key, value: null }] });
+  }
+
+  /**
+   * Has the row of a value name a new place of its bytes, where they are `isStillThere`: false otherwise. `left` are places, and
+   * `gone` rows, that have them no more.
+   */
+  async #nameAnew(
+    key: Uint8Array,
+    to: RecordPlace,
+    how: { isStillThere(): Promise<boolean>; left: readonly RecordPlace[]; gone: readonly KvPut[] },
+  ): Promise<boolean> {
     const turn = this.#takeTurn();
     await turn.begins;
     const order = ++this.#order;
     let committing: Promise<void>;
     try {
-      const now = (await this.#placesNow([key])).get(toHex(key));
-      if (now === undefined || now === 'lost' || now.sequence !== from.sequence) {
+      // What came before was not written: nothing goes past it.
+      if (this.#failure !== undefined) throw this.#failure;
+      if (!(await how.isStillThere())) {
         this.#extents.release([to]);
         return false;
       }
+      this.#changes++;
       this.#note(key, to);
       const row = { column: this.#columns.placeColumn, key: this.#placeKey(key), value: encodePlace(to) };
-      committing = this.#kv.commit([row], { isBounded: true });
+      committing = this.#kv.commit([...how.gone, row], { isBounded: true });
     } catch (error) {
       this.#extents.release([to]);
       throw error;
@@ -481,7 +515,7 @@ export class SeparatedKv implements KvPort {
     try {
       await committing;
       this.#changes++;
-      this.#releaseAfter([from], { order, isSynced: true });
+      this.#releaseAfter(how.left, { order, isSynced: true });
       return true;
     } finally {
       this.#forget(key);
