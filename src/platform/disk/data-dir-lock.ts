@@ -5,6 +5,7 @@ import { constants } from 'node:fs';
 import { access, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createSequence } from '../../base/async/sequence.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { syncFolder, writeDurableFile } from './durable-file.ts';
 import { makeFolder } from './make-folder.ts';
@@ -71,13 +72,16 @@ export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
   try {
     const found = await readFormat(path);
     let format = found ?? (await writeFormat(path, newFormat(options.shards)));
+    // Disks of a node are opened beside one another.
+    const inSequence = createSequence();
     return {
       path,
       shards: format.shards,
       isNew: found === undefined,
-      async raiseFormat(to) {
-        if (to > format.format) format = await writeFormat(path, { ...format, format: to });
-      },
+      raiseFormat: (to) =>
+        inSequence(async () => {
+          if (to > format.format) format = await writeFormat(path, { ...format, format: to });
+        }),
       close: () => release(lock),
     };
   } catch (error) {
