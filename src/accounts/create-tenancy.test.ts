@@ -455,11 +455,20 @@ test('the link of a mail sets a password once, and within three days', async () 
   const again = mails.resetPassword({ token, password: 'Other-1' });
   await expect(again).rejects.toMatchObject({ code: 'AccessDenied' });
   expect(await settings()).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}`, mustReset: false } });
-  // Only the last thousand are kept.
+  // Only a thousand are kept, in equal shares: those that a flood pushes out are its own.
   await tenancy.changeCustomer(OPERATOR, made.id, { sendPasswordReset: true });
-  for (let at = 0; at < 1000; at++)
-    await world.execute('add-mail', { mail: { kind: 'welcome', customerId: made.id, to: 'a@b.example' } });
+  const flood = {
+    kind: 'welcome',
+    customerId: made.id,
+    controlId: control.id + 1,
+    to: 'a@b.example',
+  } as const;
+  for (let at = 0; at < 1010; at++) await world.execute('add-mail', { mail: flood });
   const kept = await mails.list();
-  expect([kept.length, kept[0]?.id, kept.at(-1)?.id]).toEqual([1000, 1002, 3]);
-  await expect(mails.text(1)).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  expect(kept.map(({ id }) => id)).toEqual([...Array.from({ length: 998 }, (_, at) => 1012 - at), 2, 1]);
+  for (let at = 0; at < 3; at++)
+    await world.execute('add-mail', { mail: { ...flood, controlId: control.id } });
+  const shared = await mails.list();
+  expect(shared.map(({ id }) => id).filter((id) => id < 20)).toEqual([19, 18, 2, 1]);
+  await expect(mails.text(3)).rejects.toMatchObject({ code: 'NoSuchEntity' });
 });

@@ -306,10 +306,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
       await directory.refresh();
       const id = directory.customerOf(made.account.accountId)?.id ?? 0;
-      if (input.sendWelcomeEmail === true)
-        await deps.mails.order('welcome', { id, email: made.account.email });
-      else if (input.sendPasswordReset === true)
-        await deps.mails.order('password-reset', { id, email: made.account.email });
+      const addressee = { id, controlId, email: made.account.email };
+      if (input.sendWelcomeEmail === true) await deps.mails.order('welcome', addressee);
+      else if (input.sendPasswordReset === true) await deps.mails.order('password-reset', addressee);
       const view = await getCustomer(caller, id);
       await setPlan(undefined, view);
       return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
@@ -326,7 +325,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       await save(record, changes);
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.sendPasswordReset === true)
-        await deps.mails.order('password-reset', { id, email: changes.email ?? record.email });
+        await deps.mails.order('password-reset', { ...record, email: changes.email ?? record.email });
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

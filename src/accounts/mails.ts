@@ -34,7 +34,7 @@ const TOKEN = /^(\d{1,15})\.([A-Za-z0-9]{40})$/;
 
 export interface Mails {
   /** Orders a mail; resolves before it is sent. */
-  order(kind: MailKind, customer: Pick<CustomerRecord, 'id' | 'email'>): Promise<void>;
+  order(kind: MailKind, customer: Pick<CustomerRecord, 'id' | 'controlId' | 'email'>): Promise<void>;
   /**
    * Sends what waits because the gateway that was to send it has ended, until the signal aborts. Several gateways may do so: one
    * of them gets a mail.
@@ -158,8 +158,8 @@ export function createMails(deps: {
   }
 
   return {
-    async order(kind, { id, email }) {
-      const mail = { kind, customerId: id, to: email, ...(post && { isToBeSent: true as const }) };
+    async order(kind, { id, controlId, email }) {
+      const mail = { kind, customerId: id, controlId, to: email, ...(post && { isToBeSent: true as const }) };
       const { mail: added } = requireDone(await metadata.execute(system, 'add-mail', { mail }));
       if (post !== undefined) void deliver(added, post);
     },

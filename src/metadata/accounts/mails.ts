@@ -1,4 +1,5 @@
-// Mails to customers as rows of the system shard: the last MAILS_MAX, by number. Who sends them is a gateway (src/accounts/mails.ts).
+// Mails to customers as rows of the system shard: MAILS_MAX, by number, which control accounts share. Who sends them is a gateway (src/accounts/mails.ts).
+import { must } from '../../base/assert.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RangeAddress, View } from '../../ports/state-machine.ts';
@@ -16,7 +17,8 @@ export const addMail = defineCommand<CommandOf<'add-mail'>, OutcomeOf<'add-mail'
   locks: () => [exclusive(LOCK.tenancy)],
 
   look(_command, view) {
-    view.range(LAST);
+    const [last] = view.range(LAST);
+    if (last !== undefined) mailsInFull(view, readU48(last.key));
   },
 
   decide({ mail }, view, { nowMs }) {
@@ -24,11 +26,25 @@ export const addMail = defineCommand<CommandOf<'add-mail'>, OutcomeOf<'add-mail'
     const id = (last === undefined ? 0 : readU48(last.key)) + 1;
     const record: MailRecord = { ...mail, id, createdAtMs: nowMs, state: 'waiting' };
     const puts = [put(mailRow(id), mailCodec.encode(record))];
-    // Numbers have no gaps: the oldest one has this number.
-    if (id > MAILS_MAX) puts.push(remove(mailRow(id - MAILS_MAX)));
+    const full = mailsInFull(view, id - 1);
+    if (full !== undefined) puts.push(remove(mailRow(oldestOfMost([...full, record]))));
     return { outcome: { kind: 'added', mail: record }, puts };
   },
 });
+
+/** All of them, the oldest first, where there is no room for another one. `lastId`: with fewer numbers there is. */
+function mailsInFull(view: View, lastId: number): MailRecord[] | undefined {
+  if (lastId < MAILS_MAX) return undefined;
+  const rows = view.range(ALL);
+  return rows.length < MAILS_MAX ? undefined : rows.map(({ value }) => mailCodec.decode(value));
+}
+
+/** The number of the oldest mail of the control account that has most: none pushes out those of others that have fewer. */
+function oldestOfMost(mails: readonly MailRecord[]): number {
+  const byControl = [...Map.groupBy(mails, ({ controlId = 0 }) => controlId).values()];
+  const most = byControl.reduce((largest, group) => (group.length > largest.length ? group : largest));
+  return must(most[0], 'a group has a mail').id;
+}
 
 function findMail(view: View, id: number): MailRecord | undefined {
   const row = view.row(mailRow(id));

@@ -71,9 +71,9 @@ export interface AccountCommands {
     command: { accountId: AccountId; stepCount: number; after: AccountRemovalRecord | null };
     outcome: { kind: 'noted'; stepCount: number } | { kind: 'elsewhere' };
   };
-  /** A mail to a customer; the oldest one goes where there are too many. */
+  /** A mail to a customer; where there are too many, the oldest one goes of the control account that has most. */
   'add-mail': {
-    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'to' | 'isToBeSent'> };
+    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'controlId' | 'to' | 'isToBeSent'> };
     outcome: { kind: 'added'; mail: MailRecord };
   };
   'note-mail': {

@@ -9,6 +9,8 @@ export interface MailRecord {
   kind: MailKind;
   /** The sub-account. */
   customerId: number;
+  /** Its control account, among whose mails it counts; absent in those that older versions have written. */
+  controlId?: number;
   to: string;
   createdAtMs: number;
   /** `waiting`: nobody sends mails, or not yet. */
@@ -21,5 +23,5 @@ export interface MailRecord {
 }
 export const mailCodec = defineRecord<MailRecord>({ name: 'mail', version: 1 });
 
-/** Mails that are kept: the last ones. */
+/** Mails that are kept: where there are more, the oldest one goes of the control account that has most. */
 export const MAILS_MAX = 1000;
