@@ -13,12 +13,11 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { freePort } from '../support/cluster/free-ports.ts';
-import { ROOT } from '../support/run/root.ts';
+import { COMPILE_CACHE, ROOT } from '../support/run/root.ts';
 import { type Access, send } from '../support/servers/raw-s3.ts';
 import { cleanEnvironment } from '../support/servers/start-server.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
-const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const ENV = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE };
 const BACK_WITHIN_MS = 180_000;
 const SMALL = randomBytes(1000);

@@ -4,8 +4,9 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { COMPILE_CACHE, ROOT } from '../support/run/root.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
+const MAIN = join(ROOT, 'cmd', 'main.ts');
 
 let folder: string;
 beforeEach(() => {
@@ -15,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 function run(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'cluster', 'certs', ...args], {
-    env: {},
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
     encoding: 'utf8',
   });
   return { code: status, stdout, stderr };

@@ -10,14 +10,17 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
 import { afterEach, expect, test } from 'vitest';
+import { COMPILE_CACHE, ROOT } from '../support/run/root.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
+const MAIN = join(ROOT, 'cmd', 'main.ts');
 
 let server: Server | undefined;
 afterEach(() => server?.close());
 
 async function run(args: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [MAIN, 'health', ...args], { env });
+  const child = spawn(process.execPath, [MAIN, 'health', ...args], {
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+  });
   const exit = once(child, 'exit');
   const said = await text(child.stderr);
   return { code: (await exit)[0], said };

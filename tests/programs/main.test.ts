@@ -11,12 +11,17 @@ import { expect, test } from 'vitest';
 import { flagOf, variableOf } from '../../src/config/names.ts';
 import { SETTINGS } from '../../src/config/schema.ts';
 import type { SettingRow } from '../../src/config/setting-row.ts';
+import { COMPILE_CACHE, ROOT } from '../support/run/root.ts';
 
-const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
-const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'main.ts');
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const MAIN = join(ROOT, 'cmd', 'main.ts');
+const CACHED = { NODE_COMPILE_CACHE: COMPILE_CACHE };
 
 function run(args: string[], env: Record<string, string> = {}) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], { env, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    env: { ...CACHED, ...env },
+    encoding: 'utf8',
+  });
   return { code: status, stdout, stderr };
 }
 
@@ -117,7 +122,7 @@ test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
+  const env = { ...CACHED, AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
   const child = spawn(process.execPath, [MAIN, 'rb', '--force', 'vault', '--endpoint', endpoint], { env });
   const told = text(child.stderr);
   const [code] = await once(child, 'exit');
@@ -139,7 +144,7 @@ test('what others have stored gives a terminal no orders, on standard output and
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
+  const env = { ...CACHED, AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
   const show = async () => {
     const args = [MAIN, 'policy', 'show', 'own', '--user', 'ann', '--endpoint', endpoint];
     const child = spawn(process.execPath, args, { env });

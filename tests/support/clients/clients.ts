@@ -15,6 +15,7 @@ import { ownServerTest } from '../servers/own-server-test.ts';
 import { type Access, pathOf, type RawRequest, send } from '../servers/raw-s3.ts';
 import { createAccount } from '../servers/s3-api.ts';
 import { startServer, type TestServer } from '../servers/start-server.ts';
+import { runAwsForked } from './aws-forks.ts';
 import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON, VENV_RCLONE } from './client-programs.ts';
 
 const CLIENT_TIMEOUT_MS = 400_000;
@@ -150,6 +151,17 @@ export async function runProgram(
   args: readonly string[],
   options: RunOptions,
 ): Promise<Ran> {
+  const { env = {}, cwd, input } = options;
+  const ran =
+    program === VENV_AWS && input === undefined
+      ? await runAwsForked({ args, env, cwd })
+      : await startProgram(program, args, options);
+  if (ran.code !== (options.code ?? 0))
+    throw new Error(`${program} ${args.join(' ')}\nended with ${ran.code}\n${ran.stdout}\n${ran.stderr}`);
+  return ran;
+}
+
+async function startProgram(program: string, args: readonly string[], options: RunOptions): Promise<Ran> {
   const child = spawn(program, args, {
     env: options.env,
     cwd: options.cwd,
@@ -163,15 +175,7 @@ export async function runProgram(
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
-  const ran = {
-    code: code ?? -1,
-    stdout: Buffer.concat(written.stdout).toString(),
-    stderr: Buffer.concat(written.stderr).toString(),
-  };
-  if (ran.code !== (options.code ?? 0)) {
-    throw new Error(
-      `${program} ${args.join(' ')}\nended with ${signal ?? code}\n${ran.stdout}\n${ran.stderr}`,
-    );
-  }
-  return ran;
+  const text = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString();
+  const stderr = text(written.stderr) + (signal === null ? '' : `\nended by ${signal}`);
+  return { code: code ?? -1, stdout: text(written.stdout), stderr };
 }

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterStatus } from '../../../src/admin/status/cluster-status.ts';
 import { readClusterStatus } from '../../../src/admin/status/read-cluster.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { ROOT } from '../run/root.ts';
+import { COMPILE_CACHE, ROOT } from '../run/root.ts';
 import { endGracefully, type Ran, ranToEnd } from '../servers/process-ends.ts';
 import type { Access } from '../servers/raw-s3.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
@@ -17,7 +17,6 @@ import { freePort } from './free-ports.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';
-const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3'];
 const LOOK_AGAIN_MS = 700;
 const PATIENCE_MS = 180_000;

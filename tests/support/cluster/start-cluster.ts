@@ -11,7 +11,7 @@ import type { ClusterStatus } from '../../../src/admin/status/cluster-status.ts'
 import { readClusterStatus } from '../../../src/admin/status/read-cluster.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Config } from '../../../src/config/schema.ts';
-import { ROOT } from '../run/root.ts';
+import { COMPILE_CACHE, ROOT } from '../run/root.ts';
 import { type Ran, ranToEnd } from '../servers/process-ends.ts';
 import type { Access } from '../servers/raw-s3.ts';
 import { cleanEnvironment, type LogLine, settingVariables } from '../servers/start-server.ts';
@@ -22,7 +22,6 @@ export { ETCD };
 
 const HOST = '127.0.0.1';
 const MAIN = join(ROOT, 'cmd', 'main.ts');
-const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 /** Each look asks every process. */
 /** A look at the whole cluster opens connections to all of it, and takes a fifth of a second of CPU time. */
 const LOOK_AGAIN_MS = 1000;

@@ -4,7 +4,6 @@
 // restic has a test of its own (tests/cluster).
 export const CHOSEN_FOR_CLUSTERS = [
   'api/put-object',
-  'api/copy-object',
   'api/versions',
   'api/move-bucket',
   'api/move-object',

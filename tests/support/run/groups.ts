@@ -24,9 +24,9 @@ export const GROUPS = {
     isolate: false,
     timeoutMs: 120_000,
   },
-  models: { include: [folder('models')], workers: 2, isolate: true, timeoutMs: 300_000 },
+  models: { include: [folder('models')], workers: 2, isolate: false, timeoutMs: 300_000 },
   programs: { include: [folder('programs')], workers: 2, isolate: true, timeoutMs: 120_000 },
-  contract: { include: [folder('contract')], workers: 2, isolate: true, timeoutMs: 120_000 },
+  contract: { include: [folder('contract')], workers: 2, isolate: false, timeoutMs: 120_000 },
   api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 120_000 },
   deploy: { include: [folder('deploy')], workers: 2, isolate: true, timeoutMs: 120_000 },
   // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
@@ -41,7 +41,7 @@ export const GROUPS = {
   faults: { include: [folder('faults')], workers: 2, isolate: true, timeoutMs: 300_000 },
   // They measure time or memory, or take all of the machine.
   alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 300_000 },
-  sim: { include: [folder('simulation')], workers: 2, isolate: true, timeoutMs: 300_000 },
+  sim: { include: [folder('simulation')], workers: 2, isolate: false, timeoutMs: 300_000 },
 } as const satisfies Readonly<Record<string, Group>>;
 
 export type GroupName = keyof typeof GROUPS;

@@ -37,6 +37,7 @@ const ABOUT_S3_OPERATIONS = [
   'compliance',
   'composed',
   'conditional-writes',
+  'copy-object',
   'create-bucket',
   'create-multipart-upload',
   'delete-bucket',

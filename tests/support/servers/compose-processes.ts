@@ -5,12 +5,11 @@ import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../../src/base/assert.ts';
 import { freePorts } from '../cluster/free-ports.ts';
-import { ROOT } from '../run/root.ts';
+import { COMPILE_CACHE } from '../run/root.ts';
 import { type ComposeFile, type ComposeService, deployPath, imageEnvironment } from './deploy-files.ts';
 import { endGracefully } from './process-ends.ts';
 
 /** The one that holdfast.mjs uses. */
-const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const LOG_KEPT_CHARS = 20_000;
 
 export interface ComposeProcesses {

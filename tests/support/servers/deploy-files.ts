@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Config } from '../../../src/config/schema.ts';
 import { LIMITS } from '../../../src/types/limits.ts';
-import { ROOT } from '../run/root.ts';
+import { COMPILE_CACHE, ROOT } from '../run/root.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -98,7 +98,8 @@ export function expectCommand(words: readonly string[]): void {
   let help = helps.get(command);
   if (help === undefined) {
     const args = [join(ROOT, 'cmd', 'main.ts'), ...command.split(' '), '--help'];
-    help = spawnSync(process.execPath, args, { encoding: 'utf8', env: {} }).stdout;
+    const env = { NODE_COMPILE_CACHE: COMPILE_CACHE };
+    help = spawnSync(process.execPath, args, { encoding: 'utf8', env }).stdout;
     helps.set(command, help);
   }
   expect(help, `holdfast ${command}`).toContain(`Usage: holdfast ${command} `);

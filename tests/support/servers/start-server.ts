@@ -15,11 +15,10 @@ import { SETTINGS } from '../../../src/config/schema.ts';
 import type { ClockPort } from '../../../src/ports/clock.ts';
 import type { Logger } from '../../../src/ports/telemetry.ts';
 import { leaveCoverage } from '../run/operation-coverage.ts';
-import { ROOT } from '../run/root.ts';
+import { COMPILE_CACHE, ROOT } from '../run/root.ts';
 import { givenServer } from './given-server.ts';
 
 /** The one that holdfast.mjs uses. */
-const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const START_TIMEOUT_MS = 120_000;
 
 export interface StartOptions {
