@@ -9,7 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { crc32 } from 'node:zlib';
+import { crc32 } from '../src/base/crypto/crc32.ts';
 import { freeMemory } from '../src/base/free-memory.ts';
 import { createChunkClient } from '../src/platform/chunk-http/client.ts';
 import type { PeerCredentials } from '../src/platform/chunk-http/peer-proof.ts';

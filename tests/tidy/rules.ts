@@ -100,8 +100,9 @@ export const ROOMS: readonly RoomRule[] = [
   { room: 'tools', mayImport: [ANY], node: [ANY], packages: [] },
 ];
 
-/** Pure libraries (no I/O, no native code) in layers 0-3: each in the one file that wraps it. */
+/** Libraries without I/O in layers 0-3: each in the one file that wraps it. */
 export const PURE_PACKAGES: Readonly<Record<string, string>> = {
+  'src/base/crypto/crc32.ts': '@node-rs/crc32',
   'src/base/record-codec.ts': 'msgpackr',
   'src/policy/conditions/addresses.ts': 'ipaddr.js',
   'src/billing/exact.ts': 'fraction.js',

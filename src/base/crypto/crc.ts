@@ -1,7 +1,7 @@
 // The three CRCs of S3 (AWS "Checking object integrity"): computing them in steps, and combining those of neighbours.
 // Values are big-endian bytes, as S3 writes them in base64. Pure and synchronous: used inline and in codec workers.
-import { crc32 as zlibCrc32 } from 'node:zlib';
 import { assert, must } from '../assert.ts';
+import { crc32, crc32c } from './crc32.ts';
 
 export type CrcAlgorithm = 'CRC32' | 'CRC32C' | 'CRC64NVME';
 
@@ -13,8 +13,8 @@ export interface Crc {
 }
 
 const MAKERS: Record<CrcAlgorithm, () => Crc> = {
-  CRC32: makeCrc32,
-  CRC32C: makeCrc32c,
+  CRC32: () => makeCrc32(crc32),
+  CRC32C: () => makeCrc32(crc32c),
   CRC64NVME: makeCrc64,
 };
 
@@ -28,23 +28,13 @@ export function crcOf(algorithm: CrcAlgorithm, bytes: Uint8Array): Uint8Array {
   return crc.digest();
 }
 
-function makeCrc32(): Crc {
+function makeCrc32(advance: (bytes: Uint8Array, value: number) => number): Crc {
   let value = 0;
   return {
     update: (bytes) => {
-      value = zlibCrc32(bytes, value);
+      value = advance(bytes, value);
     },
     digest: () => bigEndian(value),
-  };
-}
-
-function makeCrc32c(): Crc {
-  let register = -1;
-  return {
-    update: (bytes) => {
-      register = advance32(register, bytes);
-    },
-    digest: () => bigEndian(~register),
   };
 }
 
@@ -62,11 +52,10 @@ function bigEndian(...words: number[]): Uint8Array {
   return bytes;
 }
 
-// ---- the registers, sixteen (eight) bytes a step: table k holds the effect of a byte that k more bytes follow ----
+// ---- the register of CRC64NVME, eight bytes a step: table k holds the effect of a byte that k more bytes follow ----
 
 assert(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1, 'words are read as little-endian');
 
-const CASTAGNOLI = 0x82f63b78;
 const NVME_HIGH = 0x9a6c9329;
 const NVME_LOW = 0xac4bc9b5;
 
@@ -76,22 +65,7 @@ interface Word64 {
   low: number;
 }
 
-const TABLES_32 = makeTables32();
 const TABLES_64 = makeTables64();
-
-function makeTables32(): Int32Array {
-  const tables = new Int32Array(16 * 256);
-  for (let byte = 0; byte < 256; byte++) {
-    let value = byte;
-    for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ CASTAGNOLI : value >>> 1;
-    tables[byte] = value;
-  }
-  for (let at = 256; at < tables.length; at++) {
-    const before = at32(tables, at - 256);
-    tables[at] = (before >>> 8) ^ at32(tables, before & 255);
-  }
-  return tables;
-}
 
 function makeTables64(): { high: Int32Array; low: Int32Array } {
   const high = new Int32Array(8 * 256);
@@ -117,53 +91,21 @@ function at32(table: Int32Array, index: number): number {
 
 const NO_WORDS = new Int32Array(0);
 
+const STEP_BYTES = 8;
+
 /** The words of as many whole steps as `bytes` has from its first aligned position on. */
-function alignedWords(bytes: Uint8Array, stepBytes: number): { words: Int32Array; headBytes: number } {
+function alignedWords(bytes: Uint8Array): { words: Int32Array; headBytes: number } {
   const headBytes = Math.min(bytes.length, -bytes.byteOffset & 3);
-  const stepCount = Math.floor((bytes.length - headBytes) / stepBytes);
+  const stepCount = Math.floor((bytes.length - headBytes) / STEP_BYTES);
   // Too short to reach an aligned position: a view there would be refused.
   if (stepCount === 0) return { words: NO_WORDS, headBytes };
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + headBytes, (stepCount * stepBytes) / 4);
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + headBytes, (stepCount * STEP_BYTES) / 4);
   return { words, headBytes };
-}
-
-function advance32(register: number, bytes: Uint8Array): number {
-  const t = TABLES_32;
-  const { words, headBytes } = alignedWords(bytes, 16);
-  let c = register;
-  for (let at = 0; at < headBytes; at++) c = (c >>> 8) ^ at32(t, (c ^ (bytes[at] as number)) & 255);
-  for (let at = 0; at < words.length; at += 4) {
-    const w0 = c ^ at32(words, at);
-    const w1 = at32(words, at + 1);
-    const w2 = at32(words, at + 2);
-    const w3 = at32(words, at + 3);
-    c =
-      at32(t, 3840 + (w0 & 255)) ^
-      at32(t, 3584 + ((w0 >>> 8) & 255)) ^
-      at32(t, 3328 + ((w0 >>> 16) & 255)) ^
-      at32(t, 3072 + (w0 >>> 24)) ^
-      at32(t, 2816 + (w1 & 255)) ^
-      at32(t, 2560 + ((w1 >>> 8) & 255)) ^
-      at32(t, 2304 + ((w1 >>> 16) & 255)) ^
-      at32(t, 2048 + (w1 >>> 24)) ^
-      at32(t, 1792 + (w2 & 255)) ^
-      at32(t, 1536 + ((w2 >>> 8) & 255)) ^
-      at32(t, 1280 + ((w2 >>> 16) & 255)) ^
-      at32(t, 1024 + (w2 >>> 24)) ^
-      at32(t, 768 + (w3 & 255)) ^
-      at32(t, 512 + ((w3 >>> 8) & 255)) ^
-      at32(t, 256 + ((w3 >>> 16) & 255)) ^
-      at32(t, w3 >>> 24);
-  }
-  for (let at = headBytes + 4 * words.length; at < bytes.length; at++) {
-    c = (c >>> 8) ^ at32(t, (c ^ (bytes[at] as number)) & 255);
-  }
-  return c;
 }
 
 function advance64(register: Word64, bytes: Uint8Array): void {
   const { high, low } = TABLES_64;
-  const { words, headBytes } = alignedWords(bytes, 8);
+  const { words, headBytes } = alignedWords(bytes);
   for (let at = 0; at < headBytes; at++) advanceByte64(register, bytes[at] as number);
   let h = register.high;
   let l = register.low;
@@ -199,7 +141,7 @@ function advanceByte64(register: Word64, byte: number): void {
 // ---- combining: the register of `a` moved on by the size of `b` is a product in GF(2)[x] modulo the polynomial ----
 // Bits are reflected: the highest bit is x^0, and a shift to the right multiplies by x.
 
-const REVERSED_32 = { CRC32: 0xedb88320, CRC32C: CASTAGNOLI } as const;
+const REVERSED_32 = { CRC32: 0xedb88320, CRC32C: 0x82f63b78 } as const;
 /** x^(8 * 2^k) for sizes up to 2^53 bytes, per algorithm, made when first needed. */
 const POWERS_32 = new Map<CrcAlgorithm, number[]>();
 const POWERS_64: Word64[] = [];

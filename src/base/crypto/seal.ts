@@ -3,10 +3,10 @@
 // sealing happens in place and needs no second buffer.
 // Nonces are counted, not random: a data key belongs to one blob and seals each position once (R24).
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
-import { crc32 } from 'node:zlib';
 import { assert } from '../assert.ts';
 import { freeMemory } from '../free-memory.ts';
 import { TAG_BYTES } from './aead.ts';
+import { crc32 } from './crc32.ts';
 
 /** What every piece of a chunk is bound to, besides its index. */
 export interface ChunkPosition {

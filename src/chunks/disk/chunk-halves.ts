@@ -1,6 +1,7 @@
 // The two halves of a stored chunk, its index row and its bytes. Each may be missing, or unreadable (R40).
-import { crc32 } from 'node:zlib';
+
 import { Corruption } from '../../base/corruption.ts';
+import { crc32 } from '../../base/crypto/crc32.ts';
 import type { ChunkId, StoredChunk } from '../../ports/chunks.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { dataKey, decodeIndexRow, type IndexRow, indexKey } from './keyspace.ts';

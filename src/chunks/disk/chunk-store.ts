@@ -1,10 +1,11 @@
 // The chunks of one disk: the ChunkPort of the embedded form, and what a storage node serves. It keeps sealed bytes and
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
-import { crc32 } from 'node:zlib';
+
 import { must } from '../../base/assert.ts';
 import { createByteGate } from '../../base/async/byte-gate.ts';
 import { createSequence } from '../../base/async/sequence.ts';
 import { Corruption } from '../../base/corruption.ts';
+import { crc32 } from '../../base/crypto/crc32.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';

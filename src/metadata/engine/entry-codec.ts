@@ -1,8 +1,9 @@
 // Entries as bytes: what lies in a replica's log, and what travels to others (protocol 1.2). One format for both, so a
 // primary encodes an entry once. It knows rows as the store does, with their prefix.
-import { crc32 } from 'node:zlib';
+
 import { assert, BrokenInvariant } from '../../base/assert.ts';
 import { asBuffer } from '../../base/bytes/bytes.ts';
+import { crc32 } from '../../base/crypto/crc32.ts';
 import type { KvPut } from '../../ports/kv.ts';
 import type { Applied } from './entry-rows.ts';
 

@@ -1,9 +1,9 @@
 // One request to a storage node, from its head to its answer: who asks, by which map, of which disk, what. It ends in an
 // answer or a refusal of wire.ts, and never in an exception.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { crc32 } from 'node:zlib';
 import type { ByteGate } from '../../base/async/byte-gate.ts';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
+import { crc32 } from '../../base/crypto/crc32.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { packPlain } from '../../base/record-codec.ts';
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
