@@ -73,8 +73,17 @@ export interface KvCommitOptions {
   isBounded?: boolean;
 }
 
+export interface KvReadOptions {
+  /** Most keys are new: a look at the database's filters is all that it takes, and is no work for another thread. */
+  expectsNone?: boolean;
+}
+
 export interface KvPort {
-  getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
+  getMany(
+    column: string,
+    keys: readonly Uint8Array[],
+    options?: KvReadOptions,
+  ): Promise<(Uint8Array | undefined)[]>;
   range(range: KvRange): Promise<KvRow[]>;
   /** `bytesMax`: of each `next`. `keysOnly`: as of a range. */
   cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean }): KvCursor;

@@ -557,7 +557,9 @@ export class SeparatedKv implements KvPort {
   async #inDatabase(keys: readonly Uint8Array[]): Promise<Set<string>> {
     const names = keys.map(toHex);
     const pending = new Set(names.filter((name) => this.#pending.has(name)));
-    const stored = await eachOrLost(keys, (some) => this.#kv.getMany(this.#columns.column, some));
+    const stored = await eachOrLost(keys, (some) =>
+      this.#kv.getMany(this.#columns.column, some, { expectsNone: true }),
+    );
     return new Set(names.filter((name, at) => pending.has(name) || stored[at] !== undefined));
   }
 

@@ -6,7 +6,16 @@
 // database takes no more writes, neither then nor after it is opened again.
 import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../../base/assert.ts';
-import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
+import type {
+  KvBounds,
+  KvCommitOptions,
+  KvCursor,
+  KvPort,
+  KvPut,
+  KvRange,
+  KvReadOptions,
+  KvRow,
+} from '../../ports/kv.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { HangWatch } from '../disk/hang-watch.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
@@ -151,10 +160,14 @@ class RocksdbKv implements KvPort {
     });
   }
 
-  async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+  async getMany(
+    column: string,
+    keys: readonly Uint8Array[],
+    { expectsNone = false }: KvReadOptions = {},
+  ): Promise<(Uint8Array | undefined)[]> {
     const { column: native, reads } = this.#column(column);
-    if (reads === 'sync') {
-      const options = { column: native, valueEncoding: 'buffer' } as const;
+    if (reads === 'sync' || expectsNone) {
+      const options = { column: native, valueEncoding: 'buffer', fillCache: reads === 'sync' } as const;
       if (keys.length <= LIMITS.syncReadKeysMax) return this.#getManyHere(keys, options);
       return this.#getManyAsync(keys, options);
     }
