@@ -1,5 +1,5 @@
 // What may become of the protection of a version, and of the rules of a bucket: neither is ever reduced by those who may not,
-// and a refusal changes no byte of the shard. Beside retention-table.test.ts (service 2.4, 2.5, 3; extensions 2.6).
+// and a refusal changes no byte of the shard. Beside tests/models/retention-table.test.ts (service 2.4, 2.5, 3; extensions 2.6).
 import { describe, expect, test } from 'vitest';
 import { beginMove, DRIVER, driveJob } from '../../tests/support/metadata/drive-job.ts';
 import {

@@ -1,5 +1,5 @@
 // Files of tests/api that the project api-loopback leaves to its long form. Every kind of message to a shard is in the others, or
-// in the decision matrix (src/gateway/s3/decision-matrix.test.ts), which sends each S3 operation by messages that are serialised.
+// in decision-matrix, which sends each S3 operation by messages that are serialised in both projects.
 
 /** They are about what comes before a shard is asked: heads, signatures, forms, the command line. */
 const ABOUT_REQUESTS = [
@@ -29,8 +29,9 @@ const ABOUT_REQUESTS = [
   'what-is-signed',
 ];
 
-/** They are about one S3 operation or a few, which the decision matrix has. */
+/** They are about one S3 operation or a few, which the decision matrix has; and that itself. */
 const ABOUT_S3_OPERATIONS = [
+  'decision-matrix',
   'abort-multipart-upload',
   'bucket-compliance',
   'complete-multipart-upload',

@@ -2,26 +2,20 @@
 // operations, and the actions that each of them needs, are in tests/support/objects/operation-requests.ts. Each message to a shard
 // is serialised, as between machines: so each operation has been served by shards that are elsewhere.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
-import {
-  addRole,
-  addUser,
-  beginSession,
-  policyText,
-  type TestKeys,
-} from '../../../tests/support/objects/identities.ts';
+import { READ_METHODS } from '../../src/gateway/s3/operation.ts';
+import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
+import { POLICY_ACTIONS } from '../../src/types/policy/actions.ts';
+import { type GatewayWorld, openGatewayWorld } from '../support/objects/gateway-world.ts';
+import { addRole, addUser, beginSession, policyText, type TestKeys } from '../support/objects/identities.ts';
 import {
   type Caller,
   type Fixture,
   type OperationRequest,
   REQUESTS,
   RETENTION,
-} from '../../../tests/support/objects/operation-requests.ts';
-import { postForm, signForm } from '../../../tests/support/servers/forms.ts';
-import { type RawAnswer, send, sendBare } from '../../../tests/support/servers/raw-s3.ts';
-import { POLICY_ACTIONS } from '../../types/policy/actions.ts';
-import { READ_METHODS } from './operation.ts';
-import { OPERATIONS } from './registry.ts';
+} from '../support/objects/operation-requests.ts';
+import { postForm, signForm } from '../support/servers/forms.ts';
+import { type RawAnswer, send, sendBare } from '../support/servers/raw-s3.ts';
 
 type Account = Awaited<ReturnType<GatewayWorld['makeAccount']>>;
 type Keys = (TestKeys & { token?: string }) | 'anonymous';

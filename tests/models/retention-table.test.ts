@@ -2,8 +2,18 @@
 // protected is neither removed nor replaced nor renamed, and a refusal changes no byte of the shard; what is not protected,
 // or not any more, goes (service 2.4, 2.5, 3; extensions 2.6).
 import { describe, expect, test } from 'vitest';
-import { beginMove, DRIVER, driveJob } from '../../tests/support/metadata/drive-job.ts';
-import { passLifecycle } from '../../tests/support/metadata/lifecycle-pass.ts';
+import { type ClosingCalls, driveClosing } from '../../src/metadata/buckets/drive-closing.ts';
+import { SECTION, wrappedKeyName } from '../../src/metadata/master-keys/wrapped-keys.ts';
+import { currentRow, versionPosition } from '../../src/metadata/schema/keyspace.ts';
+import { metadataMachine } from '../../src/metadata/state-machine.ts';
+import type { EngineCommands } from '../../src/ports/metadata/engine.ts';
+import type { CommandName, CommandOf, OutcomeOf, QueryOf } from '../../src/ports/metadata/port.ts';
+import type { ObjectKey, VersionId } from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
+import { dataLinkId, type VersionRecord } from '../../src/types/version.ts';
+import type { Versioning } from '../../src/types/versioning.ts';
+import { beginMove, DRIVER, driveJob } from '../support/metadata/drive-job.ts';
+import { passLifecycle } from '../support/metadata/lifecycle-pass.ts';
 import {
   BUCKET,
   beginUpload,
@@ -15,7 +25,7 @@ import {
   OWNER,
   openMetadata,
   putPart,
-} from '../../tests/support/metadata/metadata-shards.ts';
+} from '../support/metadata/metadata-shards.ts';
 import {
   passTime,
   RETENTION_CASES,
@@ -23,18 +33,8 @@ import {
   type Rule,
   setRule,
   versioningsOf,
-} from '../../tests/support/metadata/retention-cases.ts';
-import { storedRows } from '../../tests/support/metadata/stored-rows.ts';
-import type { EngineCommands } from '../ports/metadata/engine.ts';
-import type { CommandName, CommandOf, OutcomeOf, QueryOf } from '../ports/metadata/port.ts';
-import type { ObjectKey, VersionId } from '../types/names.ts';
-import { packOriginals } from '../types/originals.ts';
-import { dataLinkId, type VersionRecord } from '../types/version.ts';
-import type { Versioning } from '../types/versioning.ts';
-import { type ClosingCalls, driveClosing } from './buckets/drive-closing.ts';
-import { SECTION, wrappedKeyName } from './master-keys/wrapped-keys.ts';
-import { currentRow, versionPosition } from './schema/keyspace.ts';
-import { metadataMachine } from './state-machine.ts';
+} from '../support/metadata/retention-cases.ts';
+import { storedRows } from '../support/metadata/stored-rows.ts';
 
 /** What commands may do to versions: `rows` are in the table below, `tests` are in retention-changes.test.ts. */
 const COMMANDS: Readonly<
