@@ -103,6 +103,11 @@ export interface KvPort {
    */
   turnOver(signal: AbortSignal): Promise<boolean>;
   /**
+   * Gives back room that takes no work to give back, and that it keeps for what is written next. Called every few seconds: nothing
+   * is kept where nothing was written since.
+   */
+  giveBack?(): void;
+  /**
    * Of a store that keeps large values of one column outside of its database: moves a value of that column there which was
    * written before it did, durably. False: there is none under this key that is to be moved.
    */

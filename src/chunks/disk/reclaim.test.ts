@@ -11,6 +11,8 @@ let clock: ReturnType<typeof createManualClock>;
 let pendingBytes: number;
 let freeBytes: number;
 let turnCount: number;
+let turnedAtMs: number[];
+let giveBackCount: number;
 const events: string[] = [];
 let worker: Worker;
 
@@ -19,6 +21,8 @@ beforeEach(() => {
   pendingBytes = 0;
   freeBytes = 1e12;
   turnCount = 0;
+  turnedAtMs = [];
+  giveBackCount = 0;
   events.length = 0;
   const note = (_fields: object, event: string) => void events.push(event);
   worker = createReclaim({
@@ -26,8 +30,10 @@ beforeEach(() => {
     kv: {
       async turnOver() {
         turnCount++;
+        turnedAtMs.push(clock.monotonicMs());
         return true;
       },
+      giveBack: () => void giveBackCount++,
     },
     pendingBytes: async () => pendingBytes,
     reserve: { measure: async () => ({ freeBytes, totalBytes: 2e12 }) },
@@ -77,11 +83,21 @@ test('does not add up bytes that are freed without it', async () => {
 
 test('doubles its pause while nothing comes back, up to a bound, and shortens it when something does', async () => {
   pendingBytes = 100 * MiB;
-  const pauses: number[] = [];
-  for (let round = 0; round < 6; round++) pauses.push(await unit());
-  expect(pauses).toEqual([15_000, 30_000, 60_000, 120_000, 120_000, 120_000]);
+  const turns = async (count: number) => {
+    while (turnCount < count) await unit();
+    return turnedAtMs.slice(1).map((atMs, at) => atMs - (turnedAtMs[at] ?? 0));
+  };
+  expect(await turns(6)).toEqual([15_000, 30_000, 60_000, 120_000, 120_000]);
   pendingBytes = 90 * MiB;
-  expect(await unit()).toBe(15_000);
+  expect((await turns(8)).slice(-2)).toEqual([120_000, 15_000]);
+});
+
+test('gives back what takes no work every few seconds, also while it pauses', async () => {
+  pendingBytes = 100 * MiB;
+  let waitedMs = 0;
+  for (; waitedMs < MINUTE; waitedMs += await unit());
+  expect(turnCount).toBe(3);
+  expect(giveBackCount).toBe(waitedMs / 5000);
 });
 
 test('leaves a disk alone that has no room for the filler', async () => {
@@ -91,6 +107,6 @@ test('leaves a disk alone that has no room for the filler', async () => {
   expect(turnCount).toBe(0);
   expect(events).toEqual(['reclaim-without-room']);
   freeBytes = 1e9;
-  await unit();
+  for (let waitedMs = 0; waitedMs <= 15_000; waitedMs += await unit());
   expect(turnCount).toBe(1);
 });

@@ -18,7 +18,7 @@ const ROOM_BYTES = 192 * 1024 * 1024;
 
 export interface ReclaimDeps {
   name: string;
-  kv: Pick<KvPort, 'turnOver'>;
+  kv: Pick<KvPort, 'turnOver' | 'giveBack'>;
   /** Bytes that are deleted and still on the disk. */
   pendingBytes(): Promise<number>;
   /** Free bytes of the store's file system. */
@@ -35,6 +35,7 @@ export function createReclaim(deps: ReclaimDeps): Worker {
   const { name, kv, reserve, clock, log, afterBytes, delayMs } = deps;
   let pendingSinceMs: number | undefined;
   let pauseMs = PAUSE_MIN_MS;
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
   let lastBytes = Number.POSITIVE_INFINITY;
 
   function isDue(pendingBytes: number): boolean {
@@ -47,6 +48,9 @@ export function createReclaim(deps: ReclaimDeps): Worker {
   return {
     name,
     async work(signal) {
+      kv.giveBack?.();
+      const pausedMs = pausedUntilMs - clock.monotonicMs();
+      if (pausedMs > 0) return { state: 'idle', idleMs: Math.min(LOOK_EVERY_MS, pausedMs) };
       const pendingBytes = await deps.pendingBytes();
       if (!isDue(pendingBytes)) return { state: 'idle', idleMs: LOOK_EVERY_MS };
       pendingSinceMs = undefined;
@@ -55,7 +59,8 @@ export function createReclaim(deps: ReclaimDeps): Worker {
       const { freeBytes } = await reserve.measure();
       if (freeBytes < ROOM_BYTES) log.warn({ pendingBytes, freeBytes }, `${name}-without-room`);
       else if (await kv.turnOver(signal)) log.info({ pendingBytes, freeBytes }, name);
-      return { state: 'idle', idleMs: pauseMs };
+      pausedUntilMs = clock.monotonicMs() + pauseMs;
+      return { state: 'idle', idleMs: LOOK_EVERY_MS };
     },
   };
 }

@@ -59,6 +59,7 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
       clear: (range) => kv.clear(range),
       usage: () => kv.usage(),
       turnOver: (signal) => kv.turnOver(signal),
+      giveBack: () => kv.giveBack?.(),
       // Whether it is lost or not, the value is there.
       separate: async (key) => (await kv.separate?.(key)) ?? false,
       failed,

@@ -195,6 +195,32 @@ test('one damaged record keeps its file, and no other', async () => {
   expect(values.map((value) => value?.length)).toEqual([6000, 6000]);
 });
 
+test('emptied files are kept for use as far as much is written, four at most, and go when nothing is', async () => {
+  const { io, extents, store, during } = await openSeparated();
+  const keys = Array.from({ length: 60 }, (_, at) => ({ column: 'data', key: utf8(`key ${at}`) }));
+  const putAll = async () => {
+    for (const row of keys) await during(store.commit([{ ...row, value: randomBytes(30_000) }]));
+  };
+  const dropAll = async () => {
+    for (const row of keys) await during(store.commit([{ ...row, value: null }]));
+  };
+  await putAll();
+  const filledIds = extents.fileIds();
+  expect(filledIds.length).toBeGreaterThan(6);
+  store.giveBack();
+  await dropAll();
+  expect(extents.fileIds()).toHaveLength(5);
+  const kept = extents.fileIds();
+  await putAll();
+  for (const id of kept) expect(extents.fileIds()).toContain(id);
+  await dropAll();
+  // It was written, and then nothing is.
+  for (let turn = 0; turn < 2; turn++) store.giveBack();
+  await settle();
+  expect(extents.usage()).toMatchObject({ liveBytes: 0, deadBytes: 0 });
+  expect(await io.list()).toEqual([]);
+});
+
 /** Appends bodies of these sizes, and ends all writes. */
 async function appendAll(io: SimulatedExtents, extents: Extents, sizes: readonly number[]): Promise<Named[]> {
   const appended = sizes.map(async (length, at) => {
@@ -363,7 +389,8 @@ test('a place of an earlier use of a file reads as nothing, though its head is t
   const extents = await openExtents(io);
   const [one, two, three] = await appendAll(io, extents, [5000, 25_000, 25_000]);
   if (one === undefined || two === undefined || three === undefined) throw new Error('three were appended');
-  // Another file is begun, and the first one is free.
+  // Another file is begun, and the first one is free, and kept.
+  extents.giveBack(1);
   await appendAll(io, extents, [30_000]);
   extents.release([one.place, two.place, three.place]);
   await appendAll(io, extents, [20_000]);

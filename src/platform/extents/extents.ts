@@ -59,8 +59,11 @@ interface Waiting {
 const WRITE_BYTES_MAX = 1024 * 1024;
 /** Writes under way at once, where nothing else is said. */
 const WRITES_MAX = 4;
-/** Files without live bytes that are kept for use: a write into one changes no metadata of the file system. */
-const SPARE_FILES_MAX = 1;
+/**
+ * Files without live bytes that are kept for use, where so much is written: a write into one changes no metadata of the file
+ * system, and takes half the time and CPU (docs/internals/performance.md).
+ */
+const SPARE_FILES_MAX = 4;
 /** Read at a time where a file is looked through. */
 const SCAN_BYTES = 64 * 1024;
 
@@ -76,6 +79,7 @@ export class Extents {
   /** Files that are being taken away. */
   readonly #removing = new Set<Promise<void>>();
   #current: File | undefined;
+  #spareFilesMax = 0;
   #nextId: number;
   #nextSequence: number;
   #hasFailed = false;
@@ -273,11 +277,25 @@ export class Extents {
     return found?.id;
   }
 
-  /** Gives back the room of files that are kept for use, and leaves the present one where more than `share` of it is dead. */
+  /**
+   * Gives back the room of files that are kept for use, but for as many as take `keepBytes`; of the present one, too, where it has
+   * no live bytes and none are kept.
+   */
+  giveBack(keepBytes: number): void {
+    this.#spareFilesMax = Math.min(SPARE_FILES_MAX, Math.ceil(keepBytes / this.#fileBytes));
+    const spares = [...this.#files.values()].filter(({ state }) => state === 'spare');
+    for (const file of spares.slice(this.#spareFilesMax)) this.#remove(file);
+    if (this.#spareFilesMax === 0 && this.#current?.liveBytes === 0) this.#leaveCurrent();
+  }
+
+  /** Leaves the present file where more than `share` of it is dead. */
   tidy(share: number): void {
-    for (const file of this.#files.values()) if (file.state === 'spare') this.#remove(file);
     const current = this.#current;
-    if (current === undefined || current.liveBytes >= (1 - share) * current.endOffset) return;
+    if (current !== undefined && current.liveBytes < (1 - share) * current.endOffset) this.#leaveCurrent();
+  }
+
+  #leaveCurrent(): void {
+    const current = must(this.#current, 'a present file');
     this.#current = undefined;
     current.state = 'full';
     this.#mayFree(current);
@@ -368,7 +386,7 @@ export class Extents {
       return;
     }
     const spareCount = [...this.#files.values()].filter(({ state }) => state === 'spare').length;
-    if (spareCount < SPARE_FILES_MAX) {
+    if (spareCount < this.#spareFilesMax) {
       file.endOffset = 0;
       file.state = 'spare';
       return;

@@ -97,6 +97,8 @@ export class SeparatedKv implements KvPort {
   /** Counts commits that touch the column: a read that finds nothing looks again where one came between. */
   #changes = 0;
   #waitingBytes = 0;
+  /** Of large values that were committed since `giveBack` was called: so much will be written until the next time. */
+  #writtenBytes = 0;
   /** Counts commits in the order in which the database has them. */
   #order = 0;
   /** Places that rows named until a commit that is not synced yet: after a power loss they name them again. */
@@ -256,6 +258,7 @@ export class SeparatedKv implements KvPort {
     const isFull = largeBytes > 0 && this.#waitingBytes + largeBytes > LIMITS.commitQueueBytesMax;
     if (isFull && this.#waitingBytes > 0 && options.isBounded !== true) throw new AppError('SlowDown');
     this.#waitingBytes += largeBytes;
+    this.#writtenBytes += largeBytes;
     const turn = this.#takeTurn();
     let places: RecordPlace[] = [];
     try {
@@ -411,6 +414,12 @@ export class SeparatedKv implements KvPort {
     };
   }
 
+  giveBack(): void {
+    const keepBytes = this.#writtenBytes;
+    this.#writtenBytes = 0;
+    this.#extents.giveBack(keepBytes);
+  }
+
   /** Copies sparse files forward, beside what the database does for itself. */
   async turnOver(signal: AbortSignal): Promise<boolean> {
     const hasTurned = await this.#kv.turnOver(signal);
@@ -435,7 +444,6 @@ export class SeparatedKv implements KvPort {
       // What is left of it is damaged, or is released by a commit that is not synced yet.
       if (this.#extents.fileIds().includes(fileId)) this.#stuck.add(fileId);
     }
-    // What is copied forward leaves a file that is kept for use.
     this.#extents.tidy(SPARSE_SHARE);
     return hasTurned || hasEmptied;
   }
