@@ -90,6 +90,8 @@ export interface JudgedBucket {
    * known and to other accounts (service 1; AWS "Blocking public access").
    */
   readonly mayBePublic: boolean;
+  /** Its account is suspended, or deleted but for its buckets: nothing of it is served to others, whatever it says of them. */
+  readonly isClosed?: boolean;
 }
 
 /** An object that is stored, as far as decisions look at it. */
@@ -148,6 +150,7 @@ export function isSomeAllowed(
   actions: readonly string[],
 ): boolean {
   const { caller, policies } = asker;
+  if (isClosedTo(caller, bucket)) return false;
   const resourcePolicy = policyFor(bucket, caller);
   const question = { caller, policies, resourceAccount: bucket.record.owner, resourcePolicy };
   return actions.some((action) => {
@@ -159,6 +162,10 @@ export function isSomeAllowed(
     const isOther = caller.kind !== 'anonymous' && caller.accountId !== bucket.record.owner;
     return isOther ? grant !== 'none' : grant === 'everyone';
   });
+}
+
+function isClosedTo(caller: Caller, bucket: JudgedBucket): boolean {
+  return bucket.isClosed === true && accountOf(caller) !== bucket.record.owner;
 }
 
 function accountOf(caller: Caller): AccountId | undefined {
@@ -173,6 +180,8 @@ export async function decide(request: AccessRequest, pair: AccessPair): Promise<
     bucket === undefined || isWithin(resource, bucket.record),
     `${action} is asked of the bucket that it acts on`,
   );
+  if (bucket !== undefined && isClosedTo(request.asker.caller, bucket))
+    return { isAllowed: false, reason: 'no-allow', lacking: 'resource' };
   const decision = await decidePair(request, pair, bucket);
   if (rule === undefined || (!decision.isAllowed && decision.reason === 'explicit-deny')) return decision;
   const { caller } = request.asker;

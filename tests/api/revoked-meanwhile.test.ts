@@ -7,7 +7,14 @@ import { callIam } from '../support/servers/iam-api.ts';
 import { beginUpload, completeXml, putPart, uploadPath } from '../support/servers/multipart.ts';
 import { pathOf, type RawRequest } from '../support/servers/raw-s3.ts';
 import { headOf, openSocket } from '../support/servers/raw-socket.ts';
-import { type Account, type Api, expectStatus, freshWord, useApi } from '../support/servers/s3-api.ts';
+import {
+  type Account,
+  type Api,
+  callOperator,
+  expectStatus,
+  freshWord,
+  useApi,
+} from '../support/servers/s3-api.ts';
 
 const api = useApi();
 let account: Account;
@@ -207,4 +214,28 @@ test('what is denied meanwhile goes by the tags that the user has by then', asyn
     });
   const put = sent('PUT', pathOf(bucket, keyOf('put')), 'x');
   expect(await sendAround(sender, put, leave)).toEqual({ status: 403, code: 'AccessDenied' });
+});
+
+describe('whose bucket is suspended while the body comes', () => {
+  const setState = (state: 'paid' | 'suspended') =>
+    callOperator(api.server, 'PATCH', `/accounts/${account.id}`, { state });
+
+  test.each(['PutObject', 'DeleteObjects'])('%s of another account', async (name) => {
+    const other = await api.makeAccount();
+    const statement = {
+      Effect: 'Allow',
+      Principal: { AWS: other.id },
+      Action: 's3:*',
+      Resource: [`arn:aws:s3:::${bucket}/*`],
+    };
+    const policy = Buffer.from(documentOf(statement));
+    expectStatus(await api.send({ method: 'PUT', path: `/${bucket}?policy`, body: policy }, account), 204);
+    const request =
+      name === 'PutObject'
+        ? sent('PUT', pathOf(bucket, keyOf('put')), 'x'.repeat(1024))
+        : sent('POST', `/${bucket}?delete`, '<Delete><Object><Key>any</Key></Object></Delete>');
+    const answer = await sendAround({ name, credentials: other }, request, () => setState('suspended'));
+    await setState('paid');
+    expect(answer).toEqual({ status: 403, code: 'AccessDenied' });
+  });
 });

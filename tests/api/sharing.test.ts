@@ -1,9 +1,11 @@
 // What others may do by ACLs and bucket policies: the rules of s3-behaviour about access, by number. How lists and policies are
 // set is in put-bucket-acl, put-object-acl and put-bucket-policy.
+import { createHash } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { AccountState } from '../../src/types/records/rows.ts';
 import { aclDocument, grantsIn } from '../support/servers/acls.ts';
 import { type Form, postForm } from '../support/servers/forms.ts';
-import type { RawAnswer } from '../support/servers/raw-s3.ts';
+import { pathOf, type RawAnswer } from '../support/servers/raw-s3.ts';
 import {
   type Account,
   callOperator,
@@ -383,6 +385,39 @@ describe('bucket policies', () => {
     expect(await statusOf('other', 'GET', '/theirs')).toBe(200);
     await setPolicy(deny('s3:GetObject', 'BUCKET/theirs'));
     expect(await statusOf('other', 'GET', '/theirs')).toBe(403);
+  });
+});
+
+describe('an account that is suspended', () => {
+  const setState = (state: AccountState) =>
+    callOperator(api.server, 'PATCH', `/accounts/${owner.id}`, { state, mayBePublic: true });
+  afterEach(() => setState('paid'));
+
+  test('serves nothing to others, whatever its policies and lists say to them by name or to everybody', async () => {
+    await prepare('private');
+    const headers = { 'x-amz-grant-read': `id=${other.canonicalId}` };
+    expectStatus(await send('owner', 'PUT', '/k?acl', { headers }), 200);
+    await setPolicy(allow('s3:*', 'BUCKET/*'), { ...allow('s3:GetObject', 'BUCKET/*'), Principal: '*' });
+    const answers = async () => [
+      await statusOf('anonymous', 'GET', '/k'),
+      await statusOf('other', 'GET', '/k'),
+      (await send('other', 'PUT', '/new', { body: 'x' })).status,
+      await statusOf('other', 'DELETE', '/new'),
+    ];
+    expect(await answers()).toEqual([200, 200, 200, 204]);
+    await setState('suspended');
+    expect(await answers()).toEqual([403, 403, 403, 403]);
+    expect(api.server.logs().at(-1)).toMatchObject({
+      refusedBy: 'no resource policy allows it, and its account is suspended',
+    });
+    const list = '<Delete><Object><Key>k</Key></Object></Delete>';
+    const md5 = { 'content-md5': createHash('md5').update(list).digest('base64') };
+    expect((await send('other', 'POST', '?delete', { body: list, headers: md5 })).status).toBe(403);
+    const copied = { 'x-amz-copy-source': `/${bucket}/k` };
+    const target = pathOf(await api.makeBucket(other), 'copy');
+    expect((await api.send({ method: 'PUT', path: target, headers: copied }, other)).status).toBe(403);
+    await setState('paid');
+    expect(await answers()).toEqual([200, 200, 200, 204]);
   });
 });
 

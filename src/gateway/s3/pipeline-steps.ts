@@ -33,6 +33,7 @@ import { parseTarget, type Target } from './request/target.ts';
 import {
   type ContextDependencies,
   createContext,
+  isOfOwner,
   isOwner,
   mayDo,
   mayDoSome,
@@ -406,8 +407,10 @@ export async function authoriseAgain<Parts extends Judged & { granted: Granted }
 ): Promise<Parts> {
   const { row, identity, granted, facts } = parts;
   if (row.body !== 'xml') return parts;
-  const caller = await presentCaller(deps, identity.caller);
-  if (caller === undefined || caller === identity.caller) return parts;
+  const caller = (await presentCaller(deps, identity.caller)) ?? identity.caller;
+  // What others may is also for the bucket's account to say, which may be suspended meanwhile.
+  const isOwn = granted.bucket === undefined || isOfOwner(caller, granted.bucket.record);
+  if (caller === identity.caller && isOwn) return parts;
   facts.become(caller);
   const found = granted.bucket && { bucket: granted.bucket, isCached: true };
   const present = { ...parts, identity: { ...identity, caller }, found };

@@ -22,7 +22,7 @@ import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
 import type { AccountId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
-import { mayBePublic } from '../../types/records/rows.ts';
+import { type BucketRecord, mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import { turnOfDecision } from '../decision-turns.ts';
@@ -116,11 +116,11 @@ export async function mayDo(
       const resourceAccount = bucket?.record.owner ?? ofCaller;
       const refused = { caller: asker.caller, action, resource, resourceAccount, decision, isOfS3: true };
       const message = refusalMessage(refused);
-      const isPrivate = judged?.mayBePublic === false && judged.record.owner !== ofCaller;
+      const lacks = judged && judged.record.owner !== ofCaller ? whatOthersLack(judged) : '';
       record.refusedAccess = {
         action,
         resource,
-        rule: `${describeDecision(decision)}${isPrivate ? NOT_WITH_EVERYBODY : ''}`,
+        rule: `${describeDecision(decision)}${lacks}`,
         ...(message && { message }),
       };
     },
@@ -135,7 +135,10 @@ export async function mayDo(
 }
 
 /** Behind what refused a caller of another account, or nobody known. */
-const NOT_WITH_EVERYBODY = ', and its account may not share with everybody';
+function whatOthersLack({ isClosed, mayBePublic }: JudgedBucket): string {
+  if (isClosed) return ', and its account is suspended';
+  return mayBePublic ? '' : ', and its account may not share with everybody';
+}
 
 /** False where no key of the bucket allows the caller any of these actions. */
 export async function mayDoSome(
@@ -161,12 +164,22 @@ async function judgedBucket(
   const { policy, acl } = configs;
   const name = `arn:aws:s3:::${record.name}`;
   const accountId = record.owner;
+  const owner = isOfOwner(caller, record) ? caller.account : await identities.account(accountId);
   return {
     record,
     policy: policy && (await identities.policies.named({ name, ...policy, type: 'resource', accountId })),
     acl: { owner: record.owner, grants: acl?.grants },
-    mayBePublic: await mayShareWithAll(deps, caller, record.owner),
+    mayBePublic: owner === null || mayBePublic(owner),
+    isClosed: owner?.state === 'suspended',
   };
+}
+
+/** Whether it is of the account that owns the bucket. */
+export function isOfOwner(
+  caller: Caller,
+  { owner }: Pick<BucketRecord, 'owner'>,
+): caller is Extract<Caller, { kind: 'account' }> {
+  return caller.kind === 'account' && caller.account.accountId === owner;
 }
 
 /** Whether the account may share with everybody. What it has shared goes by it with each request, not only when it is put. */
@@ -258,19 +271,28 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       other.present = bucket;
     }
   };
-  /** What the caller was allowed is asked for again, where policies have changed since. */
-  const judgeCaller = async (present: Caller) => {
-    if (present === caller) return;
+  /**
+   * What the caller was allowed is asked for again, where policies have changed since; of others than the bucket's account always:
+   * that may be suspended meanwhile, or may not share any more.
+   */
+  const judgeAgain = async (looking: Promise<Caller> | undefined) => {
+    const present = (await looking) ?? caller;
+    if (present === caller && isOwn()) return;
     caller = present;
     facts.become(present);
     if (ownBucket !== undefined) await judgeAnew(ownBucket);
     for (const other of others) if (!(await other.mayUse(other.present))) throw accessDenied(record);
   };
+  const isOwn = () => ownBucket === undefined || isOfOwner(caller, ownBucket.record);
+  const beforeCommand = () => {
+    const looking = presentCaller(deps, caller);
+    return looking === undefined && isOwn() ? undefined : judgeAgain(looking);
+  };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
     tenant: exchange.tenant,
     origin: originOf(caller, record),
-    ...(isStream && { beforeCommand: () => presentCaller(deps, caller)?.then(judgeCaller) }),
+    ...(isStream && { beforeCommand }),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {
