@@ -139,7 +139,9 @@ test.each([
   (operator, value, asked) => {
     const policy = () =>
       compiled(of2012([{ ...ALLOW, Condition: { [operator]: { 'aws:X': manyValues(value) } } }]));
-    const hundred = Array.from({ length: 100 }, policy);
+    // Ten in memory, each judged ten times: to read a hundred takes far longer than to judge them.
+    const ten = Array.from({ length: 10 }, policy);
+    const hundred = Array.from({ length: 10 }, () => ten).flat();
     const before = matchWork();
     const decision = withinOneTurn(() => ask(hundred, 'arn:aws:s3:::b/k', { 'aws:x': asked }));
     expect(decision).toMatchObject({ isAllowed: false });
@@ -148,8 +150,8 @@ test.each([
 );
 
 test('to find the statements about an action is noted, and leaves the question as much as it has without', () => {
-  const policies = Array.from({ length: 250 }, () =>
-    compiled(of2012([{ ...ALLOW, Action: manyValues('*a') }])),
+  const policies = Array.from({ length: 60 }, () =>
+    compiled(of2012([{ ...ALLOW, Action: manyValues('*a*') }])),
   );
   const before = matchWork();
   expect(ask([...policies, compiled(of2012([ALLOW]))], 'arn:aws:s3:::b/k')).toMatchObject({

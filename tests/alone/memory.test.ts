@@ -17,7 +17,7 @@ import { startServer, type TestServer } from '../support/servers/start-server.ts
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
-const LARGE_MIB = amountOf({ short: 512, long: 2048 });
+const LARGE_MIB = amountOf({ short: 256, long: 2048 });
 const TRICKLERS = 50;
 const ALLOWED_GROWTH_MIB = 150;
 const IDLE_CONNECTIONS = 2000;

@@ -18,6 +18,8 @@ const LONGEST: readonly string[] = [
   'cluster/metadata-nodes',
   'clients/boto3',
   'cluster/several-disks',
+  'api/decision-matrix',
+  'models/retention-table',
   'faults/kill',
   'faults/startup',
   'faults/stopping',
