@@ -131,6 +131,24 @@ test('a body of known length is one piece behind its first slice, and what is be
   expect(Math.max(...asked.map(({ pieceCount }) => pieceCount))).toBeLessThanOrEqual(SLICE_CHUNKS_MAX);
 });
 
+test.each([
+  ['over TCP', false],
+  ['over TLS', true],
+])(
+  '%s bodies of known length arrive whole and in order, whatever is read at once',
+  async (_where, isSecure) => {
+    const { bodies, socket, hasReceived } = await open({ waits: false, isSecure });
+    const sizes = [1, 4095, 4096, 4097, 65_536, 200_000, 1_000_000];
+    const text = (size: number) => Buffer.alloc(size, '0123456789abcdefghijk').toString('latin1');
+    for (const size of sizes)
+      socket.write(`PUT /${size} HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n${text(size)}`);
+    socket.write('GET /behind HTTP/1.1\r\nHost: a\r\n\r\n');
+    await hasReceived('whole /behind');
+    for (const size of sizes)
+      expect(bodies.get(`/${size}`)?.join('') === text(size), `${size} bytes`).toBe(true);
+  },
+);
+
 test('bytes that come before its turn keep their order', async () => {
   const { asked, socket, sizeOf, nextSlice, hasReceived } = await open();
   socket.write(`${chunkedHead('/1')}${'1\r\nx\r\n'.repeat(FRAMES_OF_A_READ)}`);

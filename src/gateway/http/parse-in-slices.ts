@@ -2,7 +2,7 @@
 // ten thousand chunks of a byte (RFC 9112 7.1), which take it 20 ms. So heads and chunked bodies are handed to it in slices.
 // Slices with many chunks use up the turn of the event loop as reads of bodies do (base/async/read-turns.ts): what is left
 // of a read goes back into the socket until it is the tenant's turn. A body of known length is one piece, however much
-// of it was read, and is never cut.
+// of it was read, is never cut, and goes to its reader without the parser's copy.
 // One turn of the loop reads from every socket that has something. So before anything of a head is parsed it is asked whether
 // this turn still has room for it: of a crowd whose heads come at the same moment each waits for its turn.
 import type { IncomingMessage } from 'node:http';
@@ -18,6 +18,11 @@ const FEW_PIECES = 8;
 /** To parse a head takes as long as to read so many times its bytes, or more where it is short. */
 const HEAD_COST_FACTOR = 2;
 const HEAD_COST_BYTES_MIN = 4096;
+/** A shorter part of a body is copied: memory that it shared with a head would stay as long as it does. */
+const AS_READ_BYTES_MIN = 4096;
+/** Where Node's parser has what it calls with each piece of a body (kOnBody of its HTTPParser). */
+const ON_BODY = 3;
+
 /** What was no request is answered and logged at once. */
 const REFUSAL_COST_BYTES = 32 * 1024;
 
@@ -46,7 +51,8 @@ export interface SlicedParsing {
 }
 
 type Parse = (bytes: Buffer) => void;
-type SocketOfParser = Socket & { parser?: { incoming: IncomingMessage | null } | null };
+type NodeParser = { incoming: IncomingMessage | null; [ON_BODY]?: unknown };
+type SocketOfParser = Socket & { parser?: NodeParser | null };
 
 export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns): SlicedParsing {
   const ended = new WeakSet<Socket>();
@@ -66,6 +72,7 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
         putBack(bytes);
         return;
       }
+      let isGiven = false;
       for (let from = 0; from < bytes.length; ) {
         if (isAtEnd(socket)) return;
         const to = Math.min(bytes.length, from + Math.max(SLICE_BYTES, restBytesOf(socket)));
@@ -76,7 +83,8 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
           return;
         }
         const before = { pieces: parsedPieceCount(), requests: parsedRequestCount() };
-        parse(bytes.subarray(from, to));
+        if (takeAsRead(socket, bytes.subarray(from, to), parse)) isGiven = true;
+        else parse(bytes.subarray(from, to));
         from = to;
         takeTurn(parsedPieceCount() - before.pieces, parsedRequestCount() - before.requests);
         // By us, by whoever reads the body, or by Node, which parses no further while too many answers are unsent.
@@ -87,7 +95,7 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
         }
       }
       giveGathered(socket);
-      freeMemory(bytes);
+      if (!isGiven) freeMemory(bytes);
     }
 
     /** A part of a body needs no turn here: whoever reads bodies takes it. */
@@ -159,6 +167,23 @@ function takeOver(socket: Socket, feed: Parse): Parse {
 function isInBody({ parser }: SocketOfParser): boolean {
   const incoming = parser?.incoming;
   return incoming !== undefined && incoming !== null && !incoming.complete;
+}
+
+/** False: it is no part of a body of known length, or a short one. True: who reads the body has it, and its memory. */
+function takeAsRead({ parser }: SocketOfParser, part: Buffer, parse: Parse): boolean {
+  const incoming = parser?.incoming;
+  if (!(incoming instanceof ParsedRequest) || part.length < AS_READ_BYTES_MIN) return false;
+  if (incoming.restBytes < part.length) return false;
+  incoming.takeAsRead(part, (counted) => {
+    const onBody = parser?.[ON_BODY];
+    if (parser) parser[ON_BODY] = undefined;
+    try {
+      parse(counted);
+    } finally {
+      if (parser) parser[ON_BODY] = onBody;
+    }
+  });
+  return true;
 }
 
 function restBytesOf({ parser }: SocketOfParser): number {

@@ -3,6 +3,7 @@
 //   else runs, also when their connection has ended at the first. Where a request is a tunnel the parser stops behind its
 //   head, for other bytes than HTTP follow: so one that is not to be served says that it is a tunnel, and nothing behind it
 //   becomes a request.
+// - A body of known length is taken as it was read (parse-in-slices.ts). Node's parser counts its bytes, and would copy them.
 // - The chunks of a body (RFC 9112 7.1) are gathered until what was read is parsed (parse-in-slices.ts): one read may hold ten
 //   thousand of a byte.
 import { IncomingMessage } from 'node:http';
@@ -37,6 +38,8 @@ export class ParsedRequest extends IncomingMessage {
   #parsedBytes = 0;
   #smallChunkCount = 0;
   #gathered: Buffer[] = [];
+  /** A part of a body of known length that the parser is counting. */
+  #asRead: Buffer | undefined;
 
   constructor(socket: Socket) {
     super(socket);
@@ -65,11 +68,11 @@ export class ParsedRequest extends IncomingMessage {
   /** Called by Node's parser for each piece of the body, and with null at its end. False: the socket is not to be read. */
   override push(piece: Buffer | null, encoding?: BufferEncoding): boolean {
     if (piece === null) {
+      this.#giveAsRead();
       this.giveGathered();
       return super.push(null);
     }
-    pieceCount++;
-    this.#parsedBytes += piece.length;
+    this.#countPiece(piece);
     // Who pauses on a piece wants no further one: what the socket still holds stays there.
     if (!this.#isChunked) return super.push(piece, encoding) && !this.isPaused();
     if (piece.length < SMALL_CHUNK_BYTES && ++this.#smallChunkCount > SMALL_CHUNKS_MAX) {
@@ -77,6 +80,31 @@ export class ParsedRequest extends IncomingMessage {
     }
     this.#gathered.push(piece);
     return true;
+  }
+
+  #countPiece({ length }: Buffer): void {
+    pieceCount++;
+    this.#parsedBytes += length;
+  }
+
+  /**
+   * Gives a part of the body as it was read, no longer than `restBytes`. `count` has the parser count it: it may call `push` with
+   * null, and with nothing else.
+   */
+  takeAsRead(part: Buffer, count: (part: Buffer) => void): void {
+    this.#asRead = part;
+    count(part);
+    this.#giveAsRead();
+  }
+
+  #giveAsRead(): void {
+    const part = this.#asRead;
+    if (part === undefined) return;
+    this.#asRead = undefined;
+    this.#countPiece(part);
+    // Nobody will read it: the answer is out.
+    if ((this as { _dumped?: boolean })._dumped === true) return;
+    if (!super.push(part) || this.isPaused()) this.socket.pause();
   }
 
   /** What was read is parsed, or the rest of it has to wait. */
