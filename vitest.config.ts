@@ -1,6 +1,6 @@
-// Each group of tests/support/run/groups.ts is a project of vitest, and the folder of a test file says its group. Three more
-// run behind them: the api tests with every shard behind a transport, and what all servers of the run have shown. Within
-// a group the files that take longest begin.
+// Each group of tests/support/run/groups.ts is a project of vitest, and the folder of a test file says its group. Two more: beside
+// the api tests some of them run with every shard behind a transport, and behind all what all servers of the run have shown
+// is judged. Within a group the files that take longest begin.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ function project(group: GroupName, groupOrder: number): TestProjectInlineConfigu
   };
 }
 
-const loopback = project('api', GROUP_NAMES.length);
+const loopback = project('api', orderOf('api'));
 const coverage = { name: 'coverage', include: ['tests/last/**/*.test.ts'], env };
 
 export default defineConfig({

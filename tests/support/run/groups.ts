@@ -24,11 +24,38 @@ export const GROUPS = {
     isolate: false,
     timeoutMs: 120_000,
   },
-  models: { include: [folder('models')], workers: 2, isolate: false, timeoutMs: 300_000 },
-  programs: { include: [folder('programs')], workers: 2, isolate: false, timeoutMs: 120_000 },
-  contract: { include: [folder('contract')], workers: 2, isolate: false, timeoutMs: 120_000 },
-  api: { include: [folder('api')], workers: 2, isolate: false, timeoutMs: 120_000 },
-  deploy: { include: [folder('deploy')], workers: 2, isolate: false, timeoutMs: 120_000 },
+  // From here on to sim they run beside one another: no end of a group waits for one file. Some of their files wait.
+  models: { include: [folder('models')], workers: 3, isolate: false, timeoutMs: 300_000 },
+  programs: {
+    include: [folder('programs')],
+    workers: 3,
+    isolate: false,
+    timeoutMs: 120_000,
+    isBesideGroupBefore: true,
+  },
+  contract: {
+    include: [folder('contract')],
+    workers: 3,
+    isolate: false,
+    timeoutMs: 120_000,
+    isBesideGroupBefore: true,
+  },
+  deploy: {
+    include: [folder('deploy')],
+    workers: 3,
+    isolate: false,
+    timeoutMs: 120_000,
+    isBesideGroupBefore: true,
+  },
+  sim: {
+    include: [folder('simulation')],
+    workers: 3,
+    isolate: false,
+    timeoutMs: 300_000,
+    isBesideGroupBefore: true,
+  },
+  // Jobs of a server look for work each second or less often, and tests wait for them.
+  api: { include: [folder('api')], workers: 3, isolate: false, timeoutMs: 120_000 },
   // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
   cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 600_000 },
   clients: {
@@ -38,10 +65,9 @@ export const GROUPS = {
     timeoutMs: 600_000,
     isBesideGroupBefore: true,
   },
-  faults: { include: [folder('faults')], workers: 2, isolate: false, timeoutMs: 300_000 },
+  faults: { include: [folder('faults')], workers: 3, isolate: false, timeoutMs: 300_000 },
   // They measure time or memory, or take all of the machine.
   alone: { include: [folder('alone')], workers: 1, isolate: true, timeoutMs: 300_000 },
-  sim: { include: [folder('simulation')], workers: 2, isolate: false, timeoutMs: 300_000 },
 } as const satisfies Readonly<Record<string, Group>>;
 
 export type GroupName = keyof typeof GROUPS;
