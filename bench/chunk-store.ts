@@ -24,7 +24,7 @@ const { values } = parseArgs({
     folder: { type: 'string' },
     mib: { type: 'string', default: '1024' },
     chunk: { type: 'string', default: '1024' },
-    'separate-from': { type: 'string', default: '64' },
+    'separate-from': { type: 'string', default: '256' },
     'delete-half': { type: 'boolean', default: false },
   },
 });

@@ -6,11 +6,13 @@ import { asksForHelp, isInstalled, runProgram } from './bootstrap.mjs';
 const args = process.argv.slice(2);
 
 /**
- * Reads of a drive that hangs keep their threads for as long: with four, which is what libuv has otherwise, two such drives of
- * a storage node would leave none to the others (deploy/holdfast has the same).
+ * Where files are read and written by libuv's threads, of which there are four otherwise (deploy/holdfast has the same). Of a
+ * storage node, reads of a drive that hangs keep theirs for as long: two such drives would leave none to the others. Of a single
+ * node, four writes into extents would leave none to reads.
  */
 function threadsFor(command) {
-  return command === 'storage' ? { UV_THREADPOOL_SIZE: '32' } : {};
+  const count = { storage: '32', server: '16' }[command];
+  return count === undefined ? {} : { UV_THREADPOOL_SIZE: count };
 }
 
 if (asksForHelp(args) && !isInstalled()) {

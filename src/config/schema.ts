@@ -268,7 +268,7 @@ export const SETTINGS = [
   {
     key: 'storage.separateFrom',
     kind: 'bytes',
-    default: '64KiB',
+    default: '256KiB',
     never: true,
     min: 0,
     max: LIMITS.chunkBytesMax,
