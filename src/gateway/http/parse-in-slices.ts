@@ -173,7 +173,8 @@ function isInBody({ parser }: SocketOfParser): boolean {
 function takeAsRead({ parser }: SocketOfParser, part: Buffer, parse: Parse): boolean {
   const incoming = parser?.incoming;
   if (!(incoming instanceof ParsedRequest) || part.length < AS_READ_BYTES_MIN) return false;
-  if (incoming.restBytes < part.length) return false;
+  // Not where the length is no number either: what is behind a body is never taken for a part of it.
+  if (!(part.length <= incoming.restBytes)) return false;
   incoming.takeAsRead(part, (counted) => {
     const onBody = parser?.[ON_BODY];
     if (parser) parser[ON_BODY] = undefined;
