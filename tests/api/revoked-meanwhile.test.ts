@@ -239,3 +239,12 @@ describe('whose bucket is suspended while the body comes', () => {
     expect(answer).toEqual({ status: 403, code: 'AccessDenied' });
   });
 });
+
+test('PutObject into a bucket whose account has not paid meanwhile', async () => {
+  const setUnpaid = (isUnpaid: boolean) =>
+    callOperator(api.server, 'PATCH', `/accounts/${account.id}`, { isUnpaid });
+  const request = sent('PUT', pathOf(bucket, keyOf('put')), 'x'.repeat(1024));
+  const answer = await sendAround(await makeUser(), request, () => setUnpaid(true));
+  await setUnpaid(false);
+  expect(answer).toEqual({ status: 403, code: 'AccountProblem' });
+});

@@ -7,6 +7,7 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
+import type { AccountRecord } from '../../types/records/rows.ts';
 import { type Authentication, authenticate, type SigningRules } from '../auth/authenticate.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
@@ -33,11 +34,12 @@ import { parseTarget, type Target } from './request/target.ts';
 import {
   type ContextDependencies,
   createContext,
-  isOfOwner,
   isOwner,
   mayDo,
   mayDoSome,
+  ownerFor,
   presentCaller,
+  requirePaid,
 } from './request-context.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { type Reply, resolveError, sendError } from './respond.ts';
@@ -261,6 +263,8 @@ interface Granted {
   bucket: ResolvedBucket | undefined;
   /** What the request needs of the bucket as it is: whether versions are kept may be the difference. */
   pairsOf(bucket: ResolvedBucket | undefined): readonly AccessPair[];
+  /** The account that owns the bucket, as it was then: what it shares with others hangs on it. */
+  owner: AccountRecord | null | undefined;
 }
 
 /** What a handler sees beside the request itself. */
@@ -287,30 +291,21 @@ interface Judged {
  * a cached row is judged anew by the present one: the bucket may have gone, or become another's.
  */
 export async function authorise(deps: S3Dependencies, parts: Judged): Promise<Granted> {
+  const { row, identity, found } = parts;
+  // Looked up before it is judged by: what changes meanwhile counts as changed since.
+  const owner = found && (await ownerFor(deps, identity.caller, found.bucket.record));
   const granted = await grant(deps, parts);
-  await requirePaid(deps, parts, granted);
-  return granted;
+  if (granted.bucket !== undefined && storesData(row))
+    await requirePaid(deps, identity.caller, granted.bucket.record);
+  return { ...granted, owner };
 }
 
-/** What stores data is refused where the account that is charged for it, the bucket's owner, has not paid. */
-async function requirePaid(
-  { identities }: S3Dependencies,
-  { row, identity: { caller } }: Judged,
-  { bucket }: Granted,
-): Promise<void> {
-  // Whatever may pass a quota stores data.
-  const stores = row.errors.includes('QuotaExceeded') || row.beginsStoring === true;
-  if (bucket === undefined || !stores) return;
-  const { owner } = bucket.record;
-  const isOwn = caller.kind === 'account' && caller.account.accountId === owner;
-  const account = isOwn ? caller.account : await identities.account(owner);
-  if (account?.isUnpaid === true) throw new AppError('AccountProblem', { message: UNPAID });
+/** Whatever may pass a quota stores data. */
+function storesData({ errors, beginsStoring }: Operation): boolean {
+  return errors.includes('QuotaExceeded') || beginsStoring === true;
 }
 
-const UNPAID =
-  'The account that owns the bucket has unpaid bills. It can read and delete, and store nothing.';
-
-async function grant(deps: S3Dependencies, parts: Judged): Promise<Granted> {
+async function grant(deps: S3Dependencies, parts: Judged): Promise<Omit<Granted, 'owner'>> {
   const { row, input, found, document } = parts;
   const named = document === undefined ? [] : (row.documentAccess?.(input, document) ?? []);
   const pairsOf: Granted['pairsOf'] = (bucket) => [...row.access(input, bucket?.record), ...named];
@@ -408,11 +403,11 @@ export async function authoriseAgain<Parts extends Judged & { granted: Granted }
   const { row, identity, granted, facts } = parts;
   if (row.body !== 'xml') return parts;
   const caller = (await presentCaller(deps, identity.caller)) ?? identity.caller;
-  // What others may is also for the bucket's account to say, which may be suspended meanwhile.
-  const isOwn = granted.bucket === undefined || isOfOwner(caller, granted.bucket.record);
-  if (caller === identity.caller && isOwn) return parts;
+  const { bucket } = granted;
+  const owner = bucket && (await ownerFor(deps, caller, bucket.record));
+  if (caller === identity.caller && owner === granted.owner) return parts;
   facts.become(caller);
-  const found = granted.bucket && { bucket: granted.bucket, isCached: true };
+  const found = bucket && { bucket, isCached: true };
   const present = { ...parts, identity: { ...identity, caller }, found };
   return { ...present, granted: await authorise(deps, present) };
 }
@@ -438,7 +433,8 @@ export async function runOperation(
     const { caller } = identity;
     const { decidesInRun } = row;
     const isStream = row.body === 'stream' || row.body === 'form';
-    const surrounding = { facts, record, exchange, isVirtualHost, isStream, decidesInRun };
+    const stores = storesData(row);
+    const surrounding = { facts, record, exchange, isVirtualHost, isStream, stores, decidesInRun };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
     const run = () => row.run(context, input, document);
     try {

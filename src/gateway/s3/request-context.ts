@@ -22,7 +22,7 @@ import { AppError } from '../../types/errors.ts';
 import type { RequestOrigin } from '../../types/events.ts';
 import type { AccountId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
-import { type BucketRecord, mayBePublic } from '../../types/records/rows.ts';
+import { type AccountRecord, type BucketRecord, mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import type { Identities } from '../auth/identities.ts';
 import { turnOfDecision } from '../decision-turns.ts';
@@ -70,6 +70,10 @@ export interface ContextParts {
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
   /** It takes as long as the client sends: who asks is looked up and judged again before it changes anything. */
   isStream?: boolean;
+  /** The account that owns the bucket, as step 7 has seen it. */
+  owner?: AccountRecord | null | undefined;
+  /** It stores data, for which the bucket's account is charged. */
+  stores?: boolean;
   /** As OperationRow has it. */
   decidesInRun?: true | undefined;
 }
@@ -164,7 +168,7 @@ async function judgedBucket(
   const { policy, acl } = configs;
   const name = `arn:aws:s3:::${record.name}`;
   const accountId = record.owner;
-  const owner = isOfOwner(caller, record) ? caller.account : await identities.account(accountId);
+  const owner = await ownerFor(deps, caller, record);
   return {
     record,
     policy: policy && (await identities.policies.named({ name, ...policy, type: 'resource', accountId })),
@@ -174,13 +178,28 @@ async function judgedBucket(
   };
 }
 
-/** Whether it is of the account that owns the bucket. */
-export function isOfOwner(
+/** The account that owns the bucket: the same object as long as nothing of it changes. */
+export async function ownerFor(
+  { identities }: Pick<ContextDependencies, 'identities'>,
   caller: Caller,
-  { owner }: Pick<BucketRecord, 'owner'>,
-): caller is Extract<Caller, { kind: 'account' }> {
-  return caller.kind === 'account' && caller.account.accountId === owner;
+  { owner }: BucketRecord,
+): Promise<AccountRecord | null> {
+  const isOwn = caller.kind === 'account' && caller.account.accountId === owner;
+  return isOwn ? caller.account : identities.account(owner);
 }
+
+/** What stores data is refused where the account that is charged for it, the bucket's owner, has not paid: AccountProblem. */
+export async function requirePaid(
+  { identities }: Pick<ContextDependencies, 'identities'>,
+  caller: Caller,
+  record: BucketRecord,
+): Promise<void> {
+  const account = await ownerFor({ identities }, caller, record);
+  if (account?.isUnpaid === true) throw new AppError('AccountProblem', { message: UNPAID });
+}
+
+const UNPAID =
+  'The account that owns the bucket has unpaid bills. It can read and delete, and store nothing.';
 
 /** Whether the account may share with everybody. What it has shared goes by it with each request, not only when it is put. */
 async function mayShareWithAll(
@@ -271,22 +290,25 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       other.present = bucket;
     }
   };
-  /**
-   * What the caller was allowed is asked for again, where policies have changed since; of others than the bucket's account always:
-   * that may be suspended meanwhile, or may not share any more.
-   */
+  let { owner } = parts;
+  /** What the caller was allowed is asked for again, where it or the bucket's account has changed since. */
   const judgeAgain = async (looking: Promise<Caller> | undefined) => {
     const present = (await looking) ?? caller;
-    if (present === caller && isOwn()) return;
+    const presentOwner = ownBucket && (await ownerFor(deps, present, ownBucket.record));
+    if (present === caller && presentOwner === owner) return;
     caller = present;
+    owner = presentOwner;
     facts.become(present);
-    if (ownBucket !== undefined) await judgeAnew(ownBucket);
+    if (ownBucket !== undefined) {
+      await judgeAnew(ownBucket);
+      if (parts.stores) await requirePaid(deps, caller, ownBucket.record);
+    }
     for (const other of others) if (!(await other.mayUse(other.present))) throw accessDenied(record);
   };
-  const isOwn = () => ownBucket === undefined || isOfOwner(caller, ownBucket.record);
   const beforeCommand = () => {
     const looking = presentCaller(deps, caller);
-    return looking === undefined && isOwn() ? undefined : judgeAgain(looking);
+    const isOwn = caller.kind === 'account' && caller.account.accountId === ownBucket?.record.owner;
+    return looking === undefined && isOwn ? undefined : judgeAgain(looking);
   };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
