@@ -315,7 +315,7 @@ export const WORKERS: readonly WorkerRow[] = [
     name: 'scrub-chunks',
     role: 'disk',
     forms: 'both',
-    help: 'Reads all chunks of a disk each `storage.scrubPeriod`, so that damage is found while there are other copies.',
+    help: 'Reads all chunks of a disk each `storage.scrubPeriod`, so that damage is found while there are other copies. Large chunks that lie in the database are moved into extents on the way.',
     scan: 'on the disk: after a restart it goes on where it was',
     create: madeOnes('scrub-chunks'),
   },
