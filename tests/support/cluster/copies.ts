@@ -36,6 +36,8 @@ export interface Copies {
   misplacedCount: number;
   /** Copies of live data, by disk. */
   byDisk: Map<string, number>;
+  /** Copies of what is deleted, or was never committed, by disk. */
+  deadByDisk: Map<string, number>;
 }
 
 export async function readPlacementMap(config: Config): Promise<PlacementMap> {
@@ -76,7 +78,7 @@ async function lookForCopies(config: Config): Promise<Copies> {
         const present = new Map(
           members.flatMap(({ disks, address }) => disks.map((disk) => [disk.diskId, address])),
         );
-        const holders = new Map<string, { id: ChunkId; disks: string[] }>();
+        const holders = new Map<string, Held>();
         for (const disk of map.disks) {
           const address = present.get(disk.id);
           if (address === undefined) continue;
@@ -98,10 +100,10 @@ async function lookForCopies(config: Config): Promise<Copies> {
             for (const [at, blob] of reply.value.blobs.entries())
               if (blob !== null && blob.condemnedAtMs === undefined) live.add(must(some[at], 'an id'));
           }
-        return count(
-          map,
-          [...holders.values()].filter(({ id }) => live.has(id.blobId)),
+        const { alive = [], dead = [] } = Object.groupBy(holders.values(), ({ id }) =>
+          live.has(id.blobId) ? 'alive' : 'dead',
         );
+        return { ...count(map, alive), deadByDisk: countByDisk(dead) };
       } finally {
         stopping.abort();
         await client.close();
@@ -143,14 +145,25 @@ async function* chunksOn(disk: DiskChunks): AsyncGenerator<ChunkId> {
   }
 }
 
-function count(map: PlacementMap, chunks: readonly { id: ChunkId; disks: readonly string[] }[]): Copies {
-  const copies: Copies = {
+interface Held {
+  id: ChunkId;
+  disks: string[];
+}
+
+function countByDisk(chunks: readonly Held[]): Map<string, number> {
+  const byDisk = new Map<string, number>();
+  for (const { disks } of chunks) for (const disk of disks) byDisk.set(disk, (byDisk.get(disk) ?? 0) + 1);
+  return byDisk;
+}
+
+function count(map: PlacementMap, chunks: readonly Held[]): Omit<Copies, 'deadByDisk'> {
+  const copies = {
     map,
     chunkCount: chunks.length,
     copyCount: 0,
-    byOwners: {},
+    byOwners: {} as Record<number, number>,
     misplacedCount: 0,
-    byDisk: new Map(),
+    byDisk: countByDisk(chunks),
   };
   for (const { id, disks } of chunks) {
     const owners = ownersOf(map, id);
@@ -158,7 +171,6 @@ function count(map: PlacementMap, chunks: readonly { id: ChunkId; disks: readonl
     copies.copyCount += disks.length;
     copies.misplacedCount += disks.length - owning;
     copies.byOwners[owning] = (copies.byOwners[owning] ?? 0) + 1;
-    for (const disk of disks) copies.byDisk.set(disk, (copies.byDisk.get(disk) ?? 0) + 1);
   }
   return copies;
 }
