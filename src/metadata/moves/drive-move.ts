@@ -38,7 +38,10 @@ export interface MoveOthers {
   rest(): Promise<void>;
 }
 
-/** With rests as short as the work clients notice the slowest of their requests more than they should (bench/RESULTS.md). */
+/**
+ * With rests as short as the work clients notice the slowest of their requests more than they should
+ * (docs/internals/performance.md).
+ */
 export const REST_SHARE = 2;
 
 /** For drivers: rests by this clock while `areWaiting`. */
