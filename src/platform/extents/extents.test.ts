@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
+import { endWritesDuring, SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { must } from '../../base/assert.ts';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
@@ -128,20 +128,11 @@ async function openSeparated(watched = (kv: KvPort): KvPort => kv) {
     columns: COLUMNS,
     options: { fromBytes: BLOCK_BYTES, clock, onReleased: (buffer) => released.push(buffer) },
   });
-  /** Ends writes until the work has ended. */
-  async function during<T>(work: Promise<T>): Promise<T> {
-    let isOver = false;
-    const ended = work.finally(() => {
-      isOver = true;
-    });
-    ended.catch(() => {});
-    while (!isOver) {
-      await settle();
-      if (!io.step()) await new Promise((resolve) => setImmediate(resolve));
-      clock.advance(1);
-    }
-    return ended;
-  }
+  const turn = async () => {
+    await settle();
+    clock.advance(1);
+  };
+  const during = <T>(work: Promise<T>) => endWritesDuring(io, work, turn);
   return { io, kv, extents, store, during, released };
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
+import { endWritesDuring, SimulatedExtents } from '../../../tests/support/disks/simulated-extents.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { createMemoryKv } from '../memory/memory-kv.ts';
@@ -26,19 +26,7 @@ async function openStore(fromBytes = 100) {
   });
   const options = { fromBytes, clock: createManualClock(0) };
   const store = new SeparatedKv(kv, { extents, columns: COLUMNS, options });
-  /** Ends writes until the work has ended. */
-  async function during<T>(work: Promise<T>): Promise<T> {
-    let isOver = false;
-    const ended = work.finally(() => {
-      isOver = true;
-    });
-    ended.catch(() => {});
-    while (!isOver) {
-      await new Promise((resolve) => setImmediate(resolve));
-      io.step();
-    }
-    return ended;
-  }
+  const during = <T>(work: Promise<T>) => endWritesDuring(io, work);
   return { io, kv, extents, store, during };
 }
 

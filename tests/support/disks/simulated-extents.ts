@@ -103,3 +103,25 @@ export class SimulatedExtents implements ExtentIo {
     this.#files.set(id, file);
   }
 }
+
+/** Ends the writes of `io` until the work has ended. `turn` is awaited before each; absent: a turn of the event loop. */
+export async function endWritesDuring<T>(
+  io: SimulatedExtents,
+  work: Promise<T>,
+  turn: () => Promise<void> = nextTurn,
+): Promise<T> {
+  let isOver = false;
+  const ended = work.finally(() => {
+    isOver = true;
+  });
+  ended.catch(() => {});
+  while (!isOver) {
+    await turn();
+    if (!io.step()) await nextTurn();
+  }
+  return ended;
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
