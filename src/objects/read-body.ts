@@ -210,7 +210,7 @@ class ChunkReader {
     this.#leftBytes -= runs.reduce((sum, run) => sum + run.toBytes - run.fromBytes, 0);
     this.#lease.hold(chunkBytesOf(runs));
     const isOpened = isOpenedAhead(runs);
-    const fetch: Fetch = { runs, bytes: this.#fetch(runs), isOpened, isDone: false };
+    const fetch: Fetch = { runs, bytes: this.#fetch(runs, isOpened), isOpened, isDone: false };
     const onEnd = () => {
       fetch.isDone = true;
     };
@@ -228,11 +228,11 @@ class ChunkReader {
     }
   }
 
-  async #fetch(runs: readonly ChunkRun[]): Promise<Uint8Array[]> {
+  async #fetch(runs: readonly ChunkRun[], isOpened: boolean): Promise<Uint8Array[]> {
     const [run] = runs;
     if (run?.use.storage === 'inline') return this.#fetchBodies(runs);
     if (run?.use.storage === 'pieces') return this.#fetchPieces(run);
-    if (run !== undefined && isOpenedAhead(runs)) return this.#fetchOpened(run);
+    if (run !== undefined && isOpened) return this.#fetchOpened(run);
     return Promise.all(runs.map((one) => this.#fetchChunk(one)));
   }
 
@@ -357,25 +357,33 @@ class ChunkReader {
     return new AppError('InternalError', { cause: new Error(`pieces of ${blobId}`) });
   }
 
-  *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
+  #openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
     const [dataKey, position] = [this.#dataKeyOf(run), positionOf(run)];
-    for (let block = Math.floor(run.fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < run.toBytes; block++) {
-      const plaintext = openBlock({ dataKey, position, chunk: bytes, block });
-      if (plaintext === undefined) return this.#brokenAt(run, block);
-      yield cutToRun(run, { plaintext, block });
-    }
-    return undefined;
+    return this.#giveBlocks(run, (block) => openBlock({ dataKey, position, chunk: bytes, block }));
   }
 
   /**
    * As `open`, of seal blocks that are plaintext already. Each leaves the list before it is given: whoever drops the list does not
    * free what the client has.
    */
-  *cut(run: ChunkRun, blocks: Uint8Array[]): Generator<Buffer, number | undefined> {
-    for (let block = Math.floor(run.fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < run.toBytes; block++) {
+  cut(run: ChunkRun, blocks: Uint8Array[]): Generator<Buffer, number | undefined> {
+    return this.#giveBlocks(run, () => {
       const next = blocks.shift();
-      if (next === undefined) return this.#brokenAt(run, block);
-      yield cutToRun(run, { plaintext: Buffer.from(next.buffer, next.byteOffset, next.length), block });
+      return next && Buffer.from(next.buffer, next.byteOffset, next.length);
+    });
+  }
+
+  /** The plaintext that `plaintextOf` has of each seal block of the run, cut to it, up to the first of which it has none. */
+  *#giveBlocks(
+    run: ChunkRun,
+    plaintextOf: (block: number) => Buffer | undefined,
+  ): Generator<Buffer, number | undefined> {
+    const { fromBytes, toBytes } = run;
+    for (let block = Math.floor(fromBytes / BLOCK_BYTES); block * BLOCK_BYTES < toBytes; block++) {
+      const plaintext = plaintextOf(block);
+      if (plaintext === undefined) return this.#brokenAt(run, block);
+      const startBytes = block * BLOCK_BYTES;
+      yield plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
     }
     return undefined;
   }
@@ -449,14 +457,6 @@ function positionOf({ use, chunkIndex, isLastChunk, chunkBytes }: ChunkRun): Chu
     sizeBytes: chunkBytes,
     blockBytes: BLOCK_BYTES,
   };
-}
-
-function cutToRun(
-  { fromBytes, toBytes }: ChunkRun,
-  { plaintext, block }: { plaintext: Buffer; block: number },
-): Buffer {
-  const startBytes = block * BLOCK_BYTES;
-  return plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
 }
 
 /** Chunks of the store are buffers of their own; rows may be shared. */

@@ -128,7 +128,7 @@ export interface BlocksToOpen {
   /** 32 bytes. */
   dataKey: Uint8Array;
   position: ChunkPosition;
-  /** All of the sealed chunk. */
+  /** All of the sealed chunk; its memory is given back. */
   chunk: Uint8Array<ArrayBuffer>;
   fromBlock: number;
   toBlock: number;
@@ -142,6 +142,7 @@ export function openBlocks({ fromBlock, toBlock, ...options }: BlocksToOpen): Bu
     if (plaintext === undefined) break;
     opened.push(plaintext);
   }
+  freeMemory(options.chunk);
   return opened;
 }
 

@@ -1,16 +1,11 @@
 // The codec pool without threads: for small bodies, for tests and simulation, and where no workers are wanted.
 import { createBodySealer } from '../../base/crypto/body-sealer.ts';
 import { openBlocks } from '../../base/crypto/seal.ts';
-import { freeMemory } from '../../base/free-memory.ts';
 import type { BodySealer, CodecPoolPort } from '../../ports/codec-pool.ts';
 
 export const inlineCodecPool: CodecPoolPort = {
   open: openInline,
-  async openBlocks(blocks) {
-    const opened = openBlocks(blocks);
-    freeMemory(blocks.chunk);
-    return opened;
-  },
+  openBlocks: async (blocks) => openBlocks(blocks),
   async close() {},
 };
 

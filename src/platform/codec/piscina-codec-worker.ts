@@ -10,7 +10,6 @@ import {
   type SealerOptions,
 } from '../../base/crypto/body-sealer.ts';
 import { type BlocksToOpen, openBlocks } from '../../base/crypto/seal.ts';
-import { freeMemory } from '../../base/free-memory.ts';
 import type { SealedChunk } from '../../ports/codec-pool.ts';
 
 export type ToWorker = ({ kind: 'chunk' } & PlainChunk) | { kind: 'finish' };
@@ -41,10 +40,9 @@ export function sealWhole({ options, chunk }: WholeBody): SealedWhole {
   }) as unknown as SealedWhole;
 }
 
-/** Pieces of one sealed chunk. They go to the caller without a copy; the memory of the sealed ones ends here. */
+/** Pieces of one sealed chunk. They go to the caller without a copy. */
 export function openChunk(blocks: BlocksToOpen): Uint8Array<ArrayBuffer>[] {
   const opened = openBlocks(blocks);
-  freeMemory(blocks.chunk);
   return move({
     [transferableSymbol]: opened.map(({ buffer }) => buffer),
     [valueSymbol]: opened,
