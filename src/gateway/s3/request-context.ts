@@ -267,14 +267,12 @@ export function presentCaller(
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { facts, record, exchange } = parts;
-  let { caller } = parts;
-  const { isStream = false } = parts;
+  const { facts, record, exchange, isStream = false } = parts;
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   /** Found in `run`. */
   const needed: AccessPair[] = [];
-  const asked = () => ({ caller, facts, record });
+  const asked = () => ({ caller: context.caller, facts, record });
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
@@ -293,20 +291,20 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   let { owner } = parts;
   /** What the caller was allowed is asked for again, where it or the bucket's account has changed since. */
   const judgeAgain = async (looking: Promise<Caller> | undefined) => {
-    const present = (await looking) ?? caller;
+    const present = (await looking) ?? context.caller;
     const presentOwner = ownBucket && (await ownerFor(deps, present, ownBucket.record));
-    if (present === caller && presentOwner === owner) return;
-    caller = present;
+    if (present === context.caller && presentOwner === owner) return;
     context.caller = present;
     owner = presentOwner;
     facts.become(present);
     if (ownBucket !== undefined) {
       await judgeAnew(ownBucket);
-      if (parts.stores) await requirePaid(deps, caller, ownBucket.record);
+      if (parts.stores) await requirePaid(deps, present, ownBucket.record);
     }
     for (const other of others) if (!(await other.mayUse(other.present))) throw accessDenied(record);
   };
   const beforeCommand = () => {
+    const { caller } = context;
     const looking = presentCaller(deps, caller);
     const isOwn = caller.kind === 'account' && caller.account.accountId === ownBucket?.record.owner;
     return looking === undefined && isOwn ? undefined : judgeAgain(looking);
@@ -314,15 +312,16 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
     tenant: exchange.tenant,
-    origin: originOf(caller, record),
+    origin: originOf(parts.caller, record),
     ...(isStream && { beforeCommand }),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   // No accessor: each context would have a hidden class of its own (docs/internals/performance.md).
   const context: OperationContext & { caller: Caller } = {
     requestId: record.requestId,
-    caller,
+    caller: parts.caller,
     account() {
+      const { caller } = context;
       if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
       return caller.account;
     },
