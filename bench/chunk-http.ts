@@ -1,7 +1,6 @@
 // What chunks over loopback HTTP cost beside the store itself: PUT and GET of 1 MiB at several depths, to a storage node in
 // a process of its own, with the store in RocksDB and with a disk that keeps nothing (the way alone); by the secret and by
 // certificates. Run: npx node bench/chunk-http.ts [--folder PATH] [--mib N]
-
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,6 +1,5 @@
 // CRC32 (RFC 1952) and CRC32C (RFC 3720) of bytes, by a library that uses the processor's vector instructions: it takes a
 // third of the time of Node's zlib. Each may be taken in steps.
-
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import { crc32 as vectorCrc32, crc32c as vectorCrc32c } from '@node-rs/crc32';
 

@@ -1,6 +1,5 @@
 // Chunks over the disks of a cluster, as one chunk port (R34, R35, R37 in their simple form): each chunk is on its owners
 // or on stand-ins, and a reader asks until it is found. Repair entries, repair and misplaced copies are not handled here.
-
 import { within } from '../../base/async/within.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import type { ChunkHolders, ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';

@@ -1,5 +1,4 @@
 // The two halves of a stored chunk, its index row and its bytes. Each may be missing, or unreadable (R40).
-
 import { Corruption } from '../../base/corruption.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import type { ChunkId, StoredChunk } from '../../ports/chunks.ts';

@@ -1,6 +1,5 @@
 // The chunks of one disk: the ChunkPort of the embedded form, and what a storage node serves. It keeps sealed bytes and
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
-
 import { must } from '../../base/assert.ts';
 import { createByteGate } from '../../base/async/byte-gate.ts';
 import { createSequence } from '../../base/async/sequence.ts';

@@ -1,6 +1,5 @@
 // Restores the match between index rows and bytes after tables of a disk were lost: a row without bytes is removed, bytes
 // without a row get one. Readers verify the bytes by their tags.
-
 import { compareBytes, toHex } from '../../base/bytes/bytes.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import { type ReadPage, readPage } from '../../base/read-page.ts';

@@ -1,6 +1,5 @@
 // The placement map (R34): the partition of a chunk, the disks that own it, and how a map is made from disks or from the
 // map before it. Pure: the same disks give the same map everywhere.
-
 import { assert, must } from '../../base/assert.ts';
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';

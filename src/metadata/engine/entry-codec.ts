@@ -1,6 +1,5 @@
 // Entries as bytes: what lies in a replica's log, and what travels to others (protocol 1.2). One format for both, so a
 // primary encodes an entry once. It knows rows as the store does, with their prefix.
-
 import { assert, BrokenInvariant } from '../../base/assert.ts';
 import { asBuffer } from '../../base/bytes/bytes.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';

@@ -1,7 +1,6 @@
 // The disks of other nodes, over HTTP/1.1 with connections that are kept (design "Chunks over machines"): one pool per node,
 // so many requests at once, the rest waits in a queue with an end. It says what a disk said and never asks twice: whom to
 // ask next is src/chunks/copies'.
-
 import { assert } from '../../base/assert.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import { unpackPlain } from '../../base/record-codec.ts';

@@ -2,7 +2,6 @@
 // rows can be made anew from extents alone. All integers are big-endian.
 //
 // Head: magic 8 | version 2 | bytes of key 2 | bytes of body 4 | sequence 8 | CRC32 of body 4 | CRC32 of the head's rest 4 | key
-
 import { assert } from '../../base/assert.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';

@@ -2,7 +2,6 @@
 // FAST 2016). A value is written once. What no row names is free space: a file without live bytes is used again, and sparse ones
 // are copied forward (separated-kv.ts). After a start, writing begins in a file without live bytes, so a torn record of the
 // life before is never continued.
-
 import { assert, must } from '../../base/assert.ts';
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
