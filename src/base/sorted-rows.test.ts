@@ -49,3 +49,23 @@ test('keeps its order over many rows, added in any order and taken away again', 
   rows.set(bytes('1'), 1);
   expect(rows.get(bytes('1'))?.value).toBe(1);
 });
+
+test('rows that come and go before a range is asked for, and come again, are in their place', () => {
+  const rows = new SortedRows<number>();
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const keyOf = (at: number) => bytes(String((at * 7919) % 10_000).padStart(5, '0'));
+  for (let round = 0; round < 3; round++) {
+    for (let at = 0; at < 10_000; at++) rows.set(keyOf(at), round);
+    for (let at = 0; at < 10_000; at++) if (at % 10 !== round) rows.delete(keyOf(at));
+  }
+  for (let at = 0; at < 10_000; at += 10) rows.set(keyOf(at), 3);
+  const found = Array.from(rows.between(bytes('0'), bytes('9')), (row) => [
+    bytes(String(row.key)),
+    row.value,
+  ]);
+  const expected = Array.from({ length: 10_000 }, (_, at) => at)
+    .filter((at) => at % 10 === 0 || at % 10 === 2)
+    .map((at) => [keyOf(at), at % 10 === 0 ? 3 : 2] as const)
+    .sort(([one], [other]) => compareBytes(one, other));
+  expect(found).toEqual(expected);
+});

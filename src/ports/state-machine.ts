@@ -1,6 +1,7 @@
 // The contract between the shard engine (src/metadata/engine) and what it replicates (src/metadata). A command's effect is a
 // pure function of (view, command, now, random): no I/O, no clock, no await inside, so it runs in transcripts and
 // under simulation (R7, design "Shards").
+import type { Steps } from '../base/async/steps.ts';
 import type { RequestOrigin } from '../types/events.ts';
 
 /** A table of the shard: a one-byte id within a column. The engine prefixes rows with shard and table. */
@@ -102,8 +103,16 @@ export interface CommandSpec<Command, Outcome> {
   more?(command: Command, view: View): Reads | undefined;
   /** Names of counters that `decide` will ask for, of those that were read: without them a command of many decides twice. */
   counters?(command: Command, view: View): readonly string[];
-  /** Pure and synchronous. May be evaluated again in another process: all chance comes from the context. */
-  decide(command: Command, view: View, context: DecideContext): Decision<Outcome>;
+  /**
+   * What `decide` needs and the rows alone say, of a command of many rows: done in short steps once all is read, so that deciding
+   * does not keep the thread.
+   */
+  prepare?(command: Command, view: View): Steps<unknown>;
+  /**
+   * Pure and synchronous. May be evaluated again in another process: all chance comes from the context. `prepared` is what
+   * `prepare` gave; without it the same is done here.
+   */
+  decide(command: Command, view: View, context: DecideContext, prepared?: unknown): Decision<Outcome>;
 }
 
 /** Reads committed state only and never waits for writers (R10). Each `page` and `cursor` is one consistent view. */

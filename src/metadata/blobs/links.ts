@@ -23,7 +23,7 @@ import { exclusive, LOCK, shared } from '../schema/define-command.ts';
 import {
   blobRow,
   bodyRow,
-  endedLinkRow,
+  endedRowOf,
   foreignRow,
   linkRow,
   PRESENT,
@@ -244,10 +244,16 @@ export function pendingLinkPuts(
 
 /** Ends links, and queues their blobs for mark-blobs.ts. */
 export function endLinks(names: readonly LinkName[], nowMs: number): RowPut[] {
-  return names.flatMap(({ blobId, linkId }) => [
-    remove(linkRow(blobId, linkId)),
-    put(endedLinkRow(nowMs, blobId, linkId), PRESENT),
-  ]);
+  return endRemoved(removeLinks(names), nowMs);
+}
+
+/** For {@link endRemoved}: of thousands of links the time at which they end is known late. */
+export function removeLinks(names: readonly LinkName[]): RowPut[] {
+  return names.map(({ blobId, linkId }) => remove(linkRow(blobId, linkId)));
+}
+
+export function endRemoved(links: readonly RowPut[], nowMs: number): RowPut[] {
+  return [...links, ...links.map((link) => put(endedRowOf(link, nowMs), PRESENT))];
 }
 
 /** The links that `before` has and `after` has not: those that both have go on without a moment's gap (R26). */

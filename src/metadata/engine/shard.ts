@@ -343,7 +343,7 @@ export class Shard {
         reads = spec.more?.(command, view);
       }
       if (await this.#waitForTurn(call, view)) return;
-      await this.#decide(call, view);
+      await this.#decide(call, view, await this.#prepare(call, view));
     } finally {
       this.#locks.release(locks);
     }
@@ -363,6 +363,15 @@ export class Shard {
       this.#answer(call, BUSY);
       return true;
     });
+  }
+
+  /** undefined where it is done within `decide`: of few rows, or where nobody takes turns. */
+  #prepare({ spec, command, envelope }: Call, view: CommandView): Promise<unknown> | undefined {
+    const { turns } = this.#parts;
+    if (turns === undefined || spec.prepare === undefined || view.rowCount < LONG_COMMAND_ROWS)
+      return undefined;
+    const owner = this.#ownerOf(envelope, view);
+    return turns.finish({ owner, work: 'commands' }, spec.prepare(command, view));
   }
 
   /** '' for work of the server itself. */
@@ -399,7 +408,7 @@ export class Shard {
     return refusal === undefined ? undefined : staleBucket(refusal, log.nowMs());
   }
 
-  async #decide(call: Call, view: CommandView): Promise<void> {
+  async #decide(call: Call, view: CommandView, prepared: unknown): Promise<void> {
     const { log, counters } = this.#parts;
     const known = call.spec.counters?.(call.command, view);
     const waiting = known && counters.load(known);
@@ -416,14 +425,9 @@ export class Shard {
       };
       const counter = (name: string) => vector(name)[0] ?? 0;
       const { origin } = call.envelope;
-      const decision = call.spec.decide(call.command, view, {
-        ...this.#context,
-        nowMs,
-        acceptedMs: nowMs - this.#timeJumpMs,
-        counter,
-        vector,
-        origin,
-      });
+      const acceptedMs = nowMs - this.#timeJumpMs;
+      const context = { ...this.#context, nowMs, acceptedMs, counter, vector, origin };
+      const decision = call.spec.decide(call.command, view, context, prepared);
       for (const { name } of decision.counters ?? []) names.push(name);
       const loading = counters.load(names);
       // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a

@@ -21,8 +21,8 @@ export function underQuota<Command extends { bucketId: BucketId }, Outcome>(
     const spec = define(rules, metering);
     return {
       ...spec,
-      decide(command, view, context) {
-        const decision = spec.decide(command, view, context);
+      decide(command, view, context, prepared) {
+        const decision = spec.decide(command, view, context, prepared);
         const { counters: deltas = [] } = decision;
         if (deltas.length === 0) return decision;
         const bucket = findBucket(view, command.bucketId);

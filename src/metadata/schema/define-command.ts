@@ -2,6 +2,7 @@
 // that decides. The engine's `reads` and `more` follow from the first, so a command cannot forget to name a row in one
 // of them, and each round of reads asks for all that can be known by then.
 
+import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import type {
   CommandSpec,
   DecideContext,
@@ -21,7 +22,7 @@ export interface CommandContext extends DecideContext, Metering {
   rules: DeleteRules;
 }
 
-interface CommandForm<Command, Outcome> {
+interface CommandForm<Command, Outcome, Prepared> {
   locks(command: Command): LockRequest[];
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
@@ -30,7 +31,9 @@ interface CommandForm<Command, Outcome> {
   look?(command: Command, view: View): void;
   /** Counters that `decide` will ask for, by what was looked at. Leave out where they are few: then it decides once more. */
   counters?(command: Command, view: View): readonly string[];
-  decide(command: Command, view: View, context: CommandContext): Decision<Outcome>;
+  /** What `decide` is given as its last argument: of a command that looks at thousands of rows (CommandSpec). */
+  prepare?(command: Command, view: View): Steps<Prepared>;
+  decide(command: Command, view: View, context: CommandContext, prepared: Prepared): Decision<Outcome>;
 }
 
 /** A command as the engine runs it, once it is known by which rules versions may go (state-machine.ts). */
@@ -39,14 +42,18 @@ export type DefinedCommand<Command, Outcome> = (
   metering: Metering,
 ) => CommandSpec<Command, Outcome>;
 
-export function defineCommand<Command, Outcome>(
-  form: CommandForm<Command, Outcome>,
+export function defineCommand<Command, Outcome, Prepared = undefined>(
+  form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, counters } = form;
+  const { look, locks, counters, prepare } = form;
   return (rules, metering) => {
-    const decide = (command: Command, view: View, context: DecideContext) =>
-      form.decide(command, view, { ...context, ...metering, rules });
-    const fixed = { locks, decide, ...(counters && { counters }) };
+    const decide = (
+      command: Command,
+      view: View,
+      context: DecideContext,
+      prepared: unknown = prepare && finishAtOnce(prepare(command, view)),
+    ) => form.decide(command, view, { ...context, ...metering, rules }, prepared as Prepared);
+    const fixed = { locks, decide, ...(counters && { counters }), ...(prepare && { prepare }) };
     if (look === undefined) return { ...fixed, reads: () => ({}) };
     return {
       ...fixed,

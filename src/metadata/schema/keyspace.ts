@@ -420,7 +420,12 @@ export function manifestPageRange(manifestId: BlobId, from: number, limit: numbe
 }
 
 export function endedLinkRow(endedAtMs: number, blobId: BlobId, linkId: LinkId): RowAddress {
-  return { table: TABLES.endedLinks, key: concatBytes(u48(endedAtMs), fromHex(blobId), fromHex(linkId)) };
+  return endedRowOf(linkRow(blobId, linkId), endedAtMs);
+}
+
+/** The same, of the row of a link. */
+export function endedRowOf({ key }: Pick<RowAddress, 'key'>, endedAtMs: number): RowAddress {
+  return { table: TABLES.endedLinks, key: concatBytes(u48(endedAtMs), key) };
 }
 
 export function deletionRow(condemnedAtMs: number, blobId: BlobId): RowAddress {

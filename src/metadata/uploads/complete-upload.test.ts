@@ -10,6 +10,10 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata/metadata-shards.ts';
+import { expectFreeLoop } from '../../../tests/support/run/loop-watch.ts';
+import { createFairTurns } from '../../base/async/fair-turns.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
+import { toBase64 } from '../../base/bytes/bytes.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { CompletePart } from '../../ports/metadata/uploads.ts';
@@ -17,7 +21,10 @@ import { multipartETag } from '../../types/etag.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey, UploadId } from '../../types/names.ts';
 import { unpackOriginals } from '../../types/originals.ts';
+import { type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { linksOf, type VersionRecord } from '../../types/version.ts';
+import { rowKey } from '../engine/row-keys.ts';
+import { partRow } from '../schema/keyspace.ts';
 
 let world: MetadataShards;
 let uploadId: UploadId;
@@ -368,5 +375,37 @@ describe('many segments', () => {
     await world.remove('a');
     await world.markUnlinked();
     expect(await world.stateOf(blobOf(source))).toEqual(['condemned']);
+  });
+});
+
+/** Their rows alone. */
+async function plantParts(count: number, part: Pick<PartRecord, 'sizeBytes' | 'checksum'>): Promise<void> {
+  const { sizeBytes } = part;
+  const segments = [{ use: 0, offsetBytes: 0, sizeBytes }];
+  for (let partNumber = 1; partNumber <= count; partNumber++) {
+    const { uses } = world.newData({ sizeBytes });
+    const etag = etagOf(`part ${partNumber}`);
+    const value = partCodec.encode({ ...part, partNumber, etag, uses, segments, modifiedAtMs: 0 });
+    const { table, key } = partRow(uploadId, partNumber);
+    void world.kv.commit([{ column: 'rows', key: rowKey(0, table, key), value }]);
+    if (partNumber % 100 === 0) await nextTurn();
+  }
+}
+
+test('10,000 parts and the checksum of all of them do not hold the thread', async () => {
+  world = await openMetadata({ turns: createFairTurns() });
+  await world.createBucket();
+  const value = toBase64(crcOf('CRC64NVME', Buffer.from('part')));
+  const checksum = { algorithm: 'CRC64NVME', value } as const;
+  const numbers = Array.from({ length: LIMITS.partCountMax }, (_, at) => at + 1);
+  await expectFreeLoop('a list of parts', async () => {
+    uploadId = await beginUpload(world, key, { algorithm: 'CRC64NVME', type: 'FULL_OBJECT' });
+    await plantParts(numbers.length, { sizeBytes: 2 ** 29 - 1, checksum });
+    // What the store of tests does at once, others do on threads of their own.
+    world.kv.holdCommits();
+    const completing = complete(listed(...numbers));
+    for (let turns = 0; turns < 300; turns++) await nextTurn();
+    world.kv.releaseCommits();
+    expect(await completing).toMatchObject({ kind: 'committed', repeated: false });
   });
 });

@@ -1,10 +1,12 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go afterwards; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
 
+import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { CompleteRefusal } from '../../ports/metadata/uploads.ts';
 import type { NewVersion } from '../../ports/metadata/versions.ts';
-import type { RowPut, View } from '../../ports/state-machine.ts';
-import { multipartETag } from '../../types/etag.ts';
+import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
+import { type ETag, multipartETag } from '../../types/etag.ts';
 import { packOriginals } from '../../types/originals.ts';
 import { checkWriteConditions } from '../../types/preconditions.ts';
 import {
@@ -13,16 +15,16 @@ import {
   type UploadRecord,
 } from '../../types/records/rows.ts';
 import type { Manifest } from '../../types/version.ts';
-import { endLinks } from '../blobs/links.ts';
+import { endRemoved } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
-import { partDeltas } from '../quotas/held.ts';
+import { ofAccount, ofBucket, partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
-import { completedTimeRow, completedUploadRow, PRESENT, put } from '../schema/keyspace.ts';
+import { completedTimeRow, completedUploadRow, PRESENT, partRow, put, remove } from '../schema/keyspace.ts';
 import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
 import { putHistories } from '../versions/put-histories.ts';
 import { refuse, writeScope, writeVersion } from '../versions/write-version.ts';
-import { joinParts } from './join-parts.ts';
+import { type JoinedParts, joinParts, layJoined } from './join-parts.ts';
 import { checkPartList, digestPartList, type FitParts } from './part-list.ts';
 import { endUpload, findParts, findUpload, mayHaveOtherParts } from './uploads.ts';
 
@@ -30,7 +32,19 @@ type Command = CommandOf<'complete-upload'>;
 type Outcome = OutcomeOf<'complete-upload'>;
 type Completed = Extract<Outcome, { kind: 'committed' }>;
 
-export const completeUpload = defineCommand<Command, Outcome>({
+/** What the rows of an upload and its parts come to: all that takes long of thousands of parts. */
+interface Assembled {
+  kind: 'assembled';
+  upload: UploadRecord;
+  fit: FitParts;
+  etag: ETag;
+  joined: JoinedParts;
+  partRemovals: RowPut[];
+  partDeltas: CounterDelta[];
+  partListDigest: string;
+}
+
+export const completeUpload = defineCommand<Command, Outcome, Assembled | CompleteRefusal | NoUpload>({
   locks: ({ bucketId, key, uploadId }) => [
     shared(LOCK.bucket(bucketId)),
     exclusive(LOCK.key(bucketId, key)),
@@ -40,28 +54,31 @@ export const completeUpload = defineCommand<Command, Outcome>({
   look(command, view) {
     const { bucketId, key, uploadId, parts } = command;
     findUpload(view, command);
-    findParts(view, uploadId, parts);
+    finishAtOnce(findParts(view, uploadId, parts));
     mayHaveOtherParts(view, uploadId, parts);
     view.row(completedUploadRow(uploadId));
     lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
   },
 
-  decide(command, view, context) {
-    const { bucketId, key, uploadId, conditions } = command;
+  counters: ({ bucketId }, view) => {
+    const bucket = findBucket(view, bucketId);
+    return bucket === undefined ? [] : [...ofBucket(bucketId).bytes, ...ofAccount(bucket.owner).bytes];
+  },
+
+  prepare: assemble,
+
+  decide(command, view, context, assembled) {
+    if (assembled.kind === 'no-upload')
+      return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
+    if (assembled.kind !== 'assembled') return refuse(assembled);
+    const { bucketId, key, uploadId, conditions, parts: listed } = command;
     const { nowMs } = context;
-    const upload = findUpload(view, command);
-    if (upload === undefined) return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
-    const { parts: listed, expected } = command;
-    const found = findParts(view, uploadId, listed);
-    if (found.kind !== 'found') return refuse(found);
-    const fit = checkPartList({ upload, parts: found.parts, listed, expected });
-    if (fit.kind !== 'fit') return refuse(fit);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);
     if (refusal !== undefined) return refuse(refusal);
-    const joined = joinParts(fit.parts, context);
-    const version = versionOf(upload, fit, joined.manifest);
+    const laid = layJoined(assembled.joined, context);
+    const version = versionOf(assembled, laid.manifest);
     const written = writeVersion({ bucket, history, version, context, mayHaveEnded: true });
     if (written.kind === 'blocked') return refuse(written);
     const { etag, checksum } = version;
@@ -76,24 +93,44 @@ export const completeUpload = defineCommand<Command, Outcome>({
     return {
       outcome,
       puts: [
-        ...joined.puts,
+        ...laid.puts,
         ...placed.puts,
         ...noted.puts,
-        ...endUpload(command, fit.parts, { mayBe: mayHaveOtherParts(view, uploadId, listed), nowMs }),
-        ...endLinks(joined.spareLinks, nowMs),
-        ...rememberPuts(command, outcome),
+        ...endUpload(command, { mayBe: mayHaveOtherParts(view, uploadId, listed), nowMs }),
+        ...assembled.partRemovals,
+        ...endRemoved(assembled.joined.spareLinks, nowMs),
+        ...rememberPuts(command, outcome, assembled.partListDigest),
       ],
-      counters: [...placed.counters, ...noted.counters, ...partDeltas({ removed: fit.parts })],
+      counters: [...placed.counters, ...noted.counters, ...assembled.partDeltas],
     };
   },
 });
 
-function versionOf(
-  upload: UploadRecord,
-  { parts, sizeBytes, checksum }: FitParts,
-  manifest: Manifest,
-): NewVersion {
-  const etag = multipartETag(parts.map((part) => part.etag));
+interface NoUpload {
+  kind: 'no-upload';
+}
+
+/** Some hundred parts in each step. */
+function* assemble(command: Command, view: View): Steps<Assembled | CompleteRefusal | NoUpload> {
+  const { uploadId, parts: listed, expected } = command;
+  const upload = findUpload(view, command);
+  if (upload === undefined) return { kind: 'no-upload' };
+  const found = yield* findParts(view, uploadId, listed);
+  if (found.kind !== 'found') return found;
+  const fit = yield* checkPartList({ upload, parts: found.parts, listed, expected });
+  if (fit.kind !== 'fit') return fit;
+  const joined = yield* joinParts(fit.parts);
+  const partRemovals = fit.parts.map(({ partNumber }) => remove(partRow(uploadId, partNumber)));
+  yield;
+  const etag = multipartETag(fit.parts.map((part) => part.etag));
+  const deltas = partDeltas({ removed: fit.parts });
+  yield;
+  const partListDigest = digestPartList(listed);
+  return { kind: 'assembled', upload, fit, etag, joined, partRemovals, partDeltas: deltas, partListDigest };
+}
+
+function versionOf({ upload, fit, etag }: Assembled, manifest: Manifest): NewVersion {
+  const { sizeBytes, checksum } = fit;
   return {
     sizeBytes,
     etag,
@@ -110,7 +147,11 @@ function versionOf(
   };
 }
 
-function rememberPuts({ bucketId, key, uploadId, parts }: Command, outcome: Completed): RowPut[] {
+function rememberPuts(
+  { bucketId, key, uploadId }: Command,
+  outcome: Completed,
+  partListDigest: string,
+): RowPut[] {
   const { versionId, versioning, etag, checksum, modifiedAtMs } = outcome;
   const record: CompletedUploadRecord = {
     bucketId,
@@ -119,7 +160,7 @@ function rememberPuts({ bucketId, key, uploadId, parts }: Command, outcome: Comp
     versioning,
     etag,
     ...(checksum && { checksum }),
-    partListDigest: digestPartList(parts),
+    partListDigest,
     completedAtMs: modifiedAtMs,
   };
   return [

@@ -1,35 +1,41 @@
 // The manifest of an object of parts: in the version itself while it has few segments, else in pages of its own, which
 // are link-counted like a blob (design "Data model"). Links of parts are carried over, no row of theirs is written (R26).
 
-import type { DecideContext } from '../../ports/state-machine.ts';
+import type { Steps } from '../../base/async/steps.ts';
+import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { PartRecord } from '../../types/records/rows.ts';
 import type { ManifestPage, PartBoundary } from '../../types/version.ts';
-import type { LinkName } from '../blobs/links.ts';
-import { type LaidManifest, layPages } from '../versions/manifest-pages.ts';
+import { type LinkName, removeLinks } from '../blobs/links.ts';
+import { type EncodedPage, encodePage, type LaidManifest, layPages } from '../versions/manifest-pages.ts';
 
-export interface JoinedParts extends LaidManifest {
-  /** Links of parts that the manifest does not need: one blob in several parts of a page keeps one. */
-  spareLinks: LinkName[];
+/** What the manifest is going to say, before it has an id. */
+export interface JoinedParts {
+  body: { kind: 'direct'; page: ManifestPage } | { kind: 'paged'; pages: EncodedPage[] };
+  /** Rows of links that the manifest does not need (removeLinks): one blob in several parts of a page keeps one. */
+  spareLinks: RowPut[];
 }
 
-export function joinParts(parts: readonly PartRecord[], context: DecideContext): JoinedParts {
+export function* joinParts(parts: readonly PartRecord[]): Steps<JoinedParts> {
   const segmentCount = parts.reduce((sum, part) => sum + part.segments.length, 0);
   if (segmentCount <= LIMITS.manifestSegmentsInlineMax) {
     const { page, spareLinks } = joinPage(parts);
-    return { manifest: { kind: 'direct', ...page }, puts: [], spareLinks };
+    return { body: { kind: 'direct', page }, spareLinks: removeLinks(spareLinks) };
   }
-  return joinPaged(parts, context);
+  const spareLinks: RowPut[] = [];
+  const pages: EncodedPage[] = [];
+  for (const group of pagesOf(parts)) {
+    const joined = joinPage(group);
+    spareLinks.push(...removeLinks(joined.spareLinks));
+    pages.push(encodePage(joined.page));
+    yield;
+  }
+  return { body: { kind: 'paged', pages }, spareLinks };
 }
 
-function joinPaged(parts: readonly PartRecord[], context: DecideContext): JoinedParts {
-  const spareLinks: LinkName[] = [];
-  const pages = [...pagesOf(parts)].map((group) => {
-    const joined = joinPage(group);
-    spareLinks.push(...joined.spareLinks);
-    return joined.page;
-  });
-  return { ...layPages(pages, context), spareLinks };
+export function layJoined({ body }: JoinedParts, context: DecideContext): LaidManifest {
+  if (body.kind === 'paged') return layPages(body.pages, context);
+  return { manifest: { kind: 'direct', ...body.page }, puts: [] };
 }
 
 /** Whole parts, as many as a page's segments hold; a part with more than that has a page for itself. */

@@ -1,6 +1,7 @@
 // What a Complete may ask for, of parts that are there by number and ETag (AWS CompleteMultipartUpload,
 // s3-behaviour 30).
 import { createHash } from 'node:crypto';
+import type { Steps } from '../../base/async/steps.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { CompletePart, CompleteRefusal } from '../../ports/metadata/uploads.ts';
 import type { Checksum } from '../../types/checksums.ts';
@@ -18,17 +19,18 @@ export interface FitParts {
   checksum?: Checksum;
 }
 
-export function checkPartList(options: {
+/** In steps: the checksum of the whole is combined of those of the parts. */
+export function* checkPartList(options: {
   upload: UploadRecord;
   /** Those that are listed, in their order. */
   parts: PartRecord[];
   listed: readonly CompletePart[];
   expected: Expected | undefined;
-}): FitParts | CompleteRefusal {
+}): Steps<FitParts | CompleteRefusal> {
   const { upload, parts, listed, expected } = options;
   const refusal = checkSizes(parts, expected) ?? checkPartChecksums(upload, parts, listed);
   if (refusal !== undefined) return refusal;
-  const whole = checkWhole(upload, parts, expected);
+  const whole = yield* checkWhole(upload, parts, expected);
   if ('kind' in whole) return whole;
   return { kind: 'fit', parts, sizeBytes: totalBytes(parts), ...whole };
 }
@@ -75,16 +77,16 @@ function checkPartChecksums(
 }
 
 /** The object's checksum: the upload's kind of it, or the full-object one that this request brings and that holds. */
-function checkWhole(
+function* checkWhole(
   upload: UploadRecord,
   parts: readonly PartRecord[],
   expected: Expected | undefined,
-): { checksum?: Checksum } | CompleteRefusal {
+): Steps<{ checksum?: Checksum } | CompleteRefusal> {
   const given = expected?.checksum;
   const algorithm = upload.checksum?.algorithm ?? given?.algorithm;
   if (algorithm === undefined) return {};
   const type = upload.checksum?.type ?? 'FULL_OBJECT';
-  const value = wholeChecksum({ algorithm, type, parts });
+  const value = yield* wholeChecksum({ algorithm, type, parts });
   // A checksum that nobody can verify is refused, never ignored.
   if (value === undefined) return { kind: 'bad-checksum', algorithm };
   if (given !== undefined && !isSame(given, { algorithm, type, value })) {

@@ -1,5 +1,6 @@
 // An open upload and its parts as commands see them, and how both end: by Complete, by Abort, or by age.
 
+import type { Steps } from '../../base/async/steps.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
 import type { CompletePart } from '../../ports/metadata/uploads.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
@@ -45,10 +46,14 @@ export type FoundParts =
 
 /**
  * The parts that a Complete lists, by number. Its list is judged as far as it has been read: a list in the wrong order
- * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` calls it too, so each part is
+ * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` does it too, so each part is
  * decoded in the round that has read it, and 10,000 parts do not hold the thread.
  */
-export function findParts(view: View, uploadId: UploadId, listed: readonly CompletePart[]): FoundParts {
+export function* findParts(
+  view: View,
+  uploadId: UploadId,
+  listed: readonly CompletePart[],
+): Steps<FoundParts> {
   if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
   const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
   if (!isOrdered) return { kind: 'invalid-part-order' };
@@ -56,9 +61,13 @@ export function findParts(view: View, uploadId: UploadId, listed: readonly Compl
   let sizeBytes = 0;
   for (let [from, count] = [0, PARTS_OF_FIRST_ROUND]; from < listed.length; ) {
     const group = listed.slice(from, from + count);
-    const rows = group.map(({ partNumber }) => partRow(uploadId, partNumber));
-    const isRead = rows.every((row) => view.has(row));
-    const values = rows.map((row) => view.row(row));
+    const values: (Uint8Array | undefined)[] = [];
+    let isRead = true;
+    for (const { partNumber } of group) {
+      const row = partRow(uploadId, partNumber);
+      isRead &&= view.has(row);
+      values.push(view.row(row));
+    }
     if (!isRead) return { kind: 'found', parts };
     for (const [at, { partNumber, etag }] of group.entries()) {
       const value = values[at];
@@ -70,6 +79,7 @@ export function findParts(view: View, uploadId: UploadId, listed: readonly Compl
     if (sizeBytes > LIMITS.uploadPartsBytesMax) return { kind: 'too-many-segments' };
     from += group.length;
     count = Math.min(2 * count, PARTS_OF_ROUND_MAX);
+    yield;
   }
   return { kind: 'found', parts };
 }
@@ -81,18 +91,13 @@ export function mayHaveOtherParts(view: View, uploadId: UploadId, listed: readon
 }
 
 /**
- * Ends the upload, of whose parts `used` have gone into an object with their links. Others go afterwards with theirs, some
- * at a time (release-parts).
+ * Ends the upload, of whose parts those that are listed go into an object with their links. Others go afterwards with theirs,
+ * some at a time (release-parts).
  */
-export function endUpload(
-  name: UploadName,
-  used: readonly PartRecord[],
-  others: { mayBe: boolean; nowMs: number },
-): RowPut[] {
+export function endUpload(name: UploadName, others: { mayBe: boolean; nowMs: number }): RowPut[] {
   const { uploadId } = name;
   return [
     ...closeUpload(name),
-    ...used.map(({ partNumber }) => remove(partRow(uploadId, partNumber))),
     ...(others.mayBe ? [put(endedUploadRow(others.nowMs, uploadId), PRESENT)] : []),
   ];
 }

@@ -24,9 +24,26 @@ function newManifestId({ nowMs, shard, random }: DecideContext): BlobId {
   return makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
 }
 
+/** A page as its row has it, and what the manifest says of it. */
+export interface EncodedPage {
+  bytes: Uint8Array;
+  sizeBytes: number;
+  partCount: number;
+  segmentCount: number;
+}
+
+export function encodePage(page: ManifestPage): EncodedPage {
+  return {
+    bytes: manifestPageCodec.encode(page),
+    sizeBytes: page.segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    partCount: page.parts.length,
+    segmentCount: page.segments.length,
+  };
+}
+
 /** The rows of a paged manifest. */
 export function layPages(
-  pages: Iterable<ManifestPage>,
+  pages: Iterable<EncodedPage>,
   context: DecideContext,
   composed?: Composed,
 ): LaidManifest {
@@ -39,11 +56,11 @@ export function layPages(
   let partCount = 0;
   let segmentCount = 0;
   for (const page of pages) {
-    puts.push(put(manifestPageRow(manifestId, bounds.length), manifestPageCodec.encode(page)));
+    puts.push(put(manifestPageRow(manifestId, bounds.length), page.bytes));
     bounds.push({ startBytes, partStart: partCount });
-    startBytes += page.segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    partCount += page.parts.length;
-    segmentCount += page.segments.length;
+    startBytes += page.sizeBytes;
+    partCount += page.partCount;
+    segmentCount += page.segmentCount;
   }
   const blob: BlobRecord = {
     kind: 'manifest',
@@ -85,7 +102,7 @@ function* pagesOf(
   linkPuts: RowPut[],
   context: DecideContext,
   composed: Composed,
-): Generator<ManifestPage> {
+): Generator<EncodedPage> {
   const { nowMs, random, shard } = context;
   const linked = new Set<BlobId>();
   for (let from = 0; from < body.segments.length; from += LIMITS.manifestPageSegments) {
@@ -106,6 +123,6 @@ function* pagesOf(
       }
       page.segments.push({ ...segment, use: index });
     }
-    yield page;
+    yield encodePage(page);
   }
 }
