@@ -52,10 +52,8 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   const noteRefusal = createRefusalNotes(deps);
   const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
   server.addService(METADATA_SERVICE, {
-    [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
-    [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
-      peers.serve(stream, from),
-    ),
+    calls: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
+    replicate: admit(REPLICATE.path, (stream, from) => peers.serve(stream, from)),
   });
   const port = await bind(server, listen, credentials);
   address = deps.advertise ?? hostPortText({ host: listen.host, port });
