@@ -234,7 +234,9 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   const { quarantinedCount = 0, unreadCount = 0 } = usage;
   const alarms = alarmsOfRoom(nameOf(disk), chunkRoomOf(usage));
   if (quarantinedCount > 0)
-    alarms.push(`${nameOf(disk)} has ${formatCount(quarantinedCount)} damaged copies in quarantine`);
+    alarms.push(
+      `${nameOf(disk)} has ${formatCount(quarantinedCount)} damaged copies in quarantine: each goes once two intact ones are verified, that of a deleted object a day after its upload`,
+    );
   if (unreadCount > 0) alarms.push(`${nameOf(disk)} cannot read ${formatCount(unreadCount)} of its chunks`);
   return alarms;
 }
