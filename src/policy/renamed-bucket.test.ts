@@ -1,5 +1,6 @@
 // Which statements of a user's own policies deny something under a bucket's old name that they do not deny under the new one.
 import { describe, expect, test } from 'vitest';
+import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { compilePolicy } from './documents/compile-policy.ts';
 import { NO_POLICIES } from './evaluate.ts';
 import { findLostLimit } from './renamed-bucket.ts';
@@ -130,4 +131,25 @@ describe('the policies of users do not follow the name of a bucket', () => {
     ).toBeUndefined();
     expect(findLostLimit(NO_POLICIES, NAMES, contextOf)).toBeUndefined();
   });
+});
+
+test('policies of thousands of statements do not keep the thread: what is left to compare denies', () => {
+  const allow = (key: string) => ({
+    Effect: 'Allow',
+    Action: 's3:GetObject',
+    Resource: `arn:aws:s3:::${key}`,
+  });
+  const find = (count: number, statements: (at: number) => object[]) => {
+    const identity = Array.from({ length: count }, (_, at) => named(statements(at)));
+    return withinOneTurn(() => findLostLimit({ ...NO_POLICIES, identity }, NAMES, contextOf));
+  };
+  const pairs = (policy: number) =>
+    Array.from({ length: 25 }, (_, at) => `key-${policy}-${at}`).flatMap((key) => [
+      allow(`vault/${key}`),
+      allow(`attic/${key}`),
+    ]);
+  const others = (policy: number) => Array.from({ length: 60 }, (_, at) => deny(`other-${policy}-${at}/*`));
+  expect(find(100, pairs)).toEqual({ isAllowed: false, reason: 'no-allow', lacking: 'identity' });
+  expect(find(5, pairs)).toBeUndefined();
+  expect(find(100, others)).toBeUndefined();
 });

@@ -5,7 +5,10 @@
 import { restsBehindName } from '../types/policy/rename-in-policy.ts';
 import type { Statement } from './documents/compile-policy.ts';
 import type { CallerPolicies, NamedPolicy, PolicyDecision, PolicyKind } from './evaluate.ts';
+import { boundWork, COMPARISON_STEPS, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, mayMatch, type Pattern, sourceWithValues } from './patterns.ts';
+
+const ARN = 'arn:aws:s3:::';
 
 interface Names {
   readonly from: string;
@@ -18,16 +21,40 @@ interface Allowing {
   readonly kept: readonly string[];
 }
 
+type Refusal = Extract<PolicyDecision, { isAllowed: false }>;
+
+const STATEMENT_STEPS = 300;
+/** To hold a pattern against each letter of a name that a wildcard may stand for. */
+const LETTER_STEPS = 120;
+/** The same of one that begins with letters. */
+const REST_STEPS = 60;
+/** One of a list, the shortest. */
+const MEMBER_STEPS = 4;
+
 /**
  * The refusal by the first statement that denies something under the old name that it does not deny under the new one, or allows
  * under the new one alone what it spares under the old one; or that the policies of one kind allow more under the new name than
- * under the old one. Conditions do not count: they may hold another time. `contextOf`: values of variables.
+ * under the old one. Conditions do not count: they may hold another time. `contextOf`: values of variables. Where there is more to compare
+ * than one decision may take, it is refused.
  */
 export function findLostLimit(
+  policies: CallerPolicies,
+  names: Names,
+  contextOf: ContextOf,
+): Refusal | undefined {
+  try {
+    return boundWork(() => findLost(policies, names, contextOf));
+  } catch (error) {
+    if (error instanceof TooMuchWork) return { isAllowed: false, reason: 'no-allow', lacking: 'identity' };
+    throw error;
+  }
+}
+
+function findLost(
   { identity, boundary, session }: CallerPolicies,
   names: Names,
   contextOf: ContextOf,
-): Extract<PolicyDecision, { isAllowed: false }> | undefined {
+): Refusal | undefined {
   const kinds: (readonly [PolicyKind, readonly NamedPolicy[]])[] = [
     ['identity', identity],
     ['boundary', boundary === undefined ? [] : [boundary]],
@@ -48,25 +75,38 @@ export function findLostLimit(
 }
 
 function losesLimit({ effect, resources }: Statement, { from, to }: Names): boolean {
+  spend(STATEMENT_STEPS);
   if (resources === undefined) return false;
   const { isNot, patterns } = resources;
   if (effect === 'Allow' && !isNot) return false;
-  const restsBehind = (name: string) => patterns.flatMap(({ source }) => restsBehindName(source, name));
+  const allBehind = (name: string) => patterns.flatMap(({ source }) => restsBehind(source, name));
   // What is spared from being denied under the new name must have been so under the old one. Else: what was kept out under the old
   // one must be under the new one.
   const [kept, wanted, name] =
     effect === 'Deny' && isNot
-      ? [restsBehind(from), restsBehind(to), to]
-      : [restsBehind(to), restsBehind(from), from];
+      ? [allBehind(from), allBehind(to), to]
+      : [allBehind(to), allBehind(from), from];
   return (
-    !wanted.every((rest) => kept.includes(rest)) || patterns.some((pattern) => isByVariable(pattern, name))
+    !wanted.every((rest) => includes(kept, rest)) || patterns.some((pattern) => isByVariable(pattern, name))
   );
+}
+
+function includes(rests: readonly string[], rest: string): boolean {
+  spend(MEMBER_STEPS * rests.length);
+  return rests.includes(rest);
+}
+
+function restsBehind(source: string, name: string): string[] {
+  const lettersEnd = source.search(/[*?$]/);
+  const isWild = lettersEnd >= 0 && (ARN + name).startsWith(source.slice(0, lettersEnd));
+  spend(isWild ? LETTER_STEPS * name.length : REST_STEPS);
+  return restsBehindName(source, name);
 }
 
 /** Whether a variable may stand for the name, or a part of it: who asks decides what it fits. */
 function isByVariable(pattern: Pattern, name: string): boolean {
-  if (pattern.keys.length === 0 || restsBehindName(pattern.source, name).length > 0) return false;
-  const { itself, longer } = mayMatch(pattern, `arn:aws:s3:::${name}`);
+  if (pattern.keys.length === 0 || restsBehind(pattern.source, name).length > 0) return false;
+  const { itself, longer } = mayMatch(pattern, ARN + name);
   return itself || longer;
 }
 
@@ -78,6 +118,7 @@ function winsByName(policies: readonly NamedPolicy[], { from, to }: Names, conte
     ),
   );
   return all.some(({ statement, kept }) => {
+    spend(STATEMENT_STEPS);
     if (statement.resources === undefined || statement.resources.isNot) return false;
     const open = statement.resources.patterns
       .flatMap((pattern) => wonBehind(pattern, to, contextOf))
@@ -98,25 +139,25 @@ const WHOLE = ['', '/*'];
 /** What the pattern has behind the name; all of the bucket where a variable without a value may stand for the name. */
 function wonBehind(pattern: Pattern, name: string, contextOf: ContextOf): string[] {
   const source = sourceWithValues(pattern, contextOf);
-  if (source === undefined)
-    return isByVariable(pattern, name) ? WHOLE : restsBehindName(pattern.source, name);
-  return restsBehindName(source, name).flatMap((rest) => (rest === '*' ? WHOLE : [rest]));
+  if (source === undefined) return isByVariable(pattern, name) ? WHOLE : restsBehind(pattern.source, name);
+  return restsBehind(source, name).flatMap((rest) => (rest === '*' ? WHOLE : [rest]));
 }
 
 function keptBehind({ resources }: Statement, name: string, contextOf: ContextOf): string[] {
   const { isNot = false, patterns = [] } = resources ?? {};
   const isOfOthers = (pattern: Pattern) =>
-    pattern.keys.length === 0 && restsBehindName(pattern.source, name).length === 0;
+    pattern.keys.length === 0 && restsBehind(pattern.source, name).length === 0;
   if (isNot) return patterns.every(isOfOthers) ? WHOLE : [];
   return patterns.flatMap((pattern) => {
     const source = sourceWithValues(pattern, contextOf);
-    return source === undefined ? [] : restsBehindName(source, name);
+    return source === undefined ? [] : restsBehind(source, name);
   });
 }
 
 /** Whether one of the patterns `kept` fits all that the pattern `rest` fits. */
 function isKept(rest: string, kept: readonly string[]): boolean {
   return kept.some((one) => {
+    spend(COMPARISON_STEPS);
     const start = one.slice(0, -1);
     return one === rest || (one.endsWith('*') && !/[*?]/.test(start) && rest.startsWith(start));
   });
@@ -124,6 +165,7 @@ function isKept(rest: string, kept: readonly string[]): boolean {
 
 /** Whether it allows all that the pattern of actions fits, whatever the request is. */
 function allowsAlways({ actions, conditions }: Statement, action: string): boolean {
+  spend(COMPARISON_STEPS);
   if (conditions.length > 0 || actions.isNot) return false;
   return isKept(
     action.toLowerCase(),

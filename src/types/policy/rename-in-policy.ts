@@ -78,8 +78,14 @@ export function renamePattern(pattern: string, { from, to }: Renaming): string[]
  * names others, or where a variable decides what it names.
  */
 function restsBehind(pattern: string, prefix: string): string[] {
-  let places = closed(pattern, [0]);
-  for (const character of prefix) {
+  // Letters that stand at its beginning have one way to fit.
+  const lettersEnd = pattern.search(/[*?]|\$\{/);
+  const literal = Math.min(lettersEnd < 0 ? pattern.length : lettersEnd, prefix.length);
+  if (!pattern.startsWith(prefix.slice(0, literal))) return [];
+  if (literal === prefix.length && pattern[literal] !== '*')
+    return [pattern.slice(literal)].filter(isOfBucket);
+  let places = closed(pattern, [literal]);
+  for (const character of prefix.slice(literal)) {
     if (places.some((at) => pattern.startsWith('${', at))) return [];
     const next = places.flatMap((at) => {
       if (pattern[at] === '*') return [at];
@@ -92,8 +98,10 @@ function restsBehind(pattern: string, prefix: string): string[] {
   return places
     .filter((at) => at === last || (at > last && (last === -1 || at > last + 1)))
     .map((at) => pattern.slice(at))
-    .filter((rest) => /^(?:$|[/*?])/.test(rest));
+    .filter(isOfBucket);
 }
+
+const isOfBucket = (rest: string) => /^(?:$|[/*?])/.test(rest);
 
 /** With the places behind asterisks, which may fit nothing; in order. */
 function closed(pattern: string, places: readonly number[]): number[] {
