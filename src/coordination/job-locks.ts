@@ -1,5 +1,5 @@
 // Locks of jobs that one process at a time should run (R44), as a queue under `job/<name>/`: each waiter puts a key
-// under a lease of its own, and the one that was created first holds the lock. A lock of the package etcd3 would not wait (L7).
+// under a lease of its own, and the one that was created first holds the lock. etcd3's Lock is not used (L7).
 import { assert } from '../base/assert.ts';
 import type { JobLock, JobLocksPort } from '../ports/coordination.ts';
 import type { CoordinationContext } from './coordination-context.ts';

@@ -63,7 +63,10 @@ export const ROOMS: readonly RoomRule[] = [
     node: [ANY],
     packages: [
       '@grpc/grpc-js',
+      '@grpc/proto-loader',
       '@nxtedition/rocksdb',
+      'cockatiel',
+      'etcd3',
       'nodemailer',
       'pdfkit',
       'pino',

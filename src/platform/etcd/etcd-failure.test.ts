@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeEtcdFailure } from './etcd-failure.ts';
 
-// As its client has them (grpc-js 1.14).
+// As its client has them (etcd3 1.1, grpc-js 1.14).
 test.each([
   [
     '9 FAILED_PRECONDITION: etcdserver: authentication is not enabled',

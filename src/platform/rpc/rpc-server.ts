@@ -52,8 +52,10 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   const noteRefusal = createRefusalNotes(deps);
   const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
   server.addService(METADATA_SERVICE, {
-    calls: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
-    replicate: admit(REPLICATE.path, (stream, from) => peers.serve(stream, from)),
+    [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
+    [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
+      peers.serve(stream, from),
+    ),
   });
   const port = await bind(server, listen, credentials);
   address = deps.advertise ?? hostPortText({ host: listen.host, port });

@@ -1,5 +1,6 @@
-// What proto/metadata.proto says, as values for the gRPC library. wire.test.ts holds the two together. Nothing here knows what
-// the payloads mean.
+// What proto/metadata.proto says, as values for the gRPC library. The file itself is loaded, so that it is the contract
+// and cannot go stale. Nothing here knows what the payloads mean.
+import { fileURLToPath } from 'node:url';
 import {
   type ChannelOptions,
   logVerbosity,
@@ -7,7 +8,8 @@ import {
   type ServiceDefinition,
   setLogVerbosity,
 } from '@grpc/grpc-js';
-import { type MessageCodec, messageCodec } from '../../base/protobuf.ts';
+import { loadSync } from '@grpc/proto-loader';
+import { must } from '../../base/assert.ts';
 import type { Ticket } from '../../ports/shard-calls.ts';
 import { LIMITS } from '../../types/limits.ts';
 
@@ -35,48 +37,23 @@ export interface MessageFrame extends Versioned {
 }
 export type Silence = Record<never, never>;
 
-const TICKET = messageCodec<Ticket>({
-  processId: { number: 1, type: 'string' },
-  monotonicMs: { number: 2, type: 'double' },
-  wallMs: { number: 3, type: 'double' },
-});
-const CALL_FRAME = messageCodec<CallFrame>({
-  version: { number: 1, type: 'uint32' },
-  numbers: { number: 2, type: 'uint32', isRepeated: true },
-  payloads: { number: 3, type: 'bytes', isRepeated: true },
-});
-const REPLY_FRAME = messageCodec<ReplyFrame>({
-  version: { number: 1, type: 'uint32' },
-  ticket: { number: 2, type: TICKET },
-  numbers: { number: 3, type: 'uint32', isRepeated: true },
-  payloads: { number: 4, type: 'bytes', isRepeated: true },
-});
-const MESSAGE_FRAME = messageCodec<MessageFrame>({
-  version: { number: 1, type: 'uint32' },
-  payloads: { number: 2, type: 'bytes', isRepeated: true },
-});
-const SILENCE = messageCodec<Silence>({});
+const PROTO_FILE = fileURLToPath(new URL('../../../proto/metadata.proto', import.meta.url));
+const loaded = loadSync(PROTO_FILE, { defaults: true });
 
-/** A call of which both sides send as they like. */
-function method<Request extends object, Response extends object>(
-  name: string,
-  request: MessageCodec<Request>,
-  response: MessageCodec<Response>,
-): MethodDefinition<Request, Response> {
-  return {
-    path: `/holdfast.metadata.v1.Metadata/${name}`,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: (message) => request.encode(message),
-    requestDeserialize: (bytes) => request.decode(bytes),
-    responseSerialize: (message) => response.encode(message),
-    responseDeserialize: (bytes) => response.decode(bytes),
-  };
+export const METADATA_SERVICE = must(
+  loaded['holdfast.metadata.v1.Metadata'],
+  `${PROTO_FILE} has no service Metadata`,
+) as ServiceDefinition;
+
+function method<Request, Response>(name: string): MethodDefinition<Request, Response> {
+  return must(METADATA_SERVICE[name], `${PROTO_FILE} has no call ${name}`) as MethodDefinition<
+    Request,
+    Response
+  >;
 }
 
-export const CALLS = method('Calls', CALL_FRAME, REPLY_FRAME);
-export const REPLICATE = method('Replicate', MESSAGE_FRAME, SILENCE);
-export const METADATA_SERVICE = { calls: CALLS, replicate: REPLICATE } satisfies ServiceDefinition;
+export const CALLS = method<CallFrame, ReplyFrame>('Calls');
+export const REPLICATE = method<MessageFrame, Silence>('Replicate');
 
 /** A frame of one message of the largest size, with what stands around it. */
 const FRAME_BYTES_MAX = LIMITS.rpcMessageBytesMax + 64 * 1024;
