@@ -72,6 +72,13 @@ interface OpenedDataKey {
   wrapped: Uint8Array;
   dataKey: Uint8Array;
 }
+/** Longer ones are opened each time: with as many as there are keys these have some MiB. */
+const KEPT_HEADERS_BYTES_MAX = 512;
+
+interface OpenedHeaders {
+  sealed: Uint8Array;
+  headers: ObjectHeaders;
+}
 const NO_DATA_KEY: OpenedDataKey = { blobId: '', wrapped: EMPTY_BYTES, dataKey: EMPTY_BYTES };
 
 /** User metadata as pairs: MessagePack readers change some names of maps ("__proto__"). */
@@ -92,6 +99,8 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
   const opened = new BoundedMap<string, Uint8Array>(LIMITS.openedKeysMax);
   /** The last opened data key for each object key: a whole object has only one, unless it is composed. */
   const lastDataKeys = new WeakMap<Uint8Array, OpenedDataKey>();
+  /** The last opened headers for each object key: HEAD and GET of one object are many. */
+  const lastHeaders = new WeakMap<Uint8Array, OpenedHeaders>();
 
   function openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array {
     const present = must(wrapped, 'a version with data has a key');
@@ -157,10 +166,17 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     },
     openHeaders({ kek, sealedHeaders }, customerKey) {
       if (sealedHeaders === undefined) return { userMetadata: {} };
-      const key = keyObject(openKek(kek, customerKey));
-      const plaintext = openBytes({ key, context: HEADERS_CONTEXT, sealed: sealedHeaders });
+      const opened = openKek(kek, customerKey);
+      const last = lastHeaders.get(opened);
+      if (last !== undefined && equalBytes(last.sealed, sealedHeaders)) return last.headers;
+      const sealed = { key: keyObject(opened), context: HEADERS_CONTEXT, sealed: sealedHeaders };
+      const plaintext = openBytes(sealed);
       if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
-      return unpackHeaders(plaintext.subarray(1));
+      const headers = unpackHeaders(plaintext.subarray(1));
+      // As with data keys, nothing below a customer's key is kept.
+      if (lastDataKeys.has(opened) && sealedHeaders.length <= KEPT_HEADERS_BYTES_MAX)
+        lastHeaders.set(opened, { sealed: Uint8Array.from(sealedHeaders), headers: Object.freeze(headers) });
+      return headers;
     },
   };
 }

@@ -7,6 +7,7 @@ const TWO_DIGITS: readonly string[] = Array.from({ length: 60 }, (_, value) =>
 );
 /** Listings write a thousand times at once, most of them of one day: the date is made once. */
 let lastDay = { day: 0, text: '1970-01-01T' };
+let lastHttpDay = { day: 0, text: 'Thu, 01 Jan 1970 ' };
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 // RFC 9110 5.6.7: IMF-fixdate and the two obsolete forms; the first also as mail writes it, with an offset (RFC 5322).
 const IMF_FIXDATE =
@@ -16,16 +17,24 @@ const ASCTIME = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}
 
 /** "Tue, 15 Nov 1994 08:12:31 GMT". */
 export function httpDate(timeMs: number): string {
-  return new Date(timeMs).toUTCString();
+  const day = Math.floor(timeMs / DAY_MS);
+  if (day !== lastHttpDay.day)
+    lastHttpDay = { day, text: new Date(day * DAY_MS).toUTCString().slice(0, -12) };
+  return `${lastHttpDay.text}${timeOfDay(timeMs - day * DAY_MS)} GMT`;
 }
 
 /** "1994-11-15T08:12:31.000Z", as S3 writes times of change in XML. */
 export function isoSeconds(timeMs: number): string {
   const day = Math.floor(timeMs / DAY_MS);
   if (day !== lastDay.day) lastDay = { day, text: new Date(day * DAY_MS).toISOString().slice(0, 11) };
-  const second = Math.floor((timeMs - day * DAY_MS) / 1000);
+  return `${lastDay.text}${timeOfDay(timeMs - day * DAY_MS)}.000Z`;
+}
+
+/** "08:12:31" */
+function timeOfDay(sinceMidnightMs: number): string {
+  const second = Math.floor(sinceMidnightMs / 1000);
   const minute = Math.floor(second / 60);
-  return `${lastDay.text}${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}.000Z`;
+  return `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
 }
 
 /** ms since epoch of an HTTP date in any of its three forms; undefined when it is none (RFC 9110 5.6.7). */

@@ -71,7 +71,7 @@ function canonicalValues(
   for (let at = 0; at < headers.sentNames.length; at++) {
     const name = headers.sentNames[at] as string;
     if (!values.has(name)) continue;
-    const value = trimBlanks((headers.sentValues[at] as string).replace(BLANKS, ' '));
+    const value = withSingleBlanks(headers.sentValues[at] as string);
     const earlier = values.get(name);
     values.set(name, earlier === undefined ? value : `${earlier},${value}`);
   }
@@ -79,6 +79,12 @@ function canonicalValues(
 }
 
 const BLANKS = /[ \t]+/g;
+const BLANK = /[ \t]/;
+
+/** Most values have no blank. */
+function withSingleBlanks(value: string): string {
+  return BLANK.test(value) ? trimBlanks(value.replace(BLANKS, ' ')) : value;
+}
 
 export function stringToSign(
   canonical: string,

@@ -14,8 +14,18 @@ export interface RequestTime {
 
 const BASIC = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
 
+/** Requests of one second have the same text. */
+let lastParsed = { text: '19700101T000000Z', timeMs: 0 };
+
 /** ms since epoch of `yyyyMMdd'T'HHmmss'Z'`; undefined for other text. */
 export function parseTimestamp(text: string): number | undefined {
+  if (text === lastParsed.text) return lastParsed.timeMs;
+  const timeMs = readTimestamp(text);
+  if (timeMs !== undefined) lastParsed = { text, timeMs };
+  return timeMs;
+}
+
+function readTimestamp(text: string): number | undefined {
   const match = BASIC.exec(text);
   if (match === null) return undefined;
   const [, year, month, day, hour, minute, second] = match;
