@@ -491,7 +491,15 @@ export const REQUESTS: readonly RequestCase[] = [
     headers: { ...SOURCE, ...LOCK },
   }),
   row('MoveObject', 's3:PutObject', 'MOVE', '/KEY', {
-    othersNeed: ['s3:DeleteObject', 's3:DeleteObjectVersion', 's3:GetObject', 's3:GetObjectVersion'],
+    othersNeed: [
+      's3:DeleteObject',
+      's3:DeleteObjectVersion',
+      's3:GetObject',
+      's3:GetObjectVersion',
+      's3:GetObjectTagging',
+      's3:GetObjectVersionTagging',
+      's3:PutObjectTagging',
+    ],
     headers: { destination: '/BUCKET/KEY-moved' },
   }),
   row('ComposeObject', 's3:PutObject', 'PUT', '/KEY?compose', {

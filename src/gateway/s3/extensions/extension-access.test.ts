@@ -49,7 +49,7 @@ function documentAccessOf(name: string, xml: string) {
   return row?.documentAccess?.(input, document);
 }
 
-test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read the source is refused', () => {
+test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read the source, its tags too, is refused', () => {
   const pairsOf = (isPrefix = {}): AccessPair[] => {
     const ofSource = { ...isPrefix, values: { 's3:x-amz-acl': [] } };
     return [
@@ -57,10 +57,17 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
       ['s3:PutObject', `${ARN}/other`, undefined, { ...isPrefix, values: NONE_OF_TARGET }],
       ['s3:DeleteObject', `${ARN}/key`, 'unless-denied', ofSource],
       ['s3:GetObject', `${ARN}/key`, 'unless-denied', ofSource],
+      ['s3:GetObjectTagging', `${ARN}/key`, 'unless-denied', ofSource],
+      [
+        's3:PutObjectTagging',
+        `${ARN}/other`,
+        'unless-denied',
+        { ...isPrefix, values: NONE_OF_TARGET, isOfNewObject: true },
+      ],
     ];
   };
   const ofVersions = { values: { 's3:x-amz-acl': [] }, isOfVersions: true };
-  const older = ['s3:GetObjectVersion', 's3:DeleteObjectVersion'].map(
+  const older = ['s3:GetObjectVersion', 's3:GetObjectVersionTagging', 's3:DeleteObjectVersion'].map(
     (action) => [action, `${ARN}/key`, 'unless-denied', ofVersions] as const,
   );
   expect(accessOf('MoveObject', { destination: 'other' })).toEqual(pairsOf());
@@ -80,6 +87,7 @@ test('MOVE: conditions of policies on the destination are met by its own headers
   const ofTarget = pairs.filter(([, resource]) => resource === `${ARN}/other`);
   expect(ofTarget.map(([action, , , options]) => [action, options?.values])).toEqual([
     ['s3:PutObject', { ...NONE_OF_TARGET, 's3:if-none-match': '*' }],
+    ['s3:PutObjectTagging', { ...NONE_OF_TARGET, 's3:if-none-match': '*' }],
     ['s3:DeleteObject', { ...NONE_OF_TARGET, 's3:if-none-match': '*' }],
   ]);
 });

@@ -55,10 +55,14 @@ export const moveObject = defineOperation({
       ['s3:DeleteObject', arn(from), 'unless-denied', ofSource],
       // Else it would be read where it comes to.
       ['s3:GetObject', arn(from), 'unless-denied', ofSource],
+      ['s3:GetObjectTagging', arn(from), 'unless-denied', ofSource],
+      // It brings its tags along, as a copy does.
+      ['s3:PutObjectTagging', arn(to), 'unless-denied', { ...ofTarget, isOfNewObject: true }],
     ];
     if (row === undefined || mayHaveOlderVersions(row.versioning)) {
       const ofVersions = { ...ofSource, isOfVersions: true };
       pairs.push(['s3:GetObjectVersion', arn(from), 'unless-denied', ofVersions]);
+      pairs.push(['s3:GetObjectVersionTagging', arn(from), 'unless-denied', ofVersions]);
       // Nor are they any more under the key where they may not be deleted.
       pairs.push(['s3:DeleteObjectVersion', arn(from), 'unless-denied', ofVersions]);
     }
