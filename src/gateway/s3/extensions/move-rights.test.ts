@@ -73,6 +73,8 @@ test.each(['another account', 'nobody known'])(
       allow(['s3:PutObject', 's3:DeleteObject', 's3:DeleteObjectVersion'], `${arn}/*`),
       allow('s3:ListBucket', arn),
       allow(['s3:GetObject', 's3:GetObjectVersion'], `${arn}/shared/*`),
+      // What moves brings its tags along.
+      allow(['s3:Get*Tagging', 's3:PutObjectTagging'], `${arn}/shared/*`),
     ];
     const policy = policyText(statements.map((statement) => ({ ...statement, Principal })));
     await done(owner, `PUT /${bucket}?policy`, {}, policy);
@@ -95,6 +97,21 @@ test.each(['another account', 'nobody known'])(
     );
   },
 );
+
+test('tags that a user may not read, or not give, are neither read nor given by renaming', async () => {
+  await makeBucket('tagged');
+  await write('/tagged/hidden/k', { 'x-amz-tagging': 'secret=yes' });
+  const arn = (prefix: string) => `arn:aws:s3:::tagged/${prefix}/*`;
+  for (const [denied, from, to] of [
+    ['s3:GetObjectTagging', 'hidden', 'open'],
+    ['s3:GetObjectVersionTagging', 'hidden', 'open'],
+    ['s3:PutObjectTagging', 'open', 'hidden'],
+  ] as const) {
+    const user = await userWith([EVERYTHING, deny(denied, arn('hidden'))]);
+    if (from === 'open') await done(owner, 'MOVE /tagged/hidden/k', { destination: 'open/k' });
+    expect(await statusOf(user, `MOVE /tagged/${from}/k`, { destination: `${to}/k` }), denied).toBe(403);
+  }
+});
 
 test('what a user is denied in a bucket by its own policies it is not allowed by renaming the bucket', async () => {
   await makeBucket('guarded');
