@@ -131,7 +131,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
   async function setPassword(caller: ApiCaller, accountId: AccountId, password: string) {
     const rootLogin = await loginOf(caller, { password, mustReset: false });
     await withIdentities(deps, accountId, async (store) => {
-      store.putUnseen(identityKeys.settings, { ...(await store.settings()), rootLogin });
+      // A link that was mailed before ends with it.
+      const { passwordReset: _ended, ...settings } = await store.settings();
+      store.putUnseen(identityKeys.settings, { ...settings, rootLogin });
     });
   }
 

@@ -30,7 +30,7 @@ function openGateway(post?: MailPort): TenancyParts {
   });
 }
 
-async function orderWelcome({ tenancy }: TenancyParts): Promise<void> {
+async function orderWelcome({ tenancy }: Pick<TenancyParts, 'tenancy'>): Promise<void> {
   const partner = { level: 'control' as const, name: 'Control', email: 'p@example.com' };
   const { id } = await tenancy.createPartner(OPERATOR, partner);
   const customer = { controlAccountId: id, name: 'Bakery', email: 'b@example.com', sendWelcomeEmail: true };
@@ -91,4 +91,30 @@ test('what was ordered without a mail server is sent by nobody but the operator'
   expect(await later.mails.list()).toMatchObject([{ state: 'waiting' }]);
   stop.abort();
   await running;
+});
+
+test('a link ends with a password that is set otherwise, and with the address that it was mailed to', async () => {
+  const { tenancy, mails } = openGateway();
+  await orderWelcome({ tenancy });
+  const [mail] = await mails.list();
+  const { id = 0, customerId = 0 } = mail ?? {};
+  const linkOf = async () => /^\d+\.\S+$/m.exec((await mails.text(id)).text)?.[0] ?? '';
+  const reset = (token: string) => mails.resetPassword({ token, password: 'Lon3ly&Loaf' });
+  const refused = { code: 'AccessDenied' };
+
+  const before = await linkOf();
+  await tenancy.changeCustomer(OPERATOR, customerId, { password: 'Cr0iss&nts' });
+  await expect(reset(before)).rejects.toMatchObject(refused);
+
+  const toOld = await linkOf();
+  await tenancy.changeCustomer(OPERATOR, customerId, { email: 'new@example.com' });
+  await expect(reset(toOld)).rejects.toMatchObject(refused);
+  await expect(linkOf(), 'it is for the old address').rejects.toMatchObject({ code: 'NoSuchEntity' });
+
+  await tenancy.changeCustomer(OPERATOR, customerId, { sendPasswordReset: true });
+  const newest = (await mails.list()).find(({ to }) => to === 'new@example.com');
+  const toNew = /^\d+\.\S+$/m.exec((await mails.text(newest?.id ?? 0)).text)?.[0] ?? '';
+  await tenancy.changeCustomer(OPERATOR, customerId, { name: 'Bakery 2' });
+  await reset(toNew);
+  await expect(reset(toNew)).rejects.toMatchObject(refused);
 });

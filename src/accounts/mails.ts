@@ -8,8 +8,7 @@ import type { MailMessage, MailPort } from '../ports/mail.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AppError } from '../types/errors.ts';
-import type { AccountId } from '../types/names.ts';
-import { identityKeys } from '../types/records/identity-records.ts';
+import { type IdentitySettingsRecord, identityKeys } from '../types/records/identity-records.ts';
 import type { MailKind, MailRecord } from '../types/records/mail-record.ts';
 import type { CustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
@@ -85,9 +84,10 @@ export function createMails(deps: {
     const customer = await customerOf(customerId);
     if (customer === undefined) throw noSuch('sub-account');
     const { accountId, name } = customer;
+    if (customer.email !== to) throw addressChanged();
     const token = `${customerId}.${mintApiKey(random)}`;
     const expiresAtMs = clock.wallMs() + VALID_MS;
-    const passwordReset = { tokenHash: hashOf(token), expiresAtMs };
+    const passwordReset = { tokenHash: hashOf(token), expiresAtMs, to };
     await withIdentities(deps, accountId, async (store) => {
       store.putUnseen(identityKeys.settings, { ...(await store.settings()), passwordReset });
     });
@@ -191,12 +191,12 @@ export function createMails(deps: {
       const customer = id === '' ? undefined : await customerOf(Number(id));
       if (customer === undefined) throw wrongLink();
       const { accountId } = customer;
-      await requireLink(deps, accountId, token, clock.wallMs());
+      await requireLink(deps, customer, token, clock.wallMs());
       // Only for a good link: hashing takes a whole processor.
       const passwordHash = await deps.hasher.hash(accountId, password);
       await withIdentities(deps, accountId, async (store) => {
         const { passwordReset, ...settings } = await store.settings();
-        if (!isGood(passwordReset, token, clock.wallMs())) throw wrongLink();
+        if (!isGood(passwordReset, customer, token, clock.wallMs())) throw wrongLink();
         const rootLogin = { passwordHash, mustReset: false, changedAtMs: clock.wallMs() };
         store.putUnseen(identityKeys.settings, { ...settings, rootLogin });
       });
@@ -206,25 +206,35 @@ export function createMails(deps: {
 
 async function requireLink(
   deps: Parameters<typeof withIdentities>[0],
-  accountId: AccountId,
+  customer: CustomerRecord,
   token: string,
   nowMs: number,
 ): Promise<void> {
-  const { passwordReset } = await withIdentities(deps, accountId, (store) => store.settings());
-  if (!isGood(passwordReset, token, nowMs)) throw wrongLink();
+  const { passwordReset } = await withIdentities(deps, customer.accountId, (store) => store.settings());
+  if (!isGood(passwordReset, customer, token, nowMs)) throw wrongLink();
 }
 
-/** Hashes are compared: how long it takes says nothing of the token. */
+/**
+ * Hashes are compared: how long it takes says nothing of the token. Who reads the mails of an address that the account had before
+ * sets no password any more.
+ */
 function isGood(
-  reset: { tokenHash: string; expiresAtMs: number } | undefined,
+  reset: IdentitySettingsRecord['passwordReset'],
+  { email }: CustomerRecord,
   token: string,
   nowMs: number,
 ): boolean {
-  return reset !== undefined && reset.expiresAtMs > nowMs && reset.tokenHash === hashOf(token);
+  if (reset === undefined || reset.expiresAtMs <= nowMs || (reset.to ?? email) !== email) return false;
+  return reset.tokenHash === hashOf(token);
 }
 
 function hashOf(token: string): string {
   return createHash('sha256').update(utf8(token)).digest('hex');
+}
+
+function addressChanged(): AppError {
+  const message = 'The sub-account has another e-mail address since. Have another mail sent.';
+  return new AppError('NoSuchEntity', { message });
 }
 
 function wrongLink(): AppError {

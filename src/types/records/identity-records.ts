@@ -124,8 +124,8 @@ export interface IdentitySettingsRecord {
   rootMfaDevices: string[];
   /** How the root of a sub-account signs in by hand. */
   rootLogin?: { passwordHash: string; mustReset: boolean; changedAtMs: number };
-  /** The link that sets the root's password, once: SHA-256 of its token, in hex. */
-  passwordReset?: { tokenHash: string; expiresAtMs: number };
+  /** The link that sets the root's password, once: SHA-256 of its token, in hex, and whom it was mailed to. */
+  passwordReset?: { tokenHash: string; expiresAtMs: number; to?: string };
   /** How many there are, for quotas and the account's summary; absent: none. */
   counts?: { user?: number; group?: number; role?: number; policy?: number; mfaDevice?: number };
 }
