@@ -92,6 +92,21 @@ test('doubles its pause while nothing comes back, up to a bound, and shortens it
   expect((await turns(8)).slice(-2)).toEqual([120_000, 15_000]);
 });
 
+test('does not pause longer while more is deleted than comes back, unless it is little', async () => {
+  pendingBytes = 100 * MiB;
+  const turn = async (moreBytes: number) => {
+    const before = turnCount;
+    while (turnCount === before) await unit();
+    pendingBytes += moreBytes;
+  };
+  for (let count = 0; count < 5; count++) await turn(64 * MiB);
+  expect(turnedAtMs.slice(1).map((atMs, at) => atMs - (turnedAtMs[at] ?? 0))).toEqual(Array(4).fill(15_000));
+  await turn(63 * MiB);
+  await turn(0);
+  await turn(0);
+  expect(clock.monotonicMs() - (turnedAtMs.at(-3) ?? 0)).toBeGreaterThan(45_000);
+});
+
 test('gives back what takes no work every few seconds, also while it pauses', async () => {
   pendingBytes = 100 * MiB;
   let waitedMs = 0;

@@ -8,7 +8,7 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 
 const LOOK_EVERY_MS = 5000;
-/** Time for compaction to follow, and for requests to use the disk. Longer while nothing comes back. */
+/** Time for compaction to follow, and for requests to use the disk. Longer while nothing comes back and little is deleted. */
 const PAUSE_MIN_MS = 15_000;
 const PAUSE_MAX_MS = 120_000;
 /** Less than this share of `afterBytes` is not worth the writes. */
@@ -54,7 +54,9 @@ export function createReclaim(deps: ReclaimDeps): Worker {
       const pendingBytes = await deps.pendingBytes();
       if (!isDue(pendingBytes)) return { state: 'idle', idleMs: LOOK_EVERY_MS };
       pendingSinceMs = undefined;
-      pauseMs = pendingBytes < lastBytes ? PAUSE_MIN_MS : Math.min(2 * pauseMs, PAUSE_MAX_MS);
+      // While clients delete, more may be pending than before though much came back: what came on top is worth a turn.
+      const hasChanged = pendingBytes < lastBytes || pendingBytes - lastBytes >= afterBytes;
+      pauseMs = hasChanged ? PAUSE_MIN_MS : Math.min(2 * pauseMs, PAUSE_MAX_MS);
       lastBytes = pendingBytes;
       const { freeBytes } = await reserve.measure();
       if (freeBytes < ROOM_BYTES) log.warn({ pendingBytes, freeBytes }, `${name}-without-room`);

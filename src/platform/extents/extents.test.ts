@@ -133,11 +133,11 @@ async function openSeparated(watched = (kv: KvPort): KvPort => kv) {
     clock.advance(1);
   };
   const during = <T>(work: Promise<T>) => endWritesDuring(io, work, turn);
-  return { io, kv, extents, store, during, released };
+  return { io, kv, clock, extents, store, during, released };
 }
 
 test('sparse files are copied forward: nearly all room of deleted values comes back, and the others stay', async () => {
-  const { extents, store, during } = await openSeparated();
+  const { clock, extents, store, during } = await openSeparated();
   const bodies = new Map(Array.from({ length: 200 }, (_, at) => [`key ${at}`, randomBytes(4096 + 10 * at)]));
   for (const [key, body] of bodies)
     await during(store.commit([{ column: 'data', key: utf8(key), value: Uint8Array.from(body) }]));
@@ -150,12 +150,62 @@ test('sparse files are copied forward: nearly all room of deleted values comes b
   }
   expect(held()).toBeGreaterThan(0.95 * before);
   expect(await during(store.turnOver(new AbortController().signal))).toBe(true);
+  expect(held()).toBeLessThan(0.8 * before);
+  // Those that are half live are left for a while.
+  clock.advance(120_000);
+  expect(await during(store.turnOver(new AbortController().signal))).toBe(true);
   expect(held()).toBeLessThan(0.55 * before);
   for (const [key, body] of bodies) {
     const [value] = await store.getMany('data', [utf8(key)]);
     expect(value && crc32(value)).toBe(crc32(body));
   }
   expect(await store.range({ column: 'data', gte: utf8('k'), lt: utf8('l'), limit: 1000 })).toHaveLength(100);
+});
+
+test('a file that is mostly live is not copied forward while more of it is deleted, unless much of all is dead', async () => {
+  const { clock, extents, store, during } = await openSeparated();
+  const put = (key: string) =>
+    during(store.commit([{ column: 'data', key: utf8(key), value: randomBytes(8000) }]));
+  const remove = (key: string) => during(store.commit([{ column: 'data', key: utf8(key), value: null }]));
+  const turnOver = () => during(store.turnOver(new AbortController().signal));
+  // Five to a file.
+  for (let at = 0; at < 40; at++) await put(`key ${at}`);
+  for (const at of [0, 1]) await remove(`key ${at}`);
+  expect(await turnOver()).toBe(false);
+  clock.advance(60_000);
+  await remove('key 5');
+  clock.advance(60_000);
+  expect(await turnOver()).toBe(true);
+  // The second file has one that went a minute ago.
+  expect(extents.usage().deadBytes).toBe(recordBytes(8000));
+  await remove('key 6');
+  expect(await turnOver()).toBe(false);
+  // Less than half of each of these; more than a quarter of all.
+  for (let at = 10; at < 35; at++) if (at % 5 < 2) await remove(`key ${at}`);
+  expect(await turnOver()).toBe(true);
+  expect(extents.usage().deadBytes).toBeLessThan(0.25 * 40 * recordBytes(8000));
+});
+
+test('the database is not made to give back little of its own beside much that extents hold', async () => {
+  let [turnCount, pendingReclaimBytes] = [0, 1000];
+  const { store, during } = await openSeparated((kv) => ({
+    ...kv,
+    usage: () => ({ ...kv.usage(), pendingReclaimBytes }),
+    turnOver: async () => ++turnCount > 0,
+  }));
+  const put = (key: string) =>
+    during(store.commit([{ column: 'data', key: utf8(key), value: randomBytes(8000) }]));
+  const turnOver = () => during(store.turnOver(new AbortController().signal));
+  for (const key of ['one', 'two']) await put(key);
+  expect(await turnOver()).toBe(true);
+  expect(turnCount).toBe(1);
+  await during(store.commit([{ column: 'data', key: utf8('one'), value: null }]));
+  await turnOver();
+  expect(turnCount).toBe(1);
+  pendingReclaimBytes = 16 * 1024 * KiB;
+  await put('one');
+  await turnOver();
+  expect(turnCount).toBe(2);
 });
 
 test('room of values whose deletion is not synced yet is not used before it is', async () => {

@@ -4,6 +4,7 @@
 import { assert, must } from '../../base/assert.ts';
 import { concatBytes, equalBytes, toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
+import { freeMemory } from '../../base/free-memory.ts';
 import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
@@ -36,8 +37,17 @@ export interface SeparatedOptions {
 const PAGE = 1000;
 /** A read that finds another record in a place looks up the row again: it was moved, or is gone. */
 const READS_MAX = 5;
-/** Of a file that is copied forward when `turnOver` is called: this share of it is dead at least. */
+/** Of a file that is copied forward when `turnOver` is called: more than this share of it is dead. */
 const SPARSE_SHARE = 0.25;
+/**
+ * Up to this share it waits until nothing of it has been deleted for a while: more of it is going to be, and that need not be
+ * copied then. It does not wait where more than SPARSE_SHARE of all files is dead.
+ */
+const MOSTLY_DEAD_SHARE = 0.5;
+const DYING_MS = 120_000;
+/** The database writes some 100 MiB to give back what it holds: not for less than this, beside much more in extents. */
+const DATABASE_BYTES_MIN = 16 * 1024 * 1024;
+const DATABASE_SHARE_MIN = 0.25;
 /** Copied forward in one `turnOver` at most. */
 const TURN_OVER_BYTES_MAX = 1024 * 1024 * 1024;
 /** How long a file that could not be emptied is left alone. */
@@ -109,6 +119,8 @@ export class SeparatedKv implements KvPort {
   #cursorCount = 0;
   readonly #heldBack: RecordPlace[] = [];
   #stuckSinceMs = 0;
+  /** When something of a file was deleted last, of the last DYING_MS. */
+  readonly #diedAtMs = new Map<number, number>();
   readonly #stopping = new AbortController();
   /** Of a write: final. */
   #failure: Error | undefined;
@@ -330,6 +342,7 @@ export class SeparatedKv implements KvPort {
     try {
       await committing;
       this.#changes++;
+      for (const { fileId } of replaced) this.#diedAtMs.set(fileId, this.#options.clock.monotonicMs());
       this.#releaseAfter(replaced, { order, isSynced: options.sync !== false });
     } catch (error) {
       // Of a commit that has failed otherwise, nobody knows whether its rows are there: the store is over.
@@ -422,7 +435,7 @@ export class SeparatedKv implements KvPort {
 
   /** Copies sparse files forward, beside what the database does for itself. */
   async turnOver(signal: AbortSignal): Promise<boolean> {
-    const hasTurned = await this.#kv.turnOver(signal);
+    const hasTurned = this.#isDatabaseDue() && (await this.#kv.turnOver(signal));
     let movedBytes = 0;
     let hasEmptied = false;
     const nowMs = this.#options.clock.monotonicMs();
@@ -433,7 +446,7 @@ export class SeparatedKv implements KvPort {
     this.#extents.tidy(SPARSE_SHARE);
     while (movedBytes < TURN_OVER_BYTES_MAX) {
       signal.throwIfAborted();
-      const fileId = this.#extents.sparsest(SPARSE_SHARE, this.#stuck);
+      const fileId = this.#worthMoving();
       if (fileId === undefined) break;
       movedBytes += await this.#moveForward(fileId, signal).catch((error: unknown) => {
         // A file of which the disk has lost something: it stays.
@@ -448,6 +461,22 @@ export class SeparatedKv implements KvPort {
     return hasTurned || hasEmptied;
   }
 
+  #isDatabaseDue(): boolean {
+    const { pendingReclaimBytes } = this.#kv.usage();
+    const { deadBytes } = this.#extents.usage();
+    return pendingReclaimBytes >= DATABASE_BYTES_MIN || pendingReclaimBytes >= DATABASE_SHARE_MIN * deadBytes;
+  }
+
+  /** The file that gives most room for what is copied; undefined: none is worth it now. */
+  #worthMoving(): number | undefined {
+    const { liveBytes, deadBytes } = this.#extents.usage();
+    const isMuchDead = deadBytes > SPARSE_SHARE * (liveBytes + deadBytes);
+    const found = this.#extents.sparsest(isMuchDead ? SPARSE_SHARE : MOSTLY_DEAD_SHARE, this.#stuck);
+    const sinceMs = this.#options.clock.monotonicMs() - DYING_MS;
+    for (const [id, atMs] of this.#diedAtMs) if (atMs <= sinceMs) this.#diedAtMs.delete(id);
+    return found ?? this.#extents.sparsest(SPARSE_SHARE, new Set([...this.#stuck, ...this.#diedAtMs.keys()]));
+  }
+
   /** Returns the bytes that were copied. */
   async #moveForward(fileId: number, signal: AbortSignal): Promise<number> {
     const { clock } = this.#options;
@@ -455,9 +484,14 @@ export class SeparatedKv implements KvPort {
     for await (const { head, offset, body } of this.#extents.records(fileId)) {
       signal.throwIfAborted();
       const [place] = await this.#places([head.key]);
-      if (place?.fileId !== fileId || place.offset !== offset || place.sequence !== head.sequence) continue;
+      const isLive = place?.fileId === fileId && place.offset === offset && place.sequence === head.sequence;
+      if (!isLive) {
+        freeMemory(body);
+        continue;
+      }
       const beganAtMs = clock.monotonicMs();
-      if (await this.#moveRow(head.key, place, body)) movedBytes += body.length;
+      if (await this.#moveRow(head.key, place, body)) movedBytes += place.bodyBytes;
+      freeMemory(body);
       await clock.sleep(Math.min(REST_MS_MAX, clock.monotonicMs() - beganAtMs), signal);
     }
     return movedBytes;
