@@ -26,8 +26,11 @@ const kept: ArrayBuffer[] = [];
 const give = (buffer: ArrayBuffer) => {
   if (buffer.byteLength === MiB && kept.length * MiB < KEPT_BYTES) kept.push(buffer);
 };
-const takeMemory = (sizeBytes: number) =>
-  (sizeBytes === MiB ? kept.pop() : undefined) ?? Buffer.allocUnsafeSlow(sizeBytes).buffer;
+const takeMemory = (sizeBytes: number) => ({
+  bytes: new Uint8Array(
+    (sizeBytes === MiB ? kept.pop() : undefined) ?? Buffer.allocUnsafeSlow(sizeBytes).buffer,
+  ),
+});
 
 function keepNothing(): ChunkPort {
   const unused = () => Promise.reject(new Error('not of this benchmark'));

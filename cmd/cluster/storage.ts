@@ -25,6 +25,7 @@ import { createMountMemory } from '../../src/platform/disk/mount-points.ts';
 import { openWitnessFile } from '../../src/platform/disk/witness-file.ts';
 import { describeEtcdFailure } from '../../src/platform/etcd/etcd-failure.ts';
 import { openSeparatedKv, usesExtents } from '../../src/platform/extents/open-separated.ts';
+import { RecordMemory } from '../../src/platform/extents/record-memory.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -40,6 +41,9 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
   const buffers = createBuffers(config);
+  const received = new RecordMemory(LIMITS.chunkPutsBytesMax);
+  const { separateFromBytes } = config.storage;
+  const usesRecords = (sizeBytes: number) => separateFromBytes > 0 && sizeBytes >= separateFromBytes;
   const placement = watchPlacement(joined);
   await learnPlacement(placement, { joined, log });
   const others = createChunkClient({
@@ -59,7 +63,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
     log,
     telemetry,
     zone: joined.zone,
-    disks: disksToOpen(processContext, own, buffers),
+    disks: disksToOpen(processContext, own, { buffers, received }),
     owners: knownOwners(placement),
     isRemoved: (diskId) => placement.current().retired.includes(diskId),
     fetch: ({ diskId, address }, id, signal) => {
@@ -73,8 +77,13 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
       clock,
       log,
       takeMemory: (sizeBytes) =>
-        // What is smaller would hold more than it is counted as.
-        sizeBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(sizeBytes).buffer,
+        (usesRecords(sizeBytes) ? received.take(sizeBytes) : undefined) ?? {
+          // What is smaller would hold more than it is counted as.
+          bytes:
+            sizeBytes === buffers.sizeBytes
+              ? new Uint8Array(buffers.take())
+              : Buffer.allocUnsafeSlow(sizeBytes),
+        },
       ...(config.node.advertise && { advertise: hostPortText(config.node.advertise) }),
     }),
     members: {
@@ -129,7 +138,13 @@ function refuseTwice(disks: readonly string[]): void {
   if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
 }
 
-function disksToOpen(processContext: ProcessContext, own: NodeFolder, buffers: ChunkBuffers): DiskToOpen[] {
+/** Of all disks of the node. */
+interface NodeMemory {
+  buffers: ChunkBuffers;
+  received: RecordMemory;
+}
+
+function disksToOpen(processContext: ProcessContext, own: NodeFolder, memory: NodeMemory): DiskToOpen[] {
   const { folder } = own;
   const { disks } = processContext.config.storage;
   const mounts = createMountMemory(join(folder, 'mounts.json'));
@@ -142,14 +157,14 @@ function disksToOpen(processContext: ProcessContext, own: NodeFolder, buffers: C
       // Once: the drive of one that is opened again has hung before.
       if (disk !== folder && !looked.has(disk)) await refuseStrangeDisk(disk);
       looked.add(disk);
-      return openDisk(processContext, { own, folder: disk, buffers });
+      return openDisk(processContext, { own, folder: disk, memory });
     },
   }));
 }
 
 async function openDisk(
   { config, clock, telemetry, log }: ProcessContext,
-  { own, folder, buffers }: { own: NodeFolder; folder: string; buffers: ChunkBuffers },
+  { own, folder, memory }: { own: NodeFolder; folder: string; memory: NodeMemory },
 ) {
   const hangs = { clock, afterMs: config.storage.hangAfterMs };
   const database = {
@@ -164,7 +179,8 @@ async function openDisk(
     ...extentEvents(log),
     databaseCount: Math.max(1, config.storage.disks.length),
     hangs,
-    onReleased: (buffer) => buffers.give(buffer),
+    onReleased: (buffer) => memory.buffers.give(buffer),
+    received: memory.received,
     onGroup(group) {
       const labels = { store: 'chunks' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);

@@ -1,11 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { crc32 } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { PeerCertificates, PeerCredentials } from '../../src/platform/chunk-http/peer-proof.ts';
-import { formatChecksum, HEADER } from '../../src/platform/chunk-http/wire.ts';
+import {
+  createProver,
+  type PeerCertificates,
+  type PeerCredentials,
+} from '../../src/platform/chunk-http/peer-proof.ts';
+import { chunkPath, formatChecksum, HEADER } from '../../src/platform/chunk-http/wire.ts';
 import type { RunningChunkServer } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
@@ -60,7 +65,7 @@ interface Served {
 async function serve(
   options: {
     instead?: Partial<ChunkPort>;
-    server?: { credentials?: PeerCredentials; clusterId?: string; port?: number };
+    server?: Parameters<typeof serveNode>[1];
     client?: { credentials?: PeerCredentials; clusterId?: string; onMapVersion?(version: number): void };
     mapVersion?: number;
   } = {},
@@ -204,6 +209,109 @@ describe('bodies', () => {
     expect(await disk.get(newId(), { isProven: true, signal: never })).toMatchObject({ kind: 'found' });
   });
 });
+
+describe.each(['secret', 'certificates'])('memory of bodies, by %s', (kind) => {
+  async function serveInto(bytes: Uint8Array, instead: Partial<ChunkPort>) {
+    const authority = kind === 'secret' ? undefined : await createPeerAuthority();
+    const credentials = authority === undefined ? TEST_SECRET : await authority.issue();
+    const released = Promise.withResolvers<void>();
+    const takeMemory = (sizeBytes: number) => ({
+      bytes: bytes.subarray(0, sizeBytes),
+      release: () => released.resolve(),
+    });
+    const client = { credentials: authority === undefined ? TEST_SECRET : await authority.issue() };
+    const served = await serve({ instead, server: { credentials, takeMemory }, client });
+    return { ...served, credentials: client.credentials, released: released.promise };
+  }
+
+  test('one arrives in what the node gives, and that is given back behind the answer of the disk', async () => {
+    const memory = Buffer.alloc(LARGE);
+    const bytes = randomBytes(LARGE - 1);
+    const mayEnd = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<Uint8Array>();
+    const slowly = async (_: ChunkId, given: Uint8Array): Promise<undefined> => {
+      arrived.resolve(given);
+      await mayEnd.promise;
+    };
+    const { disk, released } = await serveInto(memory, { put: slowly });
+    let isReleased = false;
+    void released.then(() => {
+      isReleased = true;
+    });
+    const putting = put(disk, newId(), bytes);
+    const given = await arrived.promise;
+    expect(given.buffer).toBe(memory.buffer);
+    expect(bytes.equals(given)).toBe(true);
+    expect(isReleased).toBe(false);
+    mayEnd.resolve();
+    await putting;
+    await released;
+    // The connection goes on.
+    await put(disk, newId(), bytes.subarray(1));
+    expect(bytes.subarray(1).equals(memory.subarray(0, LARGE - 2))).toBe(true);
+  });
+
+  test('one that ends early leaves it alone when it is given back', async () => {
+    const memory = Buffer.alloc(LARGE);
+    const { server, credentials, released, stored } = await serveInto(memory, {});
+    const id = newId();
+    const head = provenHead(server.address, id, { credentials, sizeBytes: LARGE });
+    const socket = await connectRaw(server.address, credentials);
+    socket.on('error', () => {}).resume();
+    socket.write(head);
+    socket.write(Buffer.alloc(LARGE / 2, 1));
+    while (memory[LARGE / 2 - 1] !== 1) await new Promise((resolve) => setTimeout(resolve, 1));
+    socket.end();
+    await released;
+    // Bytes that were on their way, too.
+    memory.fill(0);
+    await once(socket, 'close');
+    expect(memory.every((byte) => byte === 0)).toBe(true);
+    expect(stored.size).toBe(0);
+  });
+});
+
+const LARGE = 1024 * 1024;
+
+function provenHead(
+  address: string,
+  id: ChunkId,
+  { credentials, sizeBytes }: { credentials: PeerCredentials; sizeBytes: number },
+): string {
+  const facts = {
+    address,
+    clusterId: TEST_CLUSTER,
+    method: 'PUT',
+    path: chunkPath(DISK, id),
+    sizeBytes,
+    fence: '',
+    checksum: formatChecksum(0),
+    map: '1',
+    timeMs: String(Date.now()),
+  };
+  const lines = [
+    `PUT ${facts.path} HTTP/1.1`,
+    `host: ${address}`,
+    `content-length: ${sizeBytes}`,
+    `${HEADER.cluster}: ${TEST_CLUSTER}`,
+    `${HEADER.checksum}: ${facts.checksum}`,
+    `${HEADER.map}: 1`,
+  ];
+  if (credentials.kind === 'secret') {
+    const proof = createProver(credentials.secret).request(facts);
+    lines.push(`${HEADER.timeMs}: ${facts.timeMs}`, `${HEADER.proof}: ${proof}`);
+  }
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+async function connectRaw(address: string, credentials: PeerCredentials): Promise<Socket> {
+  const [host = '', port] = address.split(':');
+  if (credentials.kind === 'secret') return connect(Number(port), host);
+  const { ca, cert, key } = credentials;
+  const socket = connectTls({ host, port: Number(port), ca, cert, key });
+  await once(socket, 'secureConnect');
+  return socket;
+}
 
 test('a disk that the node does not have is not a missing chunk (R37)', async () => {
   const { disk, node } = await serve();

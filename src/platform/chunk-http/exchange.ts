@@ -15,6 +15,7 @@ import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Deadlines } from './deadlines.ts';
 import { isSameProof, type Prover } from './peer-proof.ts';
+import { receiveBody } from './receive-body.ts';
 import { codeOf, Refused } from './refused.ts';
 import { refuseOtherHomes, runBatch } from './run-batch.ts';
 import {
@@ -43,7 +44,7 @@ export interface ExchangeParts {
   clock: ClockPort;
   log: Logger;
   onStranger(fields: object): void;
-  takeMemory(sizeBytes: number): ArrayBuffer;
+  takeMemory: TakeMemory;
   /** Connections end with their answers. */
   isStopping(): boolean;
   /** Of answers that are on their way. */
@@ -51,6 +52,12 @@ export interface ExchangeParts {
   /** Of each disk its own: one that hangs must not keep the others from their work. */
   gatesOf(diskId: DiskId): DiskGates;
 }
+
+/**
+ * Memory for a body of so many bytes, which goes to the disk with it. With `release` it stays the giver's, and is released when
+ * the disk is done with it; otherwise it comes back however the disk gives it back.
+ */
+export type TakeMemory = (sizeBytes: number) => { bytes: Uint8Array; release?(): void };
 
 export interface DiskGates {
   /** Bytes of chunks on their way to the disk. */
@@ -259,12 +266,16 @@ export class ChunkExchange {
     const expected = parseChecksum(this.#header(HEADER.checksum));
     if (expected === undefined) throw new Refused('malformed');
     await gate.enter(sizeBytes, () => this.#whileWaitedFor());
+    let taken: ReturnType<TakeMemory> = { bytes: EMPTY_BYTES };
     try {
-      const bytes = sizeBytes === 0 ? EMPTY_BYTES : new Uint8Array(takeMemory(sizeBytes), 0, sizeBytes);
-      await receiveBody(this.#request, bytes);
+      if (sizeBytes > 0) taken = takeMemory(sizeBytes);
+      const { bytes } = taken;
+      if (!(await receiveBody(this.#request, bytes)))
+        throw new Refused('malformed', new Error('the body ended early'));
       if (crc32(bytes) !== expected) throw new Refused('checksum');
       await use(bytes, expected);
     } finally {
+      taken.release?.();
       gate.leave(sizeBytes);
     }
   }
@@ -333,22 +344,4 @@ export class ChunkExchange {
     response.statusCode = status;
     response.end(() => this.#request.socket.destroySoon());
   }
-}
-
-/** Fills `bytes`, exactly. */
-function receiveBody(request: IncomingMessage, bytes: Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let atBytes = 0;
-    const broken = () => reject(new Refused('malformed', new Error('the body ended early')));
-    if (request.destroyed) return broken();
-    request.on('data', (piece: Buffer) => {
-      // Never more: the parser ends a body at its announced length.
-      bytes.set(piece, atBytes);
-      atBytes += piece.length;
-      freeMemory(piece);
-    });
-    request.on('end', () => (atBytes === bytes.length ? resolve() : broken()));
-    request.on('error', broken);
-    request.on('close', broken);
-  });
 }

@@ -21,8 +21,9 @@ import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { Deadlines } from './deadlines.ts';
-import { ChunkExchange, type DiskGates, type ExchangeParts } from './exchange.ts';
+import { ChunkExchange, type DiskGates, type ExchangeParts, type TakeMemory } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
+import { takeBodiesAsRead } from './receive-body.ts';
 
 export interface ChunkServerOptions {
   /** Port 0: any that is free. */
@@ -33,8 +34,7 @@ export interface ChunkServerOptions {
   credentials: PeerCredentials;
   clock: ClockPort;
   log: Logger;
-  /** Memory for a body of so many bytes; it goes to the disk with it, and comes back however the disk gives it back. */
-  takeMemory?: (sizeBytes: number) => ArrayBuffer;
+  takeMemory?: TakeMemory;
 }
 
 /** Of clients: who closes an idle connection last does not break the request that was just sent over it. */
@@ -62,7 +62,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     startedAtMs: clock.monotonicMs(),
     isStopping: () => isStopping,
     prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
-    takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
+    takeMemory: options.takeMemory ?? ((sizeBytes) => ({ bytes: Buffer.allocUnsafeSlow(sizeBytes) })),
     deadlines: new Deadlines(clock),
     gatesOf: createGates(),
   };
@@ -72,6 +72,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     exchanges.add(exchange);
     exchange.finally(() => exchanges.delete(exchange));
   });
+  takeBodiesAsRead(server, { isTls: credentials.kind === 'tls' });
   server.on('tlsClientError', (err: Error, socket: { remoteAddress?: string }) =>
     onStranger({ remote: socket.remoteAddress, err }),
   );

@@ -42,9 +42,14 @@ export class AlignedMemory implements PieceMemory {
   take(sizeBytes: number): Promise<AlignedPiece> {
     const length = Math.max(BLOCK_BYTES, roundUp(sizeBytes));
     assert(length <= this.#memory.length, 'a piece fits into the memory');
-    const piece = this.#waiting.length === 0 ? this.#cut(length) : undefined;
+    const piece = this.takeNow(length);
     if (piece !== undefined) return Promise.resolve(piece);
     return new Promise((give) => this.#waiting.push({ sizeBytes: length, give }));
+  }
+
+  /** undefined: there is no room now, or others wait for it. */
+  takeNow(sizeBytes: number): AlignedPiece | undefined {
+    return this.#waiting.length === 0 ? this.#cut(Math.max(BLOCK_BYTES, roundUp(sizeBytes))) : undefined;
   }
 
   #cut(length: number): AlignedPiece | undefined {

@@ -16,6 +16,7 @@ import {
   recordBytes,
   writeHead,
 } from './extent-record.ts';
+import type { RecordMemory } from './record-memory.ts';
 
 export interface NewRecord {
   key: Uint8Array;
@@ -66,9 +67,20 @@ const SPARE_FILES_MAX = 4;
 /** Read at a time where a file is looked through. */
 const SCAN_BYTES = 64 * 1024;
 
+interface ExtentParts {
+  io: ExtentIo;
+  memory: PieceMemory;
+  /** Bodies that have arrived in it are written without a copy. */
+  received?: Pick<RecordMemory, 'recordOf'>;
+  fileBytes: number;
+  /** Under way at once: each holds a thread of the process, for as long as the drive does not answer. */
+  writesMax?: number;
+}
+
 export class Extents {
   readonly #io: ExtentIo;
   readonly #memory: PieceMemory;
+  readonly #received: ExtentParts['received'];
   readonly #fileBytes: number;
   readonly #writesMax: number;
   readonly #files = new Map<number, File>();
@@ -88,12 +100,10 @@ export class Extents {
   /** Resolves with the error of a write: final. */
   readonly failed = this.#failure.promise;
 
-  private constructor(
-    parts: { io: ExtentIo; memory: PieceMemory; fileBytes: number; writesMax?: number },
-    first: { id: number; sequence: number },
-  ) {
+  private constructor(parts: ExtentParts, first: { id: number; sequence: number }) {
     this.#io = parts.io;
     this.#memory = parts.memory;
+    this.#received = parts.received;
     this.#fileBytes = parts.fileBytes;
     this.#writesMax = parts.writesMax ?? WRITES_MAX;
     this.#nextId = first.id;
@@ -101,14 +111,9 @@ export class Extents {
   }
 
   /** `live`: all places that rows name; `lost` for rows that cannot be read: no file that is there is used again then. */
-  static async open(options: {
-    io: ExtentIo;
-    memory: PieceMemory;
-    fileBytes: number;
-    /** Under way at once: each holds a thread of the process, for as long as the drive does not answer. */
-    writesMax?: number;
-    live: AsyncIterable<RecordPlace | 'lost'> | Iterable<RecordPlace | 'lost'>;
-  }): Promise<Extents> {
+  static async open(
+    options: ExtentParts & { live: AsyncIterable<RecordPlace | 'lost'> | Iterable<RecordPlace | 'lost'> },
+  ): Promise<Extents> {
     const { io } = options;
     const listed = await io.list();
     const bytes = new Map(listed.map(({ id, sizeBytes }) => [id, { live: 0, end: sizeBytes }]));
@@ -169,11 +174,12 @@ export class Extents {
     const bodyBytes = body.length;
     const sizeBytes = recordBytes(bodyBytes);
     assert(sizeBytes <= this.#fileBytes, 'a record fits into a file');
-    const piece = await this.#memory.take(sizeBytes);
+    const arrived = this.#received?.recordOf(body);
+    const piece = arrived ?? (await this.#memory.take(sizeBytes));
     try {
       if (this.#hasFailed) throw await this.failed;
       const { bodyCrc32 = crc32(body) } = known;
-      piece.bytes.set(body, BLOCK_BYTES);
+      if (arrived === undefined) piece.bytes.set(body, BLOCK_BYTES);
       piece.bytes.fill(0, BLOCK_BYTES + bodyBytes, sizeBytes);
       const { file, offset } = this.#reserve(sizeBytes);
       this.#overheadBytes += sizeBytes - bodyBytes;

@@ -8,6 +8,7 @@ import { systemClock } from '../system-clock.ts';
 import { AlignedMemory } from './aligned-memory.ts';
 import { openExtentFolder } from './extent-io.ts';
 import { Extents } from './extents.ts';
+import type { RecordMemory } from './record-memory.ts';
 import { isMarkedForRegain, type RegainedPlaces, regainPlaces, unmarkForRegain } from './regain-places.ts';
 import { livePlaces, type SeparatedColumns, SeparatedKv } from './separated-kv.ts';
 
@@ -22,6 +23,8 @@ export interface SeparatedDatabase extends RocksdbKvOptions {
   separated: SeparatedColumns;
   /** Values from so many bytes on go into extents. 0: none does; those that are there are read, and go with their rows. */
   separateFromBytes: number;
+  /** Where large values may lie already when they are committed. */
+  received?: RecordMemory;
   /** Called where rows of places cannot be read: what they name is not readable, and no extent file is used again. */
   onLostPlaces?: () => void;
   /** Called where such rows were made anew from the extents (regain-places.ts). */
@@ -35,7 +38,7 @@ export function usesExtents(database: { folder: string; separateFromBytes: numbe
 
 /** Throws KvOpenError, as opening the database does. */
 export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
-  const { separated, separateFromBytes, onLostPlaces, onRegained, ...database } = options;
+  const { separated, separateFromBytes, received, onLostPlaces, onRegained, ...database } = options;
   const folder = join(database.folder, EXTENTS_FOLDER);
   const kv = await openRocksdbKv(database);
   if (!usesExtents(options)) return kv;
@@ -51,6 +54,7 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
       io,
       memory: new AlignedMemory(WRITE_MEMORY_BYTES),
       fileBytes: EXTENT_BYTES,
+      ...(received && { received }),
       ...(database.hangs && { writesMax: writesOfDrive(Number(process.env.UV_THREADPOOL_SIZE)) }),
       live: livePlaces(kv, separated),
     });

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import { must } from '../../../src/base/assert.ts';
 import { ownDisk } from '../../../src/chunks/copies/own-disk.ts';
 import { type ChunkClient, createChunkClient } from '../../../src/platform/chunk-http/client.ts';
+import type { TakeMemory } from '../../../src/platform/chunk-http/exchange.ts';
 import type { PeerCredentials } from '../../../src/platform/chunk-http/peer-proof.ts';
 import { createChunkServer } from '../../../src/platform/chunk-http/server.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
@@ -51,11 +52,14 @@ export function serveNode(
     host?: string;
     port?: number;
     clock?: ClockPort;
+    takeMemory?: TakeMemory;
   } = {},
 ): Promise<RunningChunkServer> {
   const { credentials = TEST_SECRET, log = QUIET, clusterId = TEST_CLUSTER, clock = systemClock } = options;
   const listen = { host: options.host ?? '127.0.0.1', port: options.port ?? 0 };
-  return createChunkServer({ listen, clusterId, credentials, log, clock }).serve(node);
+  const { takeMemory } = options;
+  const memory = takeMemory && { takeMemory };
+  return createChunkServer({ listen, clusterId, credentials, log, clock, ...memory }).serve(node);
 }
 
 export function connectTo(
