@@ -1,18 +1,15 @@
 #!/usr/bin/env node
 // The program: cmd/main.ts, once its packages are there (bootstrap.mjs). Any Node from 20 on can run this.
 
+import { readFileSync } from 'node:fs';
 import { asksForHelp, isInstalled, runProgram } from './bootstrap.mjs';
 
 const args = process.argv.slice(2);
 
-/**
- * Where files are read and written by libuv's threads, of which there are four otherwise (deploy/holdfast has the same). Of a
- * storage node, reads of a drive that hangs keep theirs for as long: two such drives would leave none to the others. Of a single
- * node, four writes into extents would leave none to reads.
- */
-function threadsFor(command) {
-  const count = { storage: '32', server: '16' }[command];
-  return count === undefined ? {} : { UV_THREADPOOL_SIZE: count };
+/** Of process-environment.json; process-environment.ts says what each of it is for. */
+function environmentOf(command) {
+  const byCommand = JSON.parse(readFileSync(new URL('./process-environment.json', import.meta.url), 'utf8'));
+  return byCommand[command] ?? {};
 }
 
 if (asksForHelp(args) && !isInstalled()) {
@@ -22,5 +19,5 @@ if (asksForHelp(args) && !isInstalled()) {
       'run `npm ci`, or any command, and `holdfast --help` lists the commands and settings.\n',
   );
 } else {
-  await runProgram({ script: new URL('./main.ts', import.meta.url), args, env: threadsFor(args[0]) });
+  await runProgram({ script: new URL('./main.ts', import.meta.url), args, env: environmentOf(args[0]) });
 }

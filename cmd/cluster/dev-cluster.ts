@@ -17,6 +17,7 @@ import { type EtcdProcess, type EtcdTls, startEtcd } from '../../src/platform/et
 import { bringEtcd } from '../../src/platform/etcd/etcd-program.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { refuseTaken, writeEndpointFile } from '../listening.ts';
+import { processEnvironment } from '../process-environment.ts';
 import { onSignals } from '../signals.ts';
 import { endLeftEtcd, makeEtcdCertificates, noteEtcd } from './dev-etcd.ts';
 import { initCluster } from './init.ts';
@@ -321,7 +322,11 @@ export class DevCluster {
     const child = spawn(process.execPath, args, {
       // By the channel it notices that this process has gone (cmd/end-with-parent.ts).
       stdio: ['ignore', log, log, 'ipc'],
-      env: { ...(env ?? process.env), HOLDFAST_CLUSTER_SECRET: this.#secret },
+      env: {
+        ...processEnvironment(part.role),
+        ...(env ?? process.env),
+        HOLDFAST_CLUSTER_SECRET: this.#secret,
+      },
     });
     closeSync(log);
     child.channel?.unref();

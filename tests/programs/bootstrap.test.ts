@@ -1,5 +1,5 @@
 // The bootstrap in a folder of its own, with a small npm that notes its calls and makes what it was asked for.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { processEnvironment } from '../../cmd/process-environment.ts';
 
 const LOCK = {
   lockfileVersion: 3,
@@ -48,12 +49,19 @@ if (process.argv[2] === 'wait') setInterval(() => {}, 1000);
 if (process.argv[2] === 'exit') process.exit(5);
 `;
 
+const FILES = [
+  'cmd/holdfast.mjs',
+  'cmd/bootstrap.mjs',
+  'cmd/process-environment.json',
+  'deploy/holdfast',
+  'tools/run.mjs',
+];
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-start-'));
-  for (const name of ['cmd', 'bin', 'tools']) mkdirSync(join(folder, name));
-  for (const name of ['cmd/holdfast.mjs', 'cmd/bootstrap.mjs', 'tools/run.mjs'])
-    copyFileSync(join(import.meta.dirname, '..', '..', name), join(folder, name));
+  for (const name of ['cmd', 'bin', 'deploy', 'tools']) mkdirSync(join(folder, name));
+  for (const name of FILES) copyFileSync(join(import.meta.dirname, '..', '..', name), join(folder, name));
   writeFileSync(join(folder, 'cmd', 'main.ts'), MAIN);
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(LOCK));
   writeFileSync(join(folder, 'bin', 'npm'), NPM);
@@ -141,6 +149,31 @@ test('exit codes and signals are passed through', async () => {
   interrupted.kill('SIGINT');
   expect(await once(interrupted, 'exit')).toEqual([null, 'SIGINT']);
 });
+
+test.each(['server', 'storage', 'gateway', 'metadata'])(
+  '%s: both launchers give it its environment, below what is set already',
+  async (command) => {
+    writeFileSync(join(folder, 'cmd', 'main.ts'), 'console.log(JSON.stringify(process.env));');
+    expect((await run()).code).toBe(0);
+    const expected = processEnvironment(command);
+    const [name] = Object.keys(expected);
+    for (const launcher of [[process.execPath, 'cmd/holdfast.mjs'], ['deploy/holdfast']]) {
+      const [program = '', ...leading] = launcher.map((part) =>
+        part.includes('/') && part !== process.execPath ? join(folder, part) : part,
+      );
+      const environmentOf = (env: Readonly<Record<string, string>>) => {
+        const { stdout } = spawnSync(program, [...leading, command], {
+          env: { PATH: process.env.PATH, ...env },
+          encoding: 'utf8',
+        });
+        const { UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ } = JSON.parse(stdout);
+        return { UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ };
+      };
+      expect(environmentOf({})).toEqual(expected);
+      if (name !== undefined) expect(environmentOf({ [name]: '7' })).toEqual({ ...expected, [name]: '7' });
+    }
+  },
+);
 
 test.each([
   ['cmd/holdfast.mjs', ['--help']],

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { startEmbedded } from '../../../cmd/embedded.ts';
+import { processEnvironment } from '../../../cmd/process-environment.ts';
 import { must } from '../../../src/base/assert.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { variableOf } from '../../../src/config/names.ts';
@@ -143,6 +144,7 @@ async function startChild(options: {
   const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...program], {
     cwd: ROOT,
     env: {
+      ...processEnvironment('server'),
       ...cleanEnvironment(),
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...settingVariables(options.settings),
