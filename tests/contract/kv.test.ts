@@ -47,6 +47,7 @@ async function openSeparated(): Promise<KvPort> {
   const extents = await Extents.open({
     io: await openExtentFolder(join(folder, 'extents')),
     memory: new AlignedMemory(8 * 1024 * 1024),
+    readMemory: new AlignedMemory(1024 * 1024),
     fileBytes: 4 * 1024 * 1024,
     live: livePlaces(kv, SEPARATED),
   });

@@ -22,10 +22,15 @@ export interface ExtentFile {
   /** Durable when it resolves. All buffers and the offset are in whole, aligned blocks. */
   write(buffers: readonly Buffer[], offset: number): Promise<void>;
   /** Into one buffer after the other. Fewer bytes than they hold only at the end of the file: none of one that is not there. */
-  read(into: readonly Buffer[], offset: number): Promise<number>;
+  read(into: readonly Buffer[], offset: number, how?: ReadHow): Promise<number>;
   /** Nothing more is written to it for now; reads go on. */
   seal(): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface ReadHow {
+  /** Past the page cache, where the folder has direct I/O: the buffers and the offset are in whole, aligned blocks. */
+  isDirect: boolean;
 }
 
 export interface ListedExtent {
@@ -47,7 +52,8 @@ export async function openExtentFolder(folder: string): Promise<ExtentIo> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await syncFolder(dirname(folder));
   const isDirect = await hasDirectIo(folder);
-  const reads = new OpenReads();
+  const reads = new OpenReads(O_RDONLY);
+  const directReads = new OpenReads(O_RDONLY | O_DIRECT);
   return {
     isDirect,
     async list() {
@@ -55,7 +61,7 @@ export async function openExtentFolder(folder: string): Promise<ExtentIo> {
       const sizes = ids.map(async (id) => ({ id, sizeBytes: (await stat(join(folder, nameOf(id)))).size }));
       return (await Promise.all(sizes)).sort((a, b) => a.id - b.id);
     },
-    file: (id) => new FolderExtent({ folder, path: join(folder, nameOf(id)), isDirect, reads }),
+    file: (id) => new FolderExtent({ folder, path: join(folder, nameOf(id)), isDirect, reads, directReads }),
     async remove(id) {
       await rm(join(folder, nameOf(id)), { force: true });
     },
@@ -67,6 +73,7 @@ interface FilePlace {
   path: string;
   isDirect: boolean;
   reads: OpenReads;
+  directReads: OpenReads;
 }
 
 class FolderExtent implements ExtentFile {
@@ -94,8 +101,10 @@ class FolderExtent implements ExtentFile {
     return handle;
   }
 
-  async read(into: readonly Buffer[], offset: number): Promise<number> {
-    const reading = this.#place.reads.with(this.#place.path, async (handle) => {
+  async read(into: readonly Buffer[], offset: number, how?: ReadHow): Promise<number> {
+    const { path, reads, directReads, isDirect } = this.#place;
+    const opened = how?.isDirect === true && isDirect ? directReads : reads;
+    const reading = opened.with(path, async (handle) => {
       let done = 0;
       for (let rest = into; rest.length > 0; ) {
         const { bytesRead } = await handle.readv(rest, offset + done);
@@ -118,7 +127,8 @@ class FolderExtent implements ExtentFile {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.seal(), this.#place.reads.forget(this.#place.path)]);
+    const { path, reads, directReads } = this.#place;
+    await Promise.all([this.seal(), reads.forget(path), directReads.forget(path)]);
   }
 }
 
@@ -142,9 +152,18 @@ interface OpenRead {
 /** Handles for reads, the least recently used of which is closed for another. */
 class OpenReads {
   readonly #open = new Map<string, OpenRead>();
+  readonly #flags: number;
+
+  constructor(flags: number) {
+    this.#flags = flags;
+  }
 
   async with<T>(path: string, use: (handle: FileHandle) => Promise<T>): Promise<T> {
-    const found = this.#open.get(path) ?? { handle: open(path, O_RDONLY), userCount: 0, isForgotten: false };
+    const found = this.#open.get(path) ?? {
+      handle: open(path, this.#flags),
+      userCount: 0,
+      isForgotten: false,
+    };
     this.#open.delete(path);
     this.#open.set(path, found);
     found.userCount++;

@@ -6,7 +6,7 @@ import { assert, must } from '../../base/assert.ts';
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
-import type { AlignedPiece, PieceMemory } from './aligned-memory.ts';
+import type { AlignedMemory, AlignedPiece, PieceMemory } from './aligned-memory.ts';
 import type { ExtentFile, ExtentIo } from './extent-io.ts';
 import {
   BLOCK_BYTES,
@@ -16,6 +16,7 @@ import {
   recordBytes,
   writeHead,
 } from './extent-record.ts';
+import { FirstReads } from './first-reads.ts';
 import type { RecordMemory } from './record-memory.ts';
 
 export interface NewRecord {
@@ -72,6 +73,8 @@ interface ExtentParts {
   memory: PieceMemory;
   /** Bodies that have arrived in it are written without a copy. */
   received?: Pick<RecordMemory, 'recordOf'>;
+  /** Where records that are read for the first time lie meanwhile; while it is full, and without it, they are read as others. */
+  readMemory?: Pick<AlignedMemory, 'takeNow'>;
   fileBytes: number;
   /** Under way at once: each holds a thread of the process, for as long as the drive does not answer. */
   writesMax?: number;
@@ -81,6 +84,8 @@ export class Extents {
   readonly #io: ExtentIo;
   readonly #memory: PieceMemory;
   readonly #received: ExtentParts['received'];
+  readonly #readMemory: ExtentParts['readMemory'];
+  readonly #firstReads = new FirstReads();
   readonly #fileBytes: number;
   readonly #writesMax: number;
   readonly #files = new Map<number, File>();
@@ -104,6 +109,7 @@ export class Extents {
     this.#io = parts.io;
     this.#memory = parts.memory;
     this.#received = parts.received;
+    this.#readMemory = parts.readMemory;
     this.#fileBytes = parts.fileBytes;
     this.#writesMax = parts.writesMax ?? WRITES_MAX;
     this.#nextId = first.id;
@@ -258,16 +264,37 @@ export class Extents {
     if (place.sequence < file.firstSequence) return undefined;
     file.userCount++;
     try {
-      const block = Buffer.allocUnsafe(BLOCK_BYTES);
       // Not beside the head: who has read a body gives its memory back at once (freeMemory), which is for whole memory alone.
       const body = Buffer.allocUnsafeSlow(place.bodyBytes);
-      const count = await file.io.read([block, body], place.offset);
-      const head = count === block.length + body.length ? readHead(block) : undefined;
+      const head = await this.#readInto(body, place, file.io);
       if (head === undefined) throw new Corruption(`a record of extent file ${place.fileId} is damaged`);
       if (head.sequence !== place.sequence || !equalBytes(head.key, key)) return undefined;
       return body;
     } finally {
       this.#left(file);
+    }
+  }
+
+  /** undefined: the record is not whole, or its head is damaged. */
+  async #readInto(
+    body: Buffer,
+    { offset, sequence }: RecordPlace,
+    io: ExtentFile,
+  ): Promise<RecordHead | undefined> {
+    const isFirst = this.#io.isDirect && this.#firstReads.isFirst(sequence);
+    const piece = isFirst ? this.#readMemory?.takeNow(recordBytes(body.length)) : undefined;
+    if (piece === undefined) {
+      const block = Buffer.allocUnsafe(BLOCK_BYTES);
+      const count = await io.read([block, body], offset);
+      return count === block.length + body.length ? readHead(block) : undefined;
+    }
+    try {
+      const count = await io.read([piece.bytes], offset, { isDirect: true });
+      if (count < BLOCK_BYTES + body.length) return undefined;
+      piece.bytes.copy(body, 0, BLOCK_BYTES);
+      return readHead(piece.bytes);
+    } finally {
+      piece.release();
     }
   }
 

@@ -16,8 +16,9 @@ export const EXTENTS_FOLDER = 'extents';
 
 const MiB = 1024 * 1024;
 const EXTENT_BYTES = 256 * MiB;
-/** Of records that are being written. */
+/** Of records that are being written, and of those that are read past the page cache. */
 const WRITE_MEMORY_BYTES = 32 * MiB;
+const READ_MEMORY_BYTES = 16 * MiB;
 
 export interface SeparatedDatabase extends RocksdbKvOptions {
   separated: SeparatedColumns;
@@ -53,6 +54,7 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
     const extents = await Extents.open({
       io,
       memory: new AlignedMemory(WRITE_MEMORY_BYTES),
+      readMemory: new AlignedMemory(READ_MEMORY_BYTES),
       fileBytes: EXTENT_BYTES,
       ...(received && { received }),
       ...(database.hangs && { writesMax: writesOfDrive(Number(process.env.UV_THREADPOOL_SIZE)) }),
