@@ -20,6 +20,9 @@ const coverageFolder = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'));
 process.on('exit', () => rmSync(coverageFolder, { recursive: true, force: true }));
 const env = { OPERATION_COVERAGE_FOLDER: coverageFolder };
 
+/** Every test file begins with it. */
+const COMPARE_BYTES = join(import.meta.dirname, 'tests', 'support', 'run', 'compare-bytes.ts');
+
 /** The files of a group; in the long form those of them that have one. */
 function include(group: GroupName): string[] {
   if (!isLongForm) return [...GROUPS[group].include];
@@ -34,6 +37,7 @@ function project(group: GroupName, groupOrder: number): TestProjectInlineConfigu
       include: include(group),
       env,
       isolate,
+      setupFiles: [COMPARE_BYTES],
       maxWorkers: sharesServer ? 1 : workers,
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,
