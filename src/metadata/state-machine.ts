@@ -16,6 +16,7 @@ import type {
 } from '../ports/metadata/port.ts';
 import type { QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { DELETE_RULES, type DeleteRules } from '../types/delete-blocker.ts';
+import { LIMITS } from '../types/limits.ts';
 import { DEFAULT_METERING, type Metering } from '../types/metered.ts';
 import { getAccountRemoval, listAccountRemovals, noteAccountRemoval } from './accounts/account-removals.ts';
 import { addAccessKey } from './accounts/add-access-key.ts';
@@ -184,6 +185,8 @@ type Commands = {
     define: DefinedCommand<CommandOf<N>, OutcomeOf<N>>;
     /** Bytes that it adds for good: below the reserve of its disk a node refuses what grows (R20, refuse-growth.ts). */
     growthBytes: (command: CommandOf<N>) => number;
+    /** The same of what is wanted on a full disk, too, and goes on until half of the reserve is left. */
+    reserveBytes?: (command: CommandOf<N>) => number;
   };
 };
 /** All but the engine's own. */
@@ -194,6 +197,7 @@ type Queries = {
 /** Rows of one command, roughly: a version, its links, an outcome. */
 const ROWS_BYTES = 4096;
 const ROW_BYTES = 256;
+const MARKER_BYTES = LIMITS.keyBytesMax + 2 * ROW_BYTES;
 
 /** For deletes, settings, upkeep and what is bounded. Events are bounded: the oldest make room for new ones (eventsKeptMax). */
 const NONE = () => 0;
@@ -215,7 +219,11 @@ const commands: Commands = {
   'add-access-key': { define: addAccessKey, growthBytes: NONE },
   'change-access-key': { define: changeAccessKey, growthBytes: NONE },
   // Users must be able to lose rights on a full disk. What an account has of identities is bounded (identity-api quotas).
-  'change-identities': { define: changeIdentities, growthBytes: NONE },
+  'change-identities': {
+    define: changeIdentities,
+    growthBytes: NONE,
+    reserveBytes: ({ rows }) => rows.filter(({ record }) => record !== null).length * ROWS_BYTES,
+  },
   'forget-identities': { define: forgetIdentities, growthBytes: NONE },
   // Partners and members are some hundred bytes each; sub-accounts come by create-account.
   'change-tenancy': { define: changeTenancy, growthBytes: ({ add = [] }) => add.length * ROWS_BYTES },
@@ -234,7 +242,11 @@ const commands: Commands = {
   // One document for each kind (CONFIG_KINDS), and a bound for each document: `versioning` and `events` have values of closed
   // lists only. The others are bounded by the operation that takes them, before the command is sent: `acl` by ACL_GRANTS_MAX,
   // `policy` by POLICY_SIZES, `lifecycle` by LIMITS.lifecycleBodyBytesMax.
-  'set-bucket-config': { define: setBucketConfig, growthBytes: NONE },
+  'set-bucket-config': {
+    define: setBucketConfig,
+    growthBytes: NONE,
+    reserveBytes: ({ kind, document }) => (document === null || kind === 'versioning' ? 0 : ROWS_BYTES),
+  },
   'unlock-compliance': { define: unlockCompliance, growthBytes: NONE },
   'admit-foreign-objects': { define: admitForeignObjects, growthBytes: NONE },
   'commit-version': { define: underQuota(commitVersion), growthBytes: ({ data }) => dataBytes(data) },
@@ -249,8 +261,13 @@ const commands: Commands = {
     define: compactVersion,
     growthBytes: ({ birth }) => dataBytes({ births: [birth], links: [] }),
   },
-  // A delete marker is a row more, and yet a delete.
-  'delete-versions': { define: deleteVersions, growthBytes: NONE },
+  // A delete marker is a row more, and yet a delete; on a key there may be any number of them.
+  'delete-versions': {
+    define: deleteVersions,
+    growthBytes: NONE,
+    reserveBytes: ({ items, mayMark = false }) =>
+      mayMark ? items.filter(({ versionId }) => versionId === undefined).length * MARKER_BYTES : 0,
+  },
   // To take tags away is a delete.
   'set-tags': {
     define: setTags,
@@ -297,8 +314,12 @@ const commands: Commands = {
   'finish-outbox': { define: finishOutbox, growthBytes: NONE },
   'expire-uploads': { define: expireUploads, growthBytes: NONE },
   'forget-completed-uploads': { define: forgetCompletedUploads, growthBytes: NONE },
-  // Bounded by storedOutcomesBytesMax.
-  'keep-answer': { define: keepAnswer, growthBytes: NONE },
+  // Bounded by storedOutcomesBytesMax, which may be as much as the reserve.
+  'keep-answer': {
+    define: keepAnswer,
+    growthBytes: NONE,
+    reserveBytes: () => ROWS_BYTES,
+  },
   'forget-tokens': { define: forgetTokens, growthBytes: NONE },
   'forget-jobs': { define: forgetJobs, growthBytes: NONE },
   'close-bucket': { define: closeBucket, growthBytes: NONE },
@@ -456,9 +477,12 @@ export function createMetadataMachine(
   };
 }
 
-/** Bytes that a command adds for good; 0 for an unknown command. */
-export function growthBytesOf(name: string, command: unknown): number {
-  return commands[name as keyof Commands]?.growthBytes(command as never) ?? 0;
+/** Bytes that a command adds for good, and whether they may be of the reserve; 0 for an unknown command. */
+export function growthOf(name: string, command: unknown): { bytes: number; isForFullDisk: boolean } {
+  const row = commands[name as keyof Commands];
+  const bytes = row?.growthBytes(command as never) ?? 0;
+  if (bytes > 0 || row?.reserveBytes === undefined) return { bytes, isForFullDisk: false };
+  return { bytes: row.reserveBytes(command as never), isForFullDisk: true };
 }
 
 /** Of a server, which meters by its settings. */

@@ -14,7 +14,10 @@ export interface DiskHold {
 }
 
 export interface DiskReservePort {
-  /** Undefined when a write of `sizeBytes` would touch the reserve: it must not begin. */
-  hold(sizeBytes: number): Promise<DiskHold | undefined>;
+  /**
+   * Undefined when a write of `sizeBytes` would touch the reserve: it must not begin. `isForFullDisk`: it may, but leaves
+   * LIMITS.diskReserveKeptShare of it to what gives room back and to the store's own upkeep.
+   */
+  hold(sizeBytes: number, how?: { isForFullDisk: boolean }): Promise<DiskHold | undefined>;
   measure(): Promise<DiskSpace>;
 }

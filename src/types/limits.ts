@@ -420,6 +420,8 @@ export const LIMITS = {
   diskReserveShare: 0.02,
   diskReserveBytesMin: 1 * GiB,
   diskReserveBytesMax: 8 * GiB,
+  /** What grows and yet is wanted on a full disk (delete markers, policies) leaves so much of the reserve. */
+  diskReserveKeptShare: 1 / 2,
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
   /** With less than this many reserves left an operator is warned. */

@@ -25,6 +25,9 @@ test('a write reserves its size twice, and leaves the reserve alone', async () =
   expect(await reserve.hold(501)).toBeUndefined();
   expect(await reserve.hold(500)).toBeDefined();
   expect(await reserve.hold(1)).toBeUndefined();
+  // 2000 are free, 1000 of them held: what is for a full disk leaves half of the reserve.
+  expect(await reserve.hold(251, { isForFullDisk: true })).toBeUndefined();
+  expect(await reserve.hold(250, { isForFullDisk: true })).toBeDefined();
 });
 
 test('an admitted write counts until it shows in the measured free space', async () => {

@@ -61,20 +61,21 @@ export function createDiskReserve(deps: {
     refusedCount = 0;
   }
 
-  function hasRoom(neededBytes: number): boolean {
+  function hasRoom(neededBytes: number, isForFullDisk: boolean): boolean {
     if (known === undefined) return false;
     const { space } = known;
     const leftBytes = space.freeBytes - heldBytes - writtenBytes - neededBytes;
-    return leftBytes >= (deps.reserveBytes ?? reserveOf(space));
+    const reserveBytes = deps.reserveBytes ?? reserveOf(space);
+    return leftBytes >= (isForFullDisk ? LIMITS.diskReserveKeptShare : 1) * reserveBytes;
   }
 
   return {
     measure,
-    async hold(sizeBytes) {
+    async hold(sizeBytes, { isForFullDisk } = { isForFullDisk: false }) {
       const neededBytes = sizeBytes * ROOM_PER_BYTE;
       await measureIfOlder(MEASURE_EVERY_MS);
-      if (!hasRoom(neededBytes)) await measureIfOlder(REFUSE_BY_MS);
-      if (!hasRoom(neededBytes)) {
+      if (!hasRoom(neededBytes, isForFullDisk)) await measureIfOlder(REFUSE_BY_MS);
+      if (!hasRoom(neededBytes, isForFullDisk)) {
         warnOfRefusal();
         return undefined;
       }

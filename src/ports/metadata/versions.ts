@@ -222,6 +222,8 @@ export interface VersionCommands {
       bucketId: BucketId;
       owner: AccountId;
       items: DeleteItem[];
+      /** The bucket keeps versions or has kept some: an item without a version makes a delete marker. For refuse-growth.ts alone. */
+      mayMark?: boolean;
     };
     outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
   };

@@ -3,6 +3,7 @@
 import { must } from '../../../base/assert.ts';
 import type { AccessPair, PairOptions } from '../../../policy/authorize.ts';
 import type { DeleteItem } from '../../../ports/metadata/versions.ts';
+import { deletesByMarker } from '../../../types/versioning.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
@@ -56,7 +57,7 @@ export const deleteObject = defineOperation({
   access: ({ item, resource }) => [deleteAccess(resource, item)],
   async run(context, { item, resource, asksBypass }) {
     const bypasses = asksBypass && (await mayBypassOf(context, resource, item));
-    const { homeShard, believed } = context.bucket();
+    const { homeShard, believed, record } = context.bucket();
     const { value } = await context.metadata.execute(
       { shard: homeShard, bucket: believed },
       'delete-versions',
@@ -64,6 +65,7 @@ export const deleteObject = defineOperation({
         bucketId: believed.bucketId,
         owner: writerOf(context),
         items: [bypasses ? { ...item, bypassesGovernance: true } : item],
+        mayMark: deletesByMarker(record.versioning),
       },
     );
     const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));

@@ -6,6 +6,7 @@ import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, VersionId } from '../../../types/names.ts';
+import { deletesByMarker } from '../../../types/versioning.ts';
 import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
@@ -132,7 +133,7 @@ function firstOf(items: DeleteItem[]): DeleteItem[] {
 
 /** The results of as many as one commit takes. */
 async function commitFirst(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
-  const { homeShard, believed } = context.bucket();
+  const { homeShard, believed, record } = context.bucket();
   const { value } = await context.metadata.execute(
     { shard: homeShard, bucket: believed },
     'delete-versions',
@@ -140,6 +141,7 @@ async function commitFirst(context: OperationContext, items: DeleteItem[]): Prom
       bucketId: believed.bucketId,
       owner: writerOf(context),
       items,
+      mayMark: deletesByMarker(record.versioning),
     },
   );
   assert(value.items.length > 0, 'a commit takes one item at least');
