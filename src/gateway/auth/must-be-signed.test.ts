@@ -77,6 +77,19 @@ describe('a presigned URL', () => {
     expect(await unsignedOf(presigned(60, { method, headers }))).toBe('account');
   });
 
+  test('for a composition is valid for one document only', async () => {
+    const compose = { method: 'PUT', uri: '/k?compose' };
+    expect(await unsignedOf(presigned(60, compose))).toBe('x-amz-content-sha256');
+    for (const digest of ['UNSIGNED-PAYLOAD', 'STREAMING-UNSIGNED-PAYLOAD-TRAILER']) {
+      const headers = { host: HOST, 'x-amz-content-sha256': digest };
+      expect(await unsignedOf(presigned(60, { ...compose, headers })), digest).toBe('x-amz-content-sha256');
+    }
+    const headers = { host: HOST, 'x-amz-content-sha256': 'a'.repeat(64) };
+    expect(await unsignedOf(presigned(60, { ...compose, headers, payloadHash: 'a'.repeat(64) }))).toBe(
+      'account',
+    );
+  });
+
   test.each([
     ['PUT', { 'Content-Type': 'text/plain', 'Content-Length': '3', 'Cache-Control': 'no-store' }],
     ['GET', { Range: 'bytes=0-1', 'If-None-Match': '"a"', 'If-Modified-Since': 'x', 'If-Range': '"a"' }],

@@ -16,6 +16,9 @@ const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 
+const DIGEST = 'x-amz-content-sha256';
+const SHA256_HEX = /^[0-9a-f]{64}$/i;
+
 /** AccessDenied, with the names in HeadersNotSigned as AWS has it, unless all that must be signed is. */
 export function requireSignedHeaders(request: HeadParts, signedFields: SigV4Fields | SigV2Fields): void {
   const unsigned = unsignedHeaders(request, signedFields);
@@ -27,7 +30,8 @@ export function requireSignedHeaders(request: HeadParts, signedFields: SigV4Fiel
 }
 
 /** Names as they were sent, each once. */
-function unsignedHeaders({ method, headers }: HeadParts, signedFields: SigV4Fields | SigV2Fields): string[] {
+function unsignedHeaders(request: HeadParts, signedFields: SigV4Fields | SigV2Fields): string[] {
+  const { method, headers } = request;
   const isInQuery = signedFields.authType === 'QueryString';
   const isCovered = coverageOf(signedFields);
   const wanted = new Set(signedFields.version === 'SigV4' ? ['host'] : []);
@@ -36,7 +40,21 @@ function unsignedHeaders({ method, headers }: HeadParts, signedFields: SigV4Fiel
   for (const name of headers.sentNames) {
     if (isAlwaysSigned(name) || (isInQuery && isDecisive(name, method))) wanted.add(name);
   }
-  return [...wanted].filter((name) => !isCovered(name));
+  const unsigned = [...wanted].filter((name) => !isCovered(name));
+  return isInQuery && leavesSourcesOpen(request, signedFields) ? [...unsigned, DIGEST] : unsigned;
+}
+
+/**
+ * The document of a composition names what is joined: without its digest in the signature the holder could choose of all that the
+ * maker may read.
+ */
+function leavesSourcesOpen(
+  { method, target, headers }: HeadParts,
+  { version }: SigV4Fields | SigV2Fields,
+): boolean {
+  if (method !== 'PUT' || !target.query.parameters.has('compose')) return false;
+  const inQuery = version === 'SigV4' ? target.query.parameters.get('X-Amz-Content-Sha256') : undefined;
+  return !SHA256_HEX.test(headers.values[DIGEST] ?? inQuery ?? '');
 }
 
 /** SigV2 signs what is of the vendor's and three lines of HTTP's, and cannot sign anything else. */
@@ -48,7 +66,7 @@ function coverageOf(signedFields: SigV4Fields | SigV2Fields): (name: string) => 
 
 /** AWS "Create a canonical request"; the digest of the body is in every signature by itself. */
 function isAlwaysSigned(name: string): boolean {
-  if (name === 'x-amz-content-sha256') return false;
+  if (name === DIGEST) return false;
   return isVendorHeader(name) || name === 'content-md5';
 }
 
