@@ -14,6 +14,7 @@ import { createReclaim } from '../src/chunks/disk/reclaim.ts';
 import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import { openSeparatedKv } from '../src/platform/extents/open-separated.ts';
+import { RecordMemory } from '../src/platform/extents/record-memory.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
 import type { ChunkId } from '../src/ports/chunks.ts';
 import { makeBlobId } from '../src/types/names.ts';
@@ -33,13 +34,22 @@ const chunkBytes = Number(values.chunk) * 1024;
 const chunkCount = (totalMiB * MiB) / chunkBytes;
 const folder = await mkdtemp(join(values.folder ?? tmpdir(), 'holdfast-bench-chunks-'));
 
-const buffers = createChunkBuffers({ chunkSizeBytes: chunkBytes, pooledBytesMax: 64 * MiB });
+const received = new RecordMemory(64 * MiB);
+const buffers = createChunkBuffers({
+  chunkSizeBytes: chunkBytes,
+  pooledBytesMax: 64 * MiB,
+  records: {
+    fromBytes: Number(values['separate-from']) * 1024,
+    take: (sizeBytes) => received.take(sizeBytes),
+  },
+});
 const kv = await openSeparatedKv({
   folder: join(folder, 'chunks'),
   columns: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
   separated: CHUNK_PLACES,
   separateFromBytes: Number(values['separate-from']) * 1024,
   onReleased: (buffer) => buffers.give(buffer),
+  received,
 });
 const log = { debug() {}, info() {}, warn: console.warn, error: console.error };
 const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock: systemClock });
@@ -53,9 +63,10 @@ async function put(): Promise<void> {
     blobId: makeBlobId({ timeMs: Date.now(), homeShard: 0, random: randomBytes(8) }),
     index: 0,
   };
-  const bytes = new Uint8Array(buffers.take());
-  bytes.set(content);
-  await store.put(id, bytes);
+  const memory = buffers.lease(content.length);
+  memory.bytes.set(content);
+  await store.put(id, memory.bytes);
+  memory.release();
   ids.push(id);
 }
 

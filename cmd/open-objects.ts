@@ -8,19 +8,23 @@ import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ObjectStore } from '../src/objects/object-store.ts';
 import type { ShardTimes } from '../src/objects/shard-times.ts';
 import { createCodecPool } from '../src/platform/codec/piscina-codec-pool.ts';
+import type { RecordMemory } from '../src/platform/extents/record-memory.ts';
 import { LIMITS } from '../src/types/limits.ts';
 import { shareOfThread } from '../src/types/thread-share.ts';
 import type { Stores } from './open-stores.ts';
 
-/** `threads`: how many data paths of this process share its bounds. */
+/** `threads`: how many data paths of this process share its bounds. `received`: out of which the chunk store writes. */
 export function createBuffers(
   { storage, memory }: Config,
-  { threads }: { threads: number } = { threads: 1 },
+  { threads = 1, received }: { threads?: number; received?: RecordMemory } = {},
 ): ChunkBuffers {
+  const { separateFromBytes: fromBytes } = storage;
   const pooledMax = shareOfThread(LIMITS.chunkBuffersPooledBytesMax, { threads });
   return createChunkBuffers({
     chunkSizeBytes: storage.chunkSizeBytes,
     pooledBytesMax: Math.min(memory.bodyBufferBytes, pooledMax),
+    ...(received &&
+      fromBytes > 0 && { records: { fromBytes, take: (sizeBytes) => received.take(sizeBytes) } }),
   });
 }
 

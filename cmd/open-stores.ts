@@ -17,6 +17,7 @@ import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
 import { createMeteredMachine } from '../src/metadata/state-machine.ts';
 import { EXTENTS_FORMAT, openDataDir } from '../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
+import type { RecordMemory } from '../src/platform/extents/record-memory.ts';
 import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platform/keyring/file-keyring.ts';
 import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
 import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
@@ -55,6 +56,8 @@ export interface Stores {
 export interface StoreEvents {
   onFatal(error: Error): void;
   onReleased(buffer: ArrayBuffer): void;
+  /** Where large chunks may lie already when they are stored. */
+  received?: RecordMemory;
   /** As openDataKeyring's `onChange`. */
   onKeys?: (next: MasterKeys) => Promise<void>;
 }

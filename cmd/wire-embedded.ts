@@ -8,7 +8,9 @@ import { createGateway, type Gateway } from '../src/gateway/http/server.ts';
 import { capacityOfDisks } from '../src/gateway/s3/sosapi/capacity.ts';
 import { leaseQuotas } from '../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
+import { RecordMemory } from '../src/platform/extents/record-memory.ts';
 import { readVersion } from '../src/platform/version.ts';
+import { LIMITS } from '../src/types/limits.ts';
 import { createBackground, createStoresFsck } from './background.ts';
 import { endpointOf } from './endpoint.ts';
 import {
@@ -43,9 +45,12 @@ export async function wireEmbedded(processContext: ProcessContext): Promise<Wire
   const { config, log, telemetry, clock, random, closing } = processContext;
   const state = { isReady: false };
   const failure = Promise.withResolvers<Error>();
-  const buffers = createBuffers(config);
+  // Codec threads seal in it, and the disk takes it from there.
+  const received = new RecordMemory(LIMITS.chunkBuffersPooledBytesMax, { isShared: true });
+  const buffers = createBuffers(config, { received });
   const stores = await openStores(processContext, {
     onReleased: (buffer) => buffers.give(buffer),
+    received,
     onFatal(error) {
       state.isReady = false;
       failure.resolve(error);

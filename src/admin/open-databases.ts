@@ -6,6 +6,7 @@ import { Refusal } from '../base/refusal.ts';
 import { CHUNK_PLACES } from '../chunks/disk/keyspace.ts';
 import { cacheRows } from '../metadata/engine/cached-rows.ts';
 import { openSeparatedKv, type SeparatedDatabase, usesExtents } from '../platform/extents/open-separated.ts';
+import type { RecordMemory } from '../platform/extents/record-memory.ts';
 import type { CommitGroup } from '../platform/rocksdb/commit-queue.ts';
 import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -62,6 +63,8 @@ export async function openDatabases(options: {
   onExtents(): Promise<void>;
   /** Takes back the memory of chunks that are written. */
   onReleased(buffer: ArrayBuffer): void;
+  /** Where large chunks may lie already when they are stored. */
+  received?: RecordMemory;
 }): Promise<{ metadataKv: KvPort; chunkKv: KvPort }> {
   const { folder, telemetry, closing, onFatal, onReleased } = options;
   const measure = (store: string) => (group: CommitGroup) => {
@@ -93,6 +96,7 @@ export async function openDatabases(options: {
     columns: CHUNK_COLUMNS,
     onGroup: measure('chunks'),
     onReleased,
+    ...(options.received && { received: options.received }),
     separated: CHUNK_PLACES,
     separateFromBytes: options.separateFromBytes,
     ...extentEvents(options.log),

@@ -1,11 +1,31 @@
-// A pool of ArrayBuffers for chunks: on virtual machines the first touch of memory costs more than any work on it. A buffer
-// travels with its chunk (to the codec's thread, to the store's) and returns when the chunk is written.
+// Memory of chunks, used again: on virtual machines the first touch of memory costs more than any work on it. Where the disk takes
+// large chunks out of memory of its own, a chunk is laid out, sealed and written there, and nothing is copied between. Else it has
+// a buffer of a pool, which travels with it (to the codec's thread, to the store's) and returns when the chunk is written.
 import { sealedBytes } from '../base/crypto/seal.ts';
 import { LIMITS } from '../types/limits.ts';
 
+/** Memory for one sealed chunk. */
+export interface ChunkMemory {
+  readonly bytes: Uint8Array;
+  /** Called once, when no thread works in it and no put has it any more. */
+  release(): void;
+}
+
+/** Shared by threads. What is taken lies where the disk takes it from (platform/extents/record-memory.ts). */
+export interface ChunkRecords {
+  /** Smaller chunks are not written out of it. */
+  readonly fromBytes: number;
+  /** undefined: there is no room now. */
+  take(sizeBytes: number): ChunkMemory | undefined;
+}
+
 export interface ChunkBuffers {
+  /** Of a whole sealed chunk. */
   readonly sizeBytes: number;
+  /** A buffer of this size. */
   take(): ArrayBuffer;
+  /** For a sealed chunk of `sizeBytes`. Memory of the pool comes back by `give`, whatever `release` does. */
+  lease(sizeBytes: number): ChunkMemory;
   /** Takes back an unused buffer; one of another size, or beyond the pool's bound, is freed. */
   give(buffer: ArrayBuffer): void;
 }
@@ -17,14 +37,23 @@ export interface ChunkBuffers {
 export function createChunkBuffers(options: {
   chunkSizeBytes: number;
   pooledBytesMax: number;
+  records?: ChunkRecords;
 }): ChunkBuffers {
+  const { records } = options;
   const sizeBytes = sealedBytes({ sizeBytes: options.chunkSizeBytes, blockBytes: LIMITS.sealBlockBytes });
   const pooledBytesMax = Math.min(options.pooledBytesMax, LIMITS.chunkBuffersPooledBytesMax);
   const pooledMax = Math.floor(pooledBytesMax / sizeBytes);
   const pool: ArrayBuffer[] = [];
+  const take = () => pool.pop() ?? Buffer.allocUnsafeSlow(sizeBytes).buffer;
   return {
     sizeBytes,
-    take: () => pool.pop() ?? Buffer.allocUnsafeSlow(sizeBytes).buffer,
+    take,
+    lease(wantedBytes) {
+      const record = records && wantedBytes >= records.fromBytes ? records.take(wantedBytes) : undefined;
+      if (record !== undefined) return record;
+      const buffer = wantedBytes === sizeBytes ? take() : Buffer.allocUnsafeSlow(wantedBytes).buffer;
+      return { bytes: new Uint8Array(buffer), release() {} };
+    },
     give(buffer) {
       if (buffer.byteLength === sizeBytes && pool.length < pooledMax) pool.push(buffer);
     },

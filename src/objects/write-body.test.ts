@@ -90,6 +90,58 @@ test('bodies of unknown size in mid-chunk make progress when they hold all memor
     expect((await world.get(`k${index}`)).equals(body)).toBe(true);
 });
 
+test('memory that the disk writes from is given back when sealing and the put are done, also of a body that fails', async () => {
+  const leased: { bytes: Uint8Array; isReleased: boolean }[] = [];
+  const records = {
+    fromBytes: CHUNK_BYTES,
+    take(sizeBytes: number) {
+      const lease = { bytes: new Uint8Array(new SharedArrayBuffer(sizeBytes)), isReleased: false };
+      leased.push(lease);
+      return {
+        bytes: lease.bytes,
+        release() {
+          expect(lease.isReleased).toBe(false);
+          lease.isReleased = true;
+        },
+      };
+    },
+  };
+  const held = Promise.withResolvers<void>();
+  let putCount = 0;
+  const world = await openObjectWorld({
+    records,
+    interceptChunks: (chunks) => ({
+      ...chunks,
+      put: async (id, bytes, checksum) => {
+        expect(leased.map((lease) => lease.bytes)).toContain(bytes);
+        putCount++;
+        await held.promise;
+        return chunks.put(id, bytes, checksum);
+      },
+      get: (id) => chunks.get(id),
+      drop: (ids, fence) => chunks.drop(ids, fence),
+    }),
+  });
+  const body = randomBytes(2 * CHUNK_BYTES);
+  const putting = world.put('whole', body);
+  async function* cut() {
+    yield randomBytes(CHUNK_BYTES);
+    yield randomBytes(CHUNK_BYTES);
+    throw new AppError('IncompleteBody');
+  }
+  const failing = codeOf(
+    world.put('cut', Buffer.alloc(0), { said: { sizeBytes: 3 * CHUNK_BYTES, stream: cut() } }),
+  );
+  while (putCount < 4) await settleAll();
+  for (let turn = 0; turn < 50; turn++) await settleAll();
+  expect(leased.map((lease) => lease.isReleased)).toEqual([false, false, false, false]);
+  held.resolve();
+  await putting;
+  expect(await failing).toBe('IncompleteBody');
+  expect(leased.map((lease) => lease.isReleased)).toEqual([true, true, true, true]);
+  expect((await world.get('whole')).equals(body)).toBe(true);
+});
+
 test('a failed body of unknown size leaves nothing', async () => {
   const world = await openObjectWorld();
   async function* cut() {

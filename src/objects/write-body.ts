@@ -20,6 +20,7 @@ import type { Tenant } from '../types/tenant.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import { BufferSource } from './buffer-source.ts';
+import type { ChunkMemory } from './chunk-buffers.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
 
@@ -227,7 +228,8 @@ class BodyWriter {
   }
 
   async #sealInline(sizeBytes: number): Promise<void> {
-    const bytes = this.#chunkMemory(sizeBytes);
+    // It goes into a row: memory of chunks is used again.
+    const bytes = new Uint8Array(sealedBytes({ sizeBytes, blockBytes: BLOCK_BYTES }));
     this.#layOut(bytes, sizeBytes);
     const sealed = await this.#startSealing().sealer.seal({ bytes, sizeBytes, isLast: true });
     this.#crcs.push(sealed.crcs);
@@ -238,29 +240,20 @@ class BodyWriter {
   async #sealChunk(sizeBytes: number, isLast: boolean): Promise<void> {
     while (this.#inFlight.size >= LIMITS.chunksInFlightPerBody) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
-    const bytes = this.#chunkMemory(sizeBytes);
-    const heldBytes = bytes.length;
-    this.#layOut(bytes, sizeBytes);
+    const memory = this.#path.buffers.lease(sealedBytes({ sizeBytes, blockBytes: BLOCK_BYTES }));
+    const heldBytes = memory.bytes.length;
+    this.#layOut(memory.bytes, sizeBytes);
     // Replaces the memory of the buffers that were copied into it.
     this.#lease.hold(heldBytes - sizeBytes);
     this.#lease.progress();
     this.#sealedBytes += sizeBytes;
-    const stored = this.#store(this.#storedChunks++, { bytes, sizeBytes, isLast })
+    const stored = this.#store(this.#storedChunks++, memory, { sizeBytes, isLast })
       .catch((error) => this.#fail(error))
       .finally(() => {
         this.#lease.release(heldBytes);
         this.#inFlight.delete(stored);
       });
     this.#inFlight.add(stored);
-  }
-
-  /** It is handed on with the chunk, and returns to the pool when the store has written it. */
-  #chunkMemory(sizeBytes: number): Uint8Array<ArrayBuffer> {
-    const { buffers } = this.#path;
-    const neededBytes = sealedBytes({ sizeBytes, blockBytes: BLOCK_BYTES });
-    const buffer =
-      neededBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(neededBytes).buffer;
-    return new Uint8Array(buffer);
   }
 
   #layOut(chunk: Uint8Array, sizeBytes: number): void {
@@ -272,13 +265,22 @@ class BodyWriter {
     }
   }
 
-  async #store(index: number, chunk: Parameters<BodySealer['seal']>[0]): Promise<void> {
-    const { bytes, crcs, sealedCrc32 } = await this.#startSealing().sealer.seal(chunk);
-    this.#crcs[index] = crcs;
-    // After a failure nothing more is stored, because it would be dropped again.
-    if (this.#failure !== undefined) return;
-    const blobId = this.#blobId;
-    this.#places[index] = await this.#path.chunks.put({ blobId, index }, bytes, sealedCrc32);
+  async #store(
+    index: number,
+    memory: ChunkMemory,
+    chunk: { sizeBytes: number; isLast: boolean },
+  ): Promise<void> {
+    // Where it rejects a thread has failed, and may still write into the memory: nobody uses that again.
+    const sealed = await this.#startSealing().sealer.seal({ ...chunk, bytes: memory.bytes });
+    try {
+      this.#crcs[index] = sealed.crcs;
+      // After a failure nothing more is stored, because it would be dropped again.
+      if (this.#failure !== undefined) return;
+      const id = { blobId: this.#blobId, index };
+      this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32);
+    } finally {
+      memory.release();
+    }
   }
 
   #newBlob(use: BlobUse): NewBlob {

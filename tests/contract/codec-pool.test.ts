@@ -33,6 +33,16 @@ function cut(body: Uint8Array) {
   });
 }
 
+/** Of a chunk that is laid out. */
+function plaintextOf({ bytes, sizeBytes }: { bytes: Uint8Array; sizeBytes: number }): Buffer {
+  const blocks: Uint8Array[] = [];
+  for (let at = 0; at < sizeBytes; at += BLOCK_BYTES) {
+    const begin = at + (at / BLOCK_BYTES) * 16;
+    blocks.push(Uint8Array.from(bytes.subarray(begin, begin + Math.min(BLOCK_BYTES, sizeBytes - at))));
+  }
+  return Buffer.concat(blocks);
+}
+
 function open(pool: CodecPoolPort, sizeBytes: number) {
   return pool.open({
     blobId,
@@ -165,6 +175,27 @@ describe.each([
     );
     sealer.abandon();
   });
+});
+
+test('a chunk in memory that threads share is sealed there, and its call ends after that, also behind an abandon', async () => {
+  const chunks = cut(randomBytes(2 * CHUNK)).map(({ bytes, ...chunk }) => {
+    const shared = new Uint8Array(new SharedArrayBuffer(bytes.length + 100), 100);
+    shared.set(bytes);
+    return { ...chunk, bytes: shared };
+  });
+  const expected = open(inlineCodecPool, BYTES);
+  const sealed = await Promise.all(
+    cut(Buffer.concat(chunks.map(plaintextOf))).map((chunk) => expected.seal(chunk)),
+  );
+  const sealer = open(threads, BYTES);
+  const sealing = Promise.all(chunks.map((chunk) => sealer.seal(chunk)));
+  sealer.abandon();
+  for (const [at, { bytes, sealedCrc32 }] of (await sealing).entries()) {
+    expect(bytes).toBe(chunks[at]?.bytes);
+    expect(Buffer.from(bytes).equals(must(sealed[at], 'as many').bytes)).toBe(true);
+    expect(sealedCrc32).toBe(sealed[at]?.sealedCrc32);
+  }
+  await expect(sealer.seal(must(chunks[0], 'two chunks'))).rejects.toThrow('closed');
 });
 
 test('closing the pool rejects work under way', async () => {

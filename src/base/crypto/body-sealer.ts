@@ -20,7 +20,7 @@ export interface SealerOptions {
 
 /** A chunk to be sealed in place. Chunks come in order, from 0. */
 export interface PlainChunk {
-  /** Plaintext laid out by `layPlaintext`, covering its ArrayBuffer's first `sealedBytes(...)` bytes. */
+  /** Plaintext laid out by `layPlaintext`: the whole of its ArrayBuffer, or a part of memory that threads share. */
   bytes: Uint8Array;
   /** Plaintext bytes. */
   sizeBytes: number;

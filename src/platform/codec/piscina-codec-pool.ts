@@ -10,7 +10,13 @@ import type { BlocksToOpen } from '../../base/crypto/seal.ts';
 import type { BodySealer, CodecPoolPort, SealedChunk } from '../../ports/codec-pool.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { inlineCodecPool } from './inline-codec-pool.ts';
-import type { FromWorker, SealedWhole, ToWorker, WholeBody } from './piscina-codec-worker.ts';
+import {
+  type FromWorker,
+  memoryToMove,
+  type SealedWhole,
+  type ToWorker,
+  type WholeBody,
+} from './piscina-codec-worker.ts';
 
 type OpenOptions = Parameters<CodecPoolPort['open']>[0];
 
@@ -70,14 +76,14 @@ class ThreadSealer implements BodySealer {
     if (chunk.isLast && this.#stream === undefined) {
       assert(this.#whole === undefined, 'nothing follows the last chunk');
       const task: WholeBody = { options: this.#options, chunk };
-      this.#whole = this.#piscina.run(task, { name: 'sealWhole', transferList: [chunk.bytes.buffer] });
+      this.#whole = this.#piscina.run(task, { name: 'sealWhole', transferList: memoryToMove(chunk) });
       const { hashes: _, ...sealed } = await this.#whole;
-      return sealed;
+      return sealedIn(chunk, sealed);
     }
     this.#stream ??= new SealerStream(this.#piscina, this.#options);
-    const reply = await this.#stream.ask({ kind: 'chunk', ...chunk }, [chunk.bytes.buffer]);
+    const reply = await this.#stream.ask({ kind: 'chunk', ...chunk }, memoryToMove(chunk));
     assert(reply.kind === 'sealed', 'answers come in order');
-    return reply.chunk;
+    return sealedIn(chunk, reply.chunk);
   }
 
   async finish(): Promise<BodyHashes> {
@@ -93,6 +99,11 @@ class ThreadSealer implements BodySealer {
   }
 }
 
+/** The other thread's view of shared memory is not ours. */
+function sealedIn({ bytes }: Pick<SealedChunk, 'bytes'>, sealed: SealedChunk): SealedChunk {
+  return bytes.buffer instanceof ArrayBuffer ? sealed : { ...sealed, bytes };
+}
+
 /** The calling thread's end of a body's port. */
 class SealerStream {
   readonly #port: MessageChannel['port1'];
@@ -105,6 +116,7 @@ class SealerStream {
     port1.on('message', (reply: FromWorker) => {
       if (reply.kind === 'failed') this.#fail(new Error(`sealing failed: ${reply.message}`));
       else this.#asked.shift()?.resolve(reply);
+      this.#closeWhenAnswered();
     });
     const task = { options, port: port2 };
     const ended = piscina.run(task, { name: 'sealStream', transferList: [port2] });
@@ -122,14 +134,18 @@ class SealerStream {
     });
   }
 
+  /** What was asked before is answered: until then the thread may be writing into memory that it shares. */
   close(): void {
-    this.#port.close();
-    this.#fail(new Error('the sealer is closed'));
+    this.#failure ??= new Error('the sealer is closed');
+    this.#closeWhenAnswered();
+  }
+
+  #closeWhenAnswered(): void {
+    if (this.#failure !== undefined && this.#asked.length === 0) this.#port.close();
   }
 
   #fail(error: Error): void {
-    if (this.#failure !== undefined) return;
-    this.#failure = error;
+    this.#failure ??= error;
     for (const { reject } of this.#asked.splice(0)) reject(error);
     this.#port.close();
   }

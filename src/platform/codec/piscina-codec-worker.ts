@@ -22,11 +22,16 @@ export type FromWorker =
 
 export interface WholeBody {
   options: SealerOptions;
-  chunk: PlainChunk & { bytes: Uint8Array<ArrayBuffer> };
+  chunk: PlainChunk;
 }
 
 export interface SealedWhole extends SealedChunk {
   hashes: BodyHashes;
+}
+
+/** What goes to another thread with a chunk. Memory that threads share stays where it is. */
+export function memoryToMove({ bytes: { buffer } }: Pick<PlainChunk, 'bytes'>): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer ? [buffer] : [];
 }
 
 /** A body of one chunk. */
@@ -35,7 +40,7 @@ export function sealWhole({ options, chunk }: WholeBody): SealedWhole {
   const sealed: SealedWhole = { bytes: chunk.bytes, ...sealer.seal(chunk), hashes: sealer.finish() };
   // Piscina unwraps it: the caller gets the value, its buffer having been moved.
   return move({
-    [transferableSymbol]: [chunk.bytes.buffer],
+    [transferableSymbol]: memoryToMove(chunk),
     [valueSymbol]: sealed,
   }) as unknown as SealedWhole;
 }
@@ -68,8 +73,8 @@ export function sealStream({ options, port }: { options: SealerOptions; port: Me
       post({ kind: 'finished', hashes: sealer.finish() }, []);
       return;
     }
-    const bytes = message.bytes as Uint8Array<ArrayBuffer>;
-    post({ kind: 'sealed', chunk: { bytes, ...sealer.seal(message) } }, [bytes.buffer]);
+    const { bytes } = message;
+    post({ kind: 'sealed', chunk: { bytes, ...sealer.seal(message) } }, memoryToMove(message));
   }
 
   function post(reply: FromWorker, moved: ArrayBuffer[]): void {

@@ -5,7 +5,11 @@ import { BLOCK_BYTES, roundUp } from './extent-record.ts';
 
 /** As far as it is used here: its types come with the DOM's, which are not for servers. */
 declare const WebAssembly: {
-  Memory: new (size: { initial: number; maximum: number }) => { readonly buffer: ArrayBuffer };
+  Memory: new (size: {
+    initial: number;
+    maximum: number;
+    shared: boolean;
+  }) => { readonly buffer: ArrayBuffer };
 };
 
 const WASM_PAGE_BYTES = 64 * 1024;
@@ -28,9 +32,10 @@ export class AlignedMemory implements PieceMemory {
   #free: { offset: number; length: number }[];
   readonly #waiting: { sizeBytes: number; give(piece: AlignedPiece): void }[] = [];
 
-  constructor(sizeBytes: number) {
+  /** `isShared`: other threads may work in it. */
+  constructor(sizeBytes: number, { isShared } = { isShared: false }) {
     const pages = Math.ceil(sizeBytes / WASM_PAGE_BYTES);
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: isShared });
     this.#memory = Buffer.from(memory.buffer);
     this.#free = [{ offset: 0, length: this.#memory.length }];
   }

@@ -20,8 +20,9 @@ export class RecordMemory {
   /** By where the body begins. */
   readonly #held = new Map<number, Held>();
 
-  constructor(sizeBytes: number) {
-    this.#memory = new AlignedMemory(sizeBytes);
+  /** `isShared`: other threads may work in it. */
+  constructor(sizeBytes: number, sharing = { isShared: false }) {
+    this.#memory = new AlignedMemory(sizeBytes, sharing);
   }
 
   /** undefined: there is no room now. */

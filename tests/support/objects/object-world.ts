@@ -4,7 +4,7 @@
 import { openChunkStore } from '../../../src/chunks/disk/chunk-store.ts';
 import { createDiskReserve } from '../../../src/chunks/disk/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../../src/chunks/disk/keyspace.ts';
-import { createChunkBuffers } from '../../../src/objects/chunk-buffers.ts';
+import { type ChunkRecords, createChunkBuffers } from '../../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../../src/objects/create-object-store.ts';
 import type { CustomerKey } from '../../../src/objects/customer-keys.ts';
 import { createMetadataCalls } from '../../../src/objects/metadata-calls.ts';
@@ -87,6 +87,8 @@ export interface PutOptions extends Partial<Omit<PutObject, 'body'>> {
 
 export interface WorldOptions {
   codecs?: CodecPoolPort;
+  /** Default: none. */
+  records?: ChunkRecords;
   bodyBufferBytes?: number;
   /** Stands between the object store and the shards. */
   intercept?(metadata: MetadataPort): MetadataPort;
@@ -181,7 +183,11 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       random,
       log,
       telemetry,
-      buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, pooledBytesMax: 8 * MiB }),
+      buffers: createChunkBuffers({
+        chunkSizeBytes: CHUNK_BYTES,
+        pooledBytesMax: 8 * MiB,
+        ...(options.records && { records: options.records }),
+      }),
       settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
       bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
       times,
