@@ -450,6 +450,8 @@ export const LIMITS = {
   rpcBackoffMaxMs: 1 * SECOND,
   /** A connection on which nothing came is asked for a sign of life, and given up without one. */
   rpcKeepaliveMs: 2 * SECOND,
+  /** The same at the end that was connected to: only what a caller has left behind waits for it. */
+  rpcServerKeepaliveMs: 10 * SECOND,
   rpcKeepaliveTimeoutMs: 3 * SECOND,
   /** A connection without a stream: strangers, and members that have given up. */
   rpcIdleMaxMs: 30 * SECOND,

@@ -24,7 +24,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { compareMoments } from '../../types/registry-order.ts';
 import { boundedKv } from '../engine/bounded-kv.ts';
 import type { OverlayBudget } from '../engine/overlay.ts';
-import { SILENCE_MS, type VerifyPace } from '../engine/timing.ts';
+import { HEARTBEAT_MS, SILENCE_MS, type VerifyPace } from '../engine/timing.ts';
 import type { LogBudget } from './log-store.ts';
 import type { LogRetention } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
@@ -36,8 +36,8 @@ import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
 import { isListed } from './takeover.ts';
 import { UnlistedRows } from './unlisted-rows.ts';
 
-/** Heartbeats and time-outs are looked at this often. */
-const TICK_MS = 50;
+/** Heartbeats and time-outs are looked at this often: each look wakes the process. */
+const TICK_MS = HEARTBEAT_MS / 3;
 /** A registry that is away at the start is asked again. */
 const ASK_AGAIN_MS = 1000;
 /** All records are read anew in this time. */

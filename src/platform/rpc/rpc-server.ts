@@ -45,6 +45,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   credentials.checkHost(listen.host);
   const server = new Server({
     ...CONNECTION_OPTIONS,
+    'grpc.keepalive_time_ms': LIMITS.rpcServerKeepaliveMs,
     'grpc.max_concurrent_streams': LIMITS.rpcStreamsPerConnectionMax,
     'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
   });
