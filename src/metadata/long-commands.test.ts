@@ -10,7 +10,7 @@ import {
   openMetadata,
   putPart,
 } from '../../tests/support/metadata/metadata-shards.ts';
-import type { FairTurns } from '../base/async/fair-turns.ts';
+import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import type { ObjectKey } from '../types/names.ts';
 import { SHARD_COLUMNS } from './engine/shards.ts';
@@ -43,7 +43,7 @@ async function openCounted() {
     async take({ owner }) {
       taken.push(String(owner));
     },
-    finish: () => Promise.reject(new Error('nobody asks for it')),
+    finish: createFairTurns().finish,
   };
   const world = await openMetadata({ kv, turns });
   await world.createBucket();
