@@ -1,9 +1,9 @@
 // Offline repairs of a chunk store whose large chunks lie in extents: from the extents alone, and without tables of rows.
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { QUIET } from '../../../tests/support/disks/chunk-nodes.ts';
 import { must } from '../../base/assert.ts';
 import { openChunkStore } from '../../chunks/disk/chunk-store.ts';
@@ -26,6 +26,7 @@ const reserve = {
   measure: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),
 };
 
+let madeOnce: string;
 let dataDir: string;
 let chunks: string;
 let bodies: Map<ChunkId, Buffer>;
@@ -62,11 +63,10 @@ async function count(isOf: (sizeBytes: number) => boolean) {
 const isLarge = (sizeBytes: number) => sizeBytes >= FROM_BYTES;
 const isSmall = (sizeBytes: number) => !isLarge(sizeBytes);
 
-beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdfast-rebuild-'));
-  chunks = join(dataDir, 'chunks');
-  lines = [];
-  const locked = await openDataDir({ path: dataDir, shards: 1 });
+beforeAll(async () => {
+  madeOnce = await mkdtemp(join(tmpdir(), 'holdfast-rebuild-'));
+  chunks = join(madeOnce, 'chunks');
+  const locked = await openDataDir({ path: madeOnce, shards: 1 });
   await locked.close();
   bodies = new Map(
     Array.from({ length: 400 }, (_, at) => [
@@ -79,6 +79,14 @@ beforeEach(async () => {
   });
   // What is in memory goes into tables.
   await withStore(async () => {});
+});
+afterAll(() => rm(madeOnce, { recursive: true }));
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'holdfast-rebuild-'));
+  await cp(madeOnce, dataDir, { recursive: true });
+  chunks = join(dataDir, 'chunks');
+  lines = [];
 });
 afterEach(() => rm(dataDir, { recursive: true }));
 
