@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { amountOf } from '../../../tests/support/run/long-form.ts';
+import { withinOneTurn } from '../../../tests/support/run/loop-watch.ts';
 import { renameInPolicy, renamePattern } from './rename-in-policy.ts';
 
 const OLD = { from: 'old', to: 'new-name' };
@@ -87,4 +88,17 @@ test('a single statement, and a single pattern that becomes several', () => {
 test('a policy that names its bucket by asterisks alone stays byte for byte', () => {
   const text = '{ "Statement" : [ { "Resource" : [ "*" , "arn:aws:s3:::*/x" ] } ] }\n';
   expect(renameInPolicy(text, OLD)).toBe(text);
+});
+
+test.each(['*', '*?', '?*', '*a', '?', 'a*'])(
+  'a policy of thousands of %s does not keep the thread',
+  (piece) => {
+    const text = JSON.stringify({ Statement: [{ Resource: arn(piece.repeat(18_000 / piece.length)) }] });
+    const names = { from: 'a'.repeat(63), to: `${'a'.repeat(62)}b` };
+    expect(withinOneTurn(() => renameInPolicy(text, names)).length).toBeGreaterThan(20);
+  },
+);
+
+test('several asterisks are as one', () => {
+  expect(renamePattern(arn('o**ld***'), OLD)).toEqual(renamePattern(arn('o*ld*'), OLD));
 });

@@ -77,21 +77,27 @@ export function renamePattern(pattern: string, { from, to }: Renaming): string[]
  * What the pattern still has to fit when it has fitted `prefix`, the bucket or the beginning of its objects. None where it
  * names others, or where a variable decides what it names.
  */
-function restsBehind(pattern: string, prefix: string): string[] {
+function restsBehind(source: string, prefix: string): string[] {
+  // Several asterisks fit what one fits; thousands would be thousands of places, each with all behind it.
+  const pattern = source.replace(/\*{2,}/g, '*');
   // Letters that stand at its beginning have one way to fit.
   const lettersEnd = pattern.search(/[*?]|\$\{/);
   const literal = Math.min(lettersEnd < 0 ? pattern.length : lettersEnd, prefix.length);
   if (!pattern.startsWith(prefix.slice(0, literal))) return [];
   if (literal === prefix.length && pattern[literal] !== '*')
     return [pattern.slice(literal)].filter(isOfBucket);
-  let places = closed(pattern, [literal]);
+  let places: number[] = [];
+  reach(places, literal, pattern);
   for (const character of prefix.slice(literal)) {
-    if (places.some((at) => pattern.startsWith('${', at))) return [];
-    const next = places.flatMap((at) => {
-      if (pattern[at] === '*') return [at];
-      return pattern[at] === '?' || pattern[at] === character ? [at + 1] : [];
-    });
-    places = closed(pattern, next);
+    if (places.length === 0) return [];
+    const next: number[] = [];
+    for (const at of places) {
+      const one = pattern[at];
+      if (one === '$' && pattern[at + 1] === '{') return [];
+      if (one === '*') reach(next, at, pattern);
+      else if (one === '?' || one === character) reach(next, at + 1, pattern);
+    }
+    places = next;
   }
   // What a later asterisk may still fit includes what earlier ones may, and what stands directly behind it.
   const last = Math.max(-1, ...places.filter((at) => pattern[at] === '*'));
@@ -103,13 +109,10 @@ function restsBehind(pattern: string, prefix: string): string[] {
 
 const isOfBucket = (rest: string) => /^(?:$|[/*?])/.test(rest);
 
-/** With the places behind asterisks, which may fit nothing; in order. */
-function closed(pattern: string, places: readonly number[]): number[] {
-  const all = new Set<number>();
-  for (const place of places) {
-    let at = place;
-    all.add(at);
-    while (pattern[at] === '*') all.add(++at);
+/** Adds the place, and the one behind an asterisk, which may fit nothing. Places come in order, the last two maybe once more. */
+function reach(places: number[], place: number, pattern: string): void {
+  for (let at = place; ; at++) {
+    if (!places.includes(at, -2)) places.push(at);
+    if (pattern[at] !== '*') return;
   }
-  return [...all].sort((a, b) => a - b);
 }
