@@ -26,7 +26,7 @@ const RATES = Object.fromEntries(
   ['getsPerMinute', 'putsPerMinute', 'postsPerMinute', 'deletesPerMinute'].map((key) => [`api.${key}`, MANY]),
 );
 const CUSTOMERS = 8;
-const REQUESTS = amountOf({ short: 300, long: 3000 });
+const REQUESTS = amountOf({ short: 150, long: 3000 });
 /** Workers do in the background what is waited for. */
 const WITHIN = { timeout: 200_000, interval: 200 };
 
