@@ -73,7 +73,7 @@ async function main(options: Options): Promise<void> {
     await succeed(must(clients[0], 'a client'), { method: 'PUT', path: `/${run.bucket}` });
     const objects = await write(run, options);
     const lines = await deleteHalf(run, objects, options.beside);
-    const environment = await describeEnvironment(`npx node bench/give-back.ts --gib ${options.gib}`);
+    const environment = await describeEnvironment('npx node bench/give-back.ts');
     const heads = ['what', 'after s', 'disk', 'CPU s of the server', 'RSS MiB'];
     process.stdout.write(toPage({ table: toTable(heads, lines), environment, bounds: undefined }));
   } finally {
