@@ -243,6 +243,22 @@ test.each([
   expect([isAllowed(COMPARED_UNITS_MAX), isAllowed(COMPARED_UNITS_MAX + 1)]).toEqual([true, false]);
 });
 
+test.each([
+  ['StringLike', 'a', '*b*'],
+  ['StringNotLike', 'a', 'a*'],
+  ['ArnLike', 'arn:aws:s3:::a', 'arn:*:*:*:*:*b*'],
+  ['ArnNotLike', 'arn:aws:s3:::a', 'arn:*:*:*:*:*'],
+])(
+  '%s: no Deny is passed by with a value that is longer than patterns are held against',
+  (operator, value, pattern) => {
+    const denial = { ...ALLOW, Effect: 'Deny', Condition: { [operator]: { 'aws:UserAgent': pattern } } };
+    const policy = compiled(of2012([ALLOW, denial]));
+    const isAllowed = (units: number) =>
+      ask([policy], 'arn:aws:s3:::b/k', { 'aws:useragent': value.padEnd(units, 'a') }).isAllowed;
+    expect([isAllowed(COMPARED_UNITS_MAX), isAllowed(COMPARED_UNITS_MAX + 1)]).toEqual([true, false]);
+  },
+);
+
 test('a match takes time in proportion to the text, whatever the pattern', () => {
   const options = { hasVariables: true, hasWildcards: true };
   const patterns = [

@@ -153,3 +153,15 @@ test('policies of thousands of statements do not keep the thread: what is left t
   expect(find(5, pairs)).toBeUndefined();
   expect(find(100, others)).toBeUndefined();
 });
+
+test('patterns of many wildcards are held against long names in linear time', () => {
+  const names = { from: 'a'.repeat(63), to: `${'a'.repeat(62)}b` };
+  for (const piece of ['*?', '?*', '*a']) {
+    const pattern = (at: number) => `${piece.repeat(45)}${at}`;
+    const policies = Array.from({ length: 20 }, () =>
+      named([ALLOW, ...Array.from({ length: 40 }, (_, at) => deny(pattern(at)))]),
+    );
+    const lost = () => findLostLimit({ ...NO_POLICIES, identity: policies }, names, contextOf);
+    expect(withinOneTurn(lost), piece).toBeUndefined();
+  }
+});

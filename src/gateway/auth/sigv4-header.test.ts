@@ -11,6 +11,7 @@ import {
 import { amountOf } from '../../../tests/support/run/long-form.ts';
 import type { Credentials } from '../../../tests/support/servers/s3-client.ts';
 import type { AppError } from '../../types/errors.ts';
+import { readHeaderFields } from './sigv4-header.ts';
 
 const { outcome, identify } = await openSigningWorld();
 
@@ -149,6 +150,19 @@ describe('refused header signatures', () => {
       expect(await outcome({ ...sent, headers })).toBe('403 SignatureDoesNotMatch');
     }
   });
+});
+
+test('a header is understood alike, whatever others have begun with the same text', () => {
+  const claim = 'AWS4-HMAC-SHA256 Credential=K/20130524/us-east-1/s3/aws4_request, SignedHeaders=host';
+  const [own, others] = ['a'.repeat(64), 'b'.repeat(64)];
+  const signatureIn = (authorization: string) =>
+    readHeaderFields({ authorization, 'x-amz-date': '20130524T000000Z' }, 's3').signature;
+  for (const field of ['XSignature', 'X Signature']) {
+    expect(signatureIn(`${claim}, Signature=${own}, ${field}=${own}`)).toBe(own);
+    expect(signatureIn(`${claim}, Signature=${own}, ${field}=${others}`)).toBe(own);
+  }
+  for (const signature of [own, others])
+    expect(signatureIn(`${claim},Signature=${signature}`)).toBe(signature);
 });
 
 test('any headers and any query get an answer, never a fault', async () => {

@@ -19,6 +19,8 @@ const claims = new BoundedMap<string, Claim>(CLAIMS_MAX);
 /** As nearly every client ends its header. */
 const SIGNATURE_AT_END = 'Signature=';
 const SIGNATURE = /^[0-9a-f]{64}$/;
+/** Else it is the end of another field's name. */
+const FIELD_BEGINS = /,[ \t]*$/;
 
 /** Throws InvalidArgument, InvalidRequest, AuthorizationHeaderMalformed, AccessDenied (no valid date). */
 export function readHeaderFields(headers: Readonly<Record<string, string>>, service: string): SigV4Fields {
@@ -31,7 +33,7 @@ export function readHeaderFields(headers: Readonly<Record<string, string>>, serv
   const { accessKey, scope, signedHeaders, signature } = claim;
   const time = requireRequestTime(headers);
   requireScopeDate(scope, time.timestamp, malformed);
-  if (known === undefined && signature === ending && before !== '')
+  if (known === undefined && signature === ending && FIELD_BEGINS.test(before))
     claims.set(before, { accessKey, scope, signedHeaders });
   const { timestamp, sentText, timeMs } = time;
   return {

@@ -199,8 +199,9 @@ const enableMfaDevice = defineIamAction({
       throw new AppError('LimitExceeded', { message });
     }
     const enabled = synchronise(device, [AuthenticationCode1, AuthenticationCode2], context);
-    const { rootMfaDevices } = await store.settings();
-    const isUnvouched = rootMfaDevices.length > 0 && !isVouchedFor(caller);
+    // Nobody else can enable one of the root, and before its first one there is nothing to vouch with.
+    const isFirstOfRoot = owner.kind === 'root' && owner.devices.length === 0;
+    const isUnvouched = !isFirstOfRoot && !isVouchedFor(caller);
     store.putUnseen(identityKeys.mfaDevice(device.name), {
       ...enabled,
       enabled: { owner: owner.id, atMs: nowMs, ...(isUnvouched && { isUnvouched }) },

@@ -308,6 +308,24 @@ test('a condition on what is copied holds in every spelling of it', async () => 
     expect(await copy(source), source).toBe(403);
 });
 
+test('a bound of how many keys are listed holds in every spelling of the number', async () => {
+  const Condition = { NumericGreaterThan: { 's3:max-keys': '10' }, Null: { 's3:max-keys': 'false' } };
+  const deny = (over: object) => ({
+    Effect: 'Deny',
+    Action: 's3:ListBucket',
+    Resource: '*',
+    Condition: over,
+  });
+  const reader = await addUser(world, owner.accountId, {
+    name: 'short-pages',
+    statements: [allow('s3:*', '*'), deny(Condition), deny({ Null: { 's3:max-keys': 'true' } })],
+  });
+  const list = async (count: string) => (await ask(reader, 'GET', `/kept?max-keys=${count}`)).status;
+  expect([await list('10'), await list(`${'0'.repeat(120)}10`)]).toEqual([200, 200]);
+  for (const count of ['11', '%2B11', `${'0'.repeat(120)}1000`, ''])
+    expect(await list(count), count).toBe(403);
+});
+
 test('tags that a request does not give count as none', async () => {
   await ask(owner, 'PUT', '/marked');
   await ask(owner, 'PUT', '/marked/source', { 'x-amz-tagging': 'project=other' });

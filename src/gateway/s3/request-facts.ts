@@ -26,7 +26,6 @@ const HEADERS: Readonly<Record<string, string>> = {
 const PARAMETERS: Readonly<Record<string, string>> = {
   's3:prefix': 'prefix',
   's3:delimiter': 'delimiter',
-  's3:max-keys': 'max-keys',
 };
 
 const SIGNATURE_VERSIONS = { SigV2: 'AWS', SigV4: 'AWS4-HMAC-SHA256' } as const;
@@ -100,6 +99,7 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
       return signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs));
     },
     's3:object-lock-retain-until-date': () => isoDate(headers['x-amz-object-lock-retain-until-date']),
+    's3:max-keys': () => countOf(parameters.get('max-keys')),
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
   };
   const ofCaller =
@@ -117,6 +117,12 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
     if (key.startsWith('s3:x-amz-')) return headers[key.slice('s3:'.length)];
     return ofCaller(key);
   };
+}
+
+/** The same: zeros before a number are none of its digits, and an empty one is none, as for the operation. */
+function countOf(text = ''): string | undefined {
+  if (text === '') return undefined;
+  return /^[+-]?\d+$/.test(text) ? String(Number(text)) : text;
 }
 
 /** In one form, whatever form the request has it in: comparisons know fewer of them. */

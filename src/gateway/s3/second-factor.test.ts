@@ -153,22 +153,7 @@ test('a device that nobody with a second factor has vouched for, or of another a
   // Whoever has the root's key alone can make a user with a device of his own.
   const statements = [{ Effect: 'Allow', Action: ['s3:*', 'iam:*'], Resource: '*' }];
   const user = await addUser(world, owner.accountId, { name: 'made-up', statements });
-  const iam = async (Action: string, parameters: Record<string, string>, keys: Keys = owner) => {
-    const { token } = keys;
-    const call = { credentials: keys, ...(token !== undefined && { token }) };
-    const answer = await callIam({ ...owner, endpoint: world.endpoint }, { Action, ...parameters }, call);
-    expect(answer.status).toBe(200);
-    return answer;
-  };
-  const enable = async (name: string, keys: Keys) => {
-    const made = await iam('CreateVirtualMFADevice', { VirtualMFADeviceName: name });
-    const seed = seedOf(Buffer.from(made.text('Base32StringSeed') ?? '', 'base64').toString());
-    const SerialNumber = made.text('SerialNumber') ?? '';
-    const [AuthenticationCode1, AuthenticationCode2] = [codeAt(seed, nowStep() - 1), codeAt(seed, nowStep())];
-    const codes = { AuthenticationCode1, AuthenticationCode2 };
-    await iam('EnableMFADevice', { UserName: 'made-up', SerialNumber, ...codes }, keys);
-    return { SerialNumber, code: () => codeAt(seed, nowStep() + 1) };
-  };
+  const enable = (name: string, keys: Keys) => enableDevice(name, { account: owner, user: 'made-up', keys });
   const unvouched = await enable('unvouched', owner);
   const mfa = `${unvouched.SerialNumber} ${unvouched.code()}`;
   expect(await ask('DELETE', path, { keys: user, mfa })).toMatchObject(refused);
@@ -189,6 +174,45 @@ test('a device that nobody with a second factor has vouched for, or of another a
   const right = `${vouched.SerialNumber} ${vouched.code()}`;
   expect((await ask('DELETE', path, { keys: user, mfa: right })).status).toBe(204);
 });
+
+test('a device of a user that was enabled before the root had one does not stand for it either', async () => {
+  const late = await world.makeAccount('late');
+  const statements = [{ Effect: 'Allow', Action: ['s3:*', 'iam:*'], Resource: '*' }];
+  const user = await addUser(world, late.accountId, { name: 'early', statements });
+  const early = await enableDevice('early', { account: late, user: 'early', keys: user });
+  await addMfaDevice(world, late.accountId, { name: 'late-root', owner: 'root' });
+  const { accountId, accessKey: issuer } = late;
+  const root = beginSession(world, { kind: 'root', accountId, id: 'root', issuer, mfaAtMs: Date.now() });
+  await ask('PUT', '/late', { keys: late });
+  expect((await ask('PUT', '/late?versioning', { body: ON, keys: root })).status).toBe(200);
+  const { versionId } = await ask('PUT', '/late/key', { keys: late });
+  const mfa = `${early.SerialNumber} ${early.code()}`;
+  expect(await ask('DELETE', `/late/key?versionId=${versionId}`, { keys: user, mfa })).toMatchObject({
+    status: 403,
+    text: expect.stringContaining('Mfa Authentication'),
+  });
+});
+
+/** Makes a device and enables it by `keys`. */
+async function enableDevice(
+  name: string,
+  { account, user, keys }: { account: Keys; user: string; keys: Keys },
+): Promise<{ SerialNumber: string; code(): string }> {
+  const iam = async (Action: string, parameters: Record<string, string>, credentials: Keys) => {
+    const { token } = credentials;
+    const call = { credentials, ...(token !== undefined && { token }) };
+    const answer = await callIam({ ...account, endpoint: world.endpoint }, { Action, ...parameters }, call);
+    expect(answer.status).toBe(200);
+    return answer;
+  };
+  const made = await iam('CreateVirtualMFADevice', { VirtualMFADeviceName: name }, account);
+  const seed = seedOf(Buffer.from(made.text('Base32StringSeed') ?? '', 'base64').toString());
+  const SerialNumber = made.text('SerialNumber') ?? '';
+  const [AuthenticationCode1, AuthenticationCode2] = [codeAt(seed, nowStep() - 1), codeAt(seed, nowStep())];
+  const codes = { AuthenticationCode1, AuthenticationCode2 };
+  await iam('EnableMFADevice', { UserName: user, SerialNumber, ...codes }, keys);
+  return { SerialNumber, code: () => codeAt(seed, nowStep() + 1) };
+}
 
 /** The bytes of Base32 (RFC 4648). */
 function seedOf(base32: string): Buffer {

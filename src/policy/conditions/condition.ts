@@ -77,6 +77,8 @@ function holdsOf(
       spend(COMPARISON_STEPS);
       const match = test(text, contextOf);
       if (match === true) return !isNegated;
+      // A sender may make a value as long as it likes, with blanks say: a condition of a Deny holds then.
+      if (match === 'too-long') return !isAllow;
       if (match === 'no-value') isWithoutValue = true;
     }
     return isNegated && !(isWithoutValue && isAllow);

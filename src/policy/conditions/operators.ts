@@ -14,8 +14,8 @@ import {
 import { isInRange, parseAddressRange } from './addresses.ts';
 import { compareDecimals, parseBinary, parseBool, parseDate, parseDecimal } from './scalars.ts';
 
-/** A value of a policy, understood: whether a value of a request fits it. */
-export type ValueTest = (text: string, contextOf: ContextOf) => Match;
+/** A value of a policy, understood: whether a value of a request fits it. `too-long`: nobody has looked. */
+export type ValueTest = (text: string, contextOf: ContextOf) => Match | 'too-long';
 
 interface OperatorRow {
   readonly name: string;
@@ -59,8 +59,9 @@ function equals(fold: (text: string) => string): Understand {
 }
 
 /**
- * Code units of a request's value that a pattern is held against. A longer one, which only a header can be, counts as one that
- * cannot be compared: no Allow is widened by it. What all patterns take is bounded besides (match-work.ts).
+ * Code units of a request's value that a pattern is held against. Of a longer one, which only a header can be, nobody knows
+ * whether it fits: no Allow is widened by it, and no Deny is passed by (condition.ts). What all patterns take is bounded besides
+ * (match-work.ts).
  */
 export const COMPARED_UNITS_MAX = 8192;
 
@@ -69,7 +70,7 @@ const like: Understand = (value, { hasVariables }) => {
   return {
     keys: pattern.keys,
     test: (text, contextOf) =>
-      text.length > COMPARED_UNITS_MAX ? 'no-value' : matchPattern(pattern, text, contextOf),
+      text.length > COMPARED_UNITS_MAX ? 'too-long' : matchPattern(pattern, text, contextOf),
   };
 };
 
@@ -84,7 +85,7 @@ const arn: Understand = (value, { hasVariables }) => {
   return {
     keys: parts.flatMap(({ keys }) => keys),
     test(text, contextOf) {
-      if (text.length > COMPARED_UNITS_MAX) return 'no-value';
+      if (text.length > COMPARED_UNITS_MAX) return 'too-long';
       const texts = partsOfArn(text);
       if (texts === undefined) return false;
       if (isAny) return true;

@@ -60,9 +60,16 @@ function renamedToken(token: string, renaming: Renaming, isAlone: boolean): stri
   return isAlone && patterns.length > 1 ? `[${tokens}]` : tokens;
 }
 
-/** Of a pattern that fits the bucket or what is in it: what it still has to fit behind the bucket's name, in each way. */
-export function restsBehindName(pattern: string, name: string): string[] {
-  return restsBehind(pattern, ARN + name);
+/**
+ * Of a pattern that fits the bucket or what is in it: what it still has to fit behind the bucket's name, in each way. `onPlaces`
+ * hears, letter by letter, at how many places of the pattern a letter is looked at.
+ */
+export function restsBehindName(
+  pattern: string,
+  name: string,
+  onPlaces?: (placeCount: number) => void,
+): string[] {
+  return restsBehind(pattern, ARN + name, onPlaces);
 }
 
 /** The patterns that fit, below the new name, what `pattern` fits below the old one. */
@@ -77,7 +84,7 @@ export function renamePattern(pattern: string, { from, to }: Renaming): string[]
  * What the pattern still has to fit when it has fitted `prefix`, the bucket or the beginning of its objects. None where it
  * names others, or where a variable decides what it names.
  */
-function restsBehind(source: string, prefix: string): string[] {
+function restsBehind(source: string, prefix: string, onPlaces?: (placeCount: number) => void): string[] {
   // Several asterisks fit what one fits; thousands would be thousands of places, each with all behind it.
   const pattern = source.replace(/\*{2,}/g, '*');
   // Letters that stand at its beginning have one way to fit.
@@ -90,6 +97,7 @@ function restsBehind(source: string, prefix: string): string[] {
   reach(places, literal, pattern);
   for (const character of prefix.slice(literal)) {
     if (places.length === 0) return [];
+    onPlaces?.(places.length);
     const next: number[] = [];
     for (const at of places) {
       const one = pattern[at];
@@ -97,9 +105,15 @@ function restsBehind(source: string, prefix: string): string[] {
       if (one === '*') reach(next, at, pattern);
       else if (one === '?' || one === character) reach(next, at + 1, pattern);
     }
-    places = next;
+    // What a later asterisk may still fit includes what earlier places may.
+    places = next.slice(
+      Math.max(
+        0,
+        next.findLastIndex((at) => pattern[at] === '*'),
+      ),
+    );
   }
-  // What a later asterisk may still fit includes what earlier ones may, and what stands directly behind it.
+  // And what stands directly behind it.
   const last = Math.max(-1, ...places.filter((at) => pattern[at] === '*'));
   return places
     .filter((at) => at === last || (at > last && (last === -1 || at > last + 1)))
