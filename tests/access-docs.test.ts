@@ -63,6 +63,9 @@ const KEYS_HEAD = `
 
 Names of keys are the same in any case. One that ends in \`/\` is a family: behind it stands the key of a tag. A key without a
 value in a request does not match, but for the operators that end in \`IfExists\`, those that negate, and \`Null\`.
+
+A value of more than 8,192 characters, which only a header can be, is held against no pattern (\`StringLike\`, \`ArnLike\` and those that
+negate): a condition of a statement that denies holds then, and one of a statement that allows does not.
 `;
 
 function describeKeys(title: string, rows: readonly ConditionKeyRow[]): string {
