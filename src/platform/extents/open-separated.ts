@@ -2,6 +2,7 @@
 // moved, copied and found together.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import { openRocksdbKv, type RocksdbKvOptions } from '../rocksdb/rocksdb-kv.ts';
 import { systemClock } from '../system-clock.ts';
@@ -26,6 +27,8 @@ export interface SeparatedDatabase extends RocksdbKvOptions {
   separateFromBytes: number;
   /** Where large values may lie already when they are committed. */
   received?: RecordMemory;
+  /** By which sparse extents are copied forward, and the pauses between. Default: the machine's. */
+  clock?: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
   /** Called where rows of places cannot be read: what they name is not readable, and no extent file is used again. */
   onLostPlaces?: () => void;
   /** Called where such rows were made anew from the extents (regain-places.ts). */
@@ -39,7 +42,8 @@ export function usesExtents(database: { folder: string; separateFromBytes: numbe
 
 /** Throws KvOpenError, as opening the database does. */
 export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPort> {
-  const { separated, separateFromBytes, received, onLostPlaces, onRegained, ...database } = options;
+  const { separated, separateFromBytes, received, clock = systemClock, ...others } = options;
+  const { onLostPlaces, onRegained, ...database } = others;
   const folder = join(database.folder, EXTENTS_FOLDER);
   const kv = await openRocksdbKv(database);
   if (!usesExtents(options)) return kv;
@@ -64,7 +68,7 @@ export async function openSeparatedKv(options: SeparatedDatabase): Promise<KvPor
     const { onReleased, hangs } = database;
     const how = {
       fromBytes: separateFromBytes === 0 ? Number.POSITIVE_INFINITY : separateFromBytes,
-      clock: systemClock,
+      clock,
       ...(onReleased && { onReleased }),
       ...(hangs && { hangs }),
     };
