@@ -152,6 +152,17 @@ test('policies of thousands of statements do not keep the thread: what is left t
   expect(find(100, pairs)).toEqual({ isAllowed: false, reason: 'no-allow', lacking: 'identity' });
   expect(find(5, pairs)).toBeUndefined();
   expect(find(100, others)).toBeUndefined();
+  // Long patterns take longer to compare, all the more where they differ at their ends.
+  const long = (count: number, length: number) => (policy: number) =>
+    ['attic', 'vault'].flatMap((bucket) =>
+      Array.from({ length: count }, (_, at) =>
+        allow(`${bucket}/${'k'.repeat(length)}${1000 * (policy + 1) + at}*`),
+      ),
+    );
+  const refused = { isAllowed: false, reason: 'no-allow', lacking: 'identity' };
+  expect(find(100, long(2, 1000))).toEqual(refused);
+  expect(find(60, long(9, 300))).toEqual(refused);
+  expect(find(10, long(2, 1000))).toBeUndefined();
 });
 
 test('patterns of many wildcards are held against long names in linear time', () => {

@@ -75,6 +75,8 @@ export const LIMITS = {
   xmlBodyBytesMax: 1 * MiB,
   completeBodyBytesMax: 4 * MiB,
   deleteObjectsBodyBytesMax: 2 * MiB,
+  /** Of a bucket's policy, without white space between tokens, bytes ("Bucket policies"). */
+  bucketPolicyBytesMax: 20_480,
   /** Of a bucket's lifecycle rules: 1000 rules have room for 500 bytes each. */
   lifecycleBodyBytesMax: 512 * KiB,
   xmlDepthMax: 16,

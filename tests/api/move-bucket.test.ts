@@ -48,6 +48,21 @@ test.each(['NAME', '/NAME'])(
   },
 );
 
+test('service 4.5: a bucket whose policy would become longer than 20 KB keeps its name', async () => {
+  const Resource = Array.from({ length: 200 }, (_, at) => `arn:aws:s3:::${old}/${at}${'x'.repeat(30)}`);
+  const Statement = [{ Effect: 'Deny', Principal: '*', Action: 's3:GetObject', Resource }];
+  const body = Buffer.from(JSON.stringify({ Version: '2012-10-17', Statement }));
+  const policy = { path: `/${old}?policy` };
+  expectStatus(await api.send({ ...policy, method: 'PUT', body }), 204);
+  const name = freshName().padEnd(63, '0');
+  for (let times = 0; times < 2; times++)
+    expectError(await move(old, name), { status: 400, code: 'InvalidRequest' });
+  expect(await statusOf(`HEAD /${name}`)).toBe(404);
+  expect((await api.send({ ...policy, method: 'GET' })).body).toEqual(body);
+  expectStatus(await api.send({ ...policy, method: 'DELETE' }), 204);
+  expectStatus(await move(old, name), 200);
+});
+
 test('a MOVE of a prefix that names none renames no bucket', async () => {
   const name = freshName();
   const headers = { destination: name, 'x-svc-prefix': 'True' };

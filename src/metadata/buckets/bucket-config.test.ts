@@ -117,6 +117,25 @@ test('a policy follows a rename: its resources name the bucket by its new name',
   expect((await get()).configs.policy).toEqual({ text: text(to) });
 });
 
+test('a bucket whose policy would become too long keeps its name and its policy', async () => {
+  const Resource = Array.from({ length: 195 }, (_, at) => `*${'?'.repeat(95)}${at}`);
+  const document = { text: JSON.stringify({ Statement: [{ Resource }] }) };
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'policy', document });
+  const rename = (nameEpoch: number) =>
+    world.execute('rename-bucket', {
+      bucketId: BUCKET,
+      from: BUCKET_NAME,
+      to: `${'a'.repeat(62)}b` as BucketName,
+      nameEpoch,
+    });
+  expect(await rename(1)).toEqual({ kind: 'refused', because: 'policy-too-long' });
+  expect(await rename(1)).toEqual({ kind: 'refused' });
+  expect(await get()).toMatchObject({
+    bucket: { name: BUCKET_NAME, nameEpoch: 2 },
+    configs: { policy: document },
+  });
+});
+
 describe('compliance settings', () => {
   const DAY = 24 * 3600 * 1000;
   const open = { isEnabled: true, retentionDays: 2, conditionalHold: true, deleteAfterRetention: false };

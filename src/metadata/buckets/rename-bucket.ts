@@ -1,6 +1,6 @@
 // R43, in the bucket's home: the one moment of change. Each rename is decided once, by the epoch that it ends: a refusal
 // moves on to the next epoch as well, so that a message that comes late cannot do what was undone long ago. The bucket's policy
-// names it, so the same entry writes the policy anew.
+// names it, so the same entry writes the policy anew; where it would become too long, the bucket keeps its name.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
@@ -30,24 +30,25 @@ export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<
       return refuse({ kind: 'renamed', bucket: before });
     }
     if (before.nameEpoch > nameEpoch || before.state === 'deleted') return refuse({ kind: 'refused' });
-    const isGranted = before.state === 'open' && before.nameEpoch === nameEpoch && before.name === from;
+    const isAsKnown = before.state === 'open' && before.nameEpoch === nameEpoch && before.name === from;
+    const policy = isAsKnown ? policyPuts(view, before, to) : [];
+    const isGranted = isAsKnown && policy !== undefined;
     const bucket: BucketRecord = {
       ...before,
       nameEpoch: nameEpoch + 1,
       name: isGranted ? to : before.name,
     };
     return {
-      outcome: isGranted ? { kind: 'renamed', bucket } : { kind: 'refused' },
-      puts: [
-        put(bucketRow(bucketId), bucketCodec.encode(bucket)),
-        ...(isGranted ? policyPuts(view, before, to) : []),
-      ],
+      outcome: isGranted
+        ? { kind: 'renamed', bucket }
+        : { kind: 'refused', ...(isAsKnown && { because: 'policy-too-long' as const }) },
+      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), ...(policy ?? [])],
     };
   },
 });
 
-/** The policy, where there is one that names the bucket. */
-function policyPuts(view: View, { bucketId, name }: BucketRecord, to: BucketName): RowPut[] {
+/** The policy, where there is one that names the bucket. undefined: it would become too long. */
+function policyPuts(view: View, { bucketId, name }: BucketRecord, to: BucketName): RowPut[] | undefined {
   const row = bucketConfigRow(bucketId, 'policy');
   const stored = view.row(row);
   if (stored === undefined) return [];
@@ -55,6 +56,7 @@ function policyPuts(view: View, { bucketId, name }: BucketRecord, to: BucketName
   const policy = record.document as BucketConfigs['policy'];
   const { text: before } = policy;
   const text = renameInPolicy(before, { from: name, to });
+  if (text === undefined) return undefined;
   if (text === before) return [];
   return [put(row, bucketConfigCodec.encode({ ...record, document: { ...policy, text } }))];
 }

@@ -1,6 +1,7 @@
 // From the text of a policy document to the form in which requests are judged by it. The text itself is the caller's to keep,
 // byte for byte. Nothing here depends on the time or on a request, so a compiled policy may be kept as long as its text.
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { familyOf } from '../condition-keys.ts';
 import { type Condition, makeCondition } from '../conditions/condition.ts';
 import { besideWork } from '../match-work.ts';
@@ -30,7 +31,7 @@ export const POLICY_SIZES = {
   trustCharactersMax: 2048,
   sessionCharactersMax: 2048,
   /** Bytes without white space between tokens. */
-  bucketBytesMax: 20_480,
+  bucketBytesMax: LIMITS.bucketPolicyBytesMax,
   /** Characters of any document as it comes, white space and all. Longer ones are not looked at. */
   documentCharactersMax: 131_072,
 } as const;

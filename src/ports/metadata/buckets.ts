@@ -105,10 +105,13 @@ export interface BucketCommands {
     command: { bucketId: BucketId };
     outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
   };
-  /** R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. */
+  /**
+   * R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. `because` is
+   * there where only the bucket's policy was in the way; a repetition does not tell it again.
+   */
   'rename-bucket': {
     command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
-    outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused' };
+    outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused'; because?: 'policy-too-long' };
   };
   'set-bucket-config': {
     /** null takes the document away. What is absent in one of `versioning` stays as it is. */

@@ -95,9 +95,36 @@ test.each(['*', '*?', '?*', '*a', '?', 'a*'])(
   (piece) => {
     const text = JSON.stringify({ Statement: [{ Resource: arn(piece.repeat(18_000 / piece.length)) }] });
     const names = { from: 'a'.repeat(63), to: `${'a'.repeat(62)}b` };
-    expect(withinOneTurn(() => renameInPolicy(text, names)).length).toBeGreaterThan(20);
+    expect(withinOneTurn(() => renameInPolicy(text, names))?.length).toBeGreaterThan(20);
   },
 );
+
+const LONG = 'a'.repeat(63);
+const listOf = (count: number, pattern: (at: number) => string) =>
+  JSON.stringify({ Statement: [{ Resource: Array.from({ length: count }, (_, at) => pattern(at)) }] });
+
+test.each([
+  ['one pattern becomes many', 195, (at: number) => `*${'?'.repeat(95)}${at}`, 'short'],
+  ['one long pattern becomes many', 1, () => arn(`*${'?a'.repeat(9000)}`), 'a'.repeat(9)],
+  ['its new name is longer', 200, (at: number) => arn(`aaa/${at}${'x'.repeat(60)}`), LONG],
+  ['many places are to be looked at', 250, () => `arn:*${'?'.repeat(74)}`, `${LONG.slice(1)}b`],
+  ['many letters are to be looked at', 3000, () => 'a*b', `${LONG.slice(1)}b`],
+])('a policy that would become too long is not rewritten, and does not keep the thread: %s', (...row) => {
+  const [, count, pattern, to] = row;
+  const from = to === LONG ? 'aaa' : LONG;
+  const text = listOf(count, pattern);
+  expect(text.length).toBeLessThan(21_000);
+  expect(withinOneTurn(() => renameInPolicy(text, { from, to })) ?? 'too long').toBe('too long');
+});
+
+test('a policy of any length that a rename leaves as long is rewritten', () => {
+  const [from, to] = [LONG, `${LONG.slice(1)}b`];
+  const text = listOf(200, (at) => arn(`${from}/${at}`)).replaceAll(',', ' , ');
+  expect(renameInPolicy(text, { from, to })).toBe(text.replaceAll(from, to));
+  // White space does not count.
+  const wide = text.replaceAll(',', `,${' '.repeat(200)}`);
+  expect(renameInPolicy(wide, { from, to })).toBe(wide.replaceAll(from, to));
+});
 
 test('several asterisks are as one', () => {
   expect(renamePattern(arn('o**ld***'), OLD)).toEqual(renamePattern(arn('o*ld*'), OLD));

@@ -73,6 +73,11 @@ export const moveBucket = defineOperation({
     const end = { ...names, itemId: begun.itemId, verdict: verdict.kind };
     await context.metadata.execute(SYSTEM, 'end-rename', end);
     for (const name of [from, to]) context.forgetBucket(name);
+    if (verdict.kind === 'refused' && verdict.because === 'policy-too-long') {
+      const message =
+        'Under the new name the policy of the bucket would become too long. Put a shorter one, with fewer wildcards for the name.';
+      throw new AppError('InvalidRequest', { message });
+    }
     // Another request has closed, deleted or renamed it since it was looked at.
     if (verdict.kind === 'refused') throw aborted(from);
     return { status: 200, headers: { Location: `/${to}` } };
