@@ -50,7 +50,7 @@ const NO_HEADERS: ReadonlySet<string> = new Set([
   'x-amz-trailer',
 ]);
 
-/** What the form may have beside its file: up to the file, and behind it. */
+/** What the form may have beside its file: up to the file (and in one head behind it), and behind it. */
 export const BEFORE_FILE = {
   bytesMax: LIMITS.formFieldsBytesMax,
   refuse: () =>

@@ -133,6 +133,37 @@ test('the content of a file is bounded by nobody here, and comes as it was read'
   expect(await reader.next()).toBeUndefined();
 });
 
+test('a head behind the file has the bound of those before it, and no more of it is read', async () => {
+  const start = `${part('file', '', '; filename="n"')}--B\r\n`;
+  const head = 'a: b\r\n'.repeat(100).concat('x'.repeat(10_000));
+  for (const tail of [head, 'x'.repeat(10_000), ' '.repeat(10_000)]) {
+    const body = Buffer.from(`${start}${tail}`);
+    let readBytes = 0;
+    const read = async () => (readBytes < body.length ? body.subarray(readBytes, ++readBytes) : undefined);
+    const reader = new MultipartReader(read, 'B', { ...ALL, bytesMax: 1000 });
+    await reader.next();
+    reader.allow({ bytesMax: 1_000_000, refuse: () => new AppError('MalformedPOSTRequest') });
+    await expect(reader.next()).rejects.toMatchObject({ code: 'MaxPostPreDataLengthExceeded' });
+    expect(readBytes).toBeLessThanOrEqual(start.length + 1001);
+  }
+});
+
+test('a line that comes byte by byte is read in time that grows with its length', async () => {
+  const name = 'x'.repeat(200_000);
+  const body = Buffer.from(`${part(name, '')}--B--`);
+  let readBytes = 0;
+  const read = async () => {
+    const from = readBytes;
+    readBytes = from === 0 ? 150_000 : from + 1;
+    return from < body.length ? body.subarray(from, readBytes) : undefined;
+  };
+  const reader = new MultipartReader(read, 'B', ALL);
+  const before = process.cpuUsage();
+  expect((await reader.next())?.name).toBe(name);
+  // About 50 ms; by copying or searching all that has come at each byte it would be a hundred times as much.
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(1000);
+});
+
 test.each([
   ['CRs alone', '\r'],
   ['beginnings of the delimiter', '\r\n--aaaaaaaa'],

@@ -25,17 +25,22 @@ export class MultipartReader {
   /** Has arrived and is not used. The first delimiter may stand at the very beginning, without a line before it. */
   #rest: Buffer = CRLF;
   #allowance: Allowance;
+  /** Of each head, wherever it stands. */
+  readonly #headAllowance: Allowance;
   #spentBytes = 0;
+  /** What was spent before the present head. */
+  #headFrom = 0;
   #linesCount = 0;
 
-  /** `read`: the next bytes of the body, undefined at its end. */
+  /** `read`: the next bytes of the body, undefined at its end. `allowance`: of what comes next, and of every single head. */
   constructor(read: () => Promise<Buffer | undefined>, boundary: string, allowance: Allowance) {
     this.#read = read;
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
     this.#allowance = allowance;
+    this.#headAllowance = allowance;
   }
 
-  /** From here on so much may come. */
+  /** From here on so much may come; one head may have no more than before. */
   allow(allowance: Allowance): void {
     this.#allowance = allowance;
     this.#spentBytes = 0;
@@ -43,11 +48,12 @@ export class MultipartReader {
 
   /**
    * The head of the next part; what is left of the present one is passed over. Undefined behind the last one. Throws
-   * MalformedPOSTRequest, the allowance's error, and what `read` throws.
+   * MalformedPOSTRequest, the allowances' errors, and what `read` throws.
    */
   async next(): Promise<PartHead | undefined> {
     for await (const piece of this.content()) this.#spend(piece.length);
     this.#take(this.#delimiter.length);
+    this.#headFrom = this.#spentBytes;
     while (this.#rest.length < 2) await this.#more();
     if (this.#rest[0] === DASH && this.#rest[1] === DASH) return undefined;
     if (!/^[ \t]*$/.test(await this.#line())) throw malformed();
@@ -108,17 +114,36 @@ export class MultipartReader {
   /** A line without its end. */
   async #line(): Promise<string> {
     if (++this.#linesCount % LINES_OF_TURN === 0) await nextTurn();
-    for (;;) {
-      const end = this.#rest.indexOf(CRLF);
+    let room: Buffer = EMPTY;
+    for (let searchedBytes = 0; ; ) {
+      const end = this.#rest.indexOf(CRLF, searchedBytes);
+      // Before it is gathered: a line without an end has no other bound.
+      this.#requireHeadAllowed(end === -1 ? this.#rest.length : end + CRLF.length);
       if (end !== -1) {
         const line = this.#rest.toString('latin1', 0, end);
         this.#take(end + CRLF.length);
         return line;
       }
-      // Before it is gathered: a line without an end has no other bound.
-      this.#requireAllowed(this.#rest.length);
-      await this.#more();
+      // The last one may be the CR.
+      searchedBytes = Math.max(0, this.#rest.length - 1);
+      room = await this.#gather(room);
     }
+  }
+
+  /** As `#more`, into `room`, of which `#rest` is the beginning; doubled where it is full. So short reads do not copy it all. */
+  async #gather(room: Buffer): Promise<Buffer> {
+    const buffer = await this.#read();
+    if (buffer === undefined) throw malformed();
+    const restBytes = this.#rest.length;
+    const sizeBytes = restBytes + buffer.length;
+    let target = room;
+    if (sizeBytes > room.length) {
+      target = Buffer.alloc(Math.max(sizeBytes, Math.min(2 * sizeBytes, this.#headAllowance.bytesMax)));
+      this.#rest.copy(target);
+    }
+    buffer.copy(target, restBytes);
+    this.#rest = target.subarray(0, sizeBytes);
+    return target;
   }
 
   async #more(): Promise<void> {
@@ -135,6 +160,12 @@ export class MultipartReader {
   #spend(bytes: number): void {
     this.#requireAllowed(bytes);
     this.#spentBytes += bytes;
+  }
+
+  #requireHeadAllowed(bytes: number): void {
+    const headBytes = this.#spentBytes - this.#headFrom + bytes;
+    if (headBytes > this.#headAllowance.bytesMax) throw this.#headAllowance.refuse();
+    this.#requireAllowed(bytes);
   }
 
   #requireAllowed(bytes: number): void {
