@@ -305,6 +305,28 @@ test('the keys of the root account are the operator’s', async () => {
   expect(await enter('root-secret-kez')).toBeUndefined();
 });
 
+test('who guesses the root’s secret waits, with the right one, too, and other addresses do not', async () => {
+  const keys = { accessKey: 'ROOTKEY', secretKey: 'root-secret-key' };
+  await accounts.ensureRoot(keys);
+  const enter = (apiKey: string, address = '192.0.2.1') =>
+    parts.tenancy.authenticate({ login: 'ROOTKEY', apiKey, address }).then(
+      (caller) => caller?.kind ?? 'wrong',
+      ({ code }: AppError) => code,
+    );
+  // Sent at once they are no more guesses than one after the other.
+  const guesses = await Promise.all(Array.from({ length: 7 }, (_, at) => enter(`guess ${at}`)));
+  const locked = 'AuthenticationLockout';
+  expect(guesses).toEqual([...Array.from({ length: 5 }, () => 'wrong'), locked, locked]);
+  expect(await enter(keys.secretKey)).toBe(locked);
+  expect(await enter(keys.secretKey, '192.0.2.2')).toBe('operator');
+  world.clock.advance(29_999);
+  expect(await enter(keys.secretKey)).toBe(locked);
+  world.clock.advance(1);
+  expect(await enter(keys.secretKey)).toBe('operator');
+  // A success ends the waits.
+  expect([await enter('guess'), await enter(keys.secretKey)]).toEqual(['wrong', 'operator']);
+});
+
 test('a member is a user with the policy of its role; the last Root stays', async () => {
   const { tenancy } = parts;
   const { id: subAccountId, accountId } = await createCustomer('own');

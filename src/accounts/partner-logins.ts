@@ -3,6 +3,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { BoundedMap } from '../base/bounded-map.ts';
 import { utf8 } from '../base/bytes/bytes.ts';
+import { createFailureWaits, SECRET_WAITS } from '../base/failure-waits.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
@@ -49,7 +50,7 @@ export interface NewPartnerUser {
 }
 
 export interface PartnerLogins {
-  /** As Tenancy's. */
+  /** As Tenancy's. Throws AuthenticationLockout where login and address must wait, SlowDown. */
   authenticate(given: { login: string; apiKey: string; address: string }): Promise<ApiCaller | undefined>;
   /** Throws NoSuchEntity, ValidationError, EntityAlreadyExists. */
   createUser(input: NewPartnerUser): Promise<PartnerUserRecord>;
@@ -91,6 +92,7 @@ export function createPartnerLogins(deps: {
   const system = { shard: SYSTEM_SHARD };
   const memoryKey = random.bytes(32);
   const remembered = new BoundedMap<string, Remembered>(REMEMBERED_MAX);
+  const rootWaits = createFailureWaits({ clock, ...SECRET_WAITS });
   /** Logins under way: what is sent many times at once is one guess, and is hashed once. */
   const entering = new Map<string, Promise<ApiCaller | undefined>>();
   /** Of no key: an unknown login takes as long as a wrong key. */
@@ -134,15 +136,28 @@ export function createPartnerLogins(deps: {
     return underWay;
   }
 
-  /** The root account's own keys are the operator's. Undefined: they are not. */
-  async function asOperator(accessKey: string, secretKey: string): Promise<ApiCaller | undefined> {
+  /**
+   * The root account's own keys are the operator's. Undefined: they are not. Throws AuthenticationLockout without comparing
+   * while the key must wait at this address.
+   */
+  async function asOperator(
+    accessKey: string,
+    given: { secretKey: string; address: string },
+  ): Promise<ApiCaller | undefined> {
     const found = requireDone(await metadata.query(system, 'get-access-key', { accessKey }));
     if (found.kind === 'unknown' || !found.account.isRoot || found.accessKey.userId !== undefined)
       return undefined;
+    const who = `${accessKey} ${given.address}`;
+    if (rootWaits.mustWait(who)) throw new AppError('AuthenticationLockout');
     const secret = deps.keyring.unwrap(found.accessKey.sealedSecret);
-    const isSame = timingSafeEqual(digest(memoryKey, secret), digest(memoryKey, utf8(secretKey)));
+    // From the question whether it must wait to here nothing else runs: guesses that are sent at once are counted one by one.
+    const isSame = timingSafeEqual(digest(memoryKey, secret), digest(memoryKey, utf8(given.secretKey)));
     secret.fill(0);
-    if (!isSame) return undefined;
+    if (!isSame) {
+      rootWaits.note(who);
+      return undefined;
+    }
+    rootWaits.forget(who);
     return { kind: 'operator', level: 'admin', role: 'Admin', isPlus: true, keyId: `root:${accessKey}` };
   }
 
@@ -185,7 +200,7 @@ export function createPartnerLogins(deps: {
     async authenticate({ login, apiKey, address }) {
       if (login.length > LOGIN_CHARACTERS_MAX || apiKey.length > SECRET_CHARACTERS_MAX) return undefined;
       if (!login.includes('@')) {
-        const operator = await asOperator(login, apiKey);
+        const operator = await asOperator(login, { secretKey: apiKey, address });
         return operator ?? isDecoy(login, apiKey, address);
       }
       await directory.refresh();

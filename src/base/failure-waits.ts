@@ -1,6 +1,5 @@
 // Who fails again and again has to wait, twice as long after each failure (RFC 4226 7.3). In memory, of this gateway alone.
-import { BoundedMap } from '../../base/bounded-map.ts';
-import type { ClockPort } from '../../ports/clock.ts';
+import { BoundedMap } from './bounded-map.ts';
 
 /** Names that are remembered. */
 const NAMES_MAX = 10_000;
@@ -10,6 +9,9 @@ interface Failures {
   /** Monotonic; until then nothing is tried. */
   readonly untilMs: number;
 }
+
+/** Of secrets that people choose or type: five guesses, then 30 s, and an hour in the end. */
+export const SECRET_WAITS = { freeCount: 5, firstWaitMs: 30_000, waitMaxMs: 3_600_000 } as const;
 
 export interface FailureWaits {
   /** Whether nothing may be tried in this name now. */
@@ -22,7 +24,7 @@ export interface FailureWaits {
 
 /** `freeCount`: the failure with which waits begin. */
 export function createFailureWaits(options: {
-  clock: ClockPort;
+  clock: { monotonicMs(): number };
   freeCount: number;
   firstWaitMs: number;
   waitMaxMs: number;

@@ -1,9 +1,9 @@
 // Repeated wrong signatures, by access key and address: who guesses has to wait, and others who use the key do not. A good signature
 // of the same two ends it. Secrets that the server makes up cannot be guessed; those that an operator chose might be.
+import { createFailureWaits } from '../../base/failure-waits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { createFailureWaits } from './failure-waits.ts';
 
 const FIRST_WAIT_MS = 1000;
 const WAIT_MAX_MS = 60_000;

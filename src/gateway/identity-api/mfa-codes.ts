@@ -6,10 +6,10 @@ import {
   type IdentityStoreDependencies,
   withIdentities,
 } from '../../accounts/identity-store.ts';
+import { createFailureWaits, SECRET_WAITS } from '../../base/failure-waits.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type MfaDeviceRecord } from '../../types/records/identity-records.ts';
-import { createFailureWaits } from '../auth/failure-waits.ts';
 import { identityArn } from './identity-parameters.ts';
 import { findStep, SEED_BYTES, stepAt } from './one-time-codes.ts';
 
@@ -41,21 +41,11 @@ const REACH_STEPS = 1;
 /** Of clocks that are synchronised anew: half an hour. */
 const RESYNC_REACH_STEPS = 60;
 
-/** RFC 4226 7.3: so many wrong codes are free, then each one makes the owner wait twice as long as the one before. */
-const FREE_FAILURES = 5;
-const FIRST_WAIT_MS = 30_000;
-const WAIT_MAX_MS = 3_600_000;
-
 export function createMfaCodes(
   deps: IdentityStoreDependencies & { readonly keyring: KeyringPort },
 ): MfaCodes {
   const { clock, keyring } = deps;
-  const waits = createFailureWaits({
-    clock,
-    freeCount: FREE_FAILURES,
-    firstWaitMs: FIRST_WAIT_MS,
-    waitMaxMs: WAIT_MAX_MS,
-  });
+  const waits = createFailureWaits({ clock, ...SECRET_WAITS });
 
   return {
     async verify({ accountId, serial, code, owner }) {

@@ -1,14 +1,15 @@
 // Passwords of users: whether one is good enough by the account's rule, and what is stored instead of it.
+
 import { type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
 import { createTenantQueue } from '../../base/async/tenant-queue.ts';
+import { createFailureWaits, SECRET_WAITS } from '../../base/failure-waits.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId } from '../../types/names.ts';
 import type { PasswordPolicy } from '../../types/records/identity-records.ts';
 import { shareOfThread } from '../../types/thread-share.ts';
-import { createFailureWaits } from '../auth/failure-waits.ts';
 
 /** RFC 7914: 32 MiB and some 80 ms for one. */
 const COST = { log2N: 15, r: 8, p: 1 } as const;
@@ -74,11 +75,6 @@ interface Comparison {
   readonly stored: string;
 }
 
-/** As of codes (mfa-codes.ts). */
-const FREE_FAILURES = 5;
-const FIRST_WAIT_MS = 30_000;
-const WAIT_MAX_MS = 3_600_000;
-
 /** One account alone may hold half of the places, so that there is always one for the next account. */
 const ACCOUNT_SHARE_WEIGHT = 1;
 
@@ -93,12 +89,7 @@ export function createPasswords({
   /** As in types/thread-share.ts. */
   threads?: number | undefined;
 }): Passwords {
-  const failures = createFailureWaits({
-    clock,
-    freeCount: FREE_FAILURES,
-    firstWaitMs: FIRST_WAIT_MS,
-    waitMaxMs: WAIT_MAX_MS,
-  });
+  const failures = createFailureWaits({ clock, ...SECRET_WAITS });
   const places = createFairShare({
     limit: shareOfThread(LIMITS.passwordHashesWaitingMax, { threads }),
     weights: [ACCOUNT_SHARE_WEIGHT, ACCOUNT_SHARE_WEIGHT],
