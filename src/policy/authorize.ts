@@ -59,6 +59,8 @@ export interface PairOptions {
   readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
   readonly isOfNewObject?: boolean;
+  /** Tags that nobody knows come along with what is stored: conditions on given tags deny, and do not allow. */
+  readonly bringsTags?: boolean;
   /** The version that the action is about: its tags and ACL are looked at. Absent: the current one. */
   readonly versionId?: VersionId | undefined;
   /** The tags that the request gives the object, by a header or a document. */
@@ -217,6 +219,7 @@ async function decidePair(
     isPrefix = false,
     isOfVersions = false,
     isOfNewObject = false,
+    bringsTags = false,
     versionId,
     givenTags,
     values,
@@ -228,6 +231,7 @@ async function decidePair(
     resource,
     isPrefix,
     isOfMany: isPrefix || isOfVersions,
+    bringsTags,
     resourceAccount,
     resourcePolicy: bucket && policyFor(bucket, asker.caller),
     contextOf(key) {

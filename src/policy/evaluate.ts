@@ -49,6 +49,8 @@ export interface AccessQuestion {
   readonly isPrefix?: boolean | undefined;
   /** It is about many objects or versions: what differs from one to the other may deny, and does not allow. */
   readonly isOfMany?: boolean | undefined;
+  /** Tags that are not known come along with what is stored. */
+  readonly bringsTags?: boolean | undefined;
   /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
   readonly resourceAccount: string;
   /** Of the bucket; of the role where the action is sts:AssumeRole. */
@@ -338,7 +340,8 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   if (!isAboutCaller(statement, question)) return false;
   for (const condition of conditions) {
     spend(CONDITION_STEPS);
-    if (question.isOfMany && condition.keys.some(isOfObject)) {
+    const mayBeUnknown = question.isOfMany || question.bringsTags;
+    if (mayBeUnknown && condition.keys.some((key) => isUnknown(key, question))) {
       // Of some of the objects it holds, of others not: that denies, and does not allow.
       if (statement.effect === 'Allow') return false;
     } else if (!condition.holds(question.contextOf)) return false;
@@ -346,9 +349,10 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   return true;
 }
 
-/** What differs from object to object, where a question is about many. */
-function isOfObject(key: string): boolean {
-  return key === 's3:versionid' || key.startsWith('s3:existingobjecttag/');
+/** What differs from object to object, where a question is about many; tags that come along with an object. */
+function isUnknown(key: string, { isOfMany, bringsTags }: AccessQuestion): boolean {
+  if (isOfMany && (key === 's3:versionid' || key.startsWith('s3:existingobjecttag/'))) return true;
+  return bringsTags === true && (key === 's3:requestobjecttagkeys' || key.startsWith('s3:requestobjecttag/'));
 }
 
 /** A variable without a value: its pattern matches nothing, and a NotResource of it allows nothing. */

@@ -15,10 +15,10 @@ export interface Payload {
 }
 
 const NAME = 'x-amz-content-sha256';
-const UNSIGNED = 'UNSIGNED-PAYLOAD';
+export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD';
 const SHA256_HEX = /^[0-9a-fA-F]{64}$/;
 const FORMS: ReadonlyMap<string, PayloadForm> = new Map([
-  [UNSIGNED, { kind: 'plain' }],
+  [UNSIGNED_PAYLOAD, { kind: 'plain' }],
   ['STREAMING-UNSIGNED-PAYLOAD-TRAILER', { kind: 'chunked', isSigned: false, hasTrailer: true }],
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD', { kind: 'chunked', isSigned: true, hasTrailer: false }],
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER', { kind: 'chunked', isSigned: true, hasTrailer: true }],
@@ -31,7 +31,7 @@ export function readPayload(headers: Readonly<Record<string, string>>, query: Qu
     if (headers.authorization?.startsWith('AWS4-') === true) {
       throw new AppError('InvalidRequest', { message: `Missing required header for this request: ${NAME}` });
     }
-    return { hash: UNSIGNED, form: { kind: 'plain' } };
+    return { hash: UNSIGNED_PAYLOAD, form: { kind: 'plain' } };
   }
   const form = FORMS.get(value);
   if (form !== undefined) return { hash: value, form };

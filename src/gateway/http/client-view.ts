@@ -51,7 +51,7 @@ export function createClientViewer(settings: {
   function factsOf(socket: Socket): ConnectionFacts {
     let facts = connections.get(socket);
     if (facts === undefined) {
-      const remoteAddress = plainAddress(socket.remoteAddress ?? '');
+      const remoteAddress = plainAddress(withoutZone(socket.remoteAddress ?? ''));
       facts = { remoteAddress, isTrusted: isTrusted(remoteAddress), tls: tlsOf(socket) };
       connections.set(socket, facts);
     }
@@ -115,6 +115,12 @@ function rangesOf(ranges: readonly string[]): BlockList {
 /** IPv4 in its own form where a socket of both families gave it as IPv6. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+}
+
+/** A zone says by which of this machine's links the client came: no policy names it. */
+function withoutZone(address: string): string {
+  const zone = address.indexOf('%');
+  return zone === -1 ? address : address.slice(0, zone);
 }
 
 function isLoopback(address: string): boolean {

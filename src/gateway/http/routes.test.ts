@@ -1,6 +1,7 @@
 // The table of HTTP services: which row a request goes to, and that rows of the services to come fit in as they are.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { withinOneTurn } from '../../../tests/support/run/loop-watch.ts';
 import { AppError } from '../../types/errors.ts';
 import { createJsonService } from './json-service.ts';
 import { ROUTES } from './routes.ts';
@@ -20,6 +21,11 @@ function nameOf(rows: readonly ServiceRoute[], request: Partial<RouteRequest>): 
   const whole = { method: 'GET', uri: '/', hasBucketHost: false, headers: {}, ...request };
   return findRoute(rows, whole)?.name;
 }
+
+test('a query that names a credential again and again is looked at once', () => {
+  const uri = `/${'?X-Amz-Credential='.repeat(1000)}${'/a'.repeat(7000)}`;
+  expect(withinOneTurn(() => nameOf(ROUTES, { uri }))).toBe('s3');
+});
 
 test('a long header that names a credential again and again is looked at once', () => {
   const authorization = 'Credential=/'.repeat(2600);

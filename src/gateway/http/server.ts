@@ -223,10 +223,11 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   telemetry.gauge('holdfast_requests_in_flight', live.count);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = new Exchange({ request, response, viewer, clock, queues, reads });
-    live.begin(exchange);
-    telemetry.gauge('holdfast_requests_in_flight', live.count);
+    let exchange: Exchange | undefined;
     try {
+      exchange = new Exchange({ request, response, viewer, clock, queues, reads });
+      live.begin(exchange);
+      telemetry.gauge('holdfast_requests_in_flight', live.count);
       const label = bucketLabelOf(exchange.client.host, domains);
       const { uri, headers } = exchange;
       const [method, hasBucketHost] = [request.method ?? '', label !== undefined];
@@ -237,7 +238,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       log.error({ err: error }, 'exchange-failed');
       response.destroy();
     } finally {
-      live.end(exchange);
+      if (exchange !== undefined) live.end(exchange);
       telemetry.gauge('holdfast_requests_in_flight', live.count);
     }
   }

@@ -209,13 +209,18 @@ function mediaTypeOf({ headers }: RouteRequest): string {
  */
 const CREDENTIAL_SERVICE = /^Credential=[^,\s]*\/([^/,\s]+)\/aws4_request/;
 const CREDENTIAL_CHARACTERS_MAX = 512;
-/** The same of a presigned request, whose slashes may be encoded. */
+/** The same of a presigned request, whose slashes may be encoded. Where it begins, and then what it says. */
+const PRESIGNED_CREDENTIAL = /[?&]X-Amz-Credential=/i;
 const PRESIGNED_SERVICE =
-  /[?&]X-Amz-Credential=[^&#]*(?:\/|%2F)([a-z0-9-]{1,32})(?:\/|%2F)aws4_request(?:[&#]|$)/i;
+  /^[?&]X-Amz-Credential=[^&#]*(?:\/|%2F)([a-z0-9-]{1,32})(?:\/|%2F)aws4_request(?:[&#]|$)/i;
 
 function signedServiceOf({ headers, uri }: RouteRequest): string | undefined {
   const { authorization = '' } = headers;
   const at = authorization.indexOf('Credential=');
   const credential = at === -1 ? '' : authorization.slice(at, at + CREDENTIAL_CHARACTERS_MAX);
-  return CREDENTIAL_SERVICE.exec(credential)?.[1] ?? PRESIGNED_SERVICE.exec(uri)?.[1];
+  const service = CREDENTIAL_SERVICE.exec(credential)?.[1];
+  if (service !== undefined) return service;
+  const presignedAt = uri.search(PRESIGNED_CREDENTIAL);
+  if (presignedAt === -1) return undefined;
+  return PRESIGNED_SERVICE.exec(uri.slice(presignedAt, presignedAt + CREDENTIAL_CHARACTERS_MAX))?.[1];
 }

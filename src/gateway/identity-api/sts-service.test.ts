@@ -184,6 +184,13 @@ describe('AssumeRole', () => {
       code: 'InvalidParameterValue',
     });
     expect((await assume(keysOf(first), arnOf('second'))).status).toBe(200);
+    // They are given with each role: a role that lets nobody tag its sessions takes none of them over.
+    const Statement = { Effect: 'Allow', Principal: { AWS: account.accountId }, Action: 'sts:AssumeRole' };
+    const untagged = JSON.stringify({ Version: '2012-10-17', Statement });
+    await addRole(world, partner.accountId, { name: 'untagged', statements, trustPolicy: untagged });
+    const arn = arnOf('untagged', partner.accountId);
+    expect((await assume(keysOf(first), arn)).status).toBe(403);
+    expect((await assume(keysOf(await assume(user, arnOf('first'))), arn)).status).toBe(200);
     const many = Array.from({ length: 50 }, (_, at) => [
       [`Tags.member.${at + 1}.Key`, `key-${at}`],
       [`Tags.member.${at + 1}.Value`, randomBytes(120).toString('hex')],

@@ -130,7 +130,9 @@ const assumeRole: QueryAction = {
     const sourceIdentity = sourceIdentityOf(values, before);
     const role = await findRole(deps, RoleArn);
     const mfa = await checkMfa(deps, caller, values);
-    await authorizeAll(deps, caller, { values, role, sourceIdentity, mfaAtMs: mfa?.mfaAtMs });
+    const transitive = [...inherited.map(({ key }) => key), ...(values.TransitiveTagKeys ?? [])];
+    const session = { tags: sessionTags, transitive };
+    await authorizeAll(deps, caller, { values, role, session, sourceIdentity, mfaAtMs: mfa?.mfaAtMs });
     if (role === undefined) throw validationError(`${RoleArn} is invalid`);
     if (DurationSeconds > role.record.maxSessionSeconds) {
       throw validationError(
@@ -138,8 +140,7 @@ const assumeRole: QueryAction = {
       );
     }
     const policies = await sessionPolicies(deps, role.accountId, values);
-    const transitive = [...inherited.map(({ key }) => key), ...(values.TransitiveTagKeys ?? [])];
-    const session: Session = {
+    const minted: Session = {
       ...mintSession(deps, DurationSeconds),
       kind: 'role',
       accountId: role.accountId,
@@ -155,7 +156,7 @@ const assumeRole: QueryAction = {
     };
     const arn = `arn:aws:sts::${role.accountId}:assumed-role/${role.record.name}/${RoleSessionName}`;
     return [
-      credentialsXml(session, deps.identities.sessions.seal(session)),
+      credentialsXml(minted, deps.identities.sessions.seal(minted)),
       xmlElement(
         'AssumedRoleUser',
         xmlText('AssumedRoleId', `${role.record.id}:${RoleSessionName}`),
@@ -205,19 +206,23 @@ async function findRole(deps: ServiceDependencies, arn: string): Promise<Role | 
   return { accountId: accountId as AccountId, record };
 }
 
+interface AskedRole {
+  values: AssumeRole;
+  role: Role | undefined;
+  /** Tags that the session is going to have, by its caller's own session, too. */
+  session: { tags: readonly Tag[]; transitive: readonly string[] };
+  sourceIdentity: string | undefined;
+  mfaAtMs: number | undefined;
+}
+
 /** Who may not assume a role learns nothing of whether it exists. */
 async function authorizeAll(
   deps: ServiceDependencies,
   caller: IdentityCaller,
-  asked: {
-    values: AssumeRole;
-    role: Role | undefined;
-    sourceIdentity: string | undefined;
-    mfaAtMs: number | undefined;
-  },
+  asked: AskedRole,
 ): Promise<void> {
-  const { values, role, sourceIdentity } = asked;
-  const { RoleArn: resource, Tags = [] } = values;
+  const { values, role, session, sourceIdentity } = asked;
+  const { RoleArn: resource } = values;
   const text = role?.record.trustPolicy ?? NOBODY;
   const { accountId } = caller.account;
   const trustPolicy = await deps.identities.policies.named({
@@ -231,7 +236,7 @@ async function authorizeAll(
   const contextOf = assumeContext(asked);
   const question = { resource, resourceAccount, trustPolicy, contextOf };
   await authorizeAction(caller, { ...question, action: 'sts:AssumeRole' });
-  if (Tags.length > 0 || (values.TransitiveTagKeys ?? []).length > 0)
+  if (session.tags.length > 0 || session.transitive.length > 0)
     await authorizeAction(caller, { ...question, action: 'sts:TagSession' });
   if (sourceIdentity !== undefined)
     await authorizeAction(caller, { ...question, action: 'sts:SetSourceIdentity' });
@@ -243,24 +248,14 @@ const NOBODY = JSON.stringify({
   Statement: [{ Effect: 'Allow', Principal: { AWS: '000000000000' }, Action: 'sts:AssumeRole' }],
 });
 
-function assumeContext({
-  values,
-  role,
-  sourceIdentity,
-  mfaAtMs,
-}: {
-  values: AssumeRole;
-  role: Role | undefined;
-  sourceIdentity: string | undefined;
-  mfaAtMs: number | undefined;
-}): ContextOf {
-  const { ExternalId, RoleSessionName, Tags = [], TransitiveTagKeys = [] } = values;
+function assumeContext({ values, role, session, sourceIdentity, mfaAtMs }: AskedRole): ContextOf {
+  const { ExternalId, RoleSessionName } = values;
   const fixed: Readonly<Record<string, string | readonly string[] | undefined>> = {
     'sts:externalid': ExternalId,
     'sts:rolesessionname': RoleSessionName,
     'sts:sourceidentity': sourceIdentity,
-    'sts:transitivetagkeys': TransitiveTagKeys,
-    'aws:tagkeys': Tags.map(({ key }) => key),
+    'sts:transitivetagkeys': session.transitive,
+    'aws:tagkeys': session.tags.map(({ key }) => key),
     // The code of this very request.
     ...(mfaAtMs !== undefined && { 'aws:multifactorauthpresent': 'true', 'aws:multifactorauthage': '0' }),
   };
@@ -268,7 +263,7 @@ function assumeContext({
     const slash = key.indexOf('/');
     const family = slash === -1 ? key : key.slice(0, slash);
     const tag = key.slice(slash + 1);
-    if (family === 'aws:requesttag') return tagValue(Tags, tag);
+    if (family === 'aws:requesttag') return tagValue(session.tags, tag);
     if (family === 'aws:resourcetag' || family === 'iam:resourcetag')
       return tagValue(role?.record.tags ?? [], tag);
     return ownValue(fixed, key);

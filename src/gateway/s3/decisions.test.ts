@@ -11,7 +11,8 @@ import {
   policyText,
   type TestKeys,
 } from '../../../tests/support/objects/identities.ts';
-import { answerOf, openRequest, send } from '../../../tests/support/servers/raw-s3.ts';
+import { answerOf, openRequest, send, sendBare } from '../../../tests/support/servers/raw-s3.ts';
+import { presign } from '../../../tests/support/servers/s3-client.ts';
 
 let world: GatewayWorld;
 let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
@@ -324,6 +325,53 @@ test('a bound of how many keys are listed holds in every spelling of the number'
   expect([await list('10'), await list(`${'0'.repeat(120)}10`)]).toEqual([200, 200]);
   for (const count of ['11', '%2B11', `${'0'.repeat(120)}1000`, ''])
     expect(await list(count), count).toBe(403);
+});
+
+test('a payload that is not signed is known as such, however the request says so', async () => {
+  const writer = await addUser(world, owner.accountId, {
+    name: 'signs-bodies',
+    statements: [
+      allow('s3:*', '*'),
+      {
+        Effect: 'Deny',
+        Action: 's3:PutObject',
+        Resource: '*',
+        Condition: { StringEquals: { 's3:x-amz-content-sha256': 'UNSIGNED-PAYLOAD' } },
+      },
+    ],
+  });
+  const [method, path, body] = ['PUT', '/kept/signed', Buffer.from('a')];
+  const put = async (digest: string) => {
+    const headers = { 'x-amz-content-sha256': digest };
+    return (await send({ endpoint: world.endpoint, ...writer }, { method, path, body, headers })).status;
+  };
+  expect([await put(hash('sha256', body)), await put('UNSIGNED-PAYLOAD')]).toEqual([200, 403]);
+  const headers = { host: new URL(world.endpoint).host };
+  const link = { method, uri: path, headers, credentials: writer, nowMs: Date.now(), expiresSeconds: 60 };
+  const answer = await sendBare({ endpoint: world.endpoint }, { method, path: presign(link), headers, body });
+  expect(answer.status).toBe(403);
+});
+
+test('what is denied to tags that a request gives is denied to a MOVE that brings some', async () => {
+  await ask(owner, 'PUT', '/brought');
+  for (const key of ['a', 'b'])
+    await ask(owner, 'PUT', `/brought/${key}`, { 'x-amz-tagging': 'class=secret' });
+  const deny = (Condition: object) => ({
+    Effect: 'Deny',
+    Action: 's3:PutObject',
+    Resource: 'arn:aws:s3:::brought/public/*',
+    Condition,
+  });
+  const moverWith = (name: string, condition: object) =>
+    addUser(world, owner.accountId, { name, statements: [allow('s3:*', '*'), deny(condition)] });
+  const move = async (keys: Keys, from: string, to: string) =>
+    (await ask(keys, 'MOVE', `/brought/${from}`, { destination: to })).status;
+  const ofTag = await moverWith('by-tag', { StringEquals: { 's3:RequestObjectTag/class': 'secret' } });
+  const keys = await moverWith('by-keys', {
+    'ForAnyValue:StringEquals': { 's3:RequestObjectTagKeys': 'class' },
+  });
+  for (const mover of [ofTag, keys]) expect(await move(mover, 'a', 'public/a')).toBe(403);
+  expect(await move(ofTag, 'b', 'private/b')).toBe(200);
 });
 
 test('tags that a request does not give count as none', async () => {

@@ -11,7 +11,7 @@ import type { AccountRecord } from '../../types/records/rows.ts';
 import { type Authentication, authenticate, type SigningRules } from '../auth/authenticate.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
-import { type PayloadForm, readPayload } from '../auth/payload-form.ts';
+import { type PayloadForm, readPayload, UNSIGNED_PAYLOAD } from '../auth/payload-form.ts';
 import type { SignatureFailures } from '../auth/signature-failures.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { redact, redactOptional } from '../http/redact.ts';
@@ -70,7 +70,11 @@ export interface S3Dependencies extends ContextDependencies {
 type Headers = OperationRequest['headers'];
 
 /** The caller, and how the body is sent: both are in what is signed. */
-export type Identity = Authentication & { form: PayloadForm };
+export type Identity = Authentication & {
+  form: PayloadForm;
+  /** x-amz-content-sha256, or what stands for it; absent where nobody signs. */
+  payloadHash?: string;
+};
 
 type FoundBucket = { bucket: ResolvedBucket; isCached: boolean } | undefined;
 
@@ -161,7 +165,7 @@ export async function identify(
     },
   );
   noteCaller(authentication, parts);
-  return { ...authentication, form: payload.form };
+  return { ...authentication, form: payload.form, payloadHash: payload.hash };
 }
 
 function noteCaller(
@@ -206,7 +210,11 @@ export async function identifyForm(
   );
   noteCaller(authentication, parts);
   record.key = key;
-  return { ...form, identity: { ...authentication, form: { kind: 'plain' } }, names: { bucket, key } };
+  return {
+    ...form,
+    identity: { ...authentication, form: { kind: 'plain' }, payloadHash: UNSIGNED_PAYLOAD },
+    names: { bucket, key },
+  };
 }
 
 // ---- 5 ----

@@ -48,8 +48,8 @@ export async function serveS3(
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity, form }));
     // 7 Authorise: a caller without permission is refused before the body is read (s3-behaviour 16).
-    const { caller, signedAtMs } = identity;
-    const facts = createRequestFacts(deps, { exchange, headers, target, caller, signedAtMs });
+    const { caller, signedAtMs, payloadHash } = identity;
+    const facts = createRequestFacts(deps, { exchange, headers, target, caller, signedAtMs, payloadHash });
     const asked = { row, input, headers, identity, found, facts, record };
     const granted = await authorise(deps, asked);
     // 8 Run, with the document of an operation that takes one.

@@ -25,7 +25,6 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 const PARAMETERS: Readonly<Record<string, string>> = {
   's3:prefix': 'prefix',
-  's3:delimiter': 'delimiter',
 };
 
 const SIGNATURE_VERSIONS = { SigV2: 'AWS', SigV4: 'AWS4-HMAC-SHA256' } as const;
@@ -38,6 +37,8 @@ interface RequestParts {
   caller: Caller;
   /** By its signature; undefined: it has none. */
   signedAtMs: number | undefined;
+  /** What x-amz-content-sha256 says, or stands for it where it is not sent; undefined: there is no signature. */
+  payloadHash?: string | undefined;
 }
 
 /** What decisions look at of a request. Each fact is worked out when it is asked for first. */
@@ -78,7 +79,7 @@ export function createRequestFacts(
 }
 
 function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): ContextOf {
-  const { exchange, headers, target, caller, signedAtMs } = parts;
+  const { exchange, headers, target, caller, signedAtMs, payloadHash } = parts;
   const { parameters } = target.query;
   let atMs: number | undefined;
   const nowMs = () => {
@@ -99,7 +100,10 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
       return signedAtMs === undefined ? undefined : String(Math.max(0, nowMs() - signedAtMs));
     },
     's3:object-lock-retain-until-date': () => isoDate(headers['x-amz-object-lock-retain-until-date']),
+    // To a listing an empty one is none.
+    's3:delimiter': () => parameters.get('delimiter') || undefined,
     's3:max-keys': () => countOf(parameters.get('max-keys')),
+    's3:x-amz-content-sha256': () => payloadHash,
     's3:tlsversion': () => exchange.client.tls?.version.replace(/^TLSv/, ''),
   };
   const ofCaller =

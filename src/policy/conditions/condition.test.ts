@@ -69,6 +69,10 @@ test.each<[operator: string, wanted: string, fits: string[], others: string[]]>(
   }
 });
 
+test('zeros before a number hide it from no comparison', () => {
+  expect(holds('NumericGreaterThan', '30', `${'0'.repeat(200)}31`)).toBe(true);
+});
+
 test('a key that the request lacks: what asks for a value does not hold, what forbids one does', () => {
   for (const name of OPERATOR_NAMES) {
     if (name === 'Null') continue;

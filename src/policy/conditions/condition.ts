@@ -78,7 +78,7 @@ function holdsOf(
       const match = test(text, contextOf);
       if (match === true) return !isNegated;
       // A sender may make a value as long as it likes, with blanks say: a condition of a Deny holds then.
-      if (match === 'too-long') return !isAllow;
+      if (match === 'unknown') return !isAllow;
       if (match === 'no-value') isWithoutValue = true;
     }
     return isNegated && !(isWithoutValue && isAllow);

@@ -14,8 +14,8 @@ import {
 import { isInRange, parseAddressRange } from './addresses.ts';
 import { compareDecimals, parseBinary, parseBool, parseDate, parseDecimal } from './scalars.ts';
 
-/** A value of a policy, understood: whether a value of a request fits it. `too-long`: nobody has looked. */
-export type ValueTest = (text: string, contextOf: ContextOf) => Match | 'too-long';
+/** A value of a policy, understood: whether a value of a request fits it. `unknown`: nobody can tell. */
+export type ValueTest = (text: string, contextOf: ContextOf) => Match | 'unknown';
 
 interface OperatorRow {
   readonly name: string;
@@ -70,7 +70,7 @@ const like: Understand = (value, { hasVariables }) => {
   return {
     keys: pattern.keys,
     test: (text, contextOf) =>
-      text.length > COMPARED_UNITS_MAX ? 'too-long' : matchPattern(pattern, text, contextOf),
+      text.length > COMPARED_UNITS_MAX ? 'unknown' : matchPattern(pattern, text, contextOf),
   };
 };
 
@@ -85,7 +85,7 @@ const arn: Understand = (value, { hasVariables }) => {
   return {
     keys: parts.flatMap(({ keys }) => keys),
     test(text, contextOf) {
-      if (text.length > COMPARED_UNITS_MAX) return 'too-long';
+      if (text.length > COMPARED_UNITS_MAX) return 'unknown';
       const texts = partsOfArn(text);
       if (texts === undefined) return false;
       if (isAny) return true;

@@ -11,15 +11,20 @@ export interface Decimal {
 }
 
 const DECIMAL = /^([+-]?)([0-9]*)(?:\.([0-9]*))?$/;
-/** More is no number of anybody's. */
+/** More is no number of anybody's. Zeros before it are none of its digits: a sender could add as many as it likes. */
 const DIGITS_MAX = 100;
+const CHARACTERS_MAX = 1024;
 
 export function parseDecimal(text: string): Decimal | undefined {
-  if (text.length > DIGITS_MAX) return undefined;
+  if (text.length > CHARACTERS_MAX) return undefined;
   const [, sign, digits = '', behind = ''] = DECIMAL.exec(text) ?? [];
   if (sign === undefined || digits + behind === '') return undefined;
   const whole = digits.replace(/^0+/, '');
-  const fraction = behind.replace(/0+$/, '');
+  // By hand: a search for zeros at the end looks again from each zero.
+  let end = behind.length;
+  while (behind[end - 1] === '0') end--;
+  const fraction = behind.slice(0, end);
+  if (whole.length + fraction.length > DIGITS_MAX) return undefined;
   return { isNegative: sign === '-' && whole + fraction !== '', whole, fraction };
 }
 

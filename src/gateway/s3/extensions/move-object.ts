@@ -48,7 +48,8 @@ export const moveObject = defineOperation({
   access: ({ bucket, from, to, isPrefix, overwrites, targetValues }, row) => {
     const arn = (key: string) => objectArn({ bucket, key: key as ObjectKey });
     const ofSource = { ...(isPrefix && { isPrefix }), values: NOT_APPLIED };
-    const ofTarget = { ...ofSource, values: targetValues };
+    // It brings its tags along, as a copy does.
+    const ofTarget = { ...ofSource, values: targetValues, bringsTags: true };
     const pairs: AccessPair[] = [
       ['s3:PutObject', arn(from), undefined, ofSource],
       ['s3:PutObject', arn(to), undefined, ofTarget],
@@ -56,7 +57,6 @@ export const moveObject = defineOperation({
       // Else it would be read where it comes to.
       ['s3:GetObject', arn(from), 'unless-denied', ofSource],
       ['s3:GetObjectTagging', arn(from), 'unless-denied', ofSource],
-      // It brings its tags along, as a copy does.
       ['s3:PutObjectTagging', arn(to), 'unless-denied', { ...ofTarget, isOfNewObject: true }],
     ];
     if (row === undefined || mayHaveOlderVersions(row.versioning)) {
