@@ -69,7 +69,7 @@ describe('the AWS CLI', () => {
       ObjectLockConfiguration: { Rule: rule },
     });
     const { VersionId } = await aws('put-object', ...bucket, '--key', 'a');
-    const version = [...bucket, '--key', 'a', '--version-id', String(VersionId)];
+    const version = [...bucket, '--key', 'a', `--version-id=${VersionId}`];
     expect(await aws('get-object-retention', ...version)).toMatchObject({
       Retention: { Mode: 'GOVERNANCE' },
     });
@@ -89,7 +89,7 @@ describe('the AWS CLI', () => {
     const { VersionId, Expiration } = await aws('put-object', ...bucket, '--key', 'logs/a');
     expect(Expiration).toContain('rule-id="r"');
     await aws('delete-bucket-lifecycle', ...bucket);
-    const version = ['--key', 'logs/a', '--version-id', String(VersionId)];
+    const version = ['--key', 'logs/a', `--version-id=${VersionId}`];
     await aws('delete-object', ...bucket, ...version, '--bypass-governance-retention');
   });
 });

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { ShardStatus } from '../../../src/admin/status/cluster-status.ts';
 import { must } from '../../../src/base/assert.ts';
+import { Refusal } from '../../../src/base/refusal.ts';
 import { runFsck } from '../../../src/cli/fsck-command.ts';
 import { SYSTEM_SHARD } from '../../../src/ports/metadata/port.ts';
 import { ClusterLoad, createShardFinder } from '../load/cluster-load.ts';
@@ -157,19 +158,24 @@ export class Endurance {
   }
 }
 
+const FSCK_TRIES = 5;
+
 /** What `holdfast fsck` finds wrong, of metadata, links and chunks, and with `readsData` by reading every byte. */
 export async function fsckFindings(
   cluster: TestCluster,
   { readsData }: { readsData: boolean },
 ): Promise<unknown[]> {
-  const { context, taken } = createPrintedTool();
-  await runFsck(context, {
-    dataDir: join(cluster.folder, 'keys'),
-    json: true,
-    readData: readsData,
-    fullSpeed: true,
-  });
-  return JSON.parse(taken()).findings;
+  const options = { dataDir: join(cluster.folder, 'keys'), json: true, readData: readsData, fullSpeed: true };
+  for (let tries = 1; ; tries++) {
+    const { context, taken } = createPrintedTool();
+    try {
+      await runFsck(context, options);
+      return JSON.parse(taken()).findings;
+    } catch (error) {
+      // It says so where a node did not answer in time, as on a busy machine, and is asked again.
+      if (!(error instanceof Refusal) || tries === FSCK_TRIES) throw error;
+    }
+  }
 }
 
 /** Of each shard's primary. */
