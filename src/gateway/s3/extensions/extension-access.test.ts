@@ -54,7 +54,7 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
     const ofSource = { ...isPrefix, values: { 's3:x-amz-acl': [] } };
     return [
       ['s3:PutObject', `${ARN}/key`, undefined, ofSource],
-      ['s3:PutObject', `${ARN}/other`, undefined, { ...isPrefix, values: NONE_OF_TARGET }],
+      ['s3:PutObject', `${ARN}/other`, undefined, { ...isPrefix, values: NONE_OF_TARGET, bringsTags: true }],
       ['s3:DeleteObject', `${ARN}/key`, 'unless-denied', ofSource],
       ['s3:GetObject', `${ARN}/key`, 'unless-denied', ofSource],
       ['s3:GetObjectTagging', `${ARN}/key`, 'unless-denied', ofSource],
@@ -62,7 +62,7 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
         's3:PutObjectTagging',
         `${ARN}/other`,
         'unless-denied',
-        { ...isPrefix, values: NONE_OF_TARGET, isOfNewObject: true },
+        { ...isPrefix, values: NONE_OF_TARGET, bringsTags: true, isOfNewObject: true },
       ],
     ];
   };
@@ -74,7 +74,7 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
   expect(accessOf('MoveObject', { destination: 'other' }, KEPT)).toEqual([...pairsOf(), ...older]);
   expect(accessOf('MoveObject', { destination: 'other', overwrite: 'true' })).toEqual([
     ...pairsOf(),
-    ['s3:DeleteObject', `${ARN}/other`, 'unless-denied', { values: NONE_OF_TARGET }],
+    ['s3:DeleteObject', `${ARN}/other`, 'unless-denied', { values: NONE_OF_TARGET, bringsTags: true }],
   ]);
   expect(accessOf('MoveObject', { destination: 'other', 'x-svc-prefix': 'true' })).toEqual(
     pairsOf({ isPrefix: true }),
