@@ -40,10 +40,8 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
   const joined = await joinCluster(processContext, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
-  const buffers = createBuffers(config);
   const received = new RecordMemory(LIMITS.chunkPutsBytesMax);
-  const { separateFromBytes } = config.storage;
-  const usesRecords = (sizeBytes: number) => separateFromBytes > 0 && sizeBytes >= separateFromBytes;
+  const buffers = createBuffers(config, { received });
   const placement = watchPlacement(joined);
   await learnPlacement(placement, { joined, log });
   const others = createChunkClient({
@@ -76,14 +74,7 @@ export async function startStorage(processContext: ProcessContext): Promise<Runn
       credentials,
       clock,
       log,
-      takeMemory: (sizeBytes) =>
-        (usesRecords(sizeBytes) ? received.take(sizeBytes) : undefined) ?? {
-          // What is smaller would hold more than it is counted as.
-          bytes:
-            sizeBytes === buffers.sizeBytes
-              ? new Uint8Array(buffers.take())
-              : Buffer.allocUnsafeSlow(sizeBytes),
-        },
+      takeMemory: (sizeBytes) => buffers.lease(sizeBytes),
       ...(config.node.advertise && { advertise: hostPortText(config.node.advertise) }),
     }),
     members: {

@@ -22,8 +22,6 @@ export interface ChunkRecords {
 export interface ChunkBuffers {
   /** Of a whole sealed chunk. */
   readonly sizeBytes: number;
-  /** A buffer of this size. */
-  take(): ArrayBuffer;
   /** For a sealed chunk of `sizeBytes`. Memory of the pool comes back by `give`, whatever `release` does. */
   lease(sizeBytes: number): ChunkMemory;
   /** Takes back an unused buffer; one of another size, or beyond the pool's bound, is freed. */
@@ -44,15 +42,14 @@ export function createChunkBuffers(options: {
   const pooledBytesMax = Math.min(options.pooledBytesMax, LIMITS.chunkBuffersPooledBytesMax);
   const pooledMax = Math.floor(pooledBytesMax / sizeBytes);
   const pool: ArrayBuffer[] = [];
-  const take = () => pool.pop() ?? Buffer.allocUnsafeSlow(sizeBytes).buffer;
   return {
     sizeBytes,
-    take,
     lease(wantedBytes) {
       const record = records && wantedBytes >= records.fromBytes ? records.take(wantedBytes) : undefined;
       if (record !== undefined) return record;
-      const buffer = wantedBytes === sizeBytes ? take() : Buffer.allocUnsafeSlow(wantedBytes).buffer;
-      return { bytes: new Uint8Array(buffer), release() {} };
+      // What is smaller would hold more than it is counted as.
+      const pooled = wantedBytes === sizeBytes ? pool.pop() : undefined;
+      return { bytes: new Uint8Array(pooled ?? Buffer.allocUnsafeSlow(wantedBytes).buffer), release() {} };
     },
     give(buffer) {
       if (buffer.byteLength === sizeBytes && pool.length < pooledMax) pool.push(buffer);
