@@ -8,6 +8,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { freeMemory } from '../../base/free-memory.ts';
+import { type BodyParser, countBody } from '../../base/http-parser.ts';
 import { ParsedRequest, parsedPieceCount, parsedRequestCount } from './parsed-request.ts';
 
 /** Most heads fit; chunks of a byte take 1.4 ms. */
@@ -20,8 +21,6 @@ const HEAD_COST_FACTOR = 2;
 const HEAD_COST_BYTES_MIN = 4096;
 /** A shorter part of a body is copied: memory that it shared with a head would stay as long as it does. */
 const AS_READ_BYTES_MIN = 4096;
-/** Where Node's parser has what it calls with each piece of a body (kOnBody of its HTTPParser). */
-const ON_BODY = 3;
 
 /** What was no request is answered and logged at once. */
 const REFUSAL_COST_BYTES = 32 * 1024;
@@ -51,7 +50,7 @@ export interface SlicedParsing {
 }
 
 type Parse = (bytes: Buffer) => void;
-type NodeParser = { incoming: IncomingMessage | null; [ON_BODY]?: unknown };
+type NodeParser = BodyParser & { incoming: IncomingMessage | null };
 type SocketOfParser = Socket & { parser?: NodeParser | null };
 
 export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns): SlicedParsing {
@@ -172,18 +171,10 @@ function isInBody({ parser }: SocketOfParser): boolean {
 /** False: it is no part of a body of known length, or a short one. True: who reads the body has it, and its memory. */
 function takeAsRead({ parser }: SocketOfParser, part: Buffer, parse: Parse): boolean {
   const incoming = parser?.incoming;
-  if (!(incoming instanceof ParsedRequest) || part.length < AS_READ_BYTES_MIN) return false;
+  if (!parser || !(incoming instanceof ParsedRequest) || part.length < AS_READ_BYTES_MIN) return false;
   // Not where the length is no number either: what is behind a body is never taken for a part of it.
   if (!(part.length <= incoming.restBytes)) return false;
-  incoming.takeAsRead(part, (counted) => {
-    const onBody = parser?.[ON_BODY];
-    if (parser) parser[ON_BODY] = undefined;
-    try {
-      parse(counted);
-    } finally {
-      if (parser) parser[ON_BODY] = onBody;
-    }
-  });
+  incoming.takeAsRead(part, (counted) => countBody(parser, counted, parse));
   return true;
 }
 

@@ -4,14 +4,12 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import { asBuffer } from '../../base/bytes/bytes.ts';
 import { freeMemory } from '../../base/free-memory.ts';
+import { type BodyParser, countBody } from '../../base/http-parser.ts';
 
-/** Where Node's parser has what it calls with each piece of a body (kOnBody of its HTTPParser). */
-const ON_BODY = 3;
 const READ_BYTES = 64 * 1024;
 
-interface NodeParser {
+interface NodeParser extends BodyParser {
   incoming: IncomingMessage | null;
-  [ON_BODY]?: unknown;
 }
 
 type Parse = (bytes: Buffer) => void;
@@ -108,13 +106,7 @@ function takeAsRead(socket: SocketOfParser, bytes: Buffer, parse: Parse): number
   const isThere = part.buffer === into.buffer && part.byteOffset === into.byteOffset;
   if (!isThere) into.set(part);
   place.atBytes += part.length;
-  const onBody = parser[ON_BODY];
-  parser[ON_BODY] = undefined;
-  try {
-    parse(part);
-  } finally {
-    parser[ON_BODY] = onBody;
-  }
+  countBody(parser, part, parse);
   return part.length;
 }
 
