@@ -144,12 +144,8 @@ function restsBehind(source: string, prefix: string, onPlaces?: OnPlaces): strin
       else if (one === '?' || one === character) reach(next, at + 1, pattern);
     }
     // What a later asterisk may still fit includes what earlier places may.
-    places = next.slice(
-      Math.max(
-        0,
-        next.findLastIndex((at) => pattern[at] === '*'),
-      ),
-    );
+    const lastAsterisk = next.findLastIndex((at) => pattern[at] === '*');
+    places = lastAsterisk > 0 ? next.slice(lastAsterisk) : next;
   }
   // And what stands directly behind it.
   const last = Math.max(-1, ...places.filter((at) => pattern[at] === '*'));
