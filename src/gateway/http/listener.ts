@@ -35,7 +35,7 @@ export interface ListenerSettings {
 /** What is asked before and behind what may take the thread. */
 export interface ListenerEvents extends ParsingTurns {
   onRequest(request: IncomingMessage, response: ServerResponse): void;
-  /** It is taken; over TLS its hands are still to be shaken. */
+  /** It is taken, and its address is known; over TLS its hands are still to be shaken. */
   onConnection(socket: Socket): void;
   /** Hands are shaken: requests come on this socket, whose ends are those of the one that was taken. */
   onSecured(socket: Socket): void;
@@ -87,7 +87,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   server.on('connection', (socket: Socket) => {
     takenCount++;
     socket.once('close', () => takenCount--);
-    if (takenCount > takenMax) {
+    if (takenCount > takenMax || !hasAddress(socket)) {
       socket.destroy();
       return;
     }
@@ -96,6 +96,10 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     if (shakeHands !== undefined) awaitHello(socket, settings.headerTimeoutMs, shakeHands, events);
   });
   server.on('secureConnection', (socket: Socket) => {
+    if (!hasAddress(socket)) {
+      socket.destroy();
+      return;
+    }
     parsing.begin(socket);
     events.onSecured(socket);
   });
@@ -114,6 +118,14 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     else socket.resume();
   });
   return server;
+}
+
+/**
+ * A client that has reset its connection has no address any more, and what it sent before can still be read: served, it would pass
+ * by what is refused to its address. Node keeps the address from here on.
+ */
+function hasAddress({ remoteAddress }: Socket): boolean {
+  return remoteAddress !== undefined;
 }
 
 type ShakeHands = (socket: Socket) => void;
