@@ -99,6 +99,8 @@ export const LIMITS = {
   unverifiedBodiesBytesMax: 1 * MiB,
   /** Bodies of /api/v1, IAM and STS of senders that are known, together, until they are answered: the next ones are refused. */
   provedBodiesBytesMax: 16 * MiB,
+  /** Of a JSON body of the operator API or /api/v1: what has more could keep the thread while it is parsed. */
+  jsonValuesMax: 5000,
   /** From the head of a request of the operator API to the last byte of its body. */
   operatorBodyMaxMs: 5 * SECOND,
   /** Of a form of IAM or STS: the longest policy, encoded, fits. */

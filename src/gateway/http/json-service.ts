@@ -10,7 +10,9 @@ import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
 import { must } from '../../base/assert.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
+import { parseBoundedJson, TooManyValues } from '../../base/text/bounded-json.ts';
 import { AppError, type ErrorCode } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { createLazySchemas } from './lazy-schemas.ts';
 import { JSON_TYPE, type JsonRequest, type JsonService, type RouteAnswer } from './service-route.ts';
 
@@ -49,6 +51,9 @@ const CHECKS = {
 };
 /** As long as a path may be. */
 const PARAMETER_CHARACTERS_MAX = 16 * 1024;
+/** Fields that an error names, and the characters that it repeats of each name: a client may have sent thousands. */
+const NAMED_MAX = 10;
+const NAME_CHARACTERS_MAX = 128;
 /** Of headers that fastify sets, those that are the connection's or the gateway's to say. */
 const NOT_HANDED_ON = new Set([
   'connection',
@@ -202,8 +207,14 @@ function parseObject(body: Buffer): object {
   if (body.length === 0) return {};
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    json = parseBoundedJson(text, LIMITS.jsonValuesMax);
   } catch (cause) {
+    if (cause instanceof TooManyValues)
+      throw new AppError('ValidationError', {
+        message: `The body has more than ${LIMITS.jsonValuesMax} values.`,
+        cause,
+      });
     throw new AppError('ValidationError', { message: 'The body is not JSON.', cause });
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
@@ -299,6 +310,11 @@ function refuseFields(body: object): void {
 }
 
 function fieldErrors(problems: readonly [string, string][]): AppError {
-  const message = problems.map((problem) => problem.join(' ')).join('; ');
-  return new AppError('ValidationError', { message, fields: Object.fromEntries(problems) });
+  const named = problems
+    .slice(0, NAMED_MAX)
+    .map(([name, problem]): [string, string] => [name.slice(0, NAME_CHARACTERS_MAX), problem]);
+  const restCount = problems.length - named.length;
+  const rest = restCount > 0 ? [`and ${restCount} more`] : [];
+  const message = [...named.map((problem) => problem.join(' ')), ...rest].join('; ');
+  return new AppError('ValidationError', { message, fields: Object.fromEntries(named) });
 }

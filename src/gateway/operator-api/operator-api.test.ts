@@ -9,6 +9,7 @@ import { operatorCaller } from '../../../tests/support/servers/operator-caller.t
 import { OPERATOR_ACTIONS } from '../../policy/actions.ts';
 import { compilePolicy } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
 import type { OperatorContext } from './operator-context.ts';
 
@@ -109,6 +110,37 @@ test.each([
     .map((problem) => problem.join(' '))
     .join('; ');
   await expect(ask(method, url, text)).rejects.toMatchObject({ code: 'ValidationError', message, fields });
+});
+
+test('of many wrong fields the first ten are named, short, and the others counted', async () => {
+  const named = Array.from({ length: 10 }, (_, at) => `${at}`.padEnd(128, 'x'));
+  const many = [...named.map((name) => `${name}${'y'.repeat(40_000)}`), ...Array(4000).keys()];
+  // Objects have fields of numbers first.
+  const body = Object.fromEntries(many.map((name) => [typeof name === 'number' ? `z${name}` : name, 1]));
+  for (const [method, url] of [
+    ['PATCH', '/accounts/x'],
+    ['GET', '/status'],
+  ] as const) {
+    const refused = await ask(method, url, JSON.stringify(body)).catch((error) => error);
+    const texts = named.map((name) => `${name} is not a known field`);
+    expect(refused).toMatchObject({
+      code: 'ValidationError',
+      message: [...texts, 'and 4000 more'].join('; '),
+      fields: Object.fromEntries(named.map((name) => [name, 'is not a known field'])),
+    });
+  }
+});
+
+test.each<[name: string, text: string]>([
+  ['fields', `{${Array.from({ length: LIMITS.jsonValuesMax + 1 }, (_, at) => `"${at}":0`).join(',')}}`],
+  ['items', `{"x":[${Array(LIMITS.jsonValuesMax).fill('0').join(',')}]}`],
+  ['lists in lists', `{"x":${'['.repeat(300_000)}`],
+])('a body of too many %s is refused before it is parsed', async (_name, text) => {
+  await expect(ask('PATCH', '/accounts/x', text)).rejects.toMatchObject({
+    code: 'ValidationError',
+    message: 'The body has more than 5000 values.',
+    fields: {},
+  });
 });
 
 test('the OpenAPI document is valid and has exactly the routes of the server', async () => {

@@ -62,6 +62,7 @@ test.each<[name: string, text: string]>([
   ['a field of a rule that is unknown', '{"Rules":[{"Filter":{},"Status":"Enabled","Expires":1}]}'],
   ['a list where none is', '{"Rules":[{"Filter":[],"Status":"Enabled"}]}'],
   ['the name of a field of every object', '{"Rules":[{"constructor":1}]}'],
+  ['what has too many values', `{"Rules":[${Array(20_000).fill('{"Status":"Enabled"}').join(',')}]}`],
   ['what is deep', `{"Rules":[${'{"Filter":'.repeat(2000)}1${'}'.repeat(2000)}]}`],
 ])('%s is refused', (_name, text) => {
   expect(() => read(text)).toThrow();

@@ -3,6 +3,7 @@
 import type { Steps } from '../../../base/async/steps.ts';
 import { utf8 } from '../../../base/bytes/bytes.ts';
 import { ownValue } from '../../../base/own-value.ts';
+import { parseBoundedJson } from '../../../base/text/bounded-json.ts';
 import { type XmlElement, XmlError } from '../../../base/xml/parse-xml.ts';
 import { type GivenRule, LIFECYCLE_ROOT, readRules } from './lifecycle-xml.ts';
 import { readXmlBody } from './xml-body.ts';
@@ -17,6 +18,8 @@ const ELEMENT_OF: Readonly<Record<string, string>> = {
 /** What is printed beside the rules. */
 const BESIDE = 'TransitionDefaultMinimumObjectSize';
 const DEPTH_MAX = 8;
+/** Twenty of each of LIMITS.lifecycleRulesMax: they are parsed in one piece. */
+const VALUES_MAX = 20_000;
 const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
 
 /** The rules of a document in either form. Throws XmlError, MalformedXML. */
@@ -29,7 +32,7 @@ export function* readLifecycleText(text: string): Steps<GivenRule[]> {
 function rootOf(json: string): XmlElement {
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = parseBoundedJson(json, VALUES_MAX);
   } catch {
     throw new XmlError('no JSON');
   }
