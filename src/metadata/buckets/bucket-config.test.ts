@@ -128,12 +128,16 @@ test('a bucket whose policy would become too long keeps its name and its policy'
       to: `${'a'.repeat(62)}b` as BucketName,
       nameEpoch,
     });
-  expect(await rename(1)).toEqual({ kind: 'refused', because: 'policy-too-long' });
-  expect(await rename(1)).toEqual({ kind: 'refused' });
+  // However often it is asked for: the first answer may have been lost.
+  for (const _ of [1, 2, 3]) expect(await rename(1)).toEqual({ kind: 'refused', because: 'policy-too-long' });
   expect(await get()).toMatchObject({
     bucket: { name: BUCKET_NAME, nameEpoch: 2 },
     configs: { policy: document },
   });
+  // Once another policy is there the repetition is refused only because it is late.
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'policy', document: null });
+  expect(await rename(1)).toEqual({ kind: 'refused' });
+  expect((await get()).bucket).toMatchObject({ name: BUCKET_NAME, nameEpoch: 2 });
 });
 
 describe('compliance settings', () => {

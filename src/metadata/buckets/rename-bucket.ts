@@ -13,6 +13,8 @@ import { bucketConfigRow, bucketRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 
+const POLICY_TOO_LONG = { kind: 'refused', because: 'policy-too-long' } as const;
+
 export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<'rename-bucket'>>({
   // Writers into the bucket hold it shared: none under the old name can commit behind this (R45).
   locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
@@ -29,8 +31,13 @@ export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<
     if (before.nameEpoch === nameEpoch + 1 && before.name === to) {
       return refuse({ kind: 'renamed', bucket: before });
     }
+    const isNamed = before.state === 'open' && before.name === from;
+    // Who asks again, because the answer was lost or the outbox has come first, hears what is in the way as well.
+    if (isNamed && before.nameEpoch === nameEpoch + 1 && policyPuts(view, before, to) === undefined) {
+      return refuse(POLICY_TOO_LONG);
+    }
     if (before.nameEpoch > nameEpoch || before.state === 'deleted') return refuse({ kind: 'refused' });
-    const isAsKnown = before.state === 'open' && before.nameEpoch === nameEpoch && before.name === from;
+    const isAsKnown = isNamed && before.nameEpoch === nameEpoch;
     const policy = isAsKnown ? policyPuts(view, before, to) : [];
     const isGranted = isAsKnown && policy !== undefined;
     const bucket: BucketRecord = {
@@ -39,9 +46,7 @@ export const renameBucket = defineCommand<CommandOf<'rename-bucket'>, OutcomeOf<
       name: isGranted ? to : before.name,
     };
     return {
-      outcome: isGranted
-        ? { kind: 'renamed', bucket }
-        : { kind: 'refused', ...(isAsKnown && { because: 'policy-too-long' as const }) },
+      outcome: isGranted ? { kind: 'renamed', bucket } : isAsKnown ? POLICY_TOO_LONG : { kind: 'refused' },
       puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), ...(policy ?? [])],
     };
   },

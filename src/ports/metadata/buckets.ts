@@ -107,7 +107,7 @@ export interface BucketCommands {
   };
   /**
    * R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. `because` is
-   * there where only the bucket's policy was in the way; a repetition does not tell it again.
+   * there where only the bucket's policy was in the way, in a repetition where it still is.
    */
   'rename-bucket': {
     command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
