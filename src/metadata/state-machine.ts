@@ -325,8 +325,13 @@ const commands: Commands = {
   'close-bucket': { define: closeBucket, growthBytes: NONE },
   'step-closing': { define: stepClosing, growthBytes: NONE },
   'empty-bucket': { define: emptyBucket, growthBytes: NONE },
-  // A delete marker is a row more, and yet a delete.
-  'step-lifecycle': { define: stepLifecycle, growthBytes: NONE },
+  // As those of clients: its markers are as many as there are keys.
+  'step-lifecycle': {
+    define: stepLifecycle,
+    growthBytes: NONE,
+    reserveBytes: ({ page }) =>
+      (page?.items ?? []).filter(({ isMarked = false }) => isMarked).length * MARKER_BYTES,
+  },
   'take-events': { define: takeEvents, growthBytes: NONE },
   'set-account-quota': { define: setAccountQuota, growthBytes: NONE },
   'grant-quota': { define: grantQuota, growthBytes: NONE },

@@ -94,7 +94,8 @@ function itemsOfStep({ comparisonsMax, newestMax }: LifecycleJudge): number {
   return Math.max(1, Math.ceil(most));
 }
 
-function itemOf({ key, order, newer, uploadId, value }: FoundItem): LifecycleItem {
+function itemOf({ action, key, order, newer, uploadId, value }: FoundItem): LifecycleItem {
+  if (action === 'make-marker') return { key, isMarked: true };
   if (uploadId !== undefined) return { key, uploadId };
   if (order === undefined || newer === undefined) return { key };
   return { key, order, newer, versionId: storedVersionId(value) };

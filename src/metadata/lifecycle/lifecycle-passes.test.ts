@@ -19,6 +19,7 @@ import type { LifecyclePage } from '../../ports/metadata/lifecycle.ts';
 import type { OutcomeOf } from '../../ports/metadata/port.ts';
 import type { LifecycleRule } from '../../types/lifecycle.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
+import { refuseGrowth } from '../refuse-growth.ts';
 
 const signal = new AbortController().signal;
 
@@ -355,6 +356,39 @@ describe('a pass', () => {
     expect(await lifecycle.status()).toBeNull();
     expect((await world.query('list-due-lifecycles', { limit: 9 })).due).toEqual([]);
   });
+});
+
+test('on a disk with half of its reserve left it makes no delete markers, and goes on with what frees; they come later', async () => {
+  let isHalfUsed = true;
+  const reserve = {
+    async hold(_sizeBytes: number, { isForFullDisk } = { isForFullDisk: false }) {
+      return isHalfUsed || !isForFullDisk ? undefined : { release() {} };
+    },
+    measure: async () => ({ freeBytes: 0, totalBytes: 0 }),
+  };
+  lifecycle = createLifecycleWorld(world, (metadata) => refuseGrowth(metadata, reserve));
+  await world.createBucket('enabled');
+  const key = 'b' as ObjectKey;
+  await world.put('a');
+  await world.put('b');
+  await world.put('b');
+  await world.execute('delete-versions', { bucketId: BUCKET, owner: OWNER, items: [{ key }] });
+  const noncurrentExpiration = { days: 1, newerNoncurrentVersions: 0 };
+  await lifecycle.putRules(
+    { expiration: { days: 1 }, noncurrentExpiration },
+    { expiration: { expiredObjectDeleteMarker: true } },
+  );
+  world.clock.advance(3 * DAY);
+  await lifecycle.run();
+  expect(await world.versions()).toEqual(['a v1*']);
+  expect(await lifecycle.done()).toEqual({ 'remove-noncurrent': 2, 'remove-marker': 1 });
+  world.clock.advance(DAY);
+  await lifecycle.run();
+  expect(await lifecycle.done()).toEqual({});
+  isHalfUsed = false;
+  world.clock.advance(DAY);
+  await lifecycle.run();
+  expect(await lifecycle.done()).toEqual({ 'make-marker': 1 });
 });
 
 test('a preview counts what the rules would do, now or later, page by page, and does nothing', async () => {

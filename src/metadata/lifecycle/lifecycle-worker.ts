@@ -2,7 +2,7 @@
 // that none waits for a large one. How far a bucket has come is in its row; what a page has found is decided in the commit.
 import type { ClockPort } from '../../ports/clock.ts';
 import type { LifecyclePage } from '../../ports/metadata/lifecycle.ts';
-import type { MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
+import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
 import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
@@ -74,11 +74,10 @@ export function createLifecycleWorker(
     const { next } = page ?? {};
     // The next page is read while this one is committed: what it finds lies behind. Not that of another stage: whether a marker
     // is alone is known only once what lay below it is gone.
-    const [reply, ahead] = await Promise.all([
-      metadata.execute({ shard }, 'step-lifecycle', command),
+    const [outcome, ahead] = await Promise.all([
+      step(shard, command),
       next && next.stage === page?.from.stage && find(shard, bucketId, next).catch(() => undefined),
     ]);
-    const outcome = doneValue(reply);
     if (outcome.kind === 'elsewhere') return true;
     const { record, counts } = outcome;
     count(counts);
@@ -89,6 +88,16 @@ export function createLifecycleWorker(
     if (ahead && ahead.kind === 'found' && ahead.page !== undefined)
       unnoted.set(bucketId, { ...ahead, page: ahead.page, stepCount: record.stepCount });
     return true;
+  }
+
+  /** Where the disk has no room for its delete markers, the rest of the page is taken, and they are due again in the next pass. */
+  async function step(shard: number, command: CommandOf<'step-lifecycle'>) {
+    const reply = await metadata.execute({ shard }, 'step-lifecycle', command);
+    const { page } = command;
+    if (reply.kind !== 'full' || page === undefined) return doneValue(reply);
+    const items = page.items.filter(({ isMarked = false }) => !isMarked);
+    const left = { ...command, page: { ...page, items, laterMs: command.beganAtMs } };
+    return doneValue(await metadata.execute({ shard }, 'step-lifecycle', left));
   }
 
   function count({ examinedCount, keptCount, byAction }: LifecycleCounts): void {

@@ -17,6 +17,8 @@ export interface LifecycleItem {
   /** The version that has replaced it, and whether that is the latest. */
   newer?: { order: number; modifiedAtMs: number; isLatest: boolean };
   uploadId?: UploadId;
+  /** It gets a delete marker, which is a row more. For refuse-growth.ts, and for the worker that it refuses. */
+  isMarked?: true;
 }
 
 /** What one look has examined, within one stage. */

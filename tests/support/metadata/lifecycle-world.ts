@@ -1,5 +1,6 @@
 // The lifecycle of BUCKET over the shards of metadata-shards.ts, for tests: rules in a few words, the worker run by hand.
 import { createLifecycleWorker } from '../../../src/metadata/lifecycle/lifecycle-worker.ts';
+import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import type { Worker } from '../../../src/ports/worker.ts';
 import type { LifecycleRule } from '../../../src/types/lifecycle.ts';
 import type { LifecycleRecord } from '../../../src/types/records/lifecycle-record.ts';
@@ -26,7 +27,11 @@ export function rulesFrom(rules: readonly Partial<LifecycleRule>[]): LifecycleRu
   return rules.map((rule, at) => ({ id: `rule-${at}`, isEnabled: true, filter: {}, ...rule }));
 }
 
-export function createLifecycleWorld(world: MetadataShards): LifecycleWorld {
+/** `through`: what stands between the worker and the shards. */
+export function createLifecycleWorld(
+  world: MetadataShards,
+  through: (metadata: MetadataPort) => MetadataPort = (metadata) => metadata,
+): LifecycleWorld {
   const { shards, clock } = world;
   const calls: string[] = [];
   const noted = {
@@ -44,7 +49,7 @@ export function createLifecycleWorld(world: MetadataShards): LifecycleWorld {
     calls,
     worker: (mayRemoveByAge = () => true) =>
       createLifecycleWorker({
-        metadata: noted as typeof shards,
+        metadata: through(noted as typeof shards),
         shards: () => [0],
         clock,
         telemetry: { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
