@@ -1,6 +1,7 @@
 // The headers of a request in two forms: as operations read them, and as they were sent, for signatures; and which of
 // them may be sent once only.
 // Values are bytes, one character (0-255) for each, as Node gives them.
+import { bytesToText } from '../../base/text/uri.ts';
 import { AppError } from '../../types/errors.ts';
 import { canonicalHeaderName } from '../s3/request/vendor.ts';
 
@@ -28,6 +29,11 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     values[name] = earlier === undefined ? value : `${earlier}, ${value}`;
   }
   return { values, sentNames, sentValues };
+}
+
+/** What a value says where it is compared with texts: clients send UTF-8. Bytes that are none are Latin-1, as HTTP once had it. */
+export function headerText(value: string | undefined): string | undefined {
+  return value === undefined ? undefined : (bytesToText(value) ?? value);
 }
 
 /** HTTP's own that decide something and have one value (RFC 9110 5.3: only lists may be split over several lines). */

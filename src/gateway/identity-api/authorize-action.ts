@@ -11,6 +11,7 @@ import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { headerText } from '../http/request-headers.ts';
 import type { RequestRecord, SignedCaller } from '../http/service-route.ts';
 
 /** Who asks, as IAM and STS know callers. */
@@ -56,8 +57,8 @@ export function callerOf(
     'aws:epochtime': String(Math.floor(nowMs / 1000)),
     'aws:sourceip': client.remoteAddress,
     'aws:securetransport': String(client.scheme === 'https'),
-    'aws:useragent': headers.values['user-agent'],
-    'aws:referer': headers.values.referer,
+    'aws:useragent': headerText(headers.values['user-agent']),
+    'aws:referer': headerText(headers.values.referer),
   };
   const ofCaller = principal.valuesAt(nowMs);
   return {

@@ -562,3 +562,33 @@ test('who may append, and not read, learns nothing of what was there', async () 
     expect(refused.includes('<ObjectSize>')).toBe(tells);
   }
 });
+
+test('a header is compared as the text that it says, and a digest in one spelling', async () => {
+  const page = 'https://b\u00fccher.example/';
+  const digest = hash('sha256', '');
+  const deny = (key: string, value: string) => ({
+    Effect: 'Deny',
+    Action: '*',
+    Resource: '*',
+    Condition: { StringEquals: { [key]: value } },
+  });
+  const user = await addUser(world, owner.accountId, {
+    name: 'texts',
+    statements: [
+      allow('*', '*'),
+      deny('aws:Referer', page),
+      deny('aws:UserAgent', page),
+      deny('s3:x-amz-content-sha256', digest),
+    ],
+  });
+  const statusOf = async (headers: Record<string, string>) =>
+    (await ask(user, 'GET', '/kept/plain', headers)).status;
+  const sent = Buffer.from(page).toString('latin1');
+  expect(await statusOf({ referer: sent })).toBe(403);
+  expect(await statusOf({ 'user-agent': sent })).toBe(403);
+  // Bytes that are no UTF-8 are a text all the same.
+  expect(await statusOf({ referer: page })).toBe(403);
+  expect(await statusOf({ referer: `${sent}x` })).toBe(200);
+  expect(await statusOf({ 'x-amz-content-sha256': digest })).toBe(403);
+  expect(await statusOf({ 'x-amz-content-sha256': digest.toUpperCase() })).toBe(403);
+});

@@ -165,7 +165,10 @@ export async function identify(
     },
   );
   noteCaller(authentication, parts);
-  return { ...authentication, form: payload.form, payloadHash: payload.hash };
+  const { form, hash } = payload;
+  // A digest is the same in either case of its letters: conditions see it in one.
+  const payloadHash = form.kind === 'plain' ? (form.sha256 ?? hash) : hash;
+  return { ...authentication, form, payloadHash };
 }
 
 function noteCaller(

@@ -6,6 +6,7 @@ import { ANONYMOUS_USER_ID } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { headerText } from '../http/request-headers.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
 import type { Caller } from './caller.ts';
 import type { OperationRequest } from './operation.ts';
@@ -115,10 +116,10 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
     const row = ownValue(rows, key);
     if (row !== undefined) return row();
     const header = ownValue(HEADERS, key);
-    if (header !== undefined) return headers[header];
+    if (header !== undefined) return headerText(headers[header]);
     const parameter = ownValue(PARAMETERS, key);
     if (parameter !== undefined) return parameters.get(parameter);
-    if (key.startsWith('s3:x-amz-')) return headers[key.slice('s3:'.length)];
+    if (key.startsWith('s3:x-amz-')) return headerText(headers[key.slice('s3:'.length)]);
     return ofCaller(key);
   };
 }
