@@ -69,3 +69,25 @@ test('rows that come and go before a range is asked for, and come again, are in 
     .sort(([one], [other]) => compareBytes(one, other));
   expect(found).toEqual(expected);
 });
+
+test('of rows that stay most are in their place before a range is asked for; of those that go soon none is', () => {
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const count = 60_000;
+  const keyOf = (at: number) => bytes(String((at * 7919) % count).padStart(5, '0'));
+  const staying = new SortedRows<number>();
+  let most = 0;
+  for (let at = 0; at < count; at++) {
+    staying.set(keyOf(at), at);
+    most = Math.max(most, staying.unplacedCount);
+  }
+  expect(most).toBeLessThanOrEqual(8192);
+  const found = Array.from(staying.between(bytes('0'), bytes('9')), ({ key }) => bytes(String(key)));
+  expect(found.map(String)).toEqual(Array.from({ length: count }, (_, at) => String(at).padStart(5, '0')));
+  const going = new SortedRows<number>();
+  for (let at = 0; at < count; at++) {
+    going.set(keyOf(at), at);
+    if (at >= 1000) going.delete(keyOf(at - 1000));
+  }
+  // None of them has taken a place: the last thousand, and some that are gone, wait for one.
+  expect(going.unplacedCount).toBeGreaterThanOrEqual(going.size);
+});

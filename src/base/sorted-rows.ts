@@ -1,6 +1,7 @@
 // Rows in the order of their keys, in memory: keys are held as strings of code units 0-255, which compare as bytes do,
 // in runs of bounded length, so that a change moves few of them. A key is put into its place when a range is asked for: of the
-// rows of a large entry most are gone before that. No limits and no versions; who needs a consistent view copies one.
+// rows of a large entry most are gone before that. Where many stay they are put there as they come, so that no range waits for
+// all of them. No limits and no versions; who needs a consistent view copies one.
 import { latin1Key } from './bytes/bytes.ts';
 
 export interface SortedRow<T> {
@@ -14,6 +15,8 @@ interface PlacedRow<T> extends SortedRow<T> {
 }
 
 const RUN_MAX = 512;
+/** Keys without a place: to put so many into theirs takes some 10 ms. */
+const UNPLACED_MAX = 8192;
 /** Keys that are gone, among those without a place, are forgotten when they are so many and half of them. */
 const GONE_MAX = 1024;
 
@@ -33,6 +36,11 @@ export class SortedRows<T> {
     return this.#rows.get(latin1Key(key));
   }
 
+  /** Keys that are in no place yet: what the next range begins with. */
+  get unplacedCount(): number {
+    return this.#unplaced.length;
+  }
+
   /** Returns the row that was there before. */
   set(key: Uint8Array, value: T): T | undefined {
     const text = latin1Key(key);
@@ -44,6 +52,7 @@ export class SortedRows<T> {
     }
     this.#rows.set(text, { key, value, isPlaced: false });
     this.#unplaced.push(text);
+    if (this.#unplaced.length > UNPLACED_MAX) this.#placeMany();
     return undefined;
   }
 
@@ -87,8 +96,14 @@ export class SortedRows<T> {
       );
   }
 
-  #placeAll(): void {
+  /** Where half of them are gone there is room for more. */
+  #placeMany(): void {
     this.#forgetGone();
+    if (2 * this.#unplaced.length > UNPLACED_MAX) this.#placeAll();
+  }
+
+  #placeAll(): void {
+    if (this.#goneCount > 0) this.#forgetGone();
     const texts = this.#unplaced;
     if (texts.length === 0) return;
     this.#unplaced = [];
