@@ -66,6 +66,15 @@ value in a request does not match, but for the operators that end in \`IfExists\
 
 A value of more than 8,192 characters, which only a header can be, is held against no pattern (\`StringLike\`, \`ArnLike\` and those that
 negate): a condition of a statement that denies holds then, and one of a statement that allows does not.
+
+Headers are compared as the text that they say in UTF-8.
+
+A header of grants (\`s3:x-amz-grant-*\`) is a list of grantees, which operators of texts compare in one spelling: a policy's
+\`id=CANONICAL-ID\` and \`id="CANONICAL-ID"\` are the same, blanks mean nothing, nor does the order of what \`StringEquals\` names.
+What a statement allows must be the whole list, as with AWS, and so must what \`StringNotEquals\` spares in a statement that denies.
+What a statement denies may be any one of the grantees. An account has an id and an e-mail address: a statement that denies the one
+denies every grant by the other kind of name, because nobody looks up whose it is. No key has the ACLs of documents: to keep
+somebody from all of them deny \`s3:PutObjectAcl\` and \`s3:PutBucketAcl\` without a condition.
 `;
 
 function describeKeys(title: string, rows: readonly ConditionKeyRow[]): string {

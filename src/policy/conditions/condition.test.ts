@@ -10,14 +10,18 @@ function holds(
   name: string,
   wanted: string | string[],
   value: ContextValue | undefined,
-  { effect = 'Allow', others = {} }: { effect?: 'Allow' | 'Deny'; others?: Values } = {},
+  {
+    effect = 'Allow',
+    others = {},
+    key = 'X:Key',
+  }: { effect?: 'Allow' | 'Deny'; others?: Values; key?: string } = {},
 ): boolean {
   const operator = findOperator(name);
   if (operator === undefined) throw new Error(`no operator ${name}`);
   const values = [wanted].flat();
-  const condition = makeCondition({ name, operator, key: 'X:Key', values, hasVariables: true, effect });
+  const condition = makeCondition({ name, operator, key, values, hasVariables: true, effect });
   if ('badValue' in condition) throw new Error(`bad value ${condition.badValue}`);
-  return condition.holds((key) => (key === 'x:key' ? value : others[key]));
+  return condition.holds((asked) => (asked === key.toLowerCase() ? value : others[asked]));
 }
 
 test.each<[operator: string, wanted: string, fits: string[], others: string[]]>([
@@ -215,4 +219,75 @@ test('operators have their exact names', () => {
     expect(findOperator(name), name).toBeUndefined();
   }
   expect(OPERATOR_NAMES).toHaveLength(27);
+});
+
+const EVERYBODY = 'http://acs.amazonaws.com/groups/global/AllUsers';
+const granted = (
+  operator: string,
+  wanted: string | string[],
+  header: ContextValue,
+  effect: 'Allow' | 'Deny',
+) => holds(operator, wanted, header, { effect, key: 's3:x-amz-grant-Read' });
+
+test.each(['id=a1', 'id="a1"', ' ID = "a1" ', 'id=a1,id="a1"'])(
+  'grants: %s is the grant that a policy names in either of the two spellings of AWS',
+  (header) => {
+    for (const wanted of ['id=a1', 'id="a1"']) {
+      expect(granted('StringEquals', wanted, header, 'Allow')).toBe(true);
+      expect(granted('StringEquals', wanted, header, 'Deny')).toBe(true);
+      expect(granted('StringNotEquals', wanted, header, 'Allow')).toBe(false);
+      expect(granted('StringNotEquals', wanted, header, 'Deny')).toBe(false);
+    }
+    expect(granted('StringLike', '*id="a1"*', header, 'Deny')).toBe(true);
+    expect(granted('StringEquals', 'id=a2', header, 'Deny')).toBe(false);
+    expect(granted('StringNotEquals', 'id=a2', header, 'Allow')).toBe(true);
+  },
+);
+
+test('grants: one of several is denied, and does not allow or spare the others', () => {
+  for (const header of [
+    `id="a1", uri="${EVERYBODY}"`,
+    `uri=${EVERYBODY},id=a1`,
+    ['id=a1', `uri=${EVERYBODY}`],
+  ]) {
+    expect(granted('StringEquals', 'id=a1', header, 'Deny')).toBe(true);
+    expect(granted('StringEquals', 'id=a1', header, 'Allow')).toBe(false);
+    expect(granted('StringNotEquals', 'id=a1', header, 'Deny')).toBe(true);
+    expect(granted('StringNotEquals', 'id=a1', header, 'Allow')).toBe(false);
+    expect(granted('StringLike', `uri="${EVERYBODY}"`, header, 'Deny')).toBe(true);
+    expect(granted('ForAllValues:StringLike', '*AllUsers*', header, 'Deny')).toBe(true);
+    expect(granted('ForAnyValue:StringEquals', 'id=a1', header, 'Allow')).toBe(false);
+    for (const wanted of [`id=a1, uri="${EVERYBODY}"`, `uri=${EVERYBODY},id="a1"`]) {
+      expect(granted('StringEquals', wanted, header, 'Allow')).toBe(true);
+      expect(granted('StringNotEquals', wanted, header, 'Deny')).toBe(false);
+    }
+  }
+});
+
+test('grants: an account that is named in the other way may be the one that is denied', () => {
+  const mail = 'emailAddress=Ann@Example.com';
+  expect(granted('StringEquals', mail, 'emailaddress="ann@example.COM"', 'Allow')).toBe(true);
+  expect(granted('StringLike', '*ann@example.com*', 'EMAILADDRESS="ANN@example.com"', 'Deny')).toBe(true);
+  expect(granted('StringEquals', mail, 'emailaddress=bob@example.com', 'Deny')).toBe(false);
+  for (const [wanted, header] of [
+    ['id=a1', mail],
+    [mail, 'id=a1'],
+  ] as const) {
+    expect(granted('StringEquals', wanted, header, 'Deny')).toBe(true);
+    expect(granted('StringNotEquals', wanted, header, 'Deny')).toBe(true);
+    expect(granted('StringEquals', wanted, header, 'Allow')).toBe(false);
+    expect(granted('StringNotEquals', wanted, header, 'Allow')).toBe(false);
+  }
+  expect(granted('StringLike', `*${EVERYBODY}*`, mail, 'Deny')).toBe(false);
+  expect(granted('StringNotLike', `*${EVERYBODY}*`, mail, 'Allow')).toBe(true);
+});
+
+test('grants: a variable stands for a name, and without a value it allows nothing and spares nobody', () => {
+  const key = 's3:x-amz-grant-full-control';
+  const wanted = 'id="${aws:PrincipalTag/Owner}"';
+  const others = { 'aws:principaltag/Owner': 'a1' };
+  expect(holds('StringEquals', wanted, 'id="a1"', { key, others })).toBe(true);
+  expect(holds('StringEquals', wanted, 'id="a1", id=a2', { key, others, effect: 'Deny' })).toBe(true);
+  expect(holds('StringNotEquals', wanted, 'id=a1', { key, effect: 'Deny' })).toBe(true);
+  expect(holds('StringNotEquals', wanted, 'id=a1', { key, effect: 'Allow' })).toBe(false);
 });

@@ -3,6 +3,7 @@
 import { normalizeKey } from '../condition-keys.ts';
 import { COMPARISON_STEPS, spend } from '../match-work.ts';
 import type { ContextOf, ContextValue } from '../patterns.ts';
+import { isGrantKey, makeGrantTest, spellGrants } from './grants.ts';
 import type { NamedOperator, UnderstoodValue } from './operators.ts';
 import { parseBool } from './scalars.ts';
 
@@ -44,8 +45,11 @@ export function makeCondition(source: ConditionSource): Condition | { readonly b
     const holds = (contextOf: ContextOf) => wanted.includes(isAbsent(contextOf(key)));
     return { operator: name, key, values, keys: [key], holds };
   }
+  const isOfGrants = isGrantKey(key) && row.name.startsWith('String');
+  const isPattern = row.name.endsWith('Like');
+  const wanted = isOfGrants ? values.map((value) => spellGrants(value, { isPattern })) : values;
   const tests: UnderstoodValue[] = [];
-  for (const value of values) {
+  for (const value of wanted) {
     const test = row.understand(value, { hasVariables });
     if (test === undefined) return { badValue: value };
     tests.push(test);
@@ -56,7 +60,7 @@ export function makeCondition(source: ConditionSource): Condition | { readonly b
     key,
     values,
     keys,
-    holds: holdsOf(source, { key, tests, isNegated: row.isNegated }),
+    holds: holdsOf(source, { key, tests, isNegated: row.isNegated, ...(isOfGrants && { grants: wanted }) }),
   };
 }
 
@@ -66,9 +70,21 @@ function isAbsent(value: ContextValue | undefined): boolean {
 
 function holdsOf(
   { operator: { qualifier, isIfExists }, effect }: ConditionSource,
-  { key, tests, isNegated }: { key: string; tests: readonly UnderstoodValue[]; isNegated: boolean },
+  {
+    key,
+    tests,
+    isNegated,
+    grants,
+  }: {
+    key: string;
+    tests: readonly UnderstoodValue[];
+    isNegated: boolean;
+    /** Of a condition on a header of grants: the values that are wanted, in one spelling. */
+    grants?: readonly string[];
+  },
 ): Condition['holds'] {
   const isAllow = effect === 'Allow';
+  const grantsFit = grants && makeGrantTest({ tests, values: grants, isNegated, isAllow });
 
   /** Of one value of the request. */
   function fits(text: string, contextOf: ContextOf): boolean {
@@ -92,8 +108,9 @@ function holdsOf(
 
   return (contextOf) => {
     const value = contextOf(key);
+    if (value === undefined || isAbsent(value)) return whenAbsent();
+    if (grantsFit !== undefined) return grantsFit([value].flat().join(','), contextOf);
     if (typeof value === 'string') return fits(value, contextOf);
-    if (value === undefined || value.length === 0) return whenAbsent();
     if (qualifier === 'ForAnyValue') return value.some((one) => fits(one, contextOf));
     if (qualifier === 'ForAllValues') return value.every((one) => fits(one, contextOf));
     // A list that no qualifier asks about is taken as any of its values, and a negation as none of them.
