@@ -61,6 +61,8 @@ export interface PairOptions {
   readonly isOfNewObject?: boolean;
   /** Tags that nobody knows come along with what is stored: conditions on given tags deny, and do not allow. */
   readonly bringsTags?: boolean;
+  /** Likewise an access control list, and conditions on given ones. */
+  readonly bringsAcl?: boolean;
   /** The version that the action is about: its tags and ACL are looked at. Absent: the current one. */
   readonly versionId?: VersionId | undefined;
   /** The tags that the request gives the object, by a header or a document. */
@@ -220,6 +222,7 @@ async function decidePair(
     isOfVersions = false,
     isOfNewObject = false,
     bringsTags = false,
+    bringsAcl = false,
     versionId,
     givenTags,
     values,
@@ -232,6 +235,7 @@ async function decidePair(
     isPrefix,
     isOfMany: isPrefix || isOfVersions,
     bringsTags,
+    bringsAcl,
     resourceAccount,
     resourcePolicy: bucket && policyFor(bucket, asker.caller),
     contextOf(key) {

@@ -51,6 +51,8 @@ export interface AccessQuestion {
   readonly isOfMany?: boolean | undefined;
   /** Tags that are not known come along with what is stored. */
   readonly bringsTags?: boolean | undefined;
+  /** An access control list that is not known comes along. */
+  readonly bringsAcl?: boolean | undefined;
   /** Who owns the bucket, the role or the like; of what is not there yet, and of no resource, the caller's account. */
   readonly resourceAccount: string;
   /** Of the bucket; of the role where the action is sts:AssumeRole. */
@@ -340,7 +342,7 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   if (!isAboutCaller(statement, question)) return false;
   for (const condition of conditions) {
     spend(CONDITION_STEPS);
-    const mayBeUnknown = question.isOfMany || question.bringsTags;
+    const mayBeUnknown = question.isOfMany || question.bringsTags || question.bringsAcl;
     if (mayBeUnknown && condition.keys.some((key) => isUnknown(key, question))) {
       // Of some of the objects it holds, of others not: that denies, and does not allow.
       if (statement.effect === 'Allow') return false;
@@ -349,8 +351,9 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   return true;
 }
 
-/** What differs from object to object, where a question is about many; tags that come along with an object. */
-function isUnknown(key: string, { isOfMany, bringsTags }: AccessQuestion): boolean {
+/** What differs from object to object, where a question is about many; tags and lists that come along with an object. */
+function isUnknown(key: string, { isOfMany, bringsTags, bringsAcl }: AccessQuestion): boolean {
+  if (bringsAcl && (key === 's3:x-amz-acl' || key.startsWith('s3:x-amz-grant-'))) return true;
   if (isOfMany && (key === 's3:versionid' || key.startsWith('s3:existingobjecttag/'))) return true;
   return bringsTags === true && (key === 's3:requestobjecttagkeys' || key.startsWith('s3:requestobjecttag/'));
 }

@@ -10,6 +10,8 @@ export type MoveRefusal =
   /** An object is under the destination, or one of its versions would be lost there. */
   | { kind: 'exists' }
   | { kind: 'blocked'; versionId: VersionId; blocker: DeleteBlocker }
+  /** A version has an access control list, and who asks may not give one at the destination. */
+  | { kind: 'not-private' }
   /** More than one entry may hold. */
   | { kind: 'too-many-versions' }
   /** It is the source or destination of a rename that takes several entries. */
@@ -20,8 +22,13 @@ export type MoveRefusal =
 export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; message: string } {
   const code = codeOf(refusal);
   if (refusal.kind === 'blocked') return { code, message: explainBlocker(refusal.blocker) };
+  if (refusal.kind === 'not-private') {
+    const message =
+      'It has an access control list, which goes along: that needs s3:PutObjectAcl at the destination.';
+    return { code, message };
+  }
   if (refusal.kind !== 'too-many-versions') return { code, message: ERRORS[code].message };
-  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected.`;
+  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected, or without s3:PutObjectAcl at the destination.`;
   return { code, message };
 }
 
@@ -32,6 +39,7 @@ function codeOf(refusal: MoveRefusal): ErrorCode {
     case 'exists':
       return 'ObjectAlreadyExists';
     case 'blocked':
+    case 'not-private':
       return 'AccessDenied';
     case 'too-many-versions':
       return 'InvalidRequest';

@@ -44,7 +44,7 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
     const stored = storedOutcome<{ jobId: JobId }>(command, view, nowMs);
     if (stored?.kind === 'repeated') return refuse({ kind: 'began-before', ...stored.outcome });
     if (stored !== undefined) return refuse(stored);
-    const { bucketId, move, overwrites, driver, token } = command;
+    const { bucketId, move, overwrites, isPrivateOnly, driver, token } = command;
     const bucket = openBucket(view, bucketId);
     const { owner, versioning, events } = bucket;
     const { from } = move;
@@ -52,11 +52,11 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
     const isHeld = [from, to].some((key) => isBeingRenamed(bucket, key));
     if (isHeld) return refuse({ kind: 'refused', result: { kind: 'being-renamed' }, versioning });
     // Nothing of a key moves where one of its versions may not: all of them would have to be looked at first.
-    if (rules.mayBlockDeletes(bucket))
+    if (isPrivateOnly || rules.mayBlockDeletes(bucket))
       return refuse({ kind: 'refused', result: { kind: 'too-many-versions' }, versioning });
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const loaded = loadFirstMove(view, { bucketId, from, to, versioning });
-    const first = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, context });
+    const first = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, isPrivateOnly, context });
     const { result } = first;
     if (!Array.isArray(result)) return refuse({ kind: 'refused', result, versioning });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });

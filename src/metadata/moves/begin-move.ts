@@ -37,7 +37,7 @@ export const beginMove = defineCommand<Command, Outcome>({
     const stored = storedOutcome<Begun>(command, view, nowMs);
     if (stored?.kind === 'repeated') return refuse({ kind: 'began-before', ...stored.outcome });
     if (stored !== undefined) return refuse(stored);
-    const { bucketId, from, to, overwrites, token, driver } = command;
+    const { bucketId, from, to, overwrites, isPrivateOnly, token, driver } = command;
     const { owner, events } = openBucket(view, bucketId);
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
@@ -56,6 +56,7 @@ export const beginMove = defineCommand<Command, Outcome>({
       movedCount: 0,
       errorCount: 0,
       errors: [],
+      ...(isPrivateOnly && { isPrivateOnly }),
       ...(token === undefined && { isTokenless: true }),
       ...(driver !== undefined && { driver }),
       ...(events && origin && { origin }),

@@ -168,6 +168,7 @@ export function moveHistory(options: {
   move: KeyMove & { to: ObjectKey };
   loaded: LoadedMove;
   overwrites: boolean;
+  isPrivateOnly: boolean | undefined;
   context: Pick<CommandContext, 'rules' | 'nowMs' | 'acceptedMs' | 'minimumDays'>;
 }): MoveChange {
   const { bucket, move, loaded, overwrites } = options;
@@ -178,6 +179,8 @@ export function moveHistory(options: {
   if (refusal !== undefined) return refused(refusal);
   if (target !== undefined && !target.isMarker && !overwrites) return refused({ kind: 'exists' });
   if (loaded.isTooMuch) return refused({ kind: 'too-many-versions' });
+  if (options.isPrivateOnly && [source.bytes, ...older].some(hasList))
+    return refused({ kind: 'not-private' });
   // Where no older versions can be, the one that there is is the null version.
   const hasOlder = mayHaveOlderVersions(bucket.versioning);
   const versionIds = hasOlder ? [source.bytes, ...older].map(storedVersionId) : [NULL_VERSION];
@@ -224,6 +227,10 @@ export function renameOf(
 
 export function refused(refusal: MoveRefusal): MoveChange {
   return { result: refusal, puts: [], counters: [] };
+}
+
+function hasList(version: Uint8Array): boolean {
+  return decodeVersion(version).acl !== undefined;
 }
 
 function checkConditions(

@@ -41,13 +41,13 @@ export const moveKey = defineCommand<Command, Outcome>({
       const { outcome } = stored;
       return refuse('jobId' in outcome ? { ...outcome, kind: 'began-before' } : outcome);
     }
-    const { bucketId, move, overwrites } = command;
+    const { bucketId, move, overwrites, isPrivateOnly } = command;
     const bucket = openBucket(view, bucketId);
     const { owner, versioning } = bucket;
     const to = keyOf(move);
     const rows = rowsOfEach(view, bucketId);
     const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning, overwrites });
-    const change = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, context });
+    const change = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, isPrivateOnly, context });
     const { result } = change;
     const outcome: Outcome = { kind: 'moved-key', result, versioning };
     // A refusal has done nothing: repeating the request may do what it asks for.

@@ -124,6 +124,15 @@ test('overwriting is decided at the beginning: a refusal moves nothing and leave
   expect(await world.execute('move-key', again)).toEqual({ kind: 'began-before', jobId: job.jobId });
 });
 
+test('where lists may not come along none of it moves: all versions would have to be looked at', async () => {
+  expect(await begin({ isPrivateOnly: true })).toMatchObject({
+    kind: 'refused',
+    result: { kind: 'too-many-versions' },
+  });
+  const page = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 10 });
+  expect(page.objects.map(({ key }) => key)).toEqual([from]);
+});
+
 test('its null version moves first: where versioning is suspended an existing one is replaced once', async () => {
   await world.execute('set-bucket-config', {
     bucketId: BUCKET,

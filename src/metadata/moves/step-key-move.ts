@@ -112,8 +112,9 @@ function openedMove({ command, job, bucket, context }: Omit<Step, 'view'>, loade
   const { key: from, to } = command;
   if ([from, to].some((key) => isBeingRenamed(bucket, key))) return refused({ kind: 'being-renamed' });
   // Versions may have come to be protected since the key was found to be a large one: all of them would have to be looked at.
-  if (context.rules.mayBlockDeletes(bucket)) return refused({ kind: 'too-many-versions' });
-  return moveHistory({ bucket, move: { from, to }, loaded, overwrites: job.overwrites, context });
+  const { overwrites, isPrivateOnly } = job;
+  if (isPrivateOnly || context.rules.mayBlockDeletes(bucket)) return refused({ kind: 'too-many-versions' });
+  return moveHistory({ bucket, move: { from, to }, loaded, overwrites, isPrivateOnly, context });
 }
 
 /** Where the walk goes on behind a key. The legs before the key's had nothing left when the step was begun. */

@@ -73,22 +73,22 @@ export const stepMove = defineCommand<Command, Outcome>({
       const ended = { ...job, endedAtMs: nowMs };
       return { outcome: { kind: 'elsewhere', job: ended }, ...changeJob(job, ended) };
     }
-    const { overwrites } = job;
+    const { overwrites, isPrivateOnly } = job;
     const { versioning } = bucket;
     const moves = movesOf(command);
     const loaded = loadMoves(view, { bucketId, moves, versioning });
     // What is under the new names counts as well, and what is under the old ones may have grown since it was found.
     if (loaded === undefined) return refuse({ kind: 'too-much', job });
     const largeAt = loaded.findIndex((each) => each?.isTooMuch);
-    // In a bucket whose versions may be protected all of a key is looked at before anything of it moves.
-    const isLarge = largeAt !== -1 && !context.rules.mayBlockDeletes(bucket);
+    // Where one of its versions may not move all of a key is looked at before anything of it moves.
+    const isLarge = largeAt !== -1 && !isPrivateOnly && !context.rules.mayBlockDeletes(bucket);
     if (isLarge) return refuse({ kind: moves.length > 1 ? 'too-much' : 'large-key', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas: CounterDelta[] = [];
     const happened: NewEvent[] = [];
     for (const [at, move] of moves.entries()) {
-      const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, context });
+      const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, isPrivateOnly, context });
       results.push(change.result);
       if (bucket.events !== undefined && fits(move)) happened.push(...renameOf(move, change));
       for (const row of change.puts) puts.push(row);
@@ -194,6 +194,7 @@ function moveOne(options: {
   loaded: LoadedMove | undefined;
   bucket: BucketRecord & { versioning: Versioning };
   overwrites: boolean;
+  isPrivateOnly: boolean | undefined;
   context: CommandContext;
 }): MoveChange {
   const { move, loaded, ...rest } = options;

@@ -42,7 +42,14 @@ interface MoveStep {
 export interface MoveCommands {
   /** MOVE of one key (service 4.2). */
   'move-key': {
-    command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
+    command: {
+      bucketId: BucketId;
+      move: KeyMove;
+      overwrites: boolean;
+      /** Nothing moves where one of the versions has an access control list. */
+      isPrivateOnly?: true;
+      token?: IdempotencyToken;
+    };
     outcome:
       | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
       /** Under its token, in several entries. */
@@ -57,6 +64,7 @@ export interface MoveCommands {
       from: string;
       to: string;
       overwrites: boolean;
+      isPrivateOnly?: true;
       token?: IdempotencyToken;
       /** Who is about to make its steps. Absent: nobody yet. */
       driver?: string;
@@ -77,6 +85,7 @@ export interface MoveCommands {
       bucketId: BucketId;
       move: KeyMove;
       overwrites: boolean;
+      isPrivateOnly?: true;
       token?: IdempotencyToken;
       driver: string;
     };

@@ -50,6 +50,8 @@ export interface MovePrefixJob extends JobProgress {
   from: string;
   to: string;
   overwrites: boolean;
+  /** What has an access control list stays: who began it may give none at the destination. */
+  isPrivateOnly?: true;
   /** It renames the one key `from` to `to`, and no prefix. */
   isKey?: true;
   /** The key that is being renamed in several steps: its latest version has moved, of the older ones some. */

@@ -21,10 +21,10 @@ import {
   WRITE_CONDITION_HEADERS,
 } from '../request/write-conditions.ts';
 import { NOT_APPLIED } from './composed-object.ts';
-import { moveLargeKey, movePrefix, repeatLargeKey } from './move-prefix.ts';
+import { moveLargeKey, movePrefix, type PrefixMove, repeatLargeKey } from './move-prefix.ts';
 import { MOVE_LOG_NAME, moveBody, moveItem } from './move-result.ts';
 
-type MoveInput = ReturnType<typeof parse>;
+type MoveInput = ReturnType<typeof parse> & Pick<PrefixMove, 'isPrivateOnly'>;
 
 export const moveObject = defineOperation({
   name: 'MoveObject',
@@ -69,8 +69,24 @@ export const moveObject = defineOperation({
     if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'unless-denied', ofTarget]);
     return pairs;
   },
-  run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
+  // Who may give no list at the destination may move what has none.
+  decidesInRun: true,
+  async run(context, input) {
+    const mayGiveLists = await context.mayAlso(listAccess(input), context.bucket());
+    const move = mayGiveLists ? input : { ...input, isPrivateOnly: true as const };
+    return input.isPrefix ? movePrefix(context, move) : moveKey(context, move);
+  },
 });
+
+/** What objects need that bring an access control list along: which one they have, policies do not see. */
+function listAccess({ bucket, to, isPrefix, targetValues }: MoveInput): readonly AccessPair[] {
+  const options = { ...(isPrefix && { isPrefix }), values: targetValues, bringsTags: true, bringsAcl: true };
+  const arn = objectArn({ bucket, key: to as ObjectKey });
+  return [
+    ['s3:PutObject', arn, undefined, options],
+    ['s3:PutObjectAcl', arn, 'unless-denied', { ...options, isOfNewObject: true }],
+  ];
+}
 
 function parse(request: OperationRequest) {
   const { bucket, key: from, headers } = request;
@@ -107,10 +123,16 @@ function parse(request: OperationRequest) {
 }
 
 async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {
-  const { from, to, overwrites, isQuiet, conditions, token } = input;
+  const { from, to, overwrites, isPrivateOnly, isQuiet, conditions, token } = input;
   const { homeShard, believed } = context.bucket();
   const { bucketId } = believed;
-  const command = { bucketId, move: { from, to, ...conditions }, overwrites, ...(token && { token }) };
+  const command = {
+    bucketId,
+    move: { from, to, ...conditions },
+    overwrites,
+    ...(isPrivateOnly && { isPrivateOnly }),
+    ...(token && { token }),
+  };
   const { value } = await context.metadata
     .execute({ shard: homeShard, bucket: believed }, 'move-key', command)
     .catch(async (error: unknown) => ({ value: await findBegun(context, token, error) }));

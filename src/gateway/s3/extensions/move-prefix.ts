@@ -35,6 +35,8 @@ export interface PrefixMove {
   from: string;
   to: string;
   overwrites: boolean;
+  /** What has an access control list stays. */
+  isPrivateOnly?: true;
   isQuiet: boolean;
   /** It is of one key. */
   isKey?: true;
@@ -43,11 +45,19 @@ export interface PrefixMove {
 
 /** IdempotencyParameterMismatch; SlowDown while the shard has as many jobs as it may, or keeps as much of earlier ones. */
 export async function movePrefix(context: OperationContext, move: PrefixMove): Promise<OperationResult> {
-  const { from, to, overwrites, token } = move;
+  const { from, to, overwrites, isPrivateOnly, token } = move;
   const { homeShard, believed } = context.bucket();
   const { bucketId } = believed;
   const driver = context.requestId;
-  const command = { bucketId, from, to, overwrites, driver, ...(token && { token }) };
+  const command = {
+    bucketId,
+    from,
+    to,
+    overwrites,
+    ...(isPrivateOnly && { isPrivateOnly }),
+    driver,
+    ...(token && { token }),
+  };
   const { value } = await context.metadata.execute(
     { shard: homeShard, bucket: believed },
     'begin-move',
@@ -72,11 +82,12 @@ export async function moveLargeKey(
   context: OperationContext,
   move: Omit<PrefixMove, 'isKey'> & { conditions: Omit<KeyMove, 'from' | 'to'> },
 ): Promise<OperationResult | { refusal: MoveRefusal }> {
-  const { conditions, overwrites, token } = move;
+  const { conditions, overwrites, isPrivateOnly, token } = move;
   const { homeShard, believed } = context.bucket();
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'begin-key-move', {
     bucketId: believed.bucketId,
     overwrites,
+    ...(isPrivateOnly && { isPrivateOnly }),
     driver: context.requestId,
     move: { from: move.from as ObjectKey, to: move.to, ...conditions },
     ...(token && { token }),

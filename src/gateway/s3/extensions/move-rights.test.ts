@@ -113,6 +113,54 @@ test('tags that a user may not read, or not give, are neither read nor given by 
   }
 });
 
+test('an access control list that a user may not give where it comes to stays, and so does what has it', async () => {
+  await makeBucket('listed');
+  const open = { 'x-amz-acl': 'authenticated-read' };
+  const move = (user: TestKeys, from: string, to: string, headers: Headers = {}) =>
+    ask(user, `MOVE /listed/${from}`, { destination: to, ...headers });
+  const target = 'arn:aws:s3:::listed/out/*';
+  const given = { StringLike: { 's3:x-amz-acl': '*' } };
+  const guards = [
+    deny('s3:PutObjectAcl', target),
+    {
+      ...deny('s3:PutObjectAcl', target),
+      Condition: { StringEquals: { 's3:x-amz-acl': 'authenticated-read' } },
+    },
+    { ...deny('s3:PutObject', target), Condition: given },
+    { ...deny('s3:PutObject', target), Condition: { Null: { 's3:x-amz-grant-read': 'false' } } },
+  ];
+  for (const [at, guard] of guards.entries()) {
+    const user = await userWith([EVERYTHING, guard]);
+    const name = (key: string) => `${at}/${key}`;
+    await write(`/listed/${name('plain')}`);
+    await write(`/listed/${name('open')}`, open);
+    // Its older version is open.
+    await write(`/listed/${name('was-open')}`, open);
+    await write(`/listed/${name('was-open')}`, { 'x-amz-acl': 'private' });
+    expect((await move(user, name('plain'), `out/${name('plain')}`)).status, JSON.stringify(guard)).toBe(200);
+    for (const key of ['open', 'was-open']) {
+      const refused = await move(user, name(key), `out/${name(key)}`);
+      expect([refused.status, String(refused.body)]).toEqual([
+        403,
+        expect.stringContaining('s3:PutObjectAcl'),
+      ]);
+      expect(await statusOf(user, `HEAD /listed/${name(key)}`)).toBe(200);
+      // Elsewhere it may.
+      expect((await move(user, name(key), `elsewhere/${name(key)}`)).status).toBe(200);
+      expect((await move(user, `elsewhere/${name(key)}`, name(key))).status).toBe(200);
+    }
+    await write(`/listed/${name('more')}`);
+    const whole = await move(user, `${at}/`, `out/whole-${at}/`, { 'x-svc-prefix': 'true' });
+    const text = String(whole.body);
+    expect([...text.matchAll(/<Code>(\w+)</g)].map(([, code]) => code)).toEqual([
+      'AccessDenied',
+      'AccessDenied',
+    ]);
+    expect(await statusOf(user, `HEAD /listed/out/whole-${at}/more`)).toBe(200);
+    expect(await statusOf(user, `HEAD /listed/${name('open')}`)).toBe(200);
+  }
+});
+
 test('what a user is denied in a bucket by its own policies it is not allowed by renaming the bucket', async () => {
   await makeBucket('guarded');
   await write('/guarded/k');
