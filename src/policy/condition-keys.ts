@@ -70,7 +70,11 @@ export const S3_KEYS = [
   { name: 's3:x-amz-grant-read-acp', type: 'string', help: 'the header of that name' },
   { name: 's3:x-amz-grant-write', type: 'string', help: 'the header of that name' },
   { name: 's3:x-amz-grant-write-acp', type: 'string', help: 'the header of that name' },
-  { name: 's3:x-amz-copy-source', type: 'string', help: 'what is copied' },
+  {
+    name: 's3:x-amz-copy-source',
+    type: 'string',
+    help: 'what is copied, renamed or, each by itself, composed: BUCKET/KEY or BUCKET/KEY?versionId=ID; of a prefix that is renamed it is not known: a condition denies, and does not allow',
+  },
   { name: 's3:x-amz-metadata-directive', type: 'string', help: 'COPY or REPLACE' },
   { name: 's3:x-amz-storage-class', type: 'string', help: 'the storage class that the request gives' },
   { name: 's3:x-amz-server-side-encryption', type: 'string', help: 'the header of that name' },

@@ -351,8 +351,10 @@ function isMet(statement: Statement, question: AccessQuestion): boolean {
   return true;
 }
 
-/** What differs from object to object, where a question is about many; tags and lists that come along with an object. */
-function isUnknown(key: string, { isOfMany, bringsTags, bringsAcl }: AccessQuestion): boolean {
+/** What differs from object to object, where a question is about many; tags, lists and names that come along with an object. */
+function isUnknown(key: string, { isPrefix, isOfMany, bringsTags, bringsAcl }: AccessQuestion): boolean {
+  // Of a prefix there are as many sources as keys.
+  if (isPrefix && bringsTags && key === 's3:x-amz-copy-source') return true;
   if (bringsAcl && (key === 's3:x-amz-acl' || key.startsWith('s3:x-amz-grant-'))) return true;
   if (isOfMany && (key === 's3:versionid' || key.startsWith('s3:existingobjecttag/'))) return true;
   return bringsTags === true && (key === 's3:requestobjecttagkeys' || key.startsWith('s3:requestobjecttag/'));

@@ -9,13 +9,14 @@ import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
 import type { ComposedVersion } from '../../../ports/metadata/versions.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
-import type { ObjectKey } from '../../../types/names.ts';
+import type { BucketName, ObjectKey } from '../../../types/names.ts';
 import { checkWriteConditions } from '../../../types/preconditions.ts';
 import type { VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
 import { findComponents, requireJudged } from '../objects/find-version.ts';
 import { madeExpiration } from '../objects/made-expiration.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
+import { copySourceValues } from '../request/copy-source.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { parseUserMetadata } from '../request/object-headers.ts';
 import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
@@ -65,17 +66,22 @@ export const composeObject = defineOperation({
     };
   },
   access: ({ resource, tags, lock }, bucket) => [
-    ...composedAccess(resource, bucket, tags && { givenTags: tags }),
+    ...composedAccess(resource, bucket, { isBeforeDocument: true }),
     ...taggingAccess(resource, tags),
     ...lockAccess(resource, lock),
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
-  // The rule asks for s3:PutObject (service 4.2, compose rule 1): of a component, too, where it may not be read.
-  documentAccess: ({ bucket }, components) =>
-    components.map(({ key, versionId }): AccessPair => {
+  // The rule asks for s3:PutObject (service 4.2, compose rule 1): of a component, too, where it may not be read. Of the target it
+  // is asked for each component, as for a copy of it.
+  documentAccess: ({ bucket, resource, tags }, components) => [
+    ...components.map(({ key, versionId }): AccessPair => {
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
       return [action, objectArn({ bucket, key }), 'component', { versionId }];
     }),
+    ...sourcesOf(bucket, components).map((values): AccessPair => {
+      return ['s3:PutObject', resource, undefined, { values, givenTags: tags }];
+    }),
+  ],
   async run(context, { key, userMetadata, tags, conditions, token, ...input }, components) {
     // Neither the order of headers nor that of tags means anything.
     const headers = [
@@ -104,6 +110,14 @@ export const composeObject = defineOperation({
     return answer(context, key, written);
   },
 });
+
+/** Each once. */
+function sourcesOf(bucket: BucketName, components: readonly Component[]) {
+  const values = components.map(({ key, versionId }) =>
+    copySourceValues({ bucket, key, ...(versionId !== undefined && { versionId }) }),
+  );
+  return [...new Map(values.map((each) => [Object.values(each)[0], each])).values()];
+}
 
 async function answer(context: OperationContext, key: ObjectKey, written: Written): Promise<OperationResult> {
   context.record.objectSizeBytes = written.sizeBytes;

@@ -41,7 +41,7 @@ export const NOT_APPLIED: Readonly<Record<string, ContextValue>> = { 's3:x-amz-a
 export function composedAccess(
   resource: string,
   bucket: BucketRecord | undefined,
-  options?: Pick<PairOptions, 'givenTags' | 'values'>,
+  options?: Pick<PairOptions, 'isBeforeDocument' | 'givenTags' | 'values'>,
 ): AccessPair[] {
   const pairs: AccessPair[] = [
     options ? ['s3:PutObject', resource, undefined, options] : ['s3:PutObject', resource],

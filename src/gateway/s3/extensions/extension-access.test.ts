@@ -22,7 +22,12 @@ const BUCKET: BucketRecord = {
 const KEPT: BucketRecord = { ...BUCKET, versioning: 'enabled' };
 const ARN = 'arn:aws:s3:::bucket';
 /** Of a destination without conditions. */
-const NONE_OF_TARGET = { 's3:x-amz-acl': [], 's3:if-match': [], 's3:if-none-match': [] };
+const NONE_OF_TARGET = {
+  's3:x-amz-acl': [],
+  's3:if-match': [],
+  's3:if-none-match': [],
+  's3:x-amz-copy-source': 'bucket/key',
+};
 
 function requestOf(headers: Record<string, string>): OperationRequest {
   return {
@@ -42,9 +47,9 @@ function accessOf(name: string, headers: Record<string, string> = {}, bucket = B
 }
 
 /** What is asked once the document is read. */
-function documentAccessOf(name: string, xml: string) {
+function documentAccessOf(name: string, xml: string, headers: Record<string, string> = {}) {
   const row = OPERATIONS.find((one) => one.name === name);
-  const input = row?.parse(requestOf({})) as never;
+  const input = row?.parse(requestOf(headers)) as never;
   const document = (row?.parseDocument && finishAtOnce(row.parseDocument(Buffer.from(xml), input))) as never;
   return row?.documentAccess?.(input, document);
 }
@@ -104,14 +109,15 @@ test.each(['ComposeObject', 'AppendObject'])(
   '%s, compose rule 1 and append rule 3: s3:PutObject; without versions nobody whom s3:DeleteObject is denied',
   (name) => {
     // The target of a composition gets a list, which is private; that of an append keeps what it has.
-    const options = name === 'AppendObject' ? [undefined, { values: { 's3:x-amz-acl': [] } }] : [];
-    const write = ['s3:PutObject', `${ARN}/key`, ...options];
+    // Of what it comes from the target of a composition is judged with the document.
+    const options = name === 'AppendObject' ? { values: { 's3:x-amz-acl': [] } } : { isBeforeDocument: true };
+    const write = ['s3:PutObject', `${ARN}/key`, undefined, options];
     expect(accessOf(name)).toEqual([write, ['s3:DeleteObject', `${ARN}/key`, 'unless-denied']]);
     expect(accessOf(name, {}, KEPT)).toEqual([write]);
   },
 );
 
-test('composition, compose rule 1: a component must be readable or writable, and a denied one refuses it', () => {
+test('composition, compose rule 1: a component must be readable or writable, and s3:PutObject of the target allows each source', () => {
   const body = [
     '<Component><Key>one</Key></Component>',
     '<Component><Key>a/two</Key><VersionId>null</VersionId></Component>',
@@ -121,14 +127,28 @@ test('composition, compose rule 1: a component must be readable or writable, and
     ['s3:GetObject', `${ARN}/one`, 'component', {}],
     ['s3:GetObjectVersion', `${ARN}/a/two`, 'component', { versionId: 'null' }],
     ['s3:GetObject', `${ARN}/one`, 'component', {}],
+    ['s3:PutObject', `${ARN}/key`, undefined, { values: { 's3:x-amz-copy-source': 'bucket/one' } }],
+    [
+      's3:PutObject',
+      `${ARN}/key`,
+      undefined,
+      { values: { 's3:x-amz-copy-source': 'bucket/a/two?versionId=null' } },
+    ],
   ]);
 });
 
 test('composition with tags needs the tagging permission', () => {
   const givenTags = [{ key: 'a', value: 'b' }];
   expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([
-    ['s3:PutObject', `${ARN}/key`, undefined, { givenTags }],
+    ['s3:PutObject', `${ARN}/key`, undefined, { isBeforeDocument: true }],
     ['s3:PutObjectTagging', `${ARN}/key`, undefined, { isOfNewObject: true, givenTags }],
+  ]);
+  const xml = '<ComposeRequest><Component><Key>one</Key></Component></ComposeRequest>';
+  expect(documentAccessOf('ComposeObject', xml, { 'x-amz-tagging': 'a=b' })).toContainEqual([
+    's3:PutObject',
+    `${ARN}/key`,
+    undefined,
+    { givenTags, values: { 's3:x-amz-copy-source': 'bucket/one' } },
   ]);
 });
 

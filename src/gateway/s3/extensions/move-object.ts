@@ -11,6 +11,7 @@ import { mayHaveOlderVersions } from '../../../types/versioning.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
+import { copySourceValues } from '../request/copy-source.ts';
 import { parseDestination } from '../request/destination.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import {
@@ -48,8 +49,7 @@ export const moveObject = defineOperation({
   access: ({ bucket, from, to, isPrefix, overwrites, targetValues }, row) => {
     const arn = (key: string) => objectArn({ bucket, key: key as ObjectKey });
     const ofSource = { ...(isPrefix && { isPrefix }), values: NOT_APPLIED };
-    // It brings its tags along, as a copy does.
-    const ofTarget = { ...ofSource, values: targetValues, bringsTags: true };
+    const ofTarget = { ...ofSource, ...targetOptions({ bucket, from, targetValues }) };
     const pairs: AccessPair[] = [
       ['s3:PutObject', arn(from), undefined, ofSource],
       ['s3:PutObject', arn(to), undefined, ofTarget],
@@ -78,9 +78,21 @@ export const moveObject = defineOperation({
   },
 });
 
+/** What comes to the destination comes from the source, and brings its tags along, as a copy does. */
+function targetOptions({ bucket, from, targetValues }: Pick<MoveInput, 'bucket' | 'from' | 'targetValues'>) {
+  return {
+    values: { ...targetValues, ...copySourceValues({ bucket, key: from }) },
+    bringsTags: true,
+  };
+}
+
 /** What objects need that bring an access control list along: which one they have, policies do not see. */
-function listAccess({ bucket, to, isPrefix, targetValues }: MoveInput): readonly AccessPair[] {
-  const options = { ...(isPrefix && { isPrefix }), values: targetValues, bringsTags: true, bringsAcl: true };
+function listAccess({ bucket, from, to, isPrefix, targetValues }: MoveInput): readonly AccessPair[] {
+  const options = {
+    ...(isPrefix && { isPrefix }),
+    ...targetOptions({ bucket, from, targetValues }),
+    bringsAcl: true,
+  };
   const arn = objectArn({ bucket, key: to as ObjectKey });
   return [
     ['s3:PutObject', arn, undefined, options],

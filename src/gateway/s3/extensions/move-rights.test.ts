@@ -161,6 +161,50 @@ test('an access control list that a user may not give where it comes to stays, a
   }
 });
 
+test('conditions on the source of a copy hold for what is composed, appended to and renamed', async () => {
+  await makeBucket('copied');
+  for (const key of ['public/a', 'public/b', 'secret/a', 'in/a']) await write(`/copied/${key}`);
+  const all = 'arn:aws:s3:::copied/*';
+  const source = 's3:x-amz-copy-source';
+  const guards: [what: string, guard: object, onlyCopies: boolean][] = [
+    ['no secret', { StringLike: { [source]: 'copied/secret/*' } }, false],
+    [
+      'public alone',
+      { StringNotLikeIfExists: { [source]: 'copied/public/*' }, Null: { [source]: 'false' } },
+      false,
+    ],
+    ['public alone, and no plain writes', { StringNotLike: { [source]: 'copied/public/*' } }, true],
+  ];
+  for (const [what, Condition, onlyCopies] of guards) {
+    const user = await userWith([
+      EVERYTHING,
+      { ...deny('s3:PutObject', 'arn:aws:s3:::copied/to/*'), Condition },
+    ]);
+    const compose = (...keys: string[]) => {
+      const parts = keys.map((key) => `<Component><Key>${key}</Key></Component>`).join('');
+      return statusOf(user, 'PUT /copied/to/k?compose', {}, `<ComposeRequest>${parts}</ComposeRequest>`);
+    };
+    expect(await compose('public/a', 'public/b'), what).toBe(200);
+    expect(await compose('public/a', 'secret/a'), what).toBe(403);
+    expect(await statusOf(user, 'PUT /copied/to/k?append', {}, 'more'), what).toBe(onlyCopies ? 403 : 200);
+    const move = (from: string, headers: Headers = {}) =>
+      statusOf(user, `MOVE /copied/${from}`, { destination: `to/${from}`, ...headers });
+    expect(await move('secret/a'), what).toBe(403);
+    expect(await move('public/b'), what).toBe(200);
+    await done(owner, 'MOVE /copied/to/public/b', { destination: 'public/b' });
+    // Of a prefix nobody names the sources.
+    for (const prefix of ['secret/', 'public/'])
+      expect(await move(prefix, { 'x-svc-prefix': 'true' }), what).toBe(403);
+  }
+  const copier = await userWith([
+    allow(['s3:GetObject', 's3:DeleteObject*'], all),
+    { ...allow('s3:PutObject', all), Condition: { StringEquals: { [source]: 'copied/public/a' } } },
+  ]);
+  const body = (key: string) => `<ComposeRequest><Component><Key>${key}</Key></Component></ComposeRequest>`;
+  expect(await statusOf(copier, 'PUT /copied/x?compose', {}, body('public/a'))).toBe(200);
+  expect(await statusOf(copier, 'PUT /copied/x?compose', {}, body('public/b'))).toBe(403);
+});
+
 test('what a user is denied in a bucket by its own policies it is not allowed by renaming the bucket', async () => {
   await makeBucket('guarded');
   await write('/guarded/k');
