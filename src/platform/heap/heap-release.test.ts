@@ -1,7 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
-import { RELEASED_BYTES_MIN, RELEASED_EVERY_MS, systemHeap, watchHeap } from './heap-release.ts';
+import {
+  RELEASED_BYTES_MIN,
+  RELEASED_EVERY_MS,
+  REST_BYTES_MIN,
+  systemHeap,
+  watchHeap,
+} from './heap-release.ts';
 
 const BASE_BYTES = 50 * 1024 * 1024;
 
@@ -11,10 +17,11 @@ function watched() {
   const events: string[] = [];
   const note = (_fields: object, event: string) => void events.push(event);
   const log = { debug() {}, info: note, warn: note, error: note };
-  const now = { totalBytes: BASE_BYTES, busyShare: 0.5, releases: 0 };
+  /** `liveBytes`: what a release leaves. */
+  const now = { totalBytes: BASE_BYTES, liveBytes: BASE_BYTES, busyShare: 0.5, releases: 0 };
   const release = () => {
     now.releases++;
-    now.totalBytes = BASE_BYTES;
+    now.totalBytes = now.liveBytes;
   };
   const heap = { totalBytes: () => now.totalBytes, busyShare: () => now.busyShare, release };
   watchHeap({ clock, log, heap }, stopping.signal);
@@ -52,6 +59,30 @@ test('a heap that has grown is collected and given back when the thread is idle'
   now.busyShare = 0.1;
   expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(1);
   expect(await lookAt(BASE_BYTES, RELEASED_EVERY_MS), 'nothing is left to give back').toBe(1);
+});
+
+test('what a release in the middle of a crowd has left is given back once the thread is idle', async () => {
+  const { now, lookAt } = watched();
+  const crowdBytes = BASE_BYTES + REST_BYTES_MIN;
+  await lookAt(crowdBytes + RELEASED_BYTES_MIN);
+  now.liveBytes = crowdBytes;
+  expect(await lookAt(crowdBytes)).toBe(1);
+  expect(await lookAt(crowdBytes, RELEASED_EVERY_MS), 'the crowd is there').toBe(1);
+  now.busyShare = 0.1;
+  now.liveBytes = BASE_BYTES;
+  expect(await lookAt(crowdBytes)).toBe(2);
+  expect(await lookAt(crowdBytes, RELEASED_EVERY_MS), 'as much as an idle thread may grow').toBe(2);
+});
+
+test('what an idle thread needs is not looked for again', async () => {
+  const { now, lookAt } = watched();
+  const neededBytes = BASE_BYTES + RELEASED_BYTES_MIN;
+  now.liveBytes = neededBytes;
+  await lookAt(neededBytes + RELEASED_BYTES_MIN);
+  expect(await lookAt(neededBytes)).toBe(1);
+  now.busyShare = 0.1;
+  expect(await lookAt(neededBytes, RELEASED_EVERY_MS)).toBe(2);
+  expect(await lookAt(neededBytes, RELEASED_EVERY_MS)).toBe(2);
 });
 
 test('the heap of this thread is collected and given back', () => {

@@ -11,6 +11,8 @@ import type { Logger } from '../../ports/telemetry.ts';
 const LOOK_MS = 5000;
 /** The heap has shrunk by so much, or has grown by so much and the thread is idle: less is not worth a pause. */
 export const RELEASED_BYTES_MIN = 128 * 1024 * 1024;
+/** The same on an idle thread, where the last release ran in the middle of a crowd: that one has left what the crowd still held. */
+export const REST_BYTES_MIN = 32 * 1024 * 1024;
 /** Between two releases. */
 export const RELEASED_EVERY_MS = 60_000;
 /** The share of its time for which an idle thread is busy, at most. */
@@ -49,8 +51,9 @@ export function watchHeap(
   signal: AbortSignal,
 ): void {
   let peakBytes = heap.totalBytes();
-  /** What the last release has left. */
+  /** What the last release on an idle thread has left, or one since, if that is less. */
   let leftBytes = peakBytes;
+  let wasIdle = true;
   let earliestMs = 0;
 
   function look(): void {
@@ -59,12 +62,15 @@ export function watchHeap(
     peakBytes = Math.max(peakBytes, totalBytes);
     const beganMs = clock.monotonicMs();
     const releasableBytes = peakBytes - (isIdle ? Math.min(leftBytes, totalBytes) : totalBytes);
-    if (releasableBytes < RELEASED_BYTES_MIN || beganMs < earliestMs) return;
+    const leastBytes = isIdle && !wasIdle ? REST_BYTES_MIN : RELEASED_BYTES_MIN;
+    if (releasableBytes < leastBytes || beganMs < earliestMs) return;
     heap.release();
-    leftBytes = heap.totalBytes();
+    const nowBytes = heap.totalBytes();
     const tookMs = Math.round(clock.monotonicMs() - beganMs);
-    log.info({ releasedBytes: Math.max(0, peakBytes - leftBytes), tookMs }, 'heap-released');
-    peakBytes = leftBytes;
+    log.info({ releasedBytes: Math.max(0, peakBytes - nowBytes), tookMs }, 'heap-released');
+    leftBytes = isIdle ? nowBytes : Math.min(leftBytes, nowBytes);
+    wasIdle = isIdle;
+    peakBytes = nowBytes;
     earliestMs = beganMs + RELEASED_EVERY_MS;
   }
 
