@@ -65,7 +65,9 @@ Names of keys are the same in any case. One that ends in \`/\` is a family: behi
 value in a request does not match, but for the operators that end in \`IfExists\`, those that negate, and \`Null\`.
 
 A value of more than 8,192 characters, which only a header can be, is held against no pattern (\`StringLike\`, \`ArnLike\` and those that
-negate): a condition of a statement that denies holds then, and one of a statement that allows does not.
+negate): a condition of a statement that denies holds then, and one of a statement that allows does not. So it is with operators of
+numbers and dates where a request has something else (\`1e9\`, \`0x1F\`, nothing between the quotes), also with those that negate. Numbers
+are compared exactly, to a thousand digits.
 
 Headers are compared as the text that they say in UTF-8.
 

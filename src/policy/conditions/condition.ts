@@ -93,7 +93,7 @@ function holdsOf(
       spend(COMPARISON_STEPS);
       const match = test(text, contextOf);
       if (match === true) return !isNegated;
-      // A sender may make a value as long as it likes, with blanks say: a condition of a Deny holds then.
+      // A sender may make a value as long as it likes, or write a number in another way: a condition of a Deny holds then.
       if (match === 'unknown') return !isAllow;
       if (match === 'no-value') isWithoutValue = true;
     }

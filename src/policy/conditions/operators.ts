@@ -12,7 +12,14 @@ import {
   textOf,
 } from '../patterns.ts';
 import { isInRange, parseAddressRange } from './addresses.ts';
-import { compareDecimals, parseBinary, parseBool, parseDate, parseDecimal } from './scalars.ts';
+import {
+  compareDecimals,
+  parseBinary,
+  parseBool,
+  parseDate,
+  parseDecimal,
+  parseWantedDecimal,
+} from './scalars.ts';
 
 /** A value of a policy, understood: whether a value of a request fits it. `unknown`: nobody can tell. */
 export type ValueTest = (text: string, contextOf: ContextOf) => Match | 'unknown';
@@ -127,11 +134,20 @@ function splitArn(text: string): string[] | undefined {
 function parsed<Value>(
   parse: (text: string) => Value | undefined,
   fits: (requested: Value, wanted: Value) => boolean,
+  {
+    parseWanted = parse,
+    whenNone = false,
+  }: {
+    /** Of the policy's value, where it has other bounds. */
+    parseWanted?: (text: string) => Value | undefined;
+    /** What is said of a request's value that cannot be parsed. */
+    whenNone?: false | 'unknown';
+  } = {},
 ): Understand {
   // Statements of one request ask about the same value: it is parsed once.
   let last: { text: string; value: Value | undefined } = { text: '', value: parse('') };
   return (value) => {
-    const wanted = parse(value);
+    const wanted = parseWanted(value);
     if (wanted === undefined) return undefined;
     return {
       keys: [],
@@ -140,7 +156,7 @@ function parsed<Value>(
           spend(text.length);
           last = { text, value: parse(text) };
         }
-        return last.value !== undefined && fits(last.value, wanted);
+        return last.value === undefined ? whenNone : fits(last.value, wanted);
       },
     };
   };
@@ -152,8 +168,13 @@ const address: Understand = (value) => {
 };
 
 type Order = (order: number) => boolean;
-const numeric = (holds: Order) => parsed(parseDecimal, (one, other) => holds(compareDecimals(one, other)));
-const date = (holds: Order) => parsed(parseDate, (one, other) => holds(one - other));
+/** What is no number to us (1e9, 0x1F) may be one to whom it is for. Likewise dates. */
+const numeric = (holds: Order) =>
+  parsed(parseDecimal, (one, other) => holds(compareDecimals(one, other)), {
+    parseWanted: parseWantedDecimal,
+    whenNone: 'unknown',
+  });
+const date = (holds: Order) => parsed(parseDate, (one, other) => holds(one - other), { whenNone: 'unknown' });
 const isSame = <Value>(one: Value, other: Value) => one === other;
 const isEqual: Order = (order) => order === 0;
 const isLess: Order = (order) => order < 0;

@@ -11,10 +11,19 @@ export interface Decimal {
 }
 
 const DECIMAL = /^([+-]?)([0-9]*)(?:\.([0-9]*))?$/;
-/** More is no number of anybody's. Zeros before it are none of its digits: a sender could add as many as it likes. */
+/** More is no number of any policy's. Zeros before it are none of its digits. */
 const DIGITS_MAX = 100;
 const CHARACTERS_MAX = 1024;
 
+/** Of a policy. */
+export function parseWantedDecimal(text: string): Decimal | undefined {
+  const decimal = parseDecimal(text);
+  return decimal === undefined || decimal.whole.length + decimal.fraction.length > DIGITS_MAX
+    ? undefined
+    : decimal;
+}
+
+/** Of as many digits as CHARACTERS_MAX has room for: a sender may send as many as it likes. */
 export function parseDecimal(text: string): Decimal | undefined {
   if (text.length > CHARACTERS_MAX) return undefined;
   const [, sign, digits = '', behind = ''] = DECIMAL.exec(text) ?? [];
@@ -24,7 +33,6 @@ export function parseDecimal(text: string): Decimal | undefined {
   let end = behind.length;
   while (behind[end - 1] === '0') end--;
   const fraction = behind.slice(0, end);
-  if (whole.length + fraction.length > DIGITS_MAX) return undefined;
   return { isNegative: sign === '-' && whole + fraction !== '', whole, fraction };
 }
 

@@ -242,6 +242,7 @@ function holds(
   }
   const fits = (text: string) => {
     const answers = wanted.map((one) => compare(name.replace('Not', ''), text, one, within));
+    if (answers.includes('unknown')) return within.effect === 'Deny';
     if (answers.includes(true)) return !isNegated;
     return isNegated && !(within.effect === 'Allow' && answers.includes(undefined));
   };
@@ -250,16 +251,17 @@ function holds(
   return isNegated ? values.every(fits) : values.some(fits);
 }
 
-/** undefined: a variable without a value. */
+/** undefined: a variable without a value. `unknown`: the request has no number, or no date. */
 function compare(
   name: string,
   text: string,
   wanted: string,
   { version, context }: ConditionContext,
-): boolean | undefined {
+): boolean | 'unknown' | undefined {
   if (/^(?:Numeric|Date)/.test(name)) {
     const read = name.startsWith('Date') ? readDate : readNumber;
     const [one, other] = [read(text), read(wanted)];
+    if (Number.isNaN(one)) return 'unknown';
     if (name.endsWith('LessThan')) return one < other;
     if (name.endsWith('LessThanEquals')) return one <= other;
     if (name.endsWith('GreaterThan')) return one > other;
@@ -276,7 +278,6 @@ function compare(
   return name === 'StringEquals' ? text === plain : text.toLowerCase() === plain.toLowerCase();
 }
 
-/** Words are no numbers: NaN is neither less nor more than anything, nor equal to itself. */
 const readNumber = (text: string) => (text === '' ? Number.NaN : Number(text));
 const readDate = (text: string) => (/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text));
 
