@@ -1,9 +1,9 @@
 // A table of the chunk store that is gone or cannot be read: the start says so in a sentence, `holdfast salvage` goes on without
 // it, the rest is served, and fsck names what has to be uploaded again.
-import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { salvage } from '../../src/admin/recovery/salvage.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
@@ -12,26 +12,30 @@ import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { pathOf, send } from '../support/servers/raw-s3.ts';
 import { startServer } from '../support/servers/start-server.ts';
 
-let folder = '';
-let dataDir = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'holdfast-lost-table-'));
-  dataDir = join(folder, 'data');
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-lost-table-'));
+/** Of a test. */
+const dataDir = join(folder, 'data');
+/** Three objects, in tables. */
+const written = join(folder, 'written');
+const KEYS = ['first', 'second', 'third'];
+let tablesOf: Map<string, string[]>;
+beforeAll(async () => {
+  tablesOf = await writeObjects(written, { 'storage.separateFrom': 'never' });
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => cpSync(written, dataDir, { recursive: true, preserveTimestamps: true }));
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const BODY = seededBytes('lost table', 1_500_000);
-const tables = () => readdirSync(join(dataDir, 'chunks')).filter((name) => name.endsWith('.sst'));
-
-const IN_TABLES = { 'storage.separateFrom': 'never' };
 
 /** Each object in a table of its own, or its rows are: what is in memory is written out at each start. */
 async function writeObjects(
-  keys: readonly string[],
-  settings: Record<string, string> = IN_TABLES,
+  dataDir: string,
+  settings: Record<string, string>,
 ): Promise<Map<string, string[]>> {
   const tablesOf = new Map<string, string[]>();
-  for (const key of [...keys, undefined]) {
+  const tables = () => readdirSync(join(dataDir, 'chunks')).filter((name) => name.endsWith('.sst'));
+  for (const key of [...KEYS, undefined]) {
     const before = new Set(existsSync(join(dataDir, 'chunks')) ? tables() : []);
     const server = await startServer({ child: true, dataDir, settings });
     const last = [...tablesOf.keys()].at(-1);
@@ -41,7 +45,7 @@ async function writeObjects(
         tables().filter((name) => !before.has(name)),
       );
     if (key !== undefined) {
-      if (key === keys[0]) await send(server, { method: 'PUT', path: '/lost' });
+      if (key === KEYS[0]) await send(server, { method: 'PUT', path: '/lost' });
       expect((await send(server, { method: 'PUT', path: pathOf('lost', key), body: BODY })).status).toBe(200);
       tablesOf.set(key, []);
     }
@@ -56,7 +60,6 @@ test.each([
 ])(
   'a table of chunks that %s stops the start with a sentence; after salvage the rest is served',
   async (_, damage) => {
-    const tablesOf = await writeObjects(['first', 'second', 'third']);
     for (const name of tablesOf.get('second') ?? []) damage(join(dataDir, 'chunks', name));
     expect(tablesOf.get('second')?.length).toBeGreaterThan(0);
     await expect(startServer({ child: true, dataDir })).rejects.toThrow(
@@ -93,13 +96,13 @@ test.each([
 
 test('where chunks lie in extents, a table of their rows that is lost takes none of them along', async () => {
   const settings = { 'storage.separateFrom': '64KiB' };
-  const keys = ['first', 'second', 'third'];
-  const tablesOf = await writeObjects(keys, settings);
-  for (const name of tablesOf.get('second') ?? []) rmSync(join(dataDir, 'chunks', name));
-  expect(tablesOf.get('second')?.length).toBeGreaterThan(0);
+  rmSync(dataDir, { recursive: true });
+  const tablesOfRows = await writeObjects(dataDir, settings);
+  for (const name of tablesOfRows.get('second') ?? []) rmSync(join(dataDir, 'chunks', name));
+  expect(tablesOfRows.get('second')?.length).toBeGreaterThan(0);
   expect(await salvage({ dataDir, print: () => {}, yes: true })).toBe(0);
   const server = await startServer({ child: true, dataDir, settings });
-  for (const key of keys) {
+  for (const key of KEYS) {
     const { body } = await send(server, { method: 'GET', path: pathOf('lost', key) });
     expect(body.equals(BODY), key).toBe(true);
   }
@@ -107,14 +110,12 @@ test('where chunks lie in extents, a table of their rows that is lost takes none
 });
 
 test('salvage of a complete folder changes nothing', async () => {
-  await writeObjects(['only']);
   const lines: string[] = [];
   expect(await salvage({ dataDir, print: (line) => void lines.push(line) })).toBe(0);
   expect(lines).toEqual(['No table is missing. --yes also tries to open all of them.']);
 });
 
 test('a damaged metadata database is refused with what to do', async () => {
-  await writeObjects(['only']);
   const metadata = join(dataDir, 'metadata');
   const [table] = readdirSync(metadata).filter((name) => name.endsWith('.sst'));
   rmSync(join(metadata, table ?? ''));

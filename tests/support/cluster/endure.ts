@@ -27,8 +27,8 @@ export interface EnduranceOptions {
   /** Of the requests. */
   seed: string;
   workersPerShard: number;
-  /** A prefix of each shard is renamed all the time. */
-  renamesPrefixes?: boolean;
+  /** Of so many shards a prefix is renamed all the time. Default: none. */
+  renamedPrefixes?: number;
   /** Of a worker between two things that it does: the load goes on, and leaves the machine to others. Default: none. */
   restMs?: number;
   /** After each harm: everything, or what was written to since the last comparison. */
@@ -58,7 +58,7 @@ export async function openEndurance(options: EnduranceOptions): Promise<Enduranc
       seed: options.seed,
       workersPerShard: options.workersPerShard,
       ...(options.restMs !== undefined && { restMs: options.restMs }),
-      ...(options.renamesPrefixes !== undefined && { renamesPrefixes: options.renamesPrefixes }),
+      ...(options.renamedPrefixes !== undefined && { renamedPrefixes: options.renamedPrefixes }),
       appliedSeqs: () => appliedSeqs(cluster),
     });
     await load.prepare();

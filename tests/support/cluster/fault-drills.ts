@@ -6,10 +6,12 @@ import { isLongForm } from '../run/long-form.ts';
 import { type Endurance, type EnduranceOptions, openEndurance } from './endure.ts';
 
 const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
-const FORM = ASKED ?? (isLongForm ? '30min' : '15s');
+const FORM = ASKED ?? (isLongForm ? '30min' : '6s');
 
 /** With more load, and everything compared behind each fault. */
 export const isLong = FORM === 'long';
+/** As all tests run it: with the least load that shows in each shard what a fault does. */
+const isShort = ASKED === undefined && !isLongForm;
 export const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 /** For how long chance goes on choosing faults. */
 export const RANDOM_MS = durationMs(isLong ? '60min' : FORM);
@@ -26,12 +28,13 @@ function durationMs(text: string): number {
 export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'> = {}): Promise<Endurance> {
   return openEndurance({
     seed: SEED,
-    workersPerShard: isLong ? 4 : 2,
+    workersPerShard: isLong ? 4 : isShort ? 1 : 2,
     betweenMs: isLong ? 5000 : 500,
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
     ...(ASKED === undefined && { restMs: 400 }),
     compare: isLong ? 'all' : 'touched',
-    renamesPrefixes: true,
+    // To fill a prefix and to rename it takes more than all else of the load.
+    renamedPrefixes: isShort ? 1 : SHARDS - 1,
     ...options,
     cluster: { shards: SHARDS, ...options.cluster },
   });

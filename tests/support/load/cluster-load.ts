@@ -2,7 +2,7 @@
 // (cluster-worker.ts) put small and chunked objects, overwrite, copy, delete, list and read back, and have several
 // requests race for one key, of which one alone may win. Beside them each gateway is asked for counters that the workers
 // raise: it must never answer with less than was acknowledged before it was asked. And where it is asked for a prefix of
-// each shard is renamed again and again, through one gateway or another until it is answered (renamed-prefix.ts).
+// some shards is renamed again and again, through one gateway or another until it is answered (renamed-prefix.ts).
 // Not here: the faults (tests/cluster/faults.test.ts).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { must } from '../../../src/base/assert.ts';
@@ -32,8 +32,8 @@ export interface ClusterLoadOptions {
   seed: string;
   /** Of each shard that buckets live on: all but the system's. */
   workersPerShard: number;
-  /** A prefix of each of these shards is renamed, too. */
-  renamesPrefixes?: boolean;
+  /** Of so many shards a prefix is renamed, too. Default: none. */
+  renamedPrefixes?: number;
   /** Of a worker between two things that it does. Default: none. */
   restMs?: number;
   /** How far each shard has come: grows by what is written to it. */
@@ -89,18 +89,19 @@ export class ClusterLoad {
 
   /** Makes buckets until so many of each shard are there. Nothing else may write meanwhile. */
   async prepare(): Promise<void> {
-    const { appliedSeqs, workersPerShard, renamesPrefixes = false, seed } = this.#options;
+    const { appliedSeqs, workersPerShard, renamedPrefixes = 0, seed } = this.#options;
     const counts = (await appliedSeqs()).map(() => 0);
-    const wantedCount = workersPerShard + (renamesPrefixes ? 1 : 0);
-    const isLacking = () => counts.some((count, shard) => shard !== SYSTEM_SHARD && count < wantedCount);
-    const findShard = createShardFinder(appliedSeqs);
     const renamed: string[] = [];
+    const isLacking = () =>
+      renamed.length < renamedPrefixes ||
+      counts.some((count, shard) => shard !== SYSTEM_SHARD && count < workersPerShard);
+    const findShard = createShardFinder(appliedSeqs);
     for (let index = 0; isLacking(); index++) {
       if (index === BUCKETS_MAX) throw new Error(`shards of ${BUCKETS_MAX} buckets: ${counts.join(' ')}`);
       const bucket = `load-${index}`;
       const shard = await findShard(() => this.#makeBucket(bucket));
       counts[shard] = (counts[shard] ?? 0) + 1;
-      if (counts[shard] === workersPerShard + 1 && renamesPrefixes) renamed.push(bucket);
+      if (counts[shard] === workersPerShard + 1 && renamed.length < renamedPrefixes) renamed.push(bucket);
       if ((counts[shard] ?? 0) > workersPerShard) continue;
       const random = seededNumbers(`cluster:${seed}:${this.#workers.length}`);
       this.#workers.push(new ClusterWorker(this.#work, { bucket, random, gateway: this.#workers.length }));
