@@ -5,9 +5,9 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openRequest, send } from '../support/servers/raw-s3.ts';
-import { startServer } from '../support/servers/start-server.ts';
+import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
 let folder = '';
 let dataDir = '';
@@ -40,45 +40,54 @@ test('the first start makes the root account and prints where its keys are; late
   expect(await second.stop()).toBe(0);
 });
 
-test('everything in the data folder is private to its owner, and keys are files of mode 0600', async () => {
-  const server = await start();
-  expect(await modeOf(dataDir)).toBe(0o700);
-  const files = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isFile());
-  expect(files.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['root-credentials.json', 'master-keys.json']),
-  );
-  for (const { name } of files) {
-    if (/credentials|keys|server/.test(name))
-      expect([name, await modeOf(join(dataDir, name))]).toEqual([name, 0o600]);
-  }
-  expect(await server.stop()).toBe(0);
-});
+describe('a first start with the default settings', () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ child: true });
+  });
+  afterAll(() => server.stop());
 
-test('in a folder that others can open nothing is readable by them', async () => {
-  await mkdir(dataDir, { mode: 0o755 });
-  const server = await start({ settings: { 'tls.mode': 'self-signed' } });
-  for (const entry of await readdir(dataDir, { recursive: true })) {
-    expect([entry, (await modeOf(join(dataDir, entry))) & 0o077]).toEqual([entry, 0]);
-  }
-  expect(await server.stop()).toBe(0);
-});
+  test('everything in the data folder is private to its owner, and keys are files of mode 0600', async () => {
+    expect(await modeOf(server.dataDir)).toBe(0o700);
+    const files = (await readdir(server.dataDir, { withFileTypes: true })).filter((entry) => entry.isFile());
+    expect(files.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['root-credentials.json', 'master-keys.json']),
+    );
+    for (const { name } of files) {
+      if (/credentials|keys|server/.test(name))
+        expect([name, await modeOf(join(server.dataDir, name))]).toEqual([name, 0o600]);
+    }
+  });
 
-test('the printed lines can be pasted: they take the keys from the file', async () => {
-  const server = await start();
-  const lines = server
-    .output()
-    .split('\n')
-    .map((line) => line.trim());
-  const exports = lines.filter((line) => line.startsWith('export '));
-  const script = `${exports.join('\n')}\necho "$AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY $AWS_ENDPOINT_URL"`;
-  expect(execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).trim()).toBe(
-    `${server.accessKey} ${server.secretKey} ${server.endpoint}`,
-  );
-  expect(lines.join('\n')).toMatch(
-    /aws s3 mb .*\n.*aws s3 sync .*\n.*restic .*-r s3:http:\/\/127\.0\.0\.1:\d+\/restic init/,
-  );
-  expect(lines.some((line) => line.startsWith('rclone config create holdfast s3 '))).toBe(true);
-  expect(await server.stop()).toBe(0);
+  test('the printed lines can be pasted: they take the keys from the file', async () => {
+    const lines = server
+      .output()
+      .split('\n')
+      .map((line) => line.trim());
+    const exports = lines.filter((line) => line.startsWith('export '));
+    const script = `${exports.join('\n')}\necho "$AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY $AWS_ENDPOINT_URL"`;
+    expect(execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).trim()).toBe(
+      `${server.accessKey} ${server.secretKey} ${server.endpoint}`,
+    );
+    expect(lines.join('\n')).toMatch(
+      /aws s3 mb .*\n.*aws s3 sync .*\n.*restic .*-r s3:http:\/\/127\.0\.0\.1:\d+\/restic init/,
+    );
+    expect(lines.some((line) => line.startsWith('rclone config create holdfast s3 '))).toBe(true);
+  });
+
+  test('the started event has address, version and duration', async () => {
+    // It may serve before its line is read here: behind its end all lines are.
+    expect(await server.stop()).toBe(0);
+    const started = server.logs().find(({ event }) => event === 'started');
+    expect(started).toMatchObject({
+      level: 'info',
+      endpoint: server.endpoint,
+      dataDir: server.dataDir,
+      shards: 64,
+    });
+    expect(started?.startMs).toBeLessThan(10_000);
+    expect(server.logs().map(({ event }) => event)).toEqual(expect.arrayContaining(['draining', 'stopped']));
+  });
 });
 
 test('given root credentials are used at the first start; others are refused later', async () => {
@@ -104,31 +113,20 @@ test('root credentials that no account may have are refused before anything is m
   expect(await readdir(folder)).toEqual([]);
 });
 
-test.each(['metadata', 'chunks'])(
-  'a data folder that has lost its %s is refused, and works when they are back',
-  async (part) => {
-    const first = await start();
-    await send(first, { method: 'PUT', path: '/kept' });
-    await send(first, { method: 'PUT', path: '/kept/key', body: Buffer.alloc(300_000, 'x') });
-    expect(await first.stop()).toBe(0);
+test('a data folder that has lost its metadata or its chunks is refused, and works when they are back', async () => {
+  const first = await start();
+  await send(first, { method: 'PUT', path: '/kept' });
+  await send(first, { method: 'PUT', path: '/kept/key', body: Buffer.alloc(300_000, 'x') });
+  expect(await first.stop()).toBe(0);
+  for (const part of ['metadata', 'chunks']) {
     await rename(join(dataDir, part), join(folder, part));
     await expect(start()).rejects.toThrow(/ended with 1:\n.*is missing/);
     await rm(join(dataDir, part), { recursive: true, force: true });
     await rename(join(folder, part), join(dataDir, part));
-    const again = await start();
-    expect((await send(again, { method: 'GET', path: '/kept/key' })).body).toHaveLength(300_000);
-    expect(await again.stop()).toBe(0);
-  },
-);
-
-test('the started event has address, version and duration', async () => {
-  const server = await start();
-  // It may serve before its line is read here: behind its end all lines are.
-  expect(await server.stop()).toBe(0);
-  const started = server.logs().find(({ event }) => event === 'started');
-  expect(started).toMatchObject({ level: 'info', endpoint: server.endpoint, dataDir, shards: 64 });
-  expect(started?.startMs).toBeLessThan(10_000);
-  expect(server.logs().map(({ event }) => event)).toEqual(expect.arrayContaining(['draining', 'stopped']));
+  }
+  const again = await start();
+  expect((await send(again, { method: 'GET', path: '/kept/key' })).body).toHaveLength(300_000);
+  expect(await again.stop()).toBe(0);
 });
 
 test.each([
@@ -150,8 +148,12 @@ test.each([
   expect(await server.kill(signal)).toEqual({ code, signal: null });
 });
 
-test('a self-signed certificate is made on request, its fingerprint printed, and SIGHUP reads it again', async () => {
+test('a self-signed certificate is made on request, its fingerprint printed, and SIGHUP reads it again; where others can open the folder they read nothing in it', async () => {
+  await mkdir(dataDir, { mode: 0o755 });
   const server = await start({ settings: { 'tls.mode': 'self-signed' } });
+  for (const entry of await readdir(dataDir, { recursive: true })) {
+    expect([entry, (await modeOf(join(dataDir, entry))) & 0o077]).toEqual([entry, 0]);
+  }
   expect(server.endpoint).toMatch(/^https:/);
   const { hostname, port } = new URL(server.endpoint);
   const ca = await readFile(join(dataDir, 'tls-cert.pem'), 'utf8');

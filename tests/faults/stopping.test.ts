@@ -10,6 +10,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeEach, expect, test } from 'vitest';
+import { casesOf, isLongForm } from '../support/run/long-form.ts';
 import { answerOf, openRequest, send } from '../support/servers/raw-s3.ts';
 import { openSocket } from '../support/servers/raw-socket.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
@@ -47,7 +48,8 @@ function snapshot(path: string): unknown {
   });
 }
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
+// That SIGINT begins to drain as well is in tests/faults/startup.test.ts.
+test.each(casesOf<NodeJS.Signals>({ short: ['SIGTERM'], longOnly: ['SIGINT'] }))(
   '%s: what is in flight finishes, then the server exits with 0',
   async (signal) => {
     const server = await startServer({ child: true, dataDir });
@@ -105,7 +107,8 @@ test('a second server on the same folder is refused with exit code 1, and the fi
   expect(await server.stop()).toBe(0);
 });
 
-test('a folder is free at once after kill -9', async () => {
+// The tests of kill -9 (tests/faults/kill.test.ts) start again at once.
+test.runIf(isLongForm)('a folder is free at once after kill -9', async () => {
   const server = await startServer({ child: true, dataDir });
   await server.kill('SIGKILL');
   const again = await startServer({ child: true, dataDir });
