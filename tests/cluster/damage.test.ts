@@ -32,11 +32,13 @@ beforeAll(async () => {
   endurance = await openEndurance({
     seed: SEED,
     workersPerShard: 1,
-    restMs: 150,
+    restMs: 400,
     compare: 'touched',
-    betweenMs: 3000,
+    betweenMs: 500,
     cluster: {
       metadata: METADATA.length,
+      // What is lost here is metadata.
+      storage: 1,
       shards: SHARDS,
       // What could be freed too early is.
       settings: { 'storage.readingGrace': '1s' },

@@ -27,7 +27,7 @@ beforeAll(async () => {
   endurance = await openEndurance({
     seed: SEED,
     workersPerShard: 1,
-    restMs: 250,
+    restMs: 400,
     compare: 'touched',
     betweenMs: 500,
     cluster: {

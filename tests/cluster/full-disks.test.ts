@@ -42,7 +42,7 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
     endurance = await openEndurance({
       seed: SEED,
       workersPerShard: 1,
-      restMs: 250,
+      restMs: 400,
       compare: 'touched',
       betweenMs: 500,
       cluster: {

@@ -5,6 +5,7 @@ import { type ChildProcess, execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
@@ -30,6 +31,8 @@ import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
 import type { Access } from '../support/servers/raw-s3.ts';
 
 const TREE_MIB = 16;
+/** Between two rounds of restic, which would take all of the processor otherwise. */
+const REST_MS = 2000;
 const WITHIN = { timeout: 180_000, interval: 1000 };
 
 let cluster: TestCluster;
@@ -91,6 +94,7 @@ class Restic {
     while (!this.#isStopping) {
       changeTree({ folder: this.#tree, seed: `restic-cluster ${this.roundCount}` });
       await this.#round();
+      await sleep(REST_MS);
     }
   }
 

@@ -12,19 +12,27 @@ import { startServer, type TestServer } from '../support/servers/start-server.ts
 const MiB = 1024 * 1024;
 const THREADS = 2;
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-threads-'));
+const dataDir = join(folder, 'data');
 const agents: Agent[] = [];
+/** Of all tests, until one ends it. */
 let server: TestServer | undefined;
-let folderCount = 0;
+let findCount = 0;
 
-afterEach(async () => {
+afterEach(() => {
   for (const agent of agents.splice(0)) agent.destroy();
-  await server?.stop();
-  server = undefined;
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
 
-async function startThreaded(dataDir = join(folder, `data-${folderCount++}`)): Promise<TestServer> {
+/** The one that runs, or else a new one with the same data. */
+async function threaded(): Promise<TestServer> {
+  if (server !== undefined) return server;
   server = await startServer({ child: true, dataDir, settings: { 'gateway.threads': String(THREADS) } });
+  void server.exited.then(() => {
+    server = undefined;
+  });
   await send(server, { method: 'PUT', path: '/threads' });
   return server;
 }
@@ -48,9 +56,9 @@ async function threadOf(running: TestServer, key: string): Promise<unknown> {
 /** Connections by the thread that serves them, one at least of each: the kernel deals them out by chance. */
 async function connectToAll(running: TestServer): Promise<Map<unknown, Agent>> {
   const byThread = new Map<unknown, Agent>();
-  for (let at = 0; byThread.size < THREADS; at++) {
+  while (byThread.size < THREADS) {
     const agent = connection();
-    const key = `find-${agents.length}-${at}`;
+    const key = `find-${findCount++}`;
     await send(running, { method: 'HEAD', path: `/threads/${key}`, agent });
     byThread.set(await threadOf(running, key), agent);
   }
@@ -73,7 +81,7 @@ async function operate(
 }
 
 test('objects of all sizes are written by one thread and read by the other, and figures are of both', async () => {
-  const running = await startThreaded();
+  const running = await threaded();
   const byThread = await connectToAll(running);
   const [one, other] = [...byThread.values()];
   for (const sizeBytes of [10, 100_000, 5 * MiB]) {
@@ -112,7 +120,7 @@ test('objects of all sizes are written by one thread and read by the other, and 
 });
 
 test('a key that was revoked is refused by all threads once the revocation is answered', async () => {
-  const running = await startThreaded();
+  const running = await threaded();
   const account = { name: 'guest', email: 'guest@example.org' };
   const key = await operate(running, { method: 'POST', path: '/accounts', body: account });
   const guest = { endpoint: running.endpoint, accessKey: key.accessKey, secretKey: key.secretKey };
@@ -128,7 +136,7 @@ test('a key that was revoked is refused by all threads once the revocation is an
 });
 
 test('a rotation of the master key reaches all threads', async () => {
-  const running = await startThreaded();
+  const running = await threaded();
   const byThread = await connectToAll(running);
   const write = async (name: string) => {
     for (const [thread, agent] of byThread)
@@ -163,8 +171,46 @@ test('a rotation of the master key reaches all threads', async () => {
   await read();
 });
 
+test('kill -9 loses nothing that was acknowledged', async () => {
+  const running = await threaded();
+  const byThread = await connectToAll(running);
+  const acknowledged: string[] = [];
+  const writers = [...byThread].map(async ([thread, agent]) => {
+    for (let at = 0; ; at++) {
+      const path = `/threads/${thread}-${at}`;
+      const body = Buffer.alloc(at % 5 === 0 ? 300_000 : 1000, path);
+      try {
+        const { status } = await send(running, { method: 'PUT', path, body, agent });
+        if (status === 200) acknowledged.push(path);
+      } catch {
+        return;
+      }
+      if (acknowledged.length === 60) process.kill(running.pid ?? 0, 'SIGKILL');
+    }
+  });
+  await Promise.all(writers);
+  await running.exited;
+  const again = await threaded();
+  expect(acknowledged.length).toBeGreaterThanOrEqual(60);
+  for (const path of acknowledged) {
+    const { status, body } = await send(again, { method: 'GET', path });
+    expect([path, status, body.subarray(0, path.length).toString()]).toEqual([path, 200, path]);
+  }
+  const { id } = await operate(again, {
+    method: 'POST',
+    path: '/fsck',
+    body: { readData: true, fullSpeed: true },
+  });
+  for (;;) {
+    const report = await operate(again, { method: 'GET', path: `/fsck/${id}/0` });
+    if (report.state === 'running') continue;
+    expect(report).toMatchObject({ state: 'done', findings: [] });
+    break;
+  }
+});
+
 test('SIGTERM: what is in flight in any thread finishes, and the server exits with 0', async () => {
-  const running = await startThreaded();
+  const running = await threaded();
   const byThread = await connectToAll(running);
   const size = 200_000;
   const writing = [...byThread].map(([thread, agent]) => {
@@ -189,43 +235,4 @@ test('SIGTERM: what is in flight in any thread finishes, and the server exits wi
     expect(answer.statusCode).toBe(200);
   }
   expect(await running.exited).toEqual({ code: 0, signal: null });
-});
-
-test('kill -9 loses nothing that was acknowledged', async () => {
-  const dataDir = join(folder, 'killed');
-  const running = await startThreaded(dataDir);
-  const byThread = await connectToAll(running);
-  const acknowledged: string[] = [];
-  const writers = [...byThread].map(async ([thread, agent]) => {
-    for (let at = 0; ; at++) {
-      const path = `/threads/${thread}-${at}`;
-      const body = Buffer.alloc(at % 5 === 0 ? 300_000 : 1000, path);
-      try {
-        const { status } = await send(running, { method: 'PUT', path, body, agent });
-        if (status === 200) acknowledged.push(path);
-      } catch {
-        return;
-      }
-      if (acknowledged.length === 60) process.kill(running.pid ?? 0, 'SIGKILL');
-    }
-  });
-  await Promise.all(writers);
-  await running.exited;
-  const again = await startThreaded(dataDir);
-  expect(acknowledged.length).toBeGreaterThanOrEqual(60);
-  for (const path of acknowledged) {
-    const { status, body } = await send(again, { method: 'GET', path });
-    expect([path, status, body.subarray(0, path.length).toString()]).toEqual([path, 200, path]);
-  }
-  const { id } = await operate(again, {
-    method: 'POST',
-    path: '/fsck',
-    body: { readData: true, fullSpeed: true },
-  });
-  for (;;) {
-    const report = await operate(again, { method: 'GET', path: `/fsck/${id}/0` });
-    if (report.state === 'running') continue;
-    expect(report).toMatchObject({ state: 'done', findings: [] });
-    break;
-  }
 });

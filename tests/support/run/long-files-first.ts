@@ -26,6 +26,10 @@ const LONGEST: readonly string[] = [
   'faults/fsck',
   'faults/lost-table',
   'simulation/seeds',
+  'alone/hostile',
+  'alone/hung-node',
+  'alone/held-loop',
+  'alone/memory',
 ];
 
 /** Its place in the list; behind it for a file that is not there. */
