@@ -17,6 +17,7 @@ export interface EndpointOptions {
   secretKey?: string;
   region: string;
   threads?: string;
+  metadataThreads?: string;
 }
 
 /** Adds what {@link openServer} takes. */
@@ -25,6 +26,7 @@ export function addEndpointOptions(program: Command): Command {
     .option('--endpoint <url>', 'measure this, several by comma (with --access-key and --secret-key)')
     .option('--cluster', 'measure a cluster: etcd, 3 metadata nodes, 3 storage nodes, 2 gateways')
     .option('--threads <n>', 'gateway.threads of a single server of our own')
+    .option('--metadata-threads <n>', 'metadata.threads likewise')
     .option('--access-key <key>')
     .option('--secret-key <key>')
     .option('--region <name>', 'region in signatures', 'us-east');
@@ -44,8 +46,12 @@ export async function openServer(options: EndpointOptions): Promise<MeasuredServ
   if (endpoint !== undefined)
     return { target: { endpoint, accessKey, secretKey, region }, pids: {}, stop: async () => {} };
   if (options.cluster) return openCluster(region);
-  const { threads } = options;
-  const settings = { 'log.level': 'warn', ...(threads !== undefined && { 'gateway.threads': threads }) };
+  const { threads, metadataThreads } = options;
+  const settings = {
+    'log.level': 'warn',
+    ...(threads !== undefined && { 'gateway.threads': threads }),
+    ...(metadataThreads !== undefined && { 'metadata.threads': metadataThreads }),
+  };
   const server = await startServer({ child: true, settings });
   const pid = must(server.pid, 'a child has a pid');
   return {

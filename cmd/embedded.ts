@@ -14,7 +14,7 @@ import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
 import { refuseTaken } from './listening.ts';
 import { openHealth } from './open-health.ts';
-import { countGatewayThreads, wireThreads } from './threads/wire-threads.ts';
+import { countThreads, wireThreads } from './threads/wire-threads.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
 export interface EmbeddedServer extends WiredServer {
@@ -41,12 +41,12 @@ export async function startEmbedded(options: {
   const processContext = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
   let wired: WiredServer | undefined;
   await openHealth(processContext, () => wired?.isReady() === true);
-  const threadCount = await countGatewayThreads(config);
+  const counts = await countThreads(config);
   const { writeLines = linesTo(options.log) } = options.log;
   wired =
-    threadCount === 1
+    counts.gateway === 1 && counts.metadata === 0
       ? await wireEmbedded(processContext)
-      : await wireThreads(processContext, { threadCount, writeLines });
+      : await wireThreads(processContext, { counts, writeLines });
   const closing = opening.move();
   let stopped: Promise<void> | undefined;
   return {

@@ -6,21 +6,21 @@ import { isWithoutDatabase, openDatabases } from '../src/admin/open-databases.ts
 import type { ProcessContext } from '../src/admin/process-context.ts';
 import { openRootCredentials, type RootCredentials } from '../src/admin/root-credentials.ts';
 import { must } from '../src/base/assert.ts';
-import { createFairTurns } from '../src/base/async/fair-turns.ts';
 import { openChunkStore } from '../src/chunks/disk/chunk-store.ts';
-import { createDiskReserve } from '../src/chunks/disk/disk-reserve.ts';
+import {
+  createDiskReserve,
+  SHARED_ADMITTED_BYTES,
+  shareAdmittedBytes,
+} from '../src/chunks/disk/disk-reserve.ts';
 import { LostChunks } from '../src/chunks/disk/lost-chunks.ts';
 import { createReclaim } from '../src/chunks/disk/reclaim.ts';
 import { createScrub, type Scrub } from '../src/chunks/disk/scrub.ts';
-import { createShards } from '../src/metadata/engine/shards.ts';
-import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
-import { createMeteredMachine } from '../src/metadata/state-machine.ts';
+import { keepLayout } from '../src/metadata/engine/shards.ts';
 import { EXTENTS_FORMAT, openDataDir } from '../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
 import type { RecordMemory } from '../src/platform/extents/record-memory.ts';
 import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/platform/keyring/file-keyring.ts';
 import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
-import { createLocalCoordinator } from '../src/platform/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/platform/memory/loopback-metadata.ts';
 import type { MasterKeys } from '../src/platform/memory/memory-keyring.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
@@ -28,6 +28,7 @@ import type { KeyringPort } from '../src/ports/keyring.ts';
 import type { MetadataPort } from '../src/ports/metadata/port.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
+import { type OpenedShards, openShards, type ShardParts } from './open-shards.ts';
 import { warnOfTimeJump } from './warn-of-time-jump.ts';
 
 export interface Stores {
@@ -60,7 +61,22 @@ export interface StoreEvents {
   received?: RecordMemory;
   /** As openDataKeyring's `onChange`. */
   onKeys?: (next: MasterKeys) => Promise<void>;
+  /** Default: in this thread. */
+  openShards?: OpenShards;
 }
+
+/** Opens all shards of the node. */
+export type OpenShards = (
+  processContext: ProcessContext,
+  parts: ShardParts & {
+    /** The data folder. */
+    readonly folder: string;
+    /** Of the metadata database, for other threads. */
+    readonly handle: bigint;
+    /** Of shareAdmittedBytes: what counts against the reserve, of all threads. */
+    readonly admitted: SharedArrayBuffer;
+  },
+) => Promise<OpenedShards>;
 
 export async function openStores(processContext: ProcessContext, events: StoreEvents): Promise<Stores> {
   const { config, log, telemetry, clock, random, closing } = processContext;
@@ -72,7 +88,7 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
   const root = await openRootCredentials({ folder, given: config.root, random, isNew });
   const path = join(folder, MASTER_KEYS_FILE);
   const keys = await openMasterKeys({ path, isNew });
-  const { metadataKv, chunkKv } = await openDatabases({
+  const { metadataKv, metadataHandle, chunkKv } = await openDatabases({
     ...processContext,
     ...events,
     folder,
@@ -81,20 +97,22 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
   });
   const needed = createNeededKeys(metadataKv);
   const keyring = await openDataKeyring({ path, keys, needed, onChange: events.onKeys });
-  const shards = await createShards({
+  await keepLayout(metadataKv, dataDir.shards);
+  const admitted = new SharedArrayBuffer(SHARED_ADMITTED_BYTES);
+  const readSpace = () => readDiskSpace(folder);
+  const reserve = createDiskReserve({ readSpace, clock, log, admitted: shareAdmittedBytes(admitted) });
+  const shards = await (events.openShards ?? openShards)(processContext, {
     kv: metadataKv,
-    machine: createMeteredMachine(config.metering),
-    turns: createFairTurns({ clock }),
+    handle: metadataHandle,
+    admitted,
+    folder,
+    reserve,
     shardCount: dataDir.shards,
-    clock,
-    random,
-    coordinator: createLocalCoordinator(metadataKv),
     onFatal: events.onFatal,
   });
   closing.defer(() => shards.close());
   await warnOfTimeJump(log, shards.timeJumps);
-  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
-  const metadata = refuseGrowth(shards, reserve);
+  const { metadata } = shards;
   const lost = await LostChunks.open({ kv: chunkKv, clock, log, telemetry });
   const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log, lost });
   const { scrubRateBytes: bytesPerSecond, scrubPeriodMs: periodMs } = config.storage;
@@ -108,7 +126,7 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
     afterBytes: config.storage.reclaimAfterBytes,
     delayMs: config.storage.reclaimDelayMs,
   };
-  const fences = shards.status().shards;
+  const fences = shards.status();
   return {
     folder,
     isFirstStart: dataDir.isNew,
@@ -120,7 +138,7 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
       ...shards.workers,
       scrub,
       createReclaim({ ...how, name: 'reclaim-chunks', kv: chunkKv, pendingBytes: pendingChunkBytes }),
-      createReclaim({ ...how, name: 'reclaim-metadata', kv: metadataKv, pendingBytes: pendingBodyBytes }),
+      createReclaim({ ...how, name: 'reclaim-metadata', kv: shards, pendingBytes: pendingBodyBytes }),
     ],
     chunks,
     lost,

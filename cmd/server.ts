@@ -7,7 +7,7 @@ import { readVersion } from '../src/platform/version.ts';
 import { formatBanner } from './banner.ts';
 import { type EmbeddedServer, startEmbedded } from './embedded.ts';
 import { onSignals } from './signals.ts';
-import { ThreadFailed } from './threads/gateway-threads.ts';
+import { ThreadFailed } from './threads/watched-threads.ts';
 
 /** Of a process that a signal has ended, as shells count. */
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -38,8 +38,7 @@ export async function runServer(config: Config): Promise<number> {
     logStart(config, log, server);
     const end = await Promise.race([stopWish.promise, server.failed]);
     const hasFailed = end instanceof Error;
-    if (hasFailed)
-      log.error({ err: end }, end instanceof ThreadFailed ? 'gateway-thread-failed' : 'store-failed');
+    if (hasFailed) log.error({ err: end }, end instanceof ThreadFailed ? 'thread-failed' : 'store-failed');
     log.info({}, 'draining');
     // A store that has failed may not close either.
     await server.stop().catch((error) => log.error({ err: error }, 'stop-failed'));

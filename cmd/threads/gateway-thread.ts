@@ -1,7 +1,7 @@
 // A gateway thread of a single node: a gateway with its listener, caches, codec threads and data path, over the stores of the
 // main thread. It is put together as a gateway of a cluster is (cmd/cluster/gateway.ts). Wiring only; gateway-threads.ts
 // starts it.
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import type { ProcessContext } from '../../src/admin/process-context.ts';
 import { must } from '../../src/base/assert.ts';
@@ -16,24 +16,27 @@ import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { startLoopWatch } from '../../src/platform/telemetry/loop-watch.ts';
 import { createPromTelemetry } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { createLineChunks } from '../../src/platform/threads/chunk-line.ts';
-import { createLineMetadata } from '../../src/platform/threads/metadata-line.ts';
+import { createLineMetadata, joinMetadata } from '../../src/platform/threads/metadata-line.ts';
 import { remoteCalls, serveCalls } from '../../src/platform/threads/named-calls.ts';
 import { createThreadLine, type LineEnd, type ThreadLine } from '../../src/platform/threads/thread-line.ts';
 import { createThreadLog } from '../../src/platform/threads/thread-log.ts';
 import { readVersion } from '../../src/platform/version.ts';
+import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { gatewaySettings, startListening } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { accountApis } from '../operator-parts.ts';
+import type { GatewayThreadData } from './gateway-threads.ts';
 import { MAIN_CALLS, type MainCalls, type ThreadCalls, type ThreadStart } from './thread-calls.ts';
 
 /** What the main thread asks of a gateway that takes connections. */
 type OpenThread = Omit<ThreadCalls, 'open'>;
 
 const end = must(parentPort, 'this is the entry of a worker thread') as unknown as LineEnd;
-const line = createThreadLine(end, (error) => {
-  // Nobody catches it: the thread ends, and with it the process.
+/** Nobody catches it: the thread ends, and with it the process. */
+function fail(error: Error): never {
   throw error;
-});
+}
+const line = createThreadLine(end, fail);
 serveCalls(line, {
   async open(start: ThreadStart) {
     const { port, calls } = await openGateway(start, line);
@@ -56,8 +59,8 @@ async function openGateway(
   const keyring = createKeyring({ initial: masterKeysOf(start.masterKeys) });
   const times = createShardTimes(clock);
   const identities = createPushedIdentityFeed();
-  const leased = times.learnFrom(createLineMetadata(line, start.shardCount));
-  const metadata = leaseQuotas(leased, { clock, log, telemetry });
+  const shards = times.learnFrom(openMetadata(line, start.shardCount));
+  const metadata = leaseQuotas(shards, { clock, log, telemetry });
   const fenceOf = (shard: number) => must(start.fences[shard], `no shard ${shard}`);
   const lost = {
     note: async (...[id, kind]: Parameters<NonNullable<Parameters<typeof openObjects>[1]['lost']>['note']>) =>
@@ -115,12 +118,21 @@ async function openGateway(
   };
 }
 
+/** Shards are asked where they are: in the metadata threads, or in the main thread. */
+function openMetadata(main: ThreadLine, shardCount: number): MetadataPort {
+  const { metadataPorts } = workerData as GatewayThreadData;
+  const lines = metadataPorts.map((port) => createThreadLine(port as unknown as LineEnd, fail));
+  return joinMetadata(
+    (lines.length === 0 ? [main] : lines).map((line) => createLineMetadata(line, shardCount)),
+  );
+}
+
 function openContext(
   { config, number }: ThreadStart,
   { line, closing }: { line: ThreadLine; closing: AsyncDisposableStack },
 ) {
   const clock = systemClock;
-  const log = createThreadLog(line, { level: config.log.level, number, clock });
+  const log = createThreadLog(line, { level: config.log.level, thread: number, clock });
   const telemetry = createPromTelemetry({ log, ofProcess: false });
   const loop = startLoopWatch({ clock, telemetry, log, closing });
   startHeapWatch({ clock, log, closing });

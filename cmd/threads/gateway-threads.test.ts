@@ -3,7 +3,8 @@ import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { GatewayThreads, ThreadFailed } from './gateway-threads.ts';
+import { GatewayThreads } from './gateway-threads.ts';
+import { ThreadFailed } from './watched-threads.ts';
 
 const entryOf = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 

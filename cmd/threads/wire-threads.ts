@@ -1,5 +1,6 @@
-// How the parts of the embedded form are put together where several threads serve clients: this one, the main thread, has the
-// stores and the background work, and gateway-thread.ts all else. Wiring only.
+// How the parts of the embedded form are put together where threads of their own serve clients: this one, the main thread, has the
+// stores and the background work, gateway-thread.ts all else, and metadata-thread.ts the shards, where there are such threads.
+// Wiring only.
 import { availableParallelism } from 'node:os';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import type { ProcessContext } from '../../src/admin/process-context.ts';
@@ -20,13 +21,28 @@ import { guessesNames, openListenerTls, sharesPorts, writeEndpointFile } from '.
 import { openStores, type Stores } from '../open-stores.ts';
 import type { WiredServer } from '../wire-embedded.ts';
 import { GatewayThreads } from './gateway-threads.ts';
+import { MetadataThreads } from './metadata-threads.ts';
 import type { MainCalls } from './thread-calls.ts';
 
 /** Below it, threads would have to share a processor. */
 const PROCESSORS_MIN = 4;
 
-/** How many threads serve clients; 1: the main thread alone. */
-export async function countGatewayThreads(config: Config): Promise<number> {
+export interface ThreadCounts {
+  /** Threads that serve clients; 1 without metadata threads: the main thread. */
+  readonly gateway: number;
+  /** Threads that have the shards; 0: the main thread. */
+  readonly metadata: number;
+}
+
+export async function countThreads(config: Config): Promise<ThreadCounts> {
+  const gateway = await countGatewayThreads(config);
+  const { threads } = config.metadata;
+  const byProcessors = gateway === 1 ? 0 : Math.floor(availableParallelism() / 4);
+  const metadata = Math.min(threads === 'auto' ? byProcessors : threads, LIMITS.metadataThreadsMax);
+  return { gateway, metadata };
+}
+
+async function countGatewayThreads(config: Config): Promise<number> {
   const { threads } = config.gateway;
   const processors = availableParallelism();
   const byMemory = Math.floor(config.memory.bodyBufferBytes / LIMITS.threadBodyBufferBytesMin);
@@ -38,29 +54,41 @@ export async function countGatewayThreads(config: Config): Promise<number> {
 /** Opens and starts all parts; what closes them is in `processContext.closing`. `writeLines`: to the log of the process. */
 export async function wireThreads(
   processContext: ProcessContext,
-  { threadCount, writeLines }: { threadCount: number; writeLines(lines: string): void },
+  { counts, writeLines }: { counts: ThreadCounts; writeLines(lines: string): void },
 ): Promise<WiredServer> {
   const { config, clock, closing } = processContext;
   const failure = Promise.withResolvers<Error>();
-  const state: MainState = { isReady: false, endpoint: '', threads: undefined };
+  const state: MainState = { isReady: false, endpoint: '', threads: undefined, shardThreads: undefined };
   const fail = (error: Error) => {
     state.isReady = false;
     failure.resolve(error);
     void state.threads?.setReady(false).catch(() => {});
   };
+  if (counts.metadata > 0)
+    state.shardThreads = new MetadataThreads({
+      count: counts.metadata,
+      gatewayCount: counts.gateway,
+      calls: {
+        writeLog: writeLines,
+        takeIdentities: async (changes) => state.threads?.takeIdentities(changes),
+      },
+      onFailed: fail,
+    });
   const spares = createSpares(LIMITS.chunkBuffersPooledBytesMax);
   const stores = await openStores(processContext, {
     onReleased: (buffer) => spares.give(buffer),
     onFatal: fail,
     onKeys: async (keys) => state.threads?.takeMasterKeys(listOfKeys(keys)),
+    ...(state.shardThreads && { openShards: state.shardThreads.open }),
   });
   const { folder, root, isFirstStart, fenceOf, masterKeys } = stores;
   const { metadata, calls, runner } = await openMain(processContext, { stores, state });
   const tls = await openListenerTls(config, folder);
   const threads = new GatewayThreads({
-    count: threadCount,
+    count: counts.gateway,
     clock,
     onFailed: fail,
+    metadataPorts: (number) => state.shardThreads?.portsOf(number) ?? [],
     serve(line) {
       serveMetadata(line, metadata);
       serveChunks(line, { chunks: stores.chunks, takeSpare: () => spares.take() });
@@ -104,6 +132,8 @@ interface MainState {
   endpoint: string;
   /** Absent until they are started. */
   threads: GatewayThreads | undefined;
+  /** Absent: this thread has the shards. */
+  shardThreads: MetadataThreads | undefined;
 }
 
 /** What the main thread has beside the stores: background work, and what operators ask for. */
@@ -113,9 +143,11 @@ async function openMain(
 ): Promise<{ metadata: MetadataPort; calls: Omit<MainCalls, 'writeLog'>; runner: WorkerRunner }> {
   const { config, log, telemetry, random, closing } = processContext;
   const { folder, keyring, root, timeJumps } = stores;
-  const metadata = watchIdentityCommands(stores.metadata, (changes) =>
-    state.threads?.takeIdentities(changes),
-  );
+  // Metadata threads watch their own shards: gateway threads ask them past this thread.
+  const metadata =
+    state.shardThreads === undefined
+      ? watchIdentityCommands(stores.metadata, (changes) => state.threads?.takeIdentities(changes))
+      : stores.metadata;
   const accounts = createAccounts({ metadata, keyring, random });
   if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);
   if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
@@ -127,9 +159,18 @@ async function openMain(
   closing.defer(() => runner.stop());
   const fsck = createStoresFsck(processContext, stores, metadata);
   closing.defer(() => fsck.stop());
-  const loop = { heldMs: () => Math.max(processContext.loop.heldMs(), state.threads?.loopHeldMs() ?? 0) };
+  const heldMs = () =>
+    Math.max(
+      processContext.loop.heldMs(),
+      state.threads?.loopHeldMs() ?? 0,
+      state.shardThreads?.loopHeldMs() ?? 0,
+    );
+  const loop = { heldMs };
   const reports = createReports({ ...processContext, loop }, { ...stores, rotation, accounts, own: stores });
-  telemetry.addThreads(async () => (await state.threads?.readFigures()) ?? []);
+  telemetry.addThreads(async () => [
+    ...((await state.threads?.readFigures()) ?? []),
+    ...((await state.shardThreads?.readFigures()) ?? []),
+  ]);
   const calls = {
     noteError: ({ event, message }) => log.note(event, message),
     noteLost: ({ id, kind }) => stores.lost.note(id, kind),

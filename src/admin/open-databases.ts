@@ -65,16 +65,14 @@ export async function openDatabases(options: {
   onReleased(buffer: ArrayBuffer): void;
   /** Where large chunks may lie already when they are stored. */
   received?: RecordMemory;
-}): Promise<{ metadataKv: KvPort; chunkKv: KvPort }> {
+}): Promise<{
+  metadataKv: KvPort;
+  /** Of the metadata database, for other threads of the process. */
+  metadataHandle: bigint;
+  chunkKv: KvPort;
+}> {
   const { folder, telemetry, closing, onFatal, onReleased } = options;
-  const measure = (store: string) => (group: CommitGroup) => {
-    telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, { store });
-    // Only a synced group measures the disk: others end in memory.
-    if (group.isSynced)
-      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
-    telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
-  };
-  const open = async (database: RocksdbKvOptions, opening: Promise<KvPort>) => {
+  const open = async <Kv extends KvPort>(database: RocksdbKvOptions, opening: Promise<Kv>) => {
     const kv = await opening.catch((error: unknown) => {
       throw error instanceof KvOpenError ? refusalOf(error, folder, database.folder) : error;
     });
@@ -85,7 +83,7 @@ export async function openDatabases(options: {
   const metadata = {
     folder: join(folder, METADATA_FOLDER),
     columns: METADATA_COLUMNS,
-    onGroup: measure('metadata'),
+    onGroup: measureCommits(telemetry, 'metadata'),
   };
   const openingMetadata = open(metadata, openRocksdbKv(metadata));
   if (!isMade(folder, CHUNKS_FOLDER) && (await isUsed(await openingMetadata))) {
@@ -94,7 +92,7 @@ export async function openDatabases(options: {
   const chunks = {
     folder: join(folder, CHUNKS_FOLDER),
     columns: CHUNK_COLUMNS,
-    onGroup: measure('chunks'),
+    onGroup: measureCommits(telemetry, 'chunks'),
     onReleased,
     ...(options.received && { received: options.received }),
     separated: CHUNK_PLACES,
@@ -105,7 +103,23 @@ export async function openDatabases(options: {
   const openingChunks = open(chunks, openSeparatedKv(chunks));
   // A database that was opened beside a failed one must be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
-  return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
+  const metadataKv = await openingMetadata;
+  return {
+    metadataKv: cacheRows(metadataKv, 'rows'),
+    metadataHandle: metadataKv.handle,
+    chunkKv: await openingChunks,
+  };
+}
+
+/** Of a database whose metrics have the label `store`. */
+export function measureCommits(telemetry: TelemetryPort, store: string): (group: CommitGroup) => void {
+  return (group) => {
+    telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, { store });
+    // Only a synced group measures the disk: others end in memory.
+    if (group.isSynced)
+      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
+    telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
+  };
 }
 
 /** What is found about extents when a database is opened. */

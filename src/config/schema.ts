@@ -202,6 +202,15 @@ export const SETTINGS = [
     help: 'Threads of a single node that serve clients, each with its own listener on the shared port; memory.bodyBuffer needs 16 MiB for each. 1: the thread that has the stores serves clients, too; auto: 1 below four processors, otherwise half of them, 16 at most.',
   },
   {
+    key: 'metadata.threads',
+    kind: 'integer',
+    auto: true,
+    default: 'auto',
+    min: 0,
+    max: LIMITS.metadataThreadsMax,
+    help: 'Threads of a single node that have its shards, which are dealt out among them. 0: the main thread has them; auto: 0 where one thread serves clients, otherwise a quarter of the processors.',
+  },
+  {
     key: 'uploads.expiry',
     kind: 'duration',
     default: '31d',

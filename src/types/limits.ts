@@ -475,6 +475,7 @@ export const LIMITS = {
   /** Beyond the drain of a gateway: how long a thread that ends is waited for. */
   threadEndMaxMs: 10 * SECOND,
   gatewayThreadsMax: 16,
+  metadataThreadsMax: 16,
   /** Of memory.bodyBuffer, for each gateway thread. */
   threadBodyBufferBytesMin: 16 * MiB,
   // Coordination: what is asked of etcd, or of what stands for it.

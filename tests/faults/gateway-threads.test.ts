@@ -1,4 +1,4 @@
-// A single node with two gateway threads, as a process: clients reach both, both refuse what was revoked, figures are of both,
+// A single node with two gateway threads and two metadata threads, as a process: clients reach both, both refuse what was revoked, figures are of both,
 // both drain, and a kill loses nothing that was acknowledged.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent } from 'node:http';
@@ -29,7 +29,11 @@ afterAll(async () => {
 /** The one that runs, or else a new one with the same data. */
 async function threaded(): Promise<TestServer> {
   if (server !== undefined) return server;
-  server = await startServer({ child: true, dataDir, settings: { 'gateway.threads': String(THREADS) } });
+  server = await startServer({
+    child: true,
+    dataDir,
+    settings: { 'gateway.threads': String(THREADS), 'metadata.threads': '2' },
+  });
   void server.exited.then(() => {
     server = undefined;
   });

@@ -18,29 +18,78 @@ const LARGEST_CHUNK_BYTES = sealedBytes({
   blockBytes: LIMITS.sealBlockBytes,
 });
 
+/** Bytes of admitted writes, of all reserves of one file system together. */
+export interface AdmittedBytes {
+  /** Of writes under way, changed by so much. */
+  hold(changeBytes: number): void;
+  held(): number;
+  /** One that was held has ended. */
+  wrote(sizeBytes: number): void;
+  /** Of writes that have ended since `from`, which an earlier call has returned. */
+  writtenSince(from: number): number;
+  /** How far it has come: what later calls are compared with. */
+  written(): number;
+}
+
+function createAdmittedBytes(): AdmittedBytes {
+  let heldBytes = 0;
+  let writtenBytes = 0;
+  return {
+    hold(changeBytes) {
+      heldBytes += changeBytes;
+    },
+    held: () => heldBytes,
+    wrote(sizeBytes) {
+      writtenBytes += sizeBytes;
+    },
+    writtenSince: (from) => writtenBytes - from,
+    written: () => writtenBytes,
+  };
+}
+
+const KiB = 1024;
+const kibOf = (sizeBytes: number) => Math.sign(sizeBytes) * Math.ceil(Math.abs(sizeBytes) / KiB);
+export const SHARED_ADMITTED_BYTES = 2 * Int32Array.BYTES_PER_ELEMENT;
+
+/**
+ * The same, of threads that have reserves of one file system: counted in KiB, in `memory` of SHARED_ADMITTED_BYTES that they share.
+ * What is written counts modulo 4 TiB: nobody writes that much between two measurements.
+ */
+export function shareAdmittedBytes(memory: SharedArrayBuffer): AdmittedBytes {
+  const [HELD, WRITTEN] = [0, 1];
+  const counts = new Int32Array(memory);
+  return {
+    hold: (changeBytes) => void Atomics.add(counts, HELD, kibOf(changeBytes)),
+    held: () => Atomics.load(counts, HELD) * KiB,
+    wrote: (sizeBytes) => void Atomics.add(counts, WRITTEN, kibOf(sizeBytes)),
+    writtenSince: (from) => ((Atomics.load(counts, WRITTEN) - from) | 0) * KiB,
+    written: () => Atomics.load(counts, WRITTEN),
+  };
+}
+
 export function createDiskReserve(deps: {
   readSpace(): Promise<DiskSpace>;
   clock: ClockPort;
+  /** Default: of this reserve alone. */
+  admitted?: AdmittedBytes;
   /** Default: a share of the file system, within bounds (LIMITS). */
   reserveBytes?: number;
   /** Called about refusals, at most once a minute. */
   log?: Pick<Logger, 'warn'>;
 }): DiskReservePort {
-  const { readSpace, clock, log } = deps;
+  const { readSpace, clock, log, admitted = createAdmittedBytes() } = deps;
   let refusedCount = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   let known: { space: DiskSpace; atMs: number } | undefined;
   let measuring: Promise<DiskSpace> | undefined;
-  /** Bytes of writes under way. */
-  let heldBytes = 0;
-  /** Bytes of writes that have ended since the last measurement. */
-  let writtenBytes = 0;
+  /** What had been written when it was measured last. */
+  let writtenBefore = admitted.written();
 
   function measure(): Promise<DiskSpace> {
     measuring ??= readSpace()
       .then((space) => {
         known = { space, atMs: clock.monotonicMs() };
-        writtenBytes = 0;
+        writtenBefore = admitted.written();
         return space;
       })
       .finally(() => {
@@ -64,7 +113,8 @@ export function createDiskReserve(deps: {
   function hasRoom(neededBytes: number, isForFullDisk: boolean): boolean {
     if (known === undefined) return false;
     const { space } = known;
-    const leftBytes = space.freeBytes - heldBytes - writtenBytes - neededBytes;
+    const admittedBytes = admitted.held() + admitted.writtenSince(writtenBefore);
+    const leftBytes = space.freeBytes - admittedBytes - neededBytes;
     const reserveBytes = deps.reserveBytes ?? reserveOf(space);
     return leftBytes >= (isForFullDisk ? LIMITS.diskReserveKeptShare : 1) * reserveBytes;
   }
@@ -79,11 +129,11 @@ export function createDiskReserve(deps: {
         warnOfRefusal();
         return undefined;
       }
-      heldBytes += neededBytes;
+      admitted.hold(neededBytes);
       return {
         release() {
-          heldBytes -= neededBytes;
-          writtenBytes += neededBytes;
+          admitted.hold(-neededBytes);
+          admitted.wrote(neededBytes);
         },
       };
     },

@@ -10,8 +10,10 @@ interface PendingRow {
   seq: number;
 }
 
-/** Bytes held by all overlays of a process, which share one bound (LIMITS.overlayBytesMax). */
+/** Bytes held by all overlays of a thread, which share one bound. */
 export interface OverlayBudget {
+  /** LIMITS.overlayBytesMax, or of several threads each its share of it. */
+  readonly bytesMax: number;
   usedBytes: number;
 }
 

@@ -487,7 +487,8 @@ export class Shard {
   }
 
   #hasRoom(): boolean {
-    return this.#parts.budget.usedBytes < LIMITS.overlayBytesMax;
+    const { usedBytes, bytesMax } = this.#parts.budget;
+    return usedBytes < bytesMax;
   }
 
   #hasFailed(): boolean {

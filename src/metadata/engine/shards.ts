@@ -13,6 +13,8 @@ import type { StateMachine } from '../../ports/state-machine.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { sumOfAccepted } from '../../types/accepted-jumps.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 import { createEngineWorkers } from './engine-workers.ts';
 import { createShard, type OpenShard } from './open-shard.ts';
 import type { OverlayBudget } from './overlay.ts';
@@ -32,6 +34,10 @@ export interface ShardsOptions {
   turns?: FairTurns;
   /** Fixed when the store is made: another number is refused later. */
   shardCount: number;
+  /** Those that are opened here; default all. The others are opened elsewhere, over the same store. */
+  own?: readonly number[];
+  /** How many threads have shards of this store, and share its bounds; default this one alone. */
+  threads?: number;
   clock: ClockPort;
   random: RandomPort;
   coordinator: CoordinatorPort;
@@ -61,12 +67,15 @@ export interface Shards extends MetadataPort {
   close(): Promise<void>;
 }
 
-/** Opens all shards. Rejects when the store is of another number of shards. */
+/** Opens the shards. Rejects when the store is of another number of shards. */
 export async function createShards(options: ShardsOptions): Promise<Shards> {
-  const { shardCount, kv } = options;
-  assertShardCount(shardCount);
+  const { shardCount, kv, own = Array.from({ length: shardCount }, (_, shard) => shard) } = options;
   await keepLayout(kv, shardCount);
-  const budget: OverlayBudget = { usedBytes: 0 };
+  const { threads } = options;
+  const budget: OverlayBudget = {
+    bytesMax: shareOfThread(LIMITS.overlayBytesMax, { threads }),
+    usedBytes: 0,
+  };
   let isFatal = false;
   const onFatal = (error: Error) => {
     if (isFatal) return;
@@ -75,11 +84,11 @@ export async function createShards(options: ShardsOptions): Promise<Shards> {
     options.onFatal(error);
   };
   let shards: OpenShard[] = [];
-  shards = await Promise.all(
-    Array.from({ length: shardCount }, (_, shard) => createShard({ ...options, shard, budget, onFatal })),
-  );
+  shards = await Promise.all(own.map((shard) => createShard({ ...options, shard, budget, onFatal })));
   kv.failed.then(onFatal);
-  const shardOf = (shard: number) => must(shards[shard], `no shard ${shard}`).shard;
+  const byNumber: (OpenShard | undefined)[] = [];
+  for (const [index, shard] of own.entries()) byNumber[shard] = shards[index];
+  const shardOf = (shard: number) => must(byNumber[shard], `no shard ${shard}`).shard;
   return {
     shardCount,
     // The engine knows no command by name: the port's types tie names to outcomes, the state machine's table keeps them.
@@ -89,15 +98,20 @@ export async function createShards(options: ShardsOptions): Promise<Shards> {
       > as never,
     query: async (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
     workers: createEngineWorkers(() => shards.map(({ shard }) => shard)),
-    timeJumps: timeJumpsOf(shards),
-    status: () => ({ overlayBytes: budget.usedBytes, shards: shards.map(shardStatus) }),
+    timeJumps: timeJumpsOf(shards, shardOf),
+    status: () => ({
+      overlayBytes: budget.usedBytes,
+      shards: shards.map((shard, index) => shardStatus(shard, own[index] ?? 0)),
+    }),
     async close() {
       await Promise.all(shards.map(({ shard }) => shard.close()));
     },
   };
 }
 
-async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
+/** Writes down of how many shards the store is. Rejects when it is of another number. */
+export async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
+  assertShardCount(shardCount);
   const [row] = await kv.getMany('rows', [LAYOUT_KEY]);
   if (row === undefined) {
     const value = layoutCodec.encode({ shardCount });
@@ -108,18 +122,21 @@ async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
     throw new Error(`the store was made for ${stored} shards and cannot be opened with ${shardCount}`);
 }
 
-function timeJumpsOf(shards: readonly OpenShard[]): TimeJumps {
+function timeJumpsOf(
+  shards: readonly OpenShard[],
+  shardOf: (shard: number) => OpenShard['shard'],
+): TimeJumps {
   return {
-    mayRemoveByAge: (shard) => must(shards[shard], `no shard ${shard}`).shard.timeJumpMs === 0,
+    mayRemoveByAge: (shard) => shardOf(shard).timeJumpMs === 0,
     unacceptedMs: async () => Math.max(...shards.map(({ shard }) => shard.timeJumpMs)),
     accept: async (atMostMs) =>
       sumOfAccepted(await Promise.all(shards.map(({ shard }) => shard.acceptTimeJump(atMostMs)))),
   };
 }
 
-function shardStatus({ shard, log, time, incarnation, epoch }: OpenShard, index: number): ShardStatus {
+function shardStatus({ shard, log, time, incarnation, epoch }: OpenShard, number: number): ShardStatus {
   return {
-    shard: index,
+    shard: number,
     incarnation,
     epoch,
     committedSeq: log.committed.seq,

@@ -92,7 +92,7 @@ class Node implements MetadataNode {
   /** Rows of histories that were given up (R23). */
   readonly #superseded = new Map<number, StoredReplica>();
   readonly #unlisted: UnlistedRows;
-  readonly #budget: OverlayBudget = { usedBytes: 0 };
+  readonly #budget: OverlayBudget = { bytesMax: LIMITS.overlayBytesMax, usedBytes: 0 };
   readonly #logBudget: LogBudget = { waitingBytes: 0, tailBytes: 0 };
   readonly #stopped = new AbortController();
   readonly #processId: string;

@@ -69,12 +69,40 @@ interface OpenColumn {
   reads: RocksdbColumnOptions['reads'];
 }
 
+/** A store whose database other threads of the process can open as well, by its handle ({@link attachRocksdbKv}). */
+export interface SharedKv extends KvPort {
+  /** Valid until the store is closed. */
+  readonly handle: bigint;
+}
+
 /** Opens or creates the folder. Throws {@link KvOpenError}. */
-export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
-  const { folder, onReleased, onGroup, hangs, databaseCount = 1 } = options;
+export async function openRocksdbKv(options: RocksdbKvOptions): Promise<SharedKv> {
+  const { folder, databaseCount = 1 } = options;
   const columns = planColumns(options.columns);
   const threads = databaseCount > 1 ? THREADS_PER_DRIVE * databaseCount : BACKGROUND_THREADS;
   const db = await openDatabase(folder, columns, threads);
+  return openOver(db, columns, { ...options, isOwner: true });
+}
+
+/**
+ * A store over a database that another thread of this process has opened with the same columns, with a committer thread of its
+ * own. Two such stores see each other's rows, but each keeps in memory which ranges are empty: they must not write the same rows.
+ * It is closed before the database's owner is, which alone closes the database.
+ */
+export async function attachRocksdbKv(
+  options: Pick<RocksdbKvOptions, 'columns' | 'onGroup'> & { handle: bigint },
+): Promise<KvPort> {
+  const db = new RocksLevel(options.handle);
+  await db.open();
+  return openOver(db, planColumns(options.columns), { ...options, isOwner: false });
+}
+
+async function openOver(
+  db: RocksLevel,
+  columns: readonly ColumnPlan[],
+  options: Pick<RocksdbKvOptions, 'onReleased' | 'onGroup' | 'hangs'> & { isOwner: boolean },
+): Promise<SharedKv> {
+  const { onReleased, onGroup, hangs, isOwner } = options;
   openDatabases.add(db);
   const starting = startCommitQueue({
     handle: db.handle,
@@ -85,14 +113,14 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
   });
   const queue = await starting.catch(async (error) => {
     openDatabases.delete(db);
-    await db.close();
+    if (isOwner) await db.close();
     throw error;
   });
   const open = columns.map(({ name, nativeName, reads }): [string, OpenColumn] => {
     return [name, { column: must(db.columns[nativeName], `column ${name}`), reads }];
   });
   const space = new RocksdbSpace({ db, columns, commit: (rows, how) => queue.commit(rows, how) });
-  return new RocksdbKv({ db, queue, space, columns: new Map(open) });
+  return new RocksdbKv({ db, queue, space, columns: new Map(open), isOwner });
 }
 
 async function openDatabase(
@@ -131,8 +159,10 @@ function toOpenError(folder: string, error: unknown): KvOpenError {
   return new KvOpenError('FAILED', `${folder} cannot be opened: ${text}`, cause);
 }
 
-class RocksdbKv implements KvPort {
+class RocksdbKv implements SharedKv {
   readonly failed: Promise<Error>;
+  readonly handle: bigint;
+  readonly #isOwner: boolean;
   readonly #db: RocksLevel;
   readonly #queue: CommitQueue;
   readonly #space: RocksdbSpace;
@@ -149,7 +179,10 @@ class RocksdbKv implements KvPort {
     queue: CommitQueue;
     space: RocksdbSpace;
     columns: ReadonlyMap<string, OpenColumn>;
+    isOwner: boolean;
   }) {
+    this.handle = parts.db.handle;
+    this.#isOwner = parts.isOwner;
     this.#db = parts.db;
     this.#queue = parts.queue;
     this.#space = parts.space;
@@ -226,7 +259,7 @@ class RocksdbKv implements KvPort {
     await Promise.allSettled(this.#asyncReads);
     await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
     try {
-      await this.#db.close();
+      if (this.#isOwner) await this.#db.close();
     } catch (error) {
       // A store whose writes have failed cannot close well either; its owner has the error from `failed`.
       if (!this.#hasFailed) throw error;

@@ -1,4 +1,5 @@
 // The metadata port between threads: the one that has the shards serves it, the others have it.
+import { must } from '../../base/assert.ts';
 import type { Envelope, MetadataPort, Reply } from '../../ports/metadata/port.ts';
 import type { ThreadLine } from './thread-line.ts';
 
@@ -17,6 +18,24 @@ export function createLineMetadata(line: ThreadLine, shardCount: number): Metada
     execute: (envelope, name, command) => ask('execute', [envelope, name, command]),
     query: (envelope, name, query) => ask('query', [envelope, name, query]),
   };
+}
+
+/** One port over those of several threads, each of which has the shards that {@link shardsOf} says. */
+export function joinMetadata(ports: readonly MetadataPort[]): MetadataPort {
+  const portOf = (shard: number) => must(ports[shard % ports.length], 'there is a thread');
+  return {
+    shardCount: portOf(0).shardCount,
+    execute: (envelope, name, command) => portOf(envelope.shard).execute(envelope, name, command),
+    query: (envelope, name, query) => portOf(envelope.shard).query(envelope, name, query),
+  };
+}
+
+/** The shards of thread `index` of `threads`. */
+export function shardsOf(
+  index: number,
+  { threads, shardCount }: { threads: number; shardCount: number },
+): number[] {
+  return Array.from({ length: shardCount }, (_, shard) => shard).filter((shard) => shard % threads === index);
 }
 
 export function serveMetadata(line: ThreadLine, metadata: MetadataPort): void {

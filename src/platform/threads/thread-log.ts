@@ -14,9 +14,9 @@ export interface ThreadLog extends RecentErrors {
 /** The main thread serves `writeLog` and `noteError`, and remembers the errors of all threads. */
 export function createThreadLog(
   line: ThreadLine,
-  options: Pick<JsonLogOptions, 'level'> & { number: number; clock: Pick<ClockPort, 'monotonicMs'> },
+  options: Pick<JsonLogOptions, 'level'> & { thread: number | string; clock: Pick<ClockPort, 'monotonicMs'> },
 ): ThreadLog {
-  const { level, number, clock } = options;
+  const { level, thread, clock } = options;
   let lines = '';
   let isScheduled = false;
   function send(): void {
@@ -32,7 +32,7 @@ export function createThreadLog(
       setImmediate(send);
     },
   };
-  const log = thinWarnings(createJsonLog({ level, destination, fields: { thread: number } }), clock);
+  const log = thinWarnings(createJsonLog({ level, destination, fields: { thread } }), clock);
   const note = (event: string, message: string) => line.tell('noteError', { event, message });
   return {
     debug: (fields, event) => log.debug(fields, event),
