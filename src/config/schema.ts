@@ -196,7 +196,7 @@ export const SETTINGS = [
     key: 'gateway.threads',
     kind: 'integer',
     auto: true,
-    default: '1',
+    default: 'auto',
     min: 1,
     max: LIMITS.gatewayThreadsMax,
     help: 'Threads of a single node that serve clients, each with its own listener on the shared port; memory.bodyBuffer needs 16 MiB for each. 1: the thread that has the stores serves clients, too; auto: 1 below four processors, otherwise half of them, 16 at most.',

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 import { packPlain, unpackPlain } from '../../src/base/record-codec.ts';
 import { CommandView } from '../../src/metadata/engine/command-view.ts';
 import { decodeApplied, encodeApplied } from '../../src/metadata/engine/entry-rows.ts';
-import { Overlay } from '../../src/metadata/engine/overlay.ts';
+import { createOverlayBudget, Overlay } from '../../src/metadata/engine/overlay.ts';
 import { decodeOutcome, outcomeAddress, outcomeRows } from '../../src/metadata/engine/request-outcomes.ts';
 import { ENGINE_TABLES, rowKey, shardOfRow } from '../../src/metadata/engine/row-keys.ts';
 import { SHARD_COLUMNS } from '../../src/metadata/engine/shards.ts';
@@ -210,7 +210,7 @@ class Replica {
     const { machine, kv, random, clock, shardCount, count } = this.#processContext;
     const spec = machine.commands[name];
     if (spec === undefined) throw new Error(`no command ${name}`);
-    const view = new CommandView(this.#shard, { kv, overlay: new Overlay({ usedBytes: 0 }) });
+    const view = new CommandView(this.#shard, { kv, overlay: new Overlay(createOverlayBudget()) });
     const { requestId } = envelope;
     const nowMs = Math.max(this.#log.at(-1)?.timeMs ?? 0, clock.wallMs());
     if (requestId !== undefined && this.#bug !== 'no request ids') {

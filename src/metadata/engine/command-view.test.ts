@@ -5,7 +5,7 @@ import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import type { KvPut } from '../../ports/kv.ts';
 import type { RangeAddress, TableRef } from '../../ports/state-machine.ts';
 import { CommandView } from './command-view.ts';
-import { Overlay } from './overlay.ts';
+import { createOverlayBudget, Overlay } from './overlay.ts';
 import { rowKey } from './row-keys.ts';
 
 const SHARD = 3;
@@ -23,7 +23,7 @@ function rowsOf(content: Content, table = TABLE): KvPut[] {
 
 async function viewOf(state: Content, pending: Content): Promise<CommandView> {
   const kv = createMemoryKv(['rows', 'bodies']);
-  const overlay = new Overlay({ usedBytes: 0 });
+  const overlay = new Overlay(createOverlayBudget());
   await kv.commit(rowsOf(state));
   overlay.add(1, rowsOf(pending));
   return new CommandView(SHARD, { kv, overlay });

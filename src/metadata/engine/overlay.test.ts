@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
 import type { KvPut } from '../../ports/kv.ts';
-import { Overlay } from './overlay.ts';
+import { createOverlayBudget, Overlay } from './overlay.ts';
 
 const put = (key: string, value: string | null, column = 'rows'): KvPut => ({
   column,
@@ -11,7 +11,7 @@ const put = (key: string, value: string | null, column = 'rows'): KvPut => ({
 const all = { column: 'rows', gte: utf8('a'), lt: utf8('z') };
 
 test('the newest pending entry wins, and stays when an older one is removed', () => {
-  const overlay = new Overlay({ usedBytes: 0 });
+  const overlay = new Overlay(createOverlayBudget());
   const first = [put('k', '1'), put('l', '1')];
   const second = [put('k', '2')];
   overlay.add(1, first);
@@ -25,14 +25,14 @@ test('the newest pending entry wins, and stays when an older one is removed', ()
 });
 
 test('a pending deletion is not the same as no pending row', () => {
-  const overlay = new Overlay({ usedBytes: 0 });
+  const overlay = new Overlay(createOverlayBudget());
   overlay.add(1, [put('k', null)]);
   expect(overlay.get('rows', utf8('k'))).toMatchObject({ value: null });
   expect(overlay.get('rows', utf8('l'))).toBeUndefined();
 });
 
 test('columns are separate, ranges ascend and include deletions', () => {
-  const overlay = new Overlay({ usedBytes: 0 });
+  const overlay = new Overlay(createOverlayBudget());
   overlay.add(1, [put('c', '3'), put('a', '1'), put('b', null), put('b', 'body', 'bodies')]);
   const shown = overlay.between(all).map(({ key, value }) => `${fromUtf8(key)}=${value && fromUtf8(value)}`);
   expect(shown).toEqual(['a=1', 'b=null', 'c=3']);
@@ -40,7 +40,7 @@ test('columns are separate, ranges ascend and include deletions', () => {
 });
 
 test('its bytes count together with those of other overlays, and are returned', () => {
-  const budget = { usedBytes: 0 };
+  const budget = createOverlayBudget();
   const overlays = [new Overlay(budget), new Overlay(budget)];
   const rows = [put('k', 'x'.repeat(1000)), put('k', 'y'.repeat(1000))];
   for (const overlay of overlays) overlay.add(1, rows);

@@ -3,6 +3,8 @@
 
 import { SortedRows } from '../../base/sorted-rows.ts';
 import type { KvPut } from '../../ports/kv.ts';
+import { LIMITS } from '../../types/limits.ts';
+import { shareOfThread } from '../../types/thread-share.ts';
 
 interface PendingRow {
   value: Uint8Array | null;
@@ -15,6 +17,11 @@ export interface OverlayBudget {
   /** LIMITS.overlayBytesMax, or of several threads each its share of it. */
   readonly bytesMax: number;
   usedBytes: number;
+}
+
+/** Of one of so many `threads`, each of which has a share of LIMITS.overlayBytesMax; default this one alone. */
+export function createOverlayBudget({ threads }: { threads?: number | undefined } = {}): OverlayBudget {
+  return { bytesMax: shareOfThread(LIMITS.overlayBytesMax, { threads }), usedBytes: 0 };
 }
 
 const ROW_OVERHEAD_BYTES = 64;

@@ -13,11 +13,9 @@ import type { StateMachine } from '../../ports/state-machine.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { sumOfAccepted } from '../../types/accepted-jumps.ts';
-import { LIMITS } from '../../types/limits.ts';
-import { shareOfThread } from '../../types/thread-share.ts';
 import { createEngineWorkers } from './engine-workers.ts';
 import { createShard, type OpenShard } from './open-shard.ts';
-import type { OverlayBudget } from './overlay.ts';
+import { createOverlayBudget } from './overlay.ts';
 import { assertShardCount } from './row-keys.ts';
 
 /** Columns that the store must have. */
@@ -71,11 +69,7 @@ export interface Shards extends MetadataPort {
 export async function createShards(options: ShardsOptions): Promise<Shards> {
   const { shardCount, kv, own = Array.from({ length: shardCount }, (_, shard) => shard) } = options;
   await keepLayout(kv, shardCount);
-  const { threads } = options;
-  const budget: OverlayBudget = {
-    bytesMax: shareOfThread(LIMITS.overlayBytesMax, { threads }),
-    usedBytes: 0,
-  };
+  const budget = createOverlayBudget({ threads: options.threads });
   let isFatal = false;
   const onFatal = (error: Error) => {
     if (isFatal) return;

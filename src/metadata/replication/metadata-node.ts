@@ -23,7 +23,7 @@ import type { WitnessPort } from '../../ports/witness.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { compareMoments } from '../../types/registry-order.ts';
 import { boundedKv } from '../engine/bounded-kv.ts';
-import type { OverlayBudget } from '../engine/overlay.ts';
+import { createOverlayBudget } from '../engine/overlay.ts';
 import { HEARTBEAT_MS, SILENCE_MS, type VerifyPace } from '../engine/timing.ts';
 import type { LogBudget } from './log-store.ts';
 import type { LogRetention } from './log-trimmer.ts';
@@ -92,7 +92,7 @@ class Node implements MetadataNode {
   /** Rows of histories that were given up (R23). */
   readonly #superseded = new Map<number, StoredReplica>();
   readonly #unlisted: UnlistedRows;
-  readonly #budget: OverlayBudget = { bytesMax: LIMITS.overlayBytesMax, usedBytes: 0 };
+  readonly #budget = createOverlayBudget();
   readonly #logBudget: LogBudget = { waitingBytes: 0, tailBytes: 0 };
   readonly #stopped = new AbortController();
   readonly #processId: string;
