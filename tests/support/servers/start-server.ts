@@ -86,7 +86,13 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   if (given !== undefined) return given;
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
   // One thread, also where there are many processors: the clock of a test is that of the main thread.
-  const settings = { listen: '127.0.0.1:0', 'gateway.threads': '1', ...forcedSettings(options), ...options.settings, dataDir };
+  const settings = {
+    listen: '127.0.0.1:0',
+    'gateway.threads': '1',
+    ...forcedSettings(options),
+    ...options.settings,
+    dataDir,
+  };
   const removeFolder = async () => {
     if (options.dataDir === undefined) await rm(join(dataDir, '..'), { recursive: true, force: true });
   };
