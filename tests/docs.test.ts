@@ -291,7 +291,7 @@ tenths of a second; \`heap-released\` in the log says how long, and what was giv
 Memory of bodies that are done is free only once V8 has looked, and malloc (of glibc) gives back what lies at the end of its heap
 alone. Behind that there is always some row or other that is in use. So after a crowd the process keeps what its bodies have had at
 the peak, within the bounds above: it is free, and the next bodies have it before any new memory is taken. Resident MiB of a new
-server at commit 22187747, two minutes after 20 s of each, one run each, and what of it was free within malloc:
+server at commit 22187747, two minutes after 20 s of each, and what of it was free within malloc:
 
 | What came | Peak | Two minutes afterwards | Free within malloc |
 |---|---|---|---|
@@ -299,7 +299,7 @@ server at commit 22187747, two minutes after 20 s of each, one run each, and wha
 | 200 uploads of 8 MiB by a client that behaves, 16 at a time | 410 | 307 to 359 | |
 | 2,200 uploads of 64 MiB that trickle | 517 | 353 | |
 | the same three times, a minute between | 505, 505, 554 | 337 a minute after the last | 126 |
-| uploads of 16 MiB at full speed, 200 at a time | 532 | 453 | 163 |
+| uploads of 16 MiB at full speed, 200 at a time, three runs | 532 to 641 | 453 to 486 | 163 to 186: what sockets were read into, 64 KiB each |
 
 \`MALLOC_TRIM_THRESHOLD_\` of 1 MiB and \`MALLOC_MMAP_THRESHOLD_\` of 256 KiB or 1 MiB leave 6 to 16 MiB less, and 1 MiB of the latter
 costs a fifth more processor time of large bodies; \`MALLOC_ARENA_MAX=2\` leaves 17 MiB less. \`malloc_trim\`, called from
