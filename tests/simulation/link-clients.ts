@@ -158,6 +158,7 @@ export class LinkClients {
       metadata,
       clock: gateway.process.clock,
       bucket: () => bucket,
+      mayAlso: () => Promise.resolve(true),
       signal: never,
       // As where others wait: steps are small, and there are more of them.
       hasCompany: () => true,
