@@ -284,9 +284,9 @@ wrong passwords, codes and signatures: who guesses has as many tries more as the
 cluster. Each has a V8 heap of its own, some 50 MiB.
 
 What V8's heap has taken for a crowd of connections (220 MiB for 2,200) it would keep for ever: the process gives it back when the
-heap has shrunk by 128 MiB, or has grown by 128 MiB and the thread is idle, once a minute at most. Where that was in the middle of
-a crowd, it gives back what that one has left as well, once the thread is idle (32 MiB or more). It stops the thread for some
-tenths of a second; \`heap-released\` in the log says how long, and what was given back.
+heap has shrunk by 128 MiB, or has grown by 128 MiB and the thread is idle, once a minute at most. Where that has left 32 MiB more
+than once before, as in the middle of a crowd, it tries again on an idle thread, after twice as long each time until an hour. It
+stops the thread for some tenths of a second; \`heap-released\` in the log says how long, and what was given back.
 
 Memory of bodies that are done is free only once V8 has looked, and malloc (of glibc) gives back what lies at the end of its heap
 alone. Behind that there is always some row or other that is in use. So after a crowd the process keeps what its bodies have had at

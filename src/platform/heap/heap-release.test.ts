@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import {
+  AGAIN_MS_MAX,
   RELEASED_BYTES_MIN,
   RELEASED_EVERY_MS,
   REST_BYTES_MIN,
@@ -61,28 +62,39 @@ test('a heap that has grown is collected and given back when the thread is idle'
   expect(await lookAt(BASE_BYTES, RELEASED_EVERY_MS), 'nothing is left to give back').toBe(1);
 });
 
-test('what a release in the middle of a crowd has left is given back once the thread is idle', async () => {
-  const { now, lookAt } = watched();
-  const crowdBytes = BASE_BYTES + REST_BYTES_MIN;
-  await lookAt(crowdBytes + RELEASED_BYTES_MIN);
-  now.liveBytes = crowdBytes;
-  expect(await lookAt(crowdBytes)).toBe(1);
-  expect(await lookAt(crowdBytes, RELEASED_EVERY_MS), 'the crowd is there').toBe(1);
-  now.busyShare = 0.1;
-  now.liveBytes = BASE_BYTES;
-  expect(await lookAt(crowdBytes)).toBe(2);
-  expect(await lookAt(crowdBytes, RELEASED_EVERY_MS), 'as much as an idle thread may grow').toBe(2);
-});
+test.each([
+  ['busy', 0.5],
+  ['idle, as of uploads that trickle', 0.1],
+])(
+  'what a release in the middle of a crowd (%s) has left is given back once the crowd is gone',
+  async (_, busyShare) => {
+    const { now, lookAt } = watched();
+    const crowdBytes = BASE_BYTES + REST_BYTES_MIN;
+    now.busyShare = busyShare;
+    now.liveBytes = crowdBytes;
+    await lookAt(crowdBytes + RELEASED_BYTES_MIN);
+    expect(await lookAt(crowdBytes)).toBe(1);
+    now.busyShare = 0.1;
+    now.liveBytes = BASE_BYTES;
+    expect(await lookAt(crowdBytes), 'too soon').toBe(1);
+    expect(await lookAt(crowdBytes, RELEASED_EVERY_MS)).toBe(2);
+    expect(await lookAt(crowdBytes, AGAIN_MS_MAX), 'as much as a thread may grow').toBe(2);
+  },
+);
 
-test('what an idle thread needs is not looked for again', async () => {
+test('what stays is looked for after twice as long each time, an hour at most', async () => {
   const { now, lookAt } = watched();
-  const neededBytes = BASE_BYTES + RELEASED_BYTES_MIN;
-  now.liveBytes = neededBytes;
-  await lookAt(neededBytes + RELEASED_BYTES_MIN);
-  expect(await lookAt(neededBytes)).toBe(1);
+  const neededBytes = BASE_BYTES + REST_BYTES_MIN;
   now.busyShare = 0.1;
-  expect(await lookAt(neededBytes, RELEASED_EVERY_MS)).toBe(2);
-  expect(await lookAt(neededBytes, RELEASED_EVERY_MS)).toBe(2);
+  now.liveBytes = neededBytes;
+  expect(await lookAt(neededBytes + RELEASED_BYTES_MIN)).toBe(1);
+  let releases = 1;
+  for (let waitMs = RELEASED_EVERY_MS; waitMs < 4 * AGAIN_MS_MAX; waitMs *= 2) {
+    const longestMs = Math.min(waitMs, AGAIN_MS_MAX);
+    expect(await lookAt(neededBytes, longestMs - 5000), `${waitMs}`).toBe(releases);
+    expect(await lookAt(neededBytes), `${waitMs}`).toBe(++releases);
+  }
+  expect(await lookAt(neededBytes + RELEASED_BYTES_MIN, RELEASED_EVERY_MS), 'a crowd').toBe(releases + 1);
 });
 
 test('the heap of this thread is collected and given back', () => {

@@ -11,8 +11,12 @@ import type { Logger } from '../../ports/telemetry.ts';
 const LOOK_MS = 5000;
 /** The heap has shrunk by so much, or has grown by so much and the thread is idle: less is not worth a pause. */
 export const RELEASED_BYTES_MIN = 128 * 1024 * 1024;
-/** The same on an idle thread, where the last release ran in the middle of a crowd: that one has left what the crowd still held. */
+/**
+ * A release that leaves so much more than one before it may have run in the middle of a crowd, and left what that one held. So
+ * an idle thread has another one: after twice as long each time, as long as that gives back less than this.
+ */
 export const REST_BYTES_MIN = 32 * 1024 * 1024;
+export const AGAIN_MS_MAX = 3600_000;
 /** Between two releases. */
 export const RELEASED_EVERY_MS = 60_000;
 /** The share of its time for which an idle thread is busy, at most. */
@@ -51,27 +55,31 @@ export function watchHeap(
   signal: AbortSignal,
 ): void {
   let peakBytes = heap.totalBytes();
-  /** What the last release on an idle thread has left, or one since, if that is less. */
+  /** What the last release has left, and the least that one ever has. */
   let leftBytes = peakBytes;
-  let wasIdle = true;
-  let earliestMs = 0;
+  let lowestBytes = peakBytes;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let againMs = RELEASED_EVERY_MS;
 
   function look(): void {
     const totalBytes = heap.totalBytes();
     const isIdle = heap.busyShare() <= IDLE_SHARE_MAX;
     peakBytes = Math.max(peakBytes, totalBytes);
     const beganMs = clock.monotonicMs();
-    const releasableBytes = peakBytes - (isIdle ? Math.min(leftBytes, totalBytes) : totalBytes);
-    const leastBytes = isIdle && !wasIdle ? REST_BYTES_MIN : RELEASED_BYTES_MIN;
-    if (releasableBytes < leastBytes || beganMs < earliestMs) return;
+    const hasChanged =
+      peakBytes - (isIdle ? Math.min(leftBytes, totalBytes) : totalBytes) >= RELEASED_BYTES_MIN;
+    const mayHoldMore = isIdle && leftBytes - lowestBytes >= REST_BYTES_MIN;
+    if (!hasChanged && !mayHoldMore) return;
+    if (beganMs - lastMs < (hasChanged ? RELEASED_EVERY_MS : againMs)) return;
     heap.release();
-    const nowBytes = heap.totalBytes();
+    leftBytes = heap.totalBytes();
+    lowestBytes = Math.min(lowestBytes, leftBytes);
     const tookMs = Math.round(clock.monotonicMs() - beganMs);
-    log.info({ releasedBytes: Math.max(0, peakBytes - nowBytes), tookMs }, 'heap-released');
-    leftBytes = isIdle ? nowBytes : Math.min(leftBytes, nowBytes);
-    wasIdle = isIdle;
-    peakBytes = nowBytes;
-    earliestMs = beganMs + RELEASED_EVERY_MS;
+    log.info({ releasedBytes: Math.max(0, peakBytes - leftBytes), tookMs }, 'heap-released');
+    const isInVain = !hasChanged && totalBytes - leftBytes < REST_BYTES_MIN;
+    againMs = isInVain ? Math.min(2 * againMs, AGAIN_MS_MAX) : RELEASED_EVERY_MS;
+    peakBytes = leftBytes;
+    lastMs = beganMs;
   }
 
   async function run(): Promise<void> {
