@@ -16,12 +16,17 @@ import type { Stores } from './open-stores.ts';
 /** `threads`: how many data paths of this process share its bounds. `received`: out of which the chunk store writes. */
 export function createBuffers(
   { storage, memory }: Config,
-  { threads = 1, received }: { threads?: number; received?: RecordMemory } = {},
+  {
+    threads = 1,
+    received,
+    largeChunkSizeBytes,
+  }: { threads?: number; received?: RecordMemory; largeChunkSizeBytes?: number } = {},
 ): ChunkBuffers {
   const { separateFromBytes: fromBytes } = storage;
   const pooledMax = shareOfThread(LIMITS.chunkBuffersPooledBytesMax, { threads });
   return createChunkBuffers({
     chunkSizeBytes: storage.chunkSizeBytes,
+    ...(largeChunkSizeBytes !== undefined && { largeChunkSizeBytes }),
     pooledBytesMax: Math.min(memory.bodyBufferBytes, pooledMax),
     ...(received &&
       fromBytes > 0 && { records: { fromBytes, take: (sizeBytes) => received.take(sizeBytes) } }),
@@ -36,7 +41,12 @@ export function openObjects(
     fenceOf,
     lost,
   }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'> & { lost?: Pick<LostChunks, 'note'> },
-  { buffers, times, threads }: { buffers: ChunkBuffers; times: ShardTimes; threads?: number },
+  {
+    buffers,
+    times,
+    threads,
+    largeChunkSizeBytes,
+  }: { buffers: ChunkBuffers; times: ShardTimes; threads?: number; largeChunkSizeBytes?: number },
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
@@ -55,6 +65,7 @@ export function openObjects(
     settings: {
       inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
       chunkSizeBytes: config.storage.chunkSizeBytes,
+      ...(largeChunkSizeBytes !== undefined && { largeChunkSizeBytes }),
     },
     bodyBufferBytes: config.memory.bodyBufferBytes,
     ...(threads !== undefined && { threads }),

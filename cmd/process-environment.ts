@@ -5,8 +5,9 @@
 //   that hangs keep theirs for as long: two such drives would leave none to the others. Of a single node, four writes into extents
 //   would leave none to reads.
 // - MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ (bytes; of glibc, others take no notice): memory of chunks that was given
-//   back stays with the process up to 32 MiB for each of its pools, and pieces above 2 MiB go back at once. By its own rule glibc
-//   gives nearly all of it back and takes it again for the next chunk, which costs a GET of large bodies 60 page faults a MiB.
+//   back stays with the process up to 32 MiB for each of its pools, and pieces above 2 MiB go back at once (8 MiB in a cluster,
+//   where chunks of large bodies have 4). By its own rule glibc gives nearly all of it back and takes it again for the next chunk,
+//   which costs a GET of large bodies 60 page faults a MiB.
 import { readFileSync } from 'node:fs';
 
 type Variables = Readonly<Record<string, string>>;

@@ -27,6 +27,7 @@ import { readVersion } from '../../src/platform/version.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { AppError } from '../../src/types/errors.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { endpointOf } from '../endpoint.ts';
 import {
   exchangeCertificate,
@@ -58,13 +59,17 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const identityFeed = createIdentityFeed(feedDeps);
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
-  const buffers = createBuffers(config);
+  // Most of what a chunk costs its storage nodes is the same for any size: a request, a row, a sync.
+  const largeBytes = config.storage.chunkSizeBytes * LIMITS.largeChunkFactor;
+  const largeChunkSizeBytes = Math.min(largeBytes, LIMITS.chunkBytesMax);
+  const buffers = createBuffers(config, { largeChunkSizeBytes });
   const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
     buffers.give(buffer),
   );
   const takesWrites = chunks.takesWrites.bind(chunks);
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
-  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times });
+  const memory = { buffers, times, largeChunkSizeBytes };
+  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, memory);
   const accounts = createAccounts({ metadata, keyring, random });
   const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);

@@ -272,7 +272,7 @@ export const SETTINGS = [
     default: '1MiB',
     min: LIMITS.chunkBytesMin,
     max: LIMITS.chunkBytesMax,
-    help: 'Plaintext of one chunk of a larger body.',
+    help: 'Plaintext of one chunk of a larger body. In a cluster bodies of 32 MiB or more have chunks of four times as much, 4 MiB at most.',
   },
   {
     key: 'storage.separateFrom',

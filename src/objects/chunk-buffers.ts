@@ -20,7 +20,7 @@ export interface ChunkRecords {
 }
 
 export interface ChunkBuffers {
-  /** Of a whole sealed chunk. */
+  /** Of a whole sealed chunk of the usual size. */
   readonly sizeBytes: number;
   /** For a sealed chunk of `sizeBytes`. Memory of the pool comes back by `give`, whatever `release` does. */
   lease(sizeBytes: number): ChunkMemory;
@@ -34,25 +34,39 @@ export interface ChunkBuffers {
  */
 export function createChunkBuffers(options: {
   chunkSizeBytes: number;
+  /** Of large bodies; default as of all others. */
+  largeChunkSizeBytes?: number;
   pooledBytesMax: number;
   records?: ChunkRecords;
 }): ChunkBuffers {
-  const { records } = options;
-  const sizeBytes = sealedBytes({ sizeBytes: options.chunkSizeBytes, blockBytes: LIMITS.sealBlockBytes });
+  const { records, chunkSizeBytes, largeChunkSizeBytes = chunkSizeBytes } = options;
+  const sealed = (size: number) => sealedBytes({ sizeBytes: size, blockBytes: LIMITS.sealBlockBytes });
   const pooledBytesMax = Math.min(options.pooledBytesMax, LIMITS.chunkBuffersPooledBytesMax);
-  const pooledMax = Math.floor(pooledBytesMax / sizeBytes);
-  const pool: ArrayBuffer[] = [];
+  // What is smaller would hold more than it is counted as.
+  const pools = new Map<number, ArrayBuffer[]>([
+    [sealed(chunkSizeBytes), []],
+    [sealed(largeChunkSizeBytes), []],
+  ]);
+  let pooledBytes = 0;
+  function take(sizeBytes: number): ArrayBuffer | undefined {
+    const buffer = pools.get(sizeBytes)?.pop();
+    if (buffer !== undefined) pooledBytes -= sizeBytes;
+    return buffer;
+  }
   return {
-    sizeBytes,
+    sizeBytes: sealed(chunkSizeBytes),
     lease(wantedBytes) {
       const record = records && wantedBytes >= records.fromBytes ? records.take(wantedBytes) : undefined;
       if (record !== undefined) return record;
-      // What is smaller would hold more than it is counted as.
-      const pooled = wantedBytes === sizeBytes ? pool.pop() : undefined;
+      const pooled = take(wantedBytes);
       return { bytes: new Uint8Array(pooled ?? Buffer.allocUnsafeSlow(wantedBytes).buffer), release() {} };
     },
     give(buffer) {
-      if (buffer.byteLength === sizeBytes && pool.length < pooledMax) pool.push(buffer);
+      const { byteLength } = buffer;
+      const pool = pools.get(byteLength);
+      if (pool === undefined || pooledBytes + byteLength > pooledBytesMax) return;
+      pool.push(buffer);
+      pooledBytes += byteLength;
     },
   };
 }

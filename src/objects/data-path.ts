@@ -3,6 +3,7 @@ import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
 import type { Logger } from '../ports/telemetry.ts';
+import { LIMITS } from '../types/limits.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import type { ObjectKeys } from './object-keys.ts';
@@ -30,4 +31,12 @@ export interface ObjectSettings {
   readonly inlineBodyBytesMax: number;
   /** Plaintext bytes per chunk. */
   readonly chunkSizeBytes: number;
+  /** The same of bodies that are known to have LIMITS.largeBodyBytesMin or more; default as of all others. */
+  readonly largeChunkSizeBytes?: number;
+}
+
+/** Plaintext bytes per chunk of a new body. `sizeBytes` undefined: its size is not known. */
+export function chunkSizeOf(settings: ObjectSettings, sizeBytes: number | undefined): number {
+  const { chunkSizeBytes, largeChunkSizeBytes = chunkSizeBytes } = settings;
+  return (sizeBytes ?? 0) < LIMITS.largeBodyBytesMin ? chunkSizeBytes : largeChunkSizeBytes;
 }

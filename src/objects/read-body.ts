@@ -95,6 +95,15 @@ interface Fetch {
   isDone: boolean;
 }
 
+/** A body of several blobs may have chunks of several sizes. Which those in pages have is not known yet. */
+function largestChunkBytes({ settings }: DataPath, manifest: Manifest): number {
+  let largestBytes = settings.chunkSizeBytes;
+  if (manifest.kind === 'paged') return settings.largeChunkSizeBytes ?? largestBytes;
+  for (const { storage, chunkSizeBytes } of manifest.uses)
+    if (storage === 'chunks' && chunkSizeBytes > largestBytes) largestBytes = chunkSizeBytes;
+  return largestBytes;
+}
+
 class ChunkReader {
   readonly #path: DataPath;
   readonly #body: BodyToRead;
@@ -113,6 +122,8 @@ class ChunkReader {
   #givenBytes = 0;
   /** The fetch that is being read. */
   #current: Fetched | undefined;
+  /** What one fetch takes. */
+  readonly #chunkSizeBytes: number;
   /** Memory for the buffer on its way to the client, once reading has begun. */
   readonly #toSendBytes: number;
   #hasBegun = false;
@@ -123,10 +134,11 @@ class ChunkReader {
     this.#body = body;
     this.#leftBytes = body.range.sizeBytes;
     this.#toSendBytes = Math.min(body.range.sizeBytes, BLOCK_BYTES);
+    this.#chunkSizeBytes = largestChunkBytes(path, body.manifest);
     this.#lease = path.budget.open({
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
-      needBytes: path.settings.chunkSizeBytes + this.#toSendBytes,
+      needBytes: this.#chunkSizeBytes + this.#toSendBytes,
       onEvicted: (error) => body.onEvicted(error),
     });
     this.#manifest = body.manifest;
@@ -140,7 +152,7 @@ class ChunkReader {
       // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
       const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
-      const room = this.#lease.admit(this.#path.settings.chunkSizeBytes + toBeginBytes);
+      const room = this.#lease.admit(this.#chunkSizeBytes + toBeginBytes);
       if (room !== undefined) await room;
       if (!this.#hasBegun) {
         this.#hasBegun = true;

@@ -80,6 +80,27 @@ test.each([
   expect(world.heldBytes()).toBe(0);
 });
 
+test('a body that is known to be large has larger chunks, one of unknown size has not', async () => {
+  const world = await openObjectWorld({ largeChunkSizeBytes: 4 * CHUNK_BYTES });
+  const body = randomBytes(LIMITS.largeBodyBytesMin);
+  const chunkSizesOf = async (key: string) => {
+    const { manifest } = (await world.find(key)).version;
+    return manifest.kind === 'direct' && manifest.uses.map(({ chunkSizeBytes }) => chunkSizeBytes);
+  };
+  await world.put('large', body);
+  expect(await chunkSizesOf('large')).toEqual([4 * CHUNK_BYTES]);
+  expect(await world.chunkCount()).toBe(Math.ceil(body.length / (4 * CHUNK_BYTES)));
+  expect((await world.get('large')).equals(body)).toBe(true);
+  const range = { offsetBytes: 5 * CHUNK_BYTES - 3, sizeBytes: 4 * CHUNK_BYTES };
+  const end = range.offsetBytes + range.sizeBytes;
+  expect((await world.get('large', { range })).equals(body.subarray(range.offsetBytes, end))).toBe(true);
+  await world.put('less', body.subarray(1));
+  expect(await chunkSizesOf('less')).toEqual([CHUNK_BYTES]);
+  await world.put('unknown', body, { said: { sizeBytes: undefined } });
+  expect(await chunkSizesOf('unknown')).toEqual([CHUNK_BYTES]);
+  expect(world.heldBytes()).toBe(0);
+});
+
 test('bodies of unknown size in mid-chunk make progress when they hold all memory', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
   const bodies = Array.from({ length: 12 }, () => randomBytes(2 * CHUNK_BYTES));

@@ -21,7 +21,7 @@ import type { BlobLayout, BlobUse, ManifestBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import { BufferSource } from './buffer-source.ts';
 import type { ChunkMemory } from './chunk-buffers.ts';
-import type { DataPath } from './data-path.ts';
+import { chunkSizeOf, type DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
 
 const BLOCK_BYTES = LIMITS.sealBlockBytes;
@@ -85,6 +85,8 @@ class BodyWriter {
   readonly #linkId: LinkId;
   /** Made with the first chunk, when the kind of storage is known. */
   #sealing: { sealer: BodySealer; wrappedDataKey: Uint8Array } | undefined;
+  /** Plaintext bytes of each chunk but the last. */
+  readonly #chunkSizeBytes: number;
   readonly #buffers = new BufferQueue();
   readonly #crcs: ChunkCrcs[] = [];
   /** By chunk: where it was stored. */
@@ -102,6 +104,7 @@ class BodyWriter {
     this.#path = path;
     this.#body = body;
     this.#source = new BufferSource(body.stream);
+    this.#chunkSizeBytes = chunkSizeOf(path.settings, body.sizeBytes);
     const { tenant, sizeBytes, shard, timeMs } = body;
     const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
@@ -127,8 +130,7 @@ class BodyWriter {
    * Bytes that complete a chunk. The seal marks the last chunk, so with an unknown size one more byte is needed to know it.
    */
   #fullBytes(): number {
-    const { chunkSizeBytes } = this.#path.settings;
-    return this.#body.sizeBytes === undefined ? chunkSizeBytes + 1 : chunkSizeBytes;
+    return this.#body.sizeBytes === undefined ? this.#chunkSizeBytes + 1 : this.#chunkSizeBytes;
   }
 
   /** When the first chunk is sealed, a body of unknown size is complete, or too large for anything that depends on size. */
@@ -181,7 +183,7 @@ class BodyWriter {
   }
 
   async #sealWholeChunks(): Promise<void> {
-    const { chunkSizeBytes } = this.#path.settings;
+    const chunkSizeBytes = this.#chunkSizeBytes;
     while (this.#buffers.sizeBytes >= this.#fullBytes()) {
       const isLast = this.#sealedBytes + chunkSizeBytes === this.#body.sizeBytes;
       await this.#sealChunk(chunkSizeBytes, isLast);
@@ -222,7 +224,7 @@ class BodyWriter {
     const sizeBytes = this.#sizeBytes;
     const layout: BlobLayout = this.#isInline
       ? { sizeBytes, storage: 'inline', chunkSizeBytes: sizeBytes }
-      : { sizeBytes, storage: 'chunks', chunkSizeBytes: this.#path.settings.chunkSizeBytes };
+      : { sizeBytes, storage: 'chunks', chunkSizeBytes: this.#chunkSizeBytes };
     const { wrappedDataKey } = this.#startSealing();
     return { ...layout, blobId: this.#blobId, linkId: this.#linkId, wrappedDataKey };
   }
@@ -299,7 +301,7 @@ class BodyWriter {
 
   #wholeCrc(algorithm: CrcAlgorithm): Uint8Array {
     const sizeBytes = this.#sizeBytes;
-    const chunkSizeBytes = this.#isInline ? sizeBytes : this.#path.settings.chunkSizeBytes;
+    const chunkSizeBytes = this.#isInline ? sizeBytes : this.#chunkSizeBytes;
     let whole = crcOf(algorithm, EMPTY_BYTES);
     for (const [index, crcs] of this.#crcs.entries()) {
       const chunkBytes = Math.min(chunkSizeBytes, sizeBytes - index * chunkSizeBytes);

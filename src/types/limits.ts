@@ -173,6 +173,10 @@ export const LIMITS = {
   uploadPartsBytesMax: 8 * MiB,
   chunkBytesMin: 64 * KiB,
   chunkBytesMax: 4 * MiB,
+  /** Bodies of at least so many bytes have larger chunks in a cluster. A range of a body is read by whole chunks. */
+  largeBodyBytesMin: 32 * MiB,
+  /** So many times as large, up to chunkBytesMax. */
+  largeChunkFactor: 4,
   sealBlockBytes: 256 * KiB,
   inlineBodyBytesMax: 256 * KiB,
   codecInlineBytesMax: 128 * KiB,

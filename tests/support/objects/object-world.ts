@@ -89,6 +89,8 @@ export interface WorldOptions {
   codecs?: CodecPoolPort;
   /** Default: none. */
   records?: ChunkRecords;
+  /** Default: CHUNK_BYTES. */
+  largeChunkSizeBytes?: number;
   bodyBufferBytes?: number;
   /** Stands between the object store and the shards. */
   intercept?(metadata: MetadataPort): MetadataPort;
@@ -174,6 +176,8 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       heldBytesMax = Math.max(heldBytesMax, value);
     },
   };
+  const { largeChunkSizeBytes } = options;
+  const largeChunks = largeChunkSizeBytes === undefined ? {} : { largeChunkSizeBytes };
   const anotherStore = () =>
     createObjectStore({
       chunks: options.interceptChunks?.(chunks) ?? chunks,
@@ -185,10 +189,11 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       telemetry,
       buffers: createChunkBuffers({
         chunkSizeBytes: CHUNK_BYTES,
+        ...largeChunks,
         pooledBytesMax: 8 * MiB,
         ...(options.records && { records: options.records }),
       }),
-      settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
+      settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES, ...largeChunks },
       bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
       times,
       fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
