@@ -33,6 +33,11 @@ export function createBuffers(
   });
 }
 
+/** In a cluster most of what a chunk costs its storage nodes is the same for any size: a request, a row, a sync. */
+export function largeChunksOf({ storage }: Config): number {
+  return Math.min(storage.chunkSizeBytes * LIMITS.largeChunkFactor, LIMITS.chunkBytesMax);
+}
+
 export function openObjects(
   { config, log, telemetry, clock, random, closing }: ProcessContext,
   {

@@ -27,7 +27,6 @@ import { readVersion } from '../../src/platform/version.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { AppError } from '../../src/types/errors.ts';
-import { LIMITS } from '../../src/types/limits.ts';
 import { endpointOf } from '../endpoint.ts';
 import {
   exchangeCertificate,
@@ -36,7 +35,7 @@ import {
   openListenerTls,
   startListening,
 } from '../listening.ts';
-import { createBuffers, openObjects } from '../open-objects.ts';
+import { createBuffers, largeChunksOf, openObjects } from '../open-objects.ts';
 import { accountApis } from '../operator-parts.ts';
 
 /** Of the id of a gateway, which is of this process: it has nothing that would outlive it. */
@@ -59,9 +58,7 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const identityFeed = createIdentityFeed(feedDeps);
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
-  // Most of what a chunk costs its storage nodes is the same for any size: a request, a row, a sync.
-  const largeBytes = config.storage.chunkSizeBytes * LIMITS.largeChunkFactor;
-  const largeChunkSizeBytes = Math.min(largeBytes, LIMITS.chunkBytesMax);
+  const largeChunkSizeBytes = largeChunksOf(config);
   const buffers = createBuffers(config, { largeChunkSizeBytes });
   const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
     buffers.give(buffer),
