@@ -58,15 +58,14 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const identityFeed = createIdentityFeed(feedDeps);
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
-  const largeChunkSizeBytes = largeChunksOf(config);
-  const buffers = createBuffers(config, { largeChunkSizeBytes });
+  const large = { largeChunkSizeBytes: largeChunksOf(config) };
+  const buffers = createBuffers(config, large);
   const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
     buffers.give(buffer),
   );
   const takesWrites = chunks.takesWrites.bind(chunks);
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
-  const memory = { buffers, times, largeChunkSizeBytes };
-  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, memory);
+  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times, ...large });
   const accounts = createAccounts({ metadata, keyring, random });
   const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);
