@@ -11,12 +11,12 @@ import { runFsck } from '../../src/cli/fsck-command.ts';
 import { TABLES } from '../../src/metadata/schema/keyspace.ts';
 import { createLoad } from '../support/load/load.ts';
 import { rewriteRows } from '../support/metadata/databases.ts';
-import { amountOf } from '../support/run/long-form.ts';
+import { amountOf, isLongForm } from '../support/run/long-form.ts';
 import { createPrintedTool } from '../support/run/printed-tool.ts';
 import { send } from '../support/servers/raw-s3.ts';
 import { startServer, type TestServer } from '../support/servers/start-server.ts';
 
-const RUNS = amountOf({ short: 1, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
+const RUNS = amountOf({ short: 2, long: 50, byHand: process.env.HOLDFAST_TEST_FSCK_RUNS });
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-fsck-'));
@@ -39,7 +39,8 @@ test(`a busy server has no findings in ${RUNS} runs, seed ${SEED}`, {
   const running = load.run(server);
   for (let run = 0; run < RUNS; run++) {
     const { context, taken } = createPrintedTool();
-    const code = await runFsck(context, { dataDir: server.dataDir, json: true, readData: run % 2 === 0 });
+    const options = { dataDir: server.dataDir, json: true, readData: run % 2 === 0, fullSpeed: !isLongForm };
+    const code = await runFsck(context, options);
     const text = taken();
     const { findings } = JSON.parse(text);
     expect({ code, findings }, text).toEqual({ code: 0, findings: [] });
