@@ -29,10 +29,13 @@ export function refuseCopySource(headers: Readonly<Record<string, string>>): voi
 }
 
 /**
- * Of what leaves the object's list as it is: a condition on the header would be met by one that nothing is done with
- * (x-amz-acl: private is passed over; all others are refused).
+ * Of what leaves the object's list and its encryption as they are: a condition on such a header would be met by one that nothing is
+ * done with (x-amz-acl: private and, of a MOVE, a customer's key are passed over; all others are refused).
  */
-export const NOT_APPLIED: Readonly<Record<string, ContextValue>> = { 's3:x-amz-acl': [] };
+export const NOT_APPLIED: Readonly<Record<string, ContextValue>> = {
+  's3:x-amz-acl': [],
+  's3:x-amz-server-side-encryption-customer-algorithm': [],
+};
 
 /**
  * s3:PutObject. Where no version is kept, the object that is there goes: who may not delete it is refused if a rule says

@@ -21,9 +21,11 @@ const BUCKET: BucketRecord = {
 };
 const KEPT: BucketRecord = { ...BUCKET, versioning: 'enabled' };
 const ARN = 'arn:aws:s3:::bucket';
+/** Headers that change nothing of what moves, or is appended to. */
+const NOT_APPLIED = { 's3:x-amz-acl': [], 's3:x-amz-server-side-encryption-customer-algorithm': [] };
 /** Of a destination without conditions. */
 const NONE_OF_TARGET = {
-  's3:x-amz-acl': [],
+  ...NOT_APPLIED,
   's3:if-match': [],
   's3:if-none-match': [],
   's3:x-amz-copy-source': 'bucket/key',
@@ -56,7 +58,7 @@ function documentAccessOf(name: string, xml: string, headers: Record<string, str
 
 test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read the source, its tags too, is refused', () => {
   const pairsOf = (isPrefix = {}): AccessPair[] => {
-    const ofSource = { ...isPrefix, values: { 's3:x-amz-acl': [] } };
+    const ofSource = { ...isPrefix, values: NOT_APPLIED };
     return [
       ['s3:PutObject', `${ARN}/key`, undefined, ofSource],
       ['s3:PutObject', `${ARN}/other`, undefined, { ...isPrefix, values: NONE_OF_TARGET, bringsTags: true }],
@@ -71,7 +73,7 @@ test('MOVE rule 1: s3:PutObject on both ends; who is denied to delete or to read
       ],
     ];
   };
-  const ofVersions = { values: { 's3:x-amz-acl': [] }, isOfVersions: true };
+  const ofVersions = { values: NOT_APPLIED, isOfVersions: true };
   const older = ['s3:GetObjectVersion', 's3:GetObjectVersionTagging', 's3:DeleteObjectVersion'].map(
     (action) => [action, `${ARN}/key`, 'unless-denied', ofVersions] as const,
   );
@@ -110,7 +112,7 @@ test.each(['ComposeObject', 'AppendObject'])(
   (name) => {
     // The target of a composition gets a list, which is private; that of an append keeps what it has.
     // Of what it comes from the target of a composition is judged with the document.
-    const options = name === 'AppendObject' ? { values: { 's3:x-amz-acl': [] } } : { isBeforeDocument: true };
+    const options = name === 'AppendObject' ? { values: NOT_APPLIED } : { isBeforeDocument: true };
     const write = ['s3:PutObject', `${ARN}/key`, undefined, options];
     expect(accessOf(name)).toEqual([write, ['s3:DeleteObject', `${ARN}/key`, 'unless-denied']]);
     expect(accessOf(name, {}, KEPT)).toEqual([write]);

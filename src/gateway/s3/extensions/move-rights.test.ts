@@ -205,6 +205,34 @@ test('conditions on the source of a copy hold for what is composed, appended to 
   expect(await statusOf(copier, 'PUT /copied/x?compose', {}, body('public/b'))).toBe(403);
 });
 
+test('a MOVE encrypts nothing: the header of a key of a customer does not meet a condition that asks for one', async () => {
+  await makeBucket('sealed');
+  await write('/sealed/plain');
+  const algorithm = 's3:x-amz-server-side-encryption-customer-algorithm';
+  const target = 'arn:aws:s3:::sealed/safe/*';
+  const header = { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' };
+  const denied = {
+    ...deny('s3:PutObject', target),
+    Condition: { StringNotEquals: { [algorithm]: 'AES256' } },
+  };
+  const allowed = {
+    ...allow('s3:PutObject', target),
+    Condition: { StringEquals: { [algorithm]: 'AES256' } },
+  };
+  for (const statements of [
+    [EVERYTHING, denied],
+    [allow('s3:PutObject', 'arn:aws:s3:::sealed/plain*'), allowed],
+  ]) {
+    const user = await userWith(statements);
+    for (const whole of [{}, { 'x-svc-prefix': 'true' }]) {
+      const headers = { destination: 'safe/plain', ...header, ...whole };
+      expect(await statusOf(user, 'MOVE /sealed/plain', headers)).toBe(403);
+    }
+    expect(await statusOf(user, 'MOVE /sealed/plain', { destination: 'plain2', ...header })).toBe(200);
+    await done(owner, 'MOVE /sealed/plain2', { destination: 'plain' });
+  }
+});
+
 test('what a user is denied in a bucket by its own policies it is not allowed by renaming the bucket', async () => {
   await makeBucket('guarded');
   await write('/guarded/k');
