@@ -32,8 +32,19 @@ function allow(actions: readonly string[]) {
 /** Of a member that is not active: nothing, whatever else its user is let do. */
 const NOTHING = [{ Effect: 'Deny', Action: '*', Resource: '*' }];
 
+const INACTIVE = documentOf(NOTHING);
+
+function documentOf(statements: readonly object[]): string {
+  return JSON.stringify({ Version: '2012-10-17', Statement: statements });
+}
+
 export function memberPolicy(role: MemberRole, { isActive }: { isActive: boolean }): string {
-  return JSON.stringify({ Version: '2012-10-17', Statement: isActive ? STATEMENTS[role] : NOTHING });
+  return isActive ? documentOf(STATEMENTS[role]) : INACTIVE;
+}
+
+/** Of a user's policies: whether it is a member that is not active. Sessions of roles that it began have none of them. */
+export function isInactiveMember(policies: readonly { name: string; text: string }[]): boolean {
+  return policies.some(({ name, text }) => name === MEMBER_POLICY && text === INACTIVE);
 }
 
 /** A role in any spelling. Throws ValidationError. */

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
+import { MEMBER_PATH, MEMBER_POLICY, memberPolicy } from '../../accounts/member-roles.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
@@ -184,6 +185,43 @@ describe('a session', () => {
     tell([{ accountId: BOB }]);
     expect(await find()).toBeUndefined();
   });
+
+  test.each(['active', 'inactive'])(
+    'of a role is the one of a member that is %s: it goes on while the member is active',
+    async (state) => {
+      const isActive = state === 'active';
+      const member = {
+        kind: 'user',
+        id: 'AIDAMEMBER',
+        name: 'm',
+        path: MEMBER_PATH,
+        createdAtMs: 0,
+        tags: [],
+      };
+      const nothing = { groups: [], attachedPolicies: [], accessKeys: [], mfaDevices: [] };
+      const inlinePolicies = [{ name: MEMBER_POLICY, text: memberPolicy('Root', { isActive }) }];
+      const record = { ...member, ...nothing, inlinePolicies } as never;
+      await metadata.execute('change-identities', {
+        accountId: ANN,
+        ifRevision: 0,
+        rows: [
+          { key: 'user/m', record },
+          { key: 'id/AIDAMEMBER', record: { kind: 'index', to: 'user/m' } },
+        ],
+        keys: [
+          {
+            kind: 'add',
+            key: { accessKey: 'AKmember', sealedSecret: keyring.wrap(utf8('s')), userId: member.id },
+          },
+        ],
+        isSeen: false,
+      });
+      const createdAtMs = (await identities.find('AKmember'))?.principal.keyCreatedAtMs ?? 0;
+      const issuerKey = { accountId: ANN, principalId: member.id, createdAtMs };
+      const find = await begin({ ...ofRole, issuer: 'AKmember', issuerKey });
+      expect(await find()).toBe(isActive ? 'role-session' : undefined);
+    },
+  );
 
   test('is opened by a whole tag alone', async () => {
     const token = Buffer.from(identities.sessions.seal({ ...ofRole } as never), 'base64');

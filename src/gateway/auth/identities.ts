@@ -2,6 +2,7 @@
 // front of the system shard: a cached identity is used until the feed reports a change of its account, and while the feed is
 // current; unknown keys are always read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { isInactiveMember } from '../../accounts/member-roles.ts';
 import { assert } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
@@ -188,6 +189,8 @@ export function createIdentities(deps: {
       if (role === undefined || role.account.state === 'suspended') return undefined;
     }
     if (session.kind === 'role') {
+      if (issuer.stored !== undefined && isInactiveMember(issuer.stored.entity.inlinePolicies))
+        return undefined;
       const role = await findRole(session.accountId, session.id);
       return role && { read: role, account: role.account, stored: role.principal };
     }
