@@ -14,7 +14,8 @@ import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
 import { refuseTaken } from './listening.ts';
 import { openHealth } from './open-health.ts';
-import { countThreads, wireThreads } from './threads/wire-threads.ts';
+import { countThreads } from './threads/count-threads.ts';
+import { wireThreads } from './threads/wire-threads.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
 export interface EmbeddedServer extends WiredServer {

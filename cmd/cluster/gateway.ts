@@ -43,7 +43,26 @@ const ID_BYTES = 16;
 /** Between two tries to reach a system shard that does not answer. */
 const ASK_AGAIN_MS = 500;
 
-export async function startGateway(processContext: ProcessContext): Promise<RunningRole> {
+/** One gateway of a process, as a thread of it has it (gateway-threads.ts). */
+export interface GatewayOfMany {
+  /** How many there are: each has its share of what is bounded for a process, and listens on the port of all. */
+  readonly threads: number;
+  /** Of all of them. */
+  readMetrics(): ReturnType<ProcessContext['telemetry']['scrape']>;
+}
+
+/** A gateway that runs. */
+export interface RunningGateway extends RunningRole {
+  readonly port: number;
+  /** False while it refuses requests for want of room. */
+  hasRoom(): boolean;
+}
+
+/** `ofMany`: absent where the process has this one alone. */
+export async function startGateway(
+  processContext: ProcessContext,
+  ofMany?: GatewayOfMany,
+): Promise<RunningGateway> {
   const { config, log, telemetry, clock, random, closing } = processContext;
   const nodeId = toHex(random.bytes(ID_BYTES));
   const joined = await joinCluster(processContext, { nodeId, role: 'gateway' });
@@ -58,14 +77,14 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const identityFeed = createIdentityFeed(feedDeps);
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
-  const large = { largeChunkSizeBytes: largeChunksOf(config) };
-  const buffers = createBuffers(config, large);
+  const shares = { largeChunkSizeBytes: largeChunksOf(config), ...(ofMany && { threads: ofMany.threads }) };
+  const buffers = createBuffers(config, shares);
   const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
     buffers.give(buffer),
   );
   const takesWrites = chunks.takesWrites.bind(chunks);
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
-  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times, ...large });
+  const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times, ...shares });
   const accounts = createAccounts({ metadata, keyring, random });
   const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);
@@ -88,9 +107,9 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
   const gateway: Gateway = createGateway({
     ...services,
-    settings: gatewaySettings(config, tls?.current()),
+    settings: gatewaySettings(config, tls?.current(), ofMany),
     isReady,
-    readMetrics: () => telemetry.scrape(),
+    readMetrics: () => (ofMany?.readMetrics ?? telemetry.scrape)(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
     ...accountApis(processContext, { ...operated, keyring }),
@@ -109,6 +128,8 @@ export async function startGateway(processContext: ProcessContext): Promise<Runn
     nodeId,
     clusterId: joined.identity.clusterId,
     failed: new Promise(() => {}),
+    port,
+    hasRoom: () => gateway.hasRoom(),
     isReady: () => isReady() && gateway.hasRoom(),
     reload: () => exchangeCertificate(gateway, tls),
   };

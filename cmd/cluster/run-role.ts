@@ -14,6 +14,8 @@ import type { MemberRole } from '../../src/ports/members.ts';
 import { refuseTaken } from '../listening.ts';
 import { openHealth } from '../open-health.ts';
 import { onSignals } from '../signals.ts';
+import { countGatewayThreads } from '../threads/count-threads.ts';
+import { ThreadFailed } from '../threads/watched-threads.ts';
 
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -53,13 +55,15 @@ export async function runRole(
     let isDraining = false;
     const health = await openHealth(processContext, () => !isDraining && running?.isReady() === true);
     // A signal ends the wait for the rest of the cluster, too.
-    const started = await Promise.race([start(role, processContext, isAtRest), stopWish.promise]);
+    const starting = start(role, processContext, { isAtRest, writeLines: json.writeLines });
+    const started = await Promise.race([starting, stopWish.promise]);
     if (started === 'signal') return 0;
     running = started;
     const { address, nodeId, clusterId } = started;
     log.info({ version: readVersion(), role, address, nodeId, clusterId, ...health }, 'started');
     const end = await Promise.race([stopWish.promise, started.failed]);
-    if (end instanceof Error) log.error({ err: end }, 'store-failed');
+    if (end instanceof Error)
+      log.error({ err: end }, end instanceof ThreadFailed ? 'thread-failed' : 'store-failed');
     isDraining = true;
     log.info({}, 'draining');
     return end instanceof Error ? 1 : 0;
@@ -76,10 +80,16 @@ export async function runRole(
 async function start(
   role: MemberRole,
   processContext: ProcessContext,
-  isAtRest: boolean,
+  { isAtRest, writeLines }: { isAtRest: boolean; writeLines(lines: string): void },
 ): Promise<RunningRole> {
   if (isAtRest) return (await import('./maintenance.ts')).startAtRest(processContext);
   if (role === 'metadata') return (await import('./metadata.ts')).startMetadata(processContext);
   if (role === 'storage') return (await import('./storage.ts')).startStorage(processContext);
+  const threads = await countGatewayThreads(processContext.config);
+  if (threads > 1)
+    return (await import('./gateway-threads.ts')).startGatewayThreads(processContext, {
+      threads,
+      writeLines,
+    });
   return (await import('./gateway.ts')).startGateway(processContext);
 }

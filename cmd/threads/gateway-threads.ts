@@ -136,7 +136,7 @@ export class GatewayThreads {
 }
 
 /** What is divided among gateway threads: the rest of it is by types/thread-share.ts. */
-function shareOfSettings(config: Config, threads: number): Config {
+export function shareOfSettings(config: Config, threads: number): Config {
   const { codec, memory } = config;
   const workers = codecWorkers(codec.workers);
   return {

@@ -1,12 +1,10 @@
 // How the parts of the embedded form are put together where threads of their own serve clients: this one, the main thread, has the
 // stores and the background work, gateway-thread.ts all else, and metadata-thread.ts the shards, where there are such threads.
 // Wiring only.
-import { availableParallelism } from 'node:os';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import type { ProcessContext } from '../../src/admin/process-context.ts';
 import { warnOfRootKey } from '../../src/admin/root-credentials.ts';
 import { createReports } from '../../src/admin/status/server-report.ts';
-import type { Config } from '../../src/config/schema.ts';
 import { watchIdentityCommands } from '../../src/coordination/watch-identity-commands.ts';
 import type { MasterKeyList, MasterKeys } from '../../src/platform/memory/memory-keyring.ts';
 import { createSpares, serveChunks } from '../../src/platform/threads/chunk-line.ts';
@@ -17,39 +15,13 @@ import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { LIMITS } from '../../src/types/limits.ts';
 import { createBackground, createStoresFsck } from '../background.ts';
 import { endpointOf } from '../endpoint.ts';
-import { guessesNames, openListenerTls, sharesPorts, writeEndpointFile } from '../listening.ts';
+import { guessesNames, openListenerTls, writeEndpointFile } from '../listening.ts';
 import { openStores, type Stores } from '../open-stores.ts';
 import type { WiredServer } from '../wire-embedded.ts';
+import type { ThreadCounts } from './count-threads.ts';
 import { GatewayThreads } from './gateway-threads.ts';
 import { MetadataThreads } from './metadata-threads.ts';
 import type { MainCalls } from './thread-calls.ts';
-
-/** Below it, threads would have to share a processor. */
-const PROCESSORS_MIN = 4;
-
-export interface ThreadCounts {
-  /** Threads that serve clients; 1 without metadata threads: the main thread. */
-  readonly gateway: number;
-  /** Threads that have the shards; 0: the main thread. */
-  readonly metadata: number;
-}
-
-export async function countThreads(config: Config): Promise<ThreadCounts> {
-  const gateway = await countGatewayThreads(config);
-  const { threads } = config.metadata;
-  const byProcessors = gateway === 1 ? 0 : Math.floor(availableParallelism() / 4);
-  const metadata = Math.min(threads === 'auto' ? byProcessors : threads, LIMITS.metadataThreadsMax);
-  return { gateway, metadata };
-}
-
-async function countGatewayThreads(config: Config): Promise<number> {
-  const { threads } = config.gateway;
-  const processors = availableParallelism();
-  const byMemory = Math.floor(config.memory.bodyBufferBytes / LIMITS.threadBodyBufferBytesMin);
-  const byProcessors = processors < PROCESSORS_MIN ? 1 : Math.floor(processors / 2);
-  const wanted = threads === 'auto' ? Math.min(byProcessors, byMemory, LIMITS.gatewayThreadsMax) : threads;
-  return wanted > 1 && (await sharesPorts(config)) ? wanted : 1;
-}
 
 /** Opens and starts all parts; what closes them is in `processContext.closing`. `writeLines`: to the log of the process. */
 export async function wireThreads(

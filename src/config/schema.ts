@@ -199,7 +199,7 @@ export const SETTINGS = [
     default: 'auto',
     min: 1,
     max: LIMITS.gatewayThreadsMax,
-    help: 'Threads of a single node that serve clients, each with its own listener on the shared port; memory.bodyBuffer needs 16 MiB for each. 1: the thread that has the stores serves clients, too; auto: 1 below four processors, otherwise half of them, 16 at most.',
+    help: 'Threads of a single node, or of a gateway, that serve clients, each with its own listener on the shared port; memory.bodyBuffer needs 16 MiB for each. 1: the main thread serves clients, too; auto: 1 below four processors, otherwise half of them, 16 at most.',
   },
   {
     key: 'metadata.threads',

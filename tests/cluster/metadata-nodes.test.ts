@@ -1,4 +1,4 @@
-// Metadata nodes that die, and that come and go. What accounts may have and have used, while nodes are killed: a quota whose
+// Metadata nodes that die, and that come and go, under gateways of two threads each. What accounts may have and have used, while nodes are killed: a quota whose
 // buckets are in many shards. Many writers through two gateways, and the busiest metadata node killed among them, never get one
 // byte beyond it (docs/quotas.md). What requests count for: a metadata node that is killed makes nothing count twice, a gateway
 // that is killed loses no more than it had not written down, and one that ends in good order loses nothing (docs/accounts.md).
@@ -6,8 +6,9 @@
 // works is drained, stopped and forgotten.
 import type { ChildProcess } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
+import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { seededBytes } from '../support/clients/tree.ts';
 import { busiestNode } from '../support/cluster/endure.ts';
@@ -19,7 +20,7 @@ import { createSeededRandom } from '../support/run/simulated.ts';
 import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
 import { pathOf, send } from '../support/servers/raw-s3.ts';
 import { callOperator, createAccount } from '../support/servers/s3-api.ts';
-import type { TestServer } from '../support/servers/start-server.ts';
+import type { LogLine, TestServer } from '../support/servers/start-server.ts';
 
 const WRITERS = 64;
 const BUCKETS = 8;
@@ -35,7 +36,7 @@ let cluster: TestCluster;
 const started: ChildProcess[] = [];
 
 beforeAll(async () => {
-  const settings = { 'metering.flushInterval': '3s' };
+  const settings = { 'metering.flushInterval': '3s', 'gateway.threads': '2' };
   cluster = await startCluster({ metadata: 3, storage: 1, gateways: 2, shards: 4, settings });
 });
 afterAll(async () => {
@@ -45,6 +46,41 @@ afterAll(async () => {
 
 const gateway = (index: number) => must(cluster.gateways[index % 2], 'a gateway');
 const operator = (index: number) => gateway(index) as unknown as TestServer;
+
+test('a gateway process with two threads: both serve, neither takes a revoked key, and metrics are of both', {
+  timeout: 120_000,
+}, async () => {
+  const account = await createAccount(operator(0));
+  const as = { ...account, endpoint: gateway(0).endpoint };
+  /** A connection to each thread: the kernel deals them out by chance. */
+  const byThread = new Map<unknown, Agent>();
+  let headCount = 0;
+  while (byThread.size < 2) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const path = pathOf(COUNTED, `find-${headCount++}`);
+    await send(as, { method: 'HEAD', path, agent });
+    const isOurs = ({ event, key }: LogLine) => event === 'request' && pathOf(COUNTED, String(key)) === path;
+    const thread = await vi.waitFor(
+      async () => must((await cluster.logOf('gateway-1')).find(isOurs), 'its line').thread,
+      ANSWERED_WITHIN,
+    );
+    if (byThread.has(thread)) agent.destroy();
+    else byThread.set(thread, agent);
+  }
+  const agents = [...byThread.values()];
+  const statuses = () =>
+    Promise.all(agents.map(async (agent) => (await send(as, { method: 'GET', path: '/', agent })).status));
+  expect(await statuses()).toEqual([200, 200]);
+  for (const agent of agents) {
+    const { body } = await send(as, { method: 'GET', path: '/metrics', agent });
+    const counted = /^holdfast_s3_requests_total\{operation="HeadObject",outcome="client-error"\} (\d+)$/m;
+    expect(counted.exec(String(body))?.[1]).toBe(String(headCount));
+  }
+  await callOperator(operator(1), 'DELETE', `/accounts/${account.id}/keys/${account.accessKey}`, {});
+  // Revocations are in force everywhere within 5 s, or when they are answered (R45).
+  expect(await statuses()).toEqual([403, 403]);
+  for (const agent of agents) agent.destroy();
+});
 
 test('a quota: 64 writers, and a metadata node killed among them', { timeout: 300_000 }, async () => {
   const account = await createAccount(operator(0));
