@@ -66,30 +66,24 @@ export async function startGateway(
   const { config, log, telemetry, clock, random, closing } = processContext;
   const nodeId = toHex(random.bytes(ID_BYTES));
   const joined = await joinCluster(processContext, { nodeId, role: 'gateway' });
-  const keysFolder = config.cluster.keys;
-  if (keysFolder === undefined)
-    throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
-  const keyring = await openKeyring(keysFolder, joined.identity);
+  const { keysFolder, keyring } = await openKeyring(config, joined.identity);
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(processContext, joined);
-  const feedDeps = { metadata: times.learnFrom(router), clock, log, gateway: nodeId };
-  const identityFeed = createIdentityFeed(feedDeps);
+  const learned = times.learnFrom(router);
+  const identityFeed = createIdentityFeed({ metadata: learned, clock, log, gateway: nodeId });
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
-  const shares = { largeChunkSizeBytes: largeChunksOf(config), ...(ofMany && { threads: ofMany.threads }) };
+  const shares = sharesOf(config, ofMany);
   const buffers = createBuffers(config, shares);
-  const { chunks, placement, directory } = await openChunks(processContext, joined, (buffer) =>
-    buffers.give(buffer),
-  );
+  const { chunks, placement, directory } = await openChunks(processContext, joined, buffers.give);
   const takesWrites = chunks.takesWrites.bind(chunks);
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
   const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times, ...shares });
   const accounts = createAccounts({ metadata, keyring, random });
   const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);
-  const tls = await openListenerTls(config, await ownFolder(config));
-  if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
+  const tls = await openTls(processContext);
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   closing.defer(() => fsck.stop());
@@ -135,10 +129,18 @@ export async function startGateway(
   };
 }
 
-/** The master keys that this cluster was made with. Throws {@link Refusal} where the folder has others. */
-async function openKeyring(keysFolder: string, { masterKeyId }: { masterKeyId: string }) {
+/** How bodies are written, and what of memory is this gateway's. */
+function sharesOf(config: Config, ofMany: GatewayOfMany | undefined) {
+  return { largeChunkSizeBytes: largeChunksOf(config), ...(ofMany && { threads: ofMany.threads }) };
+}
+
+/** The master keys that this cluster was made with. Throws {@link Refusal} where the folder has others, or there is none. */
+async function openKeyring({ cluster }: Config, { masterKeyId }: { masterKeyId: string }) {
+  const keysFolder = cluster.keys;
+  if (keysFolder === undefined)
+    throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
   const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
-  if (keyring.keyIds().includes(masterKeyId)) return keyring;
+  if (keyring.keyIds().includes(masterKeyId)) return { keysFolder, keyring };
   throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
 }
 
@@ -192,6 +194,12 @@ async function untilAnswered<T>(
       await clock.sleep(ASK_AGAIN_MS, stopping);
     }
   }
+}
+
+async function openTls({ config, log }: ProcessContext) {
+  const tls = await openListenerTls(config, await ownFolder(config));
+  if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
+  return tls;
 }
 
 /** For a self-signed certificate. The keys' folder may be shared with other gateways, or not be for writing. */
