@@ -55,7 +55,7 @@ export const GROUPS = {
     isBesideGroupBefore: true,
   },
   // Jobs of a server look for work each second or less often, and tests wait for them.
-  api: { include: [folder('api')], workers: 3, isolate: false, timeoutMs: 120_000 },
+  api: { include: [folder('api')], workers: 4, isolate: false, timeoutMs: 120_000 },
   // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
   cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 600_000 },
   clients: {
