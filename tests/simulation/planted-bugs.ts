@@ -124,9 +124,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     breaks: 'I13',
     file: 'src/metadata/buckets/rename-bucket.ts',
     from: `if (before.nameEpoch > nameEpoch || before.state === 'deleted') return refuse({ kind: 'refused' });
-    const isAsKnown = before.state === 'open' && before.nameEpoch === nameEpoch && before.name === from;`,
+    const isAsKnown = isNamed && before.nameEpoch === nameEpoch;`,
     to: `if (before.state === 'deleted') return refuse({ kind: 'refused' });
-    const isAsKnown = before.state === 'open' && before.name === from;`,
+    const isAsKnown = isNamed;`,
   },
   {
     name: 'name of another bucket forgotten',
