@@ -27,11 +27,13 @@ interface Sent {
   keys?: Keys;
   mfa?: string;
   body?: string;
+  headers?: Record<string, string>;
 }
 
-async function ask(method: string, path: string, { keys = owner, mfa, body }: Sent = {}) {
+async function ask(method: string, path: string, { keys = owner, mfa, body, headers: more }: Sent = {}) {
   const bytes = Buffer.from(body ?? '');
   const headers: Record<string, string> = {
+    ...more,
     ...(mfa !== undefined && { 'x-amz-mfa': mfa }),
     ...(keys.token !== undefined && { 'x-amz-security-token': keys.token }),
     ...(body !== undefined && { 'content-md5': createHash('md5').update(bytes).digest('base64') }),
@@ -130,6 +132,47 @@ test('with MFA delete, a code of the device lets compliance that deletes be put'
   const body = compliance('<DeleteAfterRetention>true</DeleteAfterRetention>');
   expect((await ask('PUT', '/by-code?compliance', { body, mfa: nextMfa() })).status).toBe(200);
 });
+
+const TMP = '<Filter><Prefix>tmp/</Prefix></Filter>';
+const TAG = '<Tag><Key>temporary</Key><Value>yes</Value></Tag>';
+const ruleOf = (filter: string, status = 'Enabled') =>
+  `<Rule>${filter}<Status>${status}</Status><NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration></Rule>`;
+
+test.each([
+  { rules: 'by-prefix', text: ruleOf(TMP), forbids: ['MOVE', 'prefix'] },
+  { rules: 'by-tag', text: ruleOf(`<Filter>${TAG}</Filter>`), forbids: ['tags'] },
+  { rules: 'off', text: ruleOf(TMP, 'Disabled'), forbids: [] },
+  { rules: 'of-all', text: ruleOf('<Filter/>'), forbids: [] },
+])(
+  'with MFA delete, versions come under a rule that removes them with a factor only: rules $rules',
+  async ({ rules, text, forbids }) => {
+    const bucket = `/rules-${rules}`;
+    const withFactor = sessionWith(Date.now());
+    await ask('PUT', bucket);
+    const body = `<LifecycleConfiguration>${text}</LifecycleConfiguration>`;
+    expect((await ask('PUT', `${bucket}?lifecycle`, { body })).status).toBe(200);
+    expect((await ask('PUT', `${bucket}?versioning`, { body: ON, keys: withFactor })).status).toBe(200);
+    for (const key of ['one', 'some/one']) await ask('PUT', `${bucket}/${key}`);
+    const tagging = `<Tagging><TagSet>${TAG}</TagSet></Tagging>`;
+    const asked = {
+      tags: (sent: Sent) => ask('PUT', `${bucket}/one?tagging`, { body: tagging, ...sent }),
+      MOVE: (sent: Sent) => ask('MOVE', `${bucket}/one`, { headers: { destination: 'tmp/one' }, ...sent }),
+      prefix: (sent: Sent) =>
+        ask('MOVE', `${bucket}/some/`, {
+          headers: { destination: 'tmp/some/', 'x-svc-prefix': 'true' },
+          ...sent,
+        }),
+    };
+    for (const [what, send] of Object.entries(asked)) {
+      if (forbids.includes(what))
+        expect(await send({}), what).toMatchObject({
+          status: 403,
+          text: expect.stringContaining('Mfa Authentication'),
+        });
+      expect((await send(forbids.includes(what) ? { keys: withFactor } : {})).status, what).toBe(200);
+    }
+  },
+);
 
 test('a session that was given with MFA needs no code', async () => {
   await ask('PUT', '/by-session');

@@ -8,6 +8,7 @@ import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
 import { OutcomeStoreFull } from '../../../types/outcome-store-full.ts';
 import { mayHaveOlderVersions } from '../../../types/versioning.ts';
+import { requireFactorUnderRules } from '../buckets/factor-under-rules.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
@@ -72,6 +73,7 @@ export const moveObject = defineOperation({
   // Who may give no list at the destination may move what has none.
   decidesInRun: true,
   async run(context, input) {
+    await requireFactorUnderRules(context, 'prefix');
     const mayGiveLists = await context.mayAlso(listAccess(input), context.bucket());
     const move = mayGiveLists ? input : { ...input, isPrivateOnly: true as const };
     return input.isPrefix ? movePrefix(context, move) : moveKey(context, move);

@@ -1,5 +1,6 @@
 // Gives the current version of an object, or the one that is named, these tags instead of those it has.
 
+import { requireFactorUnderRules } from '../buckets/factor-under-rules.ts';
 import { defineOperation } from '../operation.ts';
 import { parseTaggingBody } from '../request/tagging.ts';
 import { parseVersionAddress } from './find-version.ts';
@@ -35,5 +36,9 @@ export const putObjectTagging = defineOperation({
       { versionId, givenTags: tags },
     ],
   ],
-  run: async (context, input, tags) => ({ status: 200, headers: await setTags(context, { ...input, tags }) }),
+  decidesInRun: true,
+  async run(context, input, tags) {
+    await requireFactorUnderRules(context, 'tags');
+    return { status: 200, headers: await setTags(context, { ...input, tags }) };
+  },
 });
