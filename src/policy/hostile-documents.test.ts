@@ -220,6 +220,26 @@ test.each([
   }
 });
 
+test('headers of grants with thousands of grantees, looked at in turn, end a decision', () => {
+  const keys = ['s3:x-amz-grant-read', 's3:x-amz-grant-write'];
+  const values = Object.fromEntries(
+    keys.map((key, at) => [key, Array.from({ length: 3000 }, (_, name) => `${at}${name}`).join(',')]),
+  );
+  const StringNotEquals = Object.fromEntries(keys.map((key) => [key, 'a']));
+  const deny = {
+    ...ALLOW,
+    Effect: 'Deny',
+    Condition: { StringNotEquals, Bool: { 'aws:SecureTransport': 'false' } },
+  };
+  const ofStatements = (count: number) =>
+    compiled(of2012([...Array.from({ length: count }, () => deny), ALLOW]));
+  const askOf = (count: number) =>
+    ask([ofStatements(count)], 'arn:aws:s3:::b/k', { ...values, 'aws:securetransport': 'true' });
+  expect(askOf(5)).toMatchObject({ isAllowed: true });
+  // Each look at a list of 3,000 takes some 0.4 ms.
+  expect(withinOneTurn(() => askOf(50))).toMatchObject({ isAllowed: false });
+});
+
 test('a long text is folded once for all values, and held against no ARN', () => {
   const text = `arn:aws:s3:::${'A'.repeat(30_000)}`;
   const ofAgent = (operator: string, value: string) =>

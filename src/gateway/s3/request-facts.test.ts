@@ -5,8 +5,8 @@ import { createRequestFacts } from './request-facts.ts';
 
 const NOW_MS = Date.parse('2026-01-01T12:00:00Z');
 
-function factsOf(caller: object, signedAtMs?: number) {
-  const parts = { exchange: { client: {} }, headers: {}, target: { query: { parameters: new Map() } } };
+function factsOf(caller: object, signedAtMs?: number, headers: object = {}) {
+  const parts = { exchange: { client: {} }, headers, target: { query: { parameters: new Map() } } };
   return createRequestFacts({ clock: createManualClock(NOW_MS), mfaCodes: undefined as never }, {
     ...(parts as never as object),
     caller: caller as unknown as Caller,
@@ -34,4 +34,17 @@ test('s3:signatureAge is the age of a SigV4 signature, and 0 with SigV2', () => 
   expect(ageOf('SigV4', NOW_MS + 90_000)).toBe('0');
   expect(ageOf('SigV2')).toBe('0');
   expect(ageOf('SigV2', NOW_MS - 90_000)).toBe('0');
+});
+
+test('a header is read once, however many conditions look at it', () => {
+  let readCount = 0;
+  const headers = {
+    get 'user-agent'() {
+      readCount++;
+      return 'a\xc3\xa4';
+    },
+  };
+  const { contextOf } = factsOf({ ...ACCOUNT, signatureVersion: 'SigV4' }, NOW_MS, headers);
+  expect([contextOf('aws:useragent'), contextOf('aws:useragent')]).toEqual(['aä', 'aä']);
+  expect(readCount).toBe(1);
 });

@@ -112,7 +112,7 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
       ? caller.principal.valuesAt(nowMs())
       : (key: string) => ownValue(ANONYMOUS, key);
 
-  return (key) => {
+  function readValue(key: string): ContextValue | undefined {
     const row = ownValue(rows, key);
     if (row !== undefined) return row();
     const header = ownValue(HEADERS, key);
@@ -121,6 +121,13 @@ function makeContextOf(deps: { clock: ClockPort }, parts: RequestParts): Context
     if (parameter !== undefined) return parameters.get(parameter);
     if (key.startsWith('s3:x-amz-')) return headerText(headers[key.slice('s3:'.length)]);
     return ofCaller(key);
+  }
+
+  // Thousands of conditions may look at the same long header.
+  const values = new Map<string, ContextValue | undefined>();
+  return (key) => {
+    if (!values.has(key)) values.set(key, readValue(key));
+    return values.get(key);
   };
 }
 

@@ -109,7 +109,7 @@ function holdsOf(
   return (contextOf) => {
     const value = contextOf(key);
     if (value === undefined || isAbsent(value)) return whenAbsent();
-    if (grantsFit !== undefined) return grantsFit([value].flat().join(','), contextOf);
+    if (grantsFit !== undefined) return grantsFit(value, contextOf);
     if (typeof value === 'string') return fits(value, contextOf);
     if (qualifier === 'ForAnyValue') return value.some((one) => fits(one, contextOf));
     if (qualifier === 'ForAllValues') return value.every((one) => fits(one, contextOf));

@@ -1,7 +1,7 @@
 // Conditions on the headers x-amz-grant-*. Each is a list of grantees that may be written in many ways: `id="A"` or `ID = A`, in
 // any order. Both sides are brought into one spelling, so no Deny is passed by with another one.
 import { COMPARISON_STEPS, spend } from '../match-work.ts';
-import type { ContextOf } from '../patterns.ts';
+import type { ContextOf, ContextValue } from '../patterns.ts';
 import type { UnderstoodValue } from './operators.ts';
 
 const PREFIX = 's3:x-amz-grant-';
@@ -38,19 +38,24 @@ interface SentGrants {
   readonly each: readonly string[];
 }
 
-/** Of the header that was asked about last: statements of one request ask about the same one. */
-let last: { text: string; grants: SentGrants } = { text: '', grants: readGrants('') };
+/** Of a grantee that is brought into the one spelling, and sorted among the others. */
+const GRANTEE_STEPS = 100;
 
-function grantsOf(text: string): SentGrants {
-  if (text !== last.text) {
-    spend(text.length);
-    last = { text, grants: readGrants(text) };
+/** Of the header that was asked about last: statements of one request ask about the same one, or about five in turn. */
+let last: { value: ContextValue; grants: SentGrants } = { value: '', grants: readGrants('', ['']) };
+
+function grantsOf(value: ContextValue): SentGrants {
+  if (value !== last.value) {
+    const text = typeof value === 'string' ? value : value.join(',');
+    const grantees = text.split(',');
+    spend(text.length + GRANTEE_STEPS * grantees.length);
+    last = { value, grants: readGrants(text, grantees) };
   }
   return last.grants;
 }
 
-function readGrants(text: string): SentGrants {
-  const each = [...new Set(text.split(',').map(spellGrantee))];
+function readGrants(text: string, grantees: readonly string[]): SentGrants {
+  const each = [...new Set(grantees.map(spellGrantee))];
   return { each, whole: [...new Set([text, each.join(','), sorted(each)])] };
 }
 
@@ -79,13 +84,13 @@ export function makeGrantTest(source: {
   values: readonly string[];
   isNegated: boolean;
   isAllow: boolean;
-}): (text: string, contextOf: ContextOf) => boolean {
+}): (value: ContextValue, contextOf: ContextOf) => boolean {
   const { tests, isNegated, isAllow } = source;
   const mustFitWhole = isAllow !== isNegated;
   const named = source.values.map(kindNamed);
 
-  return (text, contextOf) => {
-    const { whole, each } = grantsOf(text);
+  return (value, contextOf) => {
+    const { whole, each } = grantsOf(value);
     const texts = mustFitWhole ? whole : [...whole, ...each];
     let isWithoutValue = false;
     let mayFit = false;
