@@ -44,7 +44,12 @@ export const GLOBAL_KEYS = [
   { name: 'aws:ResourceAccount', type: 'string', help: 'the account that owns the resource' },
   { name: 'aws:SourceIdentity', type: 'string', help: 'of sessions: as AssumeRole was told' },
   { name: 'aws:RequestTag/', type: 'string', help: 'a tag that the request gives' },
-  { name: 'aws:TagKeys', type: 'string', hasMany: true, help: 'the keys of the tags that the request gives' },
+  {
+    name: 'aws:TagKeys',
+    type: 'string',
+    hasMany: true,
+    help: 'the keys of the tags that the request gives, as it writes them: `Admin` is the tag `admin`, so deny with StringEqualsIgnoreCase',
+  },
   { name: 'aws:ResourceTag/', type: 'string', help: 'a tag of the user, role or policy that is acted on' },
 ] as const satisfies readonly ConditionKeyRow[];
 

@@ -50,6 +50,18 @@ test('without a signature the parameters are refused, the headers are not', () =
   expect(overridden({ headers, isSigned: false })).toMatchObject({ 'x-colour': 'red', constructor: 'blue' });
 });
 
+test('no shared cache keeps what a header has chosen', () => {
+  for (const isSigned of [false, true]) {
+    const varyOf = (headers: Record<string, string>) => overridden({ headers, isSigned }).Vary;
+    expect(varyOf({ 'response-content-type': 'text/html' })).toBe('*');
+    expect(varyOf({ 'response-content-type': 'text/html', 'response-vary': 'x' })).toBe('*');
+    for (const headers of [{}, { 'content-type': 'a/b' }, { 'response-server': 'passed over' }])
+      expect(varyOf(headers)).toBeUndefined();
+  }
+  // Parameters are in the URL.
+  expect(overridden({ query: 'response-content-type=text/html' }).Vary).toBeUndefined();
+});
+
 test('any response-* header is echoed, except those of framing and of the service', () => {
   const headers = Object.fromEntries(
     [
@@ -70,6 +82,7 @@ test('any response-* header is echoed, except those of framing and of the servic
     ETag: 'new',
     'x-own': 'new',
     'Content-Length': 3,
+    Vary: '*',
   });
 });
 

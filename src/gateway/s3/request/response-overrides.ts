@@ -26,6 +26,7 @@ const OWN_NAMES: ReadonlyMap<string, string> = new Map([
   ...PARAMETERS,
   ['etag', 'ETag'],
   ['last-modified', 'Last-Modified'],
+  ['vary', 'Vary'],
 ]);
 
 /** Never the client's to set, by what they would change. */
@@ -107,19 +108,23 @@ const PROTECTED_PREFIXES = [
 ];
 
 /**
- * Puts the chosen headers on the answer, but those of the closed list. InvalidRequest for the parameters without a signature,
- * InvalidArgument for CR, LF.
+ * Puts the chosen headers on the answer, but those of the closed list; beside what headers have chosen `Vary: *`, too: a shared cache
+ * would give the answer to all who ask for the object. InvalidRequest for the parameters without a signature, InvalidArgument for CR,
+ * LF.
  */
 export function addResponseOverrides(
   answer: AnswerHeaders,
   request: { query: QueryParameters; headers: Readonly<Record<string, string>>; isSigned: boolean },
 ): void {
+  let isChosen = false;
   for (const name in request.headers) {
     if (!name.startsWith(PREFIX)) continue;
     const target = name.slice(PREFIX.length);
     if (target === '' || isProtected(target)) continue;
     answer[OWN_NAMES.get(target) ?? target] = checkedHeaderValue(name, request.headers[name] ?? '');
+    isChosen = true;
   }
+  if (isChosen) answer.Vary = '*';
   if (request.query.size === 0) return;
   for (const [target, wireName] of PARAMETERS) {
     const name = PREFIX + target;
