@@ -67,6 +67,18 @@ export interface BodySource {
   readonly trailerAlgorithm?: ChecksumAlgorithm;
   /** After the end of the stream: base64. */
   trailerChecksum(): string | undefined;
+  /** Of a body in signed pieces: a stream to be read in place of `stream`, whose reader checks the pieces. */
+  deferSignatures?(): { stream: AsyncIterable<Buffer>; deferred: SignedPieces };
+}
+
+/** Pieces of a body that the client has signed, each by its SHA-256. Nothing of the body may be kept before `isDone`. */
+export interface SignedPieces {
+  /** Where the pieces end that have begun, up to `uptoBytes` of the body, in order; each is told once. */
+  takeEnds(uptoBytes: number): number[];
+  /** The SHA-256 of the next pieces, in the order of their ends. Rejects with AppError SignatureDoesNotMatch. */
+  check(sha256s: Uint8Array): Promise<void>;
+  /** All pieces so far have been checked. */
+  isDone(): boolean;
 }
 
 export interface Written {

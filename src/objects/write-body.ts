@@ -1,11 +1,11 @@
 // Takes in the bytes of one body: splits, digests, seals, stores. The result belongs to nobody yet: a commit makes a
 // version or part of it (write-object.ts), or it is abandoned. Memory is bounded per body and over all bodies. It does not
 // verify digests, and never reads faster than it can store.
-import { must } from '../base/assert.ts';
+import { assert, must } from '../base/assert.ts';
 import { BufferQueue } from '../base/async/buffer-queue.ts';
 import { within } from '../base/async/within.ts';
 import { EMPTY_BYTES } from '../base/bytes/bytes.ts';
-import type { ChunkCrcs } from '../base/crypto/body-sealer.ts';
+import type { ChunkCrcs, PlainChunk } from '../base/crypto/body-sealer.ts';
 import { type CrcAlgorithm, crcCombine, crcOf } from '../base/crypto/crc.ts';
 import { layPlaintext, sealedBytes } from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
@@ -23,6 +23,7 @@ import { BufferSource } from './buffer-source.ts';
 import type { ChunkMemory } from './chunk-buffers.ts';
 import { chunkSizeOf, type DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
+import type { SignedPieces } from './object-store.ts';
 
 const BLOCK_BYTES = LIMITS.sealBlockBytes;
 
@@ -32,6 +33,8 @@ export interface BodyToWrite {
   stream: AsyncIterable<Buffer>;
   /** Undefined: unknown; the stream fails when it is too long. */
   sizeBytes: number | undefined;
+  /** Of a body in signed pieces: they are checked before it is written. */
+  pieces?: SignedPieces;
   wanted: WantedDigests;
   /** The shard of the future version or part: the blob's home. */
   shard: number;
@@ -199,6 +202,7 @@ class BodyWriter {
     else if (this.#buffers.sizeBytes > 0) await this.#sealChunk(this.#buffers.sizeBytes, true);
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
+    assert(this.#body.pieces?.isDone() !== false, 'all signed pieces are checked');
     return this.#result([this.#newBlob(this.#use())]);
   }
 
@@ -233,7 +237,9 @@ class BodyWriter {
     // It goes into a row: memory of chunks is used again.
     const bytes = new Uint8Array(sealedBytes({ sizeBytes, blockBytes: BLOCK_BYTES }));
     this.#layOut(bytes, sizeBytes);
-    const sealed = await this.#startSealing().sealer.seal({ bytes, sizeBytes, isLast: true });
+    const pieceEnds = this.#pieceEnds(sizeBytes);
+    const sealed = await this.#startSealing().sealer.seal({ bytes, sizeBytes, isLast: true, ...pieceEnds });
+    if (sealed.pieceSha256s !== undefined) await this.#body.pieces?.check(sealed.pieceSha256s);
     this.#crcs.push(sealed.crcs);
     this.#inlineBody = sealed.bytes;
   }
@@ -248,14 +254,23 @@ class BodyWriter {
     // Replaces the memory of the buffers that were copied into it.
     this.#lease.hold(heldBytes - sizeBytes);
     this.#lease.progress();
+    const pieceEnds = this.#pieceEnds(sizeBytes);
     this.#sealedBytes += sizeBytes;
-    const stored = this.#store(this.#storedChunks++, memory, { sizeBytes, isLast })
+    const stored = this.#store(this.#storedChunks++, memory, { sizeBytes, isLast, ...pieceEnds })
       .catch((error) => this.#fail(error))
       .finally(() => {
         this.#lease.release(heldBytes);
         this.#inFlight.delete(stored);
       });
     this.#inFlight.add(stored);
+  }
+
+  /** Where signed pieces end in the next chunk. Its bytes have arrived, so the heads of their pieces have. */
+  #pieceEnds(sizeBytes: number): { pieceEnds?: readonly number[] } {
+    const { pieces } = this.#body;
+    if (pieces === undefined) return {};
+    const startBytes = this.#sealedBytes;
+    return { pieceEnds: pieces.takeEnds(startBytes + sizeBytes).map((end) => end - startBytes) };
   }
 
   #layOut(chunk: Uint8Array, sizeBytes: number): void {
@@ -267,17 +282,15 @@ class BodyWriter {
     }
   }
 
-  async #store(
-    index: number,
-    memory: ChunkMemory,
-    chunk: { sizeBytes: number; isLast: boolean },
-  ): Promise<void> {
+  async #store(index: number, memory: ChunkMemory, chunk: Omit<PlainChunk, 'bytes'>): Promise<void> {
     // Where it rejects a thread has failed, and may still write into the memory: nobody uses that again.
     const sealed = await this.#startSealing().sealer.seal({ ...chunk, bytes: memory.bytes });
     try {
       this.#crcs[index] = sealed.crcs;
       // After a failure nothing more is stored, because it would be dropped again.
       if (this.#failure !== undefined) return;
+      const checked = sealed.pieceSha256s && this.#body.pieces?.check(sealed.pieceSha256s);
+      if (checked !== undefined) await checked;
       const id = { blobId: this.#blobId, index };
       this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32);
     } finally {

@@ -180,9 +180,13 @@ export async function takeIn(
   },
 ): Promise<WrittenBody> {
   const { shard, kek, body, storedAlgorithm, grownPieceBytesMax } = options;
+  // What is sealed on another thread has its digests there as well.
+  const isSealedElsewhere = (body.sizeBytes ?? 0) > LIMITS.codecInlineBytesMax;
+  const signed = isSealedElsewhere ? body.deferSignatures?.() : undefined;
   const written = await writeBody(path, {
     tenant: input.calls.tenant,
-    stream: body.stream,
+    stream: signed?.stream ?? body.stream,
+    ...(signed && { pieces: signed.deferred }),
     sizeBytes: body.sizeBytes,
     wanted: wantedDigests(body, storedAlgorithm),
     shard,

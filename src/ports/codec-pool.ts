@@ -5,14 +5,11 @@
 //   the calls.
 // - `openBlocks` takes over the chunk's ArrayBuffer, too. What it gives is memory of its own, piece by piece.
 // - A sealer ends by `finish` or `abandon`; after an error only `abandon` is left. Neither holds up other bodies.
-import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../base/crypto/body-sealer.ts';
+import type { BodyHashes, ChunkDigests, PlainChunk, SealerOptions } from '../base/crypto/body-sealer.ts';
 import type { BlocksToOpen } from '../base/crypto/seal.ts';
 
-export interface SealedChunk {
+export interface SealedChunk extends ChunkDigests {
   bytes: Uint8Array;
-  crcs: ChunkCrcs;
-  /** Of `bytes`. */
-  sealedCrc32: number;
 }
 
 export interface BodySealer {

@@ -1,5 +1,6 @@
 // What a signature covers, over HTTP: whoever holds a presigned URL does with it what its maker meant and nothing else;
 // headers and parameters that decide are there once; a path is the same however its slashes were signed.
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { signRequest } from '../../src/cli/sign-request.ts';
 import { pathOf, type RawAnswer, send, sendBare } from '../support/servers/raw-s3.ts';
@@ -306,6 +307,31 @@ describe('a path with %2F that was signed decoded (aws4, aws4fetch, older SDKs)'
       200,
     );
     expect([await got(), await api.keysOf(bucket)]).toEqual([body.toString(), ['dir/file']]);
+  });
+
+  test.each([
+    ['as they are signed', undefined],
+    ['with one signature wrong in the second chunk that is stored', 20],
+    ['with the signature of the last, empty chunk wrong', 48],
+  ])('a large body in signed chunks, %s', async (_, wrong) => {
+    const large = randomBytes(3 * 1024 * 1024);
+    const headers = {
+      host: hostOf(),
+      'x-amz-content-sha256': 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD',
+      'x-amz-decoded-content-length': String(large.length),
+    };
+    const signing = { method: 'PUT', uri: written(), headers, credentials: api.server, nowMs: Date.now() };
+    const seed = signHeaders(signing);
+    const bend = (signature: string, index: number) => (index === wrong ? '0'.repeat(64) : signature);
+    const chunks = chunkedBody({ body: large, chunkBytes: 65_536, seed, bend });
+    const sent = { ...seed.headers, 'content-length': String(chunks.length) };
+    const put = { method: 'PUT', path: wire(), headers: sent, body: chunks };
+    const answer = await sendBare(api.server, put);
+    expectStatus(answer, wrong === undefined ? 200 : 403);
+    if (wrong !== undefined) expect(String(answer.body)).toContain('<Code>SignatureDoesNotMatch</Code>');
+    expect(await api.keysOf(bucket)).toEqual(wrong === undefined ? ['dir/file'] : []);
+    if (wrong === undefined)
+      expect((await send(api.server, { method: 'GET', path: wire() })).body.equals(large)).toBe(true);
   });
 
   test('and signed undecoded names the same key', async () => {

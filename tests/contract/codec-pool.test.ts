@@ -85,6 +85,30 @@ describe.each([
     },
   );
 
+  test.each([1, 1000, BLOCK_BYTES, CHUNK + 1])(
+    'digests pieces of %i bytes, over the bounds of chunks',
+    async (pieceBytes) => {
+      const body = randomBytes(3 * CHUNK + 7);
+      const pieces = Array.from({ length: Math.ceil(body.length / pieceBytes) }, (_, index) =>
+        body.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+      );
+      const ends = pieces.map((piece, index) => index * pieceBytes + piece.length);
+      const sealer = open(pool, body.length);
+      const found: Uint8Array[] = [];
+      for (const [index, chunk] of cut(body).entries()) {
+        const from = index * CHUNK;
+        const pieceEnds = ends
+          .filter((end) => end > from && end <= from + chunk.sizeBytes)
+          .map((end) => end - from);
+        found.push((await sealer.seal({ ...chunk, pieceEnds })).pieceSha256s ?? Buffer.from('none'));
+      }
+      await sealer.finish();
+      sealer.abandon();
+      const expected = pieces.map((piece) => createHash('sha256').update(piece).digest());
+      expect(Buffer.concat(found).equals(Buffer.concat(expected))).toBe(true);
+    },
+  );
+
   test('opens some blocks of a chunk, each in memory of its own, up to one that does not verify', async () => {
     const blockBytes = 256 * 1024;
     const sizeBytes = 3 * blockBytes + 5;

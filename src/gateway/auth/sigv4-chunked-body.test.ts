@@ -11,7 +11,7 @@ import {
 } from '../../../tests/support/servers/s3-client.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
 import { AppError } from '../../types/errors.ts';
-import { createChunkSignatures } from './chunk-signatures.ts';
+import { createChunkSignatures, type DeferredSignatures, deferChunkSignatures } from './chunk-signatures.ts';
 import { openChunkedBody } from './sigv4-chunked-body.ts';
 
 const AWS = { accessKey: 'AKIAIOSFODNN7EXAMPLE', secretKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
@@ -36,16 +36,20 @@ interface Decoding {
   wire: Buffer;
   sizeBytes: number;
   isSigned?: boolean;
+  /** Whoever has the body checks its chunks. */
+  isDeferred?: boolean;
   trailerName?: string;
   /** Sizes of the pieces in which the wire bytes arrive. */
   pieceBytes?: readonly number[];
 }
 
 async function decode(options: Decoding): Promise<{ body: Buffer; trailer: string | undefined }> {
-  const { wire, sizeBytes, isSigned = false, trailerName, pieceBytes = [] } = options;
+  const { wire, sizeBytes, isSigned = false, isDeferred = false, trailerName, pieceBytes = [] } = options;
   let at = 0;
   let count = 0;
   const { signingKey, signature, timestamp, scope } = seed;
+  const by = { signingKey: createSecretKey(signingKey), signature, timestamp, scopeText: scope };
+  const left = isDeferred ? deferChunkSignatures(by, nextTurn) : undefined;
   const decoded = openChunkedBody({
     turn: nextTurn,
     async read() {
@@ -55,19 +59,30 @@ async function decode(options: Decoding): Promise<{ body: Buffer; trailer: strin
       return piece;
     },
     sizeBytes,
-    ...(isSigned && {
-      signatures: createChunkSignatures({
-        signingKey: createSecretKey(signingKey),
-        signature,
-        timestamp,
-        scopeText: scope,
-      }),
-    }),
+    ...(isSigned && { signatures: left?.signatures ?? createChunkSignatures(by) }),
     ...(trailerName !== undefined && { trailerName }),
   });
   const pieces: Buffer[] = [];
   for await (const piece of decoded.stream) pieces.push(piece);
-  return { body: Buffer.concat(pieces), trailer: decoded.trailer() };
+  const body = Buffer.concat(pieces);
+  if (isSigned && left !== undefined) await checkLater(body, left.deferred);
+  return { body, trailer: decoded.trailer() };
+}
+
+/** As the writer of a body does: some chunks in one call, others in the next. */
+async function checkLater(body: Buffer, deferred: DeferredSignatures): Promise<void> {
+  let from = 0;
+  for (const uptoBytes of [body.length >> 1, body.length]) {
+    const digests = deferred.takeEnds(uptoBytes).map((end) => {
+      const digest = createHash('sha256').update(body.subarray(from, end)).digest();
+      from = end;
+      return digest;
+    });
+    expect(deferred.isDone()).toBe(body.length === 0);
+    await deferred.check(Buffer.concat(digests));
+  }
+  expect(from).toBe(body.length);
+  expect(deferred.isDone()).toBe(true);
 }
 
 async function codeOf(options: Decoding): Promise<string> {
@@ -109,7 +124,8 @@ test('every body in every framing arrives, in buffers of any size', async () => 
       arrivals,
       fc.boolean(),
       fc.boolean(),
-      async (body, chunkBytes, pieceBytes, isSigned, hasTrailer) => {
+      fc.boolean(),
+      async (body, chunkBytes, pieceBytes, isSigned, isDeferred, hasTrailer) => {
         const options: ChunkedOptions = {
           body,
           chunkBytes,
@@ -120,6 +136,7 @@ test('every body in every framing arrives, in buffers of any size', async () => 
           wire: chunkedBody(options),
           sizeBytes: body.length,
           isSigned,
+          isDeferred,
           pieceBytes,
           ...(hasTrailer && { trailerName: trailer.name }),
         });
@@ -131,11 +148,14 @@ test('every body in every framing arrives, in buffers of any size', async () => 
   );
 });
 
-describe('signatures', () => {
+describe.each([
+  ['are checked as their chunks end', false],
+  ['are left to who writes the body', true],
+])('signatures %s', (_, isDeferred) => {
   const body = Buffer.from('0123456789'.repeat(10));
   const signed = (bend: ChunkedOptions['bend'], more: Partial<ChunkedOptions> = {}) =>
     chunkedBody({ body, chunkBytes: 30, seed, trailer, ...(bend && { bend }), ...more });
-  const options = { sizeBytes: 100, isSigned: true, trailerName: trailer.name };
+  const options = { sizeBytes: 100, isSigned: true, isDeferred, trailerName: trailer.name };
 
   test.each([0, 1, 3, 4, 5])('chunk signature %i is wrong', async (wrong) => {
     const wire = signed((signature, index) => (index === wrong ? '0'.repeat(64) : signature));

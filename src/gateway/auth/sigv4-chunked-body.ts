@@ -60,7 +60,7 @@ export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
       if (header.sizeBytes < SMALL_CHUNK_BYTES && ++smallChunks % SMALL_CHUNKS_PER_TURN === 0) {
         await options.turn();
       }
-      signatures?.startChunk();
+      signatures?.startChunk(header);
       for (let chunkLeft = header.sizeBytes; chunkLeft > 0; ) {
         const buffer = await cursor.take(chunkLeft);
         chunkLeft -= buffer.length;
@@ -69,7 +69,7 @@ export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
         if (cursor.isSpent) yield* ready.takeAll();
       }
       if (header.sizeBytes > 0) await cursor.lineEnd();
-      signatures?.endChunk(header.signature);
+      signatures?.endChunk();
       if (header.sizeBytes === 0) break;
     }
     yield* ready.takeAll();

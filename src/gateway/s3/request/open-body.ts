@@ -8,7 +8,11 @@ import {
 } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { Seed } from '../../auth/authenticate.ts';
-import { createChunkSignatures } from '../../auth/chunk-signatures.ts';
+import {
+  type ChunkSignatures,
+  createChunkSignatures,
+  deferChunkSignatures,
+} from '../../auth/chunk-signatures.ts';
 import type { PayloadForm } from '../../auth/payload-form.ts';
 import { openChunkedBody } from '../../auth/sigv4-chunked-body.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -57,14 +61,32 @@ export function openBody(
       message: 'Only requests that are signed by AWS4-HMAC-SHA256 can sign the chunks of their body.',
     });
   }
-  const chunked = openChunkedBody({
-    read: () => intake.read(),
-    turn: () => intake.turn(),
+  const turn = () => intake.turn();
+  const open = (signatures?: ChunkSignatures) =>
+    openChunkedBody({
+      read: () => intake.read(),
+      turn,
+      sizeBytes,
+      ...(signatures && { signatures }),
+      ...(digests.trailerAlgorithm && { trailerName: checksumHeader(digests.trailerAlgorithm) }),
+    });
+  const signer = form.isSigned ? seed : undefined;
+  // One of them is read.
+  let chunked = open(signer && createChunkSignatures(signer));
+  return {
+    ...digests,
+    stream: chunked.stream,
     sizeBytes,
-    ...(form.isSigned && seed !== undefined && { signatures: createChunkSignatures(seed) }),
-    ...(digests.trailerAlgorithm && { trailerName: checksumHeader(digests.trailerAlgorithm) }),
-  });
-  return { ...digests, stream: chunked.stream, sizeBytes, awaitsContinue, trailerChecksum: chunked.trailer };
+    awaitsContinue,
+    trailerChecksum: () => chunked.trailer(),
+    ...(signer && {
+      deferSignatures() {
+        const { signatures, deferred } = deferChunkSignatures(signer, turn);
+        chunked = open(signatures);
+        return { stream: chunked.stream, deferred };
+      },
+    }),
+  };
 }
 
 async function* buffers(read: () => Promise<Buffer | undefined>): AsyncGenerator<Buffer, void> {

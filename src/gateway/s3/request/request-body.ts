@@ -2,6 +2,7 @@
 // what the client said of its digests. Reading it is bounded by back-pressure; nothing here buffers.
 import type { ChecksumAlgorithm } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
+import type { DeferredSignatures } from '../../auth/chunk-signatures.ts';
 
 export interface RequestBody {
   /** Decoded payload. Ends early by throwing AppError: IncompleteBody, SignatureDoesNotMatch (chunk), and so on. */
@@ -23,6 +24,11 @@ export interface RequestBody {
   readonly trailerAlgorithm?: ChecksumAlgorithm;
   /** After the stream has ended: the trailer's checksum. */
   trailerChecksum(): string | undefined;
+  /**
+   * Of a body whose chunks are signed: a stream to be read in place of `stream`, which checks no signature of a chunk with bytes.
+   * Whoever reads it does.
+   */
+  deferSignatures?(): { stream: AsyncIterable<Buffer>; deferred: DeferredSignatures };
 }
 
 /** The body, of `bytesMax` at most. Throws EntityTooLarge before a byte is read; of unknown size its stream does. */
