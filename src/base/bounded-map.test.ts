@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { cutOut, keptBytesOf } from '../../tests/support/run/kept-memory.ts';
 import { BoundedMap } from './bounded-map.ts';
+
+const MiB = 1024 * 1024;
 
 test('beyond the bound the least recently used entry is removed', () => {
   const map = new BoundedMap<string, number>(3);
@@ -40,4 +43,25 @@ test('beyond the weight as many go as it takes, the least recently used first', 
   expect(map.get('g')).toHaveLength(10);
   map.set('h', 'heavier than all');
   expect([map.get('g'), map.get('h')]).toEqual([undefined, undefined]);
+});
+
+test.each(['a-name-of-20-letters', 'ein-Name-für-morgen'])(
+  'a key, %s, keeps nothing of the request that it was cut out of',
+  async (name) => {
+    const map = new BoundedMap<string, number>(1);
+    const keptBytes = await keptBytesOf(() => {
+      map.set(cutOut(name, 32 * MiB), 1);
+      expect(map.get(cutOut(name, 32 * MiB))).toBe(1);
+    });
+    expect(keptBytes).toBeLessThan(16 * MiB);
+    expect(map.get(name)).toBe(1);
+  },
+);
+
+test('a key beyond Latin-1 is found again', () => {
+  const map = new BoundedMap<string, number>(1);
+  for (const name of ['ключ к этой записи', 'half of a pair: \ud800']) {
+    map.set(name, 1);
+    expect(map.get(name), name).toBe(1);
+  }
 });

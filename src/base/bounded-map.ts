@@ -1,5 +1,6 @@
 // A cache with a bound: what was used longest ago goes first. No expiry; entries say themselves how old they are. Entries are
-// counted, and weighed where they differ much.
+// counted, and weighed where they differ much. Keys that are texts have memory of their own (own-text.ts).
+import { ownText } from './text/own-text.ts';
 
 export interface Weighing<V> {
   /** Of all entries together. */
@@ -8,8 +9,13 @@ export interface Weighing<V> {
   weightOf(value: V): number;
 }
 
+interface Entry<K, V> {
+  readonly key: K;
+  readonly value: V;
+}
+
 export class BoundedMap<K, V> {
-  readonly #entries = new Map<K, V>();
+  readonly #entries = new Map<K, Entry<K, V>>();
   readonly #sizeMax: number;
   readonly #weighing: Weighing<V> | undefined;
   #weight = 0;
@@ -20,17 +26,18 @@ export class BoundedMap<K, V> {
   }
 
   get(key: K): V | undefined {
-    const value = this.#entries.get(key);
-    if (value === undefined || !this.#isHalfFull()) return value;
+    const entry = this.#entries.get(key);
+    if (entry === undefined || !this.#isHalfFull()) return entry?.value;
     // Order of use matters only when the end is in sight.
     this.#entries.delete(key);
-    this.#entries.set(key, value);
-    return value;
+    this.#entries.set(entry.key, entry);
+    return entry.value;
   }
 
   set(key: K, value: V): void {
     this.delete(key);
-    this.#entries.set(key, value);
+    const kept = typeof key === 'string' ? (ownText(key) as string & K) : key;
+    this.#entries.set(kept, { key: kept, value });
     this.#weight += this.#weightOf(value);
     for (const oldest of this.#entries.keys()) {
       if (!this.#isTooFull()) return;
@@ -39,14 +46,15 @@ export class BoundedMap<K, V> {
   }
 
   delete(key: K): void {
-    const value = this.#entries.get(key);
-    if (value !== undefined) this.#weight -= this.#weightOf(value);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#weight -= this.#weightOf(entry.value);
     this.#entries.delete(key);
   }
 
   /** Looks at every entry. */
   deleteWhere(isToGo: (value: V) => boolean): void {
-    for (const [key, value] of this.#entries) if (isToGo(value)) this.delete(key);
+    for (const { key, value } of this.#entries.values()) if (isToGo(value)) this.delete(key);
   }
 
   clear(): void {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
+import { cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { MEMBER_PATH, MEMBER_POLICY, memberPolicy } from '../../accounts/member-roles.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
@@ -71,6 +72,16 @@ test('an identity is read once while the feed is current', async () => {
   expect(takeAsked()).toEqual(['get-access-key', 'get-account']);
   await suspend(ANN);
   expect(await stateOf('AKann')).toBe('paid');
+});
+
+test('an identity keeps nothing of the request that named its key', async () => {
+  await create('000000000033' as AccountId, 'with-a-longer-name');
+  const MiB = 1024 * 1024;
+  const keptBytes = await keptBytesOf(() => stateOf(cutOut('AKwith-a-longer-name', 32 * MiB)));
+  expect(keptBytes).toBeLessThan(16 * MiB);
+  expect(takeAsked()).toEqual(['get-access-key']);
+  expect(await stateOf('AKwith-a-longer-name')).toBe('paid');
+  expect(takeAsked()).toEqual([]);
 });
 
 test('a reported identity is read again, and no other', async () => {

@@ -7,6 +7,7 @@ import { assert } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
+import { ownText } from '../../base/text/own-text.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
@@ -158,7 +159,14 @@ export function createIdentities(deps: {
         : await storedPrincipal({ account, principal: stored }, { policies })),
       keyCreatedAtMs: found.accessKey.createdAtMs,
     };
-    const identity = { accessKey, account, principal, ...keys, sealedSecret, ...(stored && { stored }) };
+    const identity = {
+      accessKey: ownText(accessKey),
+      account,
+      principal,
+      ...keys,
+      sealedSecret,
+      ...(stored && { stored }),
+    };
     if (tellings === tellingsBefore) identities.set(accessKey, identity);
     return identity;
   }
@@ -225,7 +233,7 @@ export function createIdentities(deps: {
       cached?.identity.principal.session === session
         ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
         : makeKeys(Buffer.from(session.secretKey));
-    const identity: Identity = { accessKey, account, principal, ...keys };
+    const identity: Identity = { accessKey: ownText(accessKey), account, principal, ...keys };
     sessionIdentities.set(accessKey, { read, stored, identity });
     return identity;
   }
