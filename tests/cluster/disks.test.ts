@@ -18,7 +18,7 @@ const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const AWAY_AFTER_MS = 10_000;
 const BULK_COUNT = amountOf({ short: 50, long: 100 });
-const WITHIN = { timeout: 180_000, interval: 1000 };
+const WITHIN = { timeout: 180_000, interval: 2000 };
 
 let endurance: Endurance;
 let cluster: TestCluster;

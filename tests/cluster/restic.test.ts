@@ -33,7 +33,7 @@ import type { Access } from '../support/servers/raw-s3.ts';
 const TREE_MIB = 16;
 /** Between two rounds of restic, which would take all of the processor otherwise. */
 const REST_MS = 2000;
-const WITHIN = { timeout: 180_000, interval: 1000 };
+const WITHIN = { timeout: 180_000, interval: 2000 };
 
 let cluster: TestCluster;
 /** Nodes that the test has started by a command of the document. */

@@ -19,7 +19,7 @@ import { type BlobId, homeShardOf, idTimeMs } from '../../../src/types/names.ts'
 const PAGE_CHUNKS = 1000;
 const BLOBS_AT_ONCE = 200;
 const YOUNG_MS = 2000;
-const LOOK_AGAIN_MS = 1500;
+const LOOK_AGAIN_MS = 2500;
 /** Of one look, which may wait for some shards and disks that do not answer; who waits for more is told. */
 const LOOK_MAX_MS = 100_000;
 const LATE_COPIES_MAX = 8;

@@ -18,7 +18,8 @@ import { freePort } from './free-ports.ts';
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3'];
-const LOOK_AGAIN_MS = 700;
+/** A look is often a command, which takes a third of a second of CPU time. */
+const LOOK_AGAIN_MS = 1500;
 const PATIENCE_MS = 180_000;
 
 export interface RoleProcesses {

@@ -22,7 +22,6 @@ export { ETCD };
 
 const HOST = '127.0.0.1';
 const MAIN = join(ROOT, 'cmd', 'main.ts');
-/** Each look asks every process. */
 /** A look at the whole cluster opens connections to all of it, and takes a fifth of a second of CPU time. */
 const LOOK_AGAIN_MS = 1000;
 /** On a machine that others use as well. */

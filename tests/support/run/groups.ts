@@ -24,38 +24,44 @@ export const GROUPS = {
     isolate: false,
     timeoutMs: 120_000,
   },
-  // From here on to sim they run beside one another: no end of a group waits for one file. Some of their files wait.
-  models: { include: [folder('models')], workers: 3, isolate: false, timeoutMs: 300_000 },
+  // From here on to api they run beside one another: no end of a group waits for one file. Some of their files wait.
+  models: { include: [folder('models')], workers: 4, isolate: false, timeoutMs: 300_000 },
   programs: {
     include: [folder('programs')],
-    workers: 3,
+    workers: 4,
     isolate: false,
     timeoutMs: 120_000,
     isBesideGroupBefore: true,
   },
   contract: {
     include: [folder('contract')],
-    workers: 3,
+    workers: 4,
     isolate: false,
     timeoutMs: 120_000,
     isBesideGroupBefore: true,
   },
   deploy: {
     include: [folder('deploy')],
-    workers: 3,
+    workers: 4,
     isolate: false,
     timeoutMs: 120_000,
     isBesideGroupBefore: true,
   },
   sim: {
     include: [folder('simulation')],
-    workers: 3,
+    workers: 4,
     isolate: false,
     timeoutMs: 300_000,
     isBesideGroupBefore: true,
   },
   // Jobs of a server look for work each second or less often, and tests wait for them.
-  api: { include: [folder('api')], workers: 4, isolate: false, timeoutMs: 120_000 },
+  api: {
+    include: [folder('api')],
+    workers: 4,
+    isolate: false,
+    timeoutMs: 120_000,
+    isBesideGroupBefore: true,
+  },
   // Clusters mostly wait for leases and promises to end, and client programs have the processor meanwhile.
   cluster: { include: [folder('cluster')], workers: 4, isolate: true, timeoutMs: 600_000 },
   clients: {
