@@ -72,6 +72,7 @@ export interface BackupPrograms {
 }
 
 const UNTIL_SAVED = `
+: > "$HOME/restic.out"
 "$1" backup "$2" > "$HOME/restic.out" 2>&1 &
 while ! grep -q '^snapshot .* saved' "$HOME/restic.out"; do
   kill -0 $! || { cat "$HOME/restic.out" >&2; exit 1; }
