@@ -101,6 +101,29 @@ test('a body that is known to be large has larger chunks, one of unknown size ha
   expect(world.heldBytes()).toBe(0);
 });
 
+test('in a chunk of a large body each usual chunk that has come keeps it from being evicted', async () => {
+  const world = await openObjectWorld({
+    largeChunkSizeBytes: 4 * CHUNK_BYTES,
+    bodyBufferBytes: CHUNK_BYTES,
+  });
+  const body = randomBytes(LIMITS.largeBodyBytesMin);
+  const other = Promise.withResolvers<unknown>();
+  async function* slow() {
+    for (let at = 0; at < body.length; at += 64 * 1024) {
+      yield Buffer.from(body.subarray(at, at + 64 * 1024));
+      if (at + 64 * 1024 === CHUNK_BYTES) other.resolve(world.put('other', randomBytes(CHUNK_BYTES)));
+      const isEndOfOne = (at + 64 * 1024) % CHUNK_BYTES === 0 && at < 3 * CHUNK_BYTES;
+      for (let ms = 0; isEndOfOne && ms < 0.8 * LIMITS.bodyStalledMs; ms += 500) {
+        world.metadata.clock.advance(500);
+        await settleAll();
+      }
+    }
+  }
+  await world.put('slow', body, { said: { stream: slow() } });
+  expect((await world.get('slow')).equals(body)).toBe(true);
+  await other.promise;
+});
+
 test('bodies of unknown size in mid-chunk make progress when they hold all memory', async () => {
   const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
   const bodies = Array.from({ length: 12 }, () => randomBytes(2 * CHUNK_BYTES));

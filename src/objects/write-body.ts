@@ -179,10 +179,17 @@ class BodyWriter {
     this.#receivedBytes += buffer.length;
     if (this.#receivedBytes > this.#sizeBytes) throw new AppError('IncompleteBody');
     this.#lease.hold(buffer.length);
+    this.#noteProgress(buffer.length);
     this.#buffers.add(buffer);
     return this.#buffers.sizeBytes >= this.#fullBytes() && !this.#isInline
       ? this.#sealWholeChunks()
       : undefined;
+  }
+
+  /** What would be a chunk of another body is progress in a larger one, too: else who sends it must be as many times as fast. */
+  #noteProgress(newBytes: number): void {
+    const { chunkSizeBytes } = this.#path.settings;
+    if (this.#receivedBytes % chunkSizeBytes < newBytes) this.#lease.progress();
   }
 
   async #sealWholeChunks(): Promise<void> {
