@@ -12,6 +12,7 @@ import type { BucketRecord } from '../../types/records/rows.ts';
 import {
   decodeVersion,
   decodeVersionSummary,
+  storedHasAcl,
   storedVersionId,
   versionOrder,
   withOrder,
@@ -179,7 +180,7 @@ export function moveHistory(options: {
   if (refusal !== undefined) return refused(refusal);
   if (target !== undefined && !target.isMarker && !overwrites) return refused({ kind: 'exists' });
   if (loaded.isTooMuch) return refused({ kind: 'too-many-versions' });
-  if (options.isPrivateOnly && [source.bytes, ...older].some(hasList))
+  if (options.isPrivateOnly && [source.bytes, ...older].some(storedHasAcl))
     return refused({ kind: 'not-private' });
   // Where no older versions can be, the one that there is is the null version.
   const hasOlder = mayHaveOlderVersions(bucket.versioning);
@@ -227,10 +228,6 @@ export function renameOf(
 
 export function refused(refusal: MoveRefusal): MoveChange {
   return { result: refusal, puts: [], counters: [] };
-}
-
-function hasList(version: Uint8Array): boolean {
-  return decodeVersion(version).acl !== undefined;
 }
 
 function checkConditions(

@@ -19,6 +19,7 @@ import {
   decodeVersion,
   decodeVersionSummary,
   encodeVersion,
+  storedHasAcl,
   storedVersionId,
   versionOrder,
   withOrder,
@@ -288,4 +289,14 @@ test('flags of protection stand where they stood before there was a second byte 
 test('a version without protection is stored as before', () => {
   expect(encodeVersion(marker)[0]).toBe(2);
   expect(encodeVersion({ ...marker, protection: {} })[0]).toBe(4);
+});
+
+test('whether a version has an access control list is known without decoding it, unless it may have one', () => {
+  fc.assert(
+    fc.property(record, (version) => {
+      const stored = encodeVersion(version);
+      expect(storedHasAcl(stored)).toBe(version.acl !== undefined);
+      if (stored[0] === 2) expect(storedHasAcl(stored.subarray(0, HEAD_BYTES))).toBe(false);
+    }),
+  );
 });

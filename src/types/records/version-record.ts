@@ -126,6 +126,11 @@ export function storedVersionId(bytes: Uint8Array): VersionId {
     : tailVersionId(bytes, tailAt(protectionOf(bytes)));
 }
 
+/** Whether it has an access control list: of most versions their form says so, and nothing is decoded. */
+export function storedHasAcl(bytes: Uint8Array): boolean {
+  return bytes[0] !== PLAIN_FORMAT && decodeVersion(bytes).acl !== undefined;
+}
+
 export function decodeVersion(bytes: Uint8Array): VersionRecord {
   const { checksum, ...summary } = decodeVersionSummary(bytes);
   const decode = bytes[0] === FIRST_FORMAT ? decodeFirstTail : decodeTail;
