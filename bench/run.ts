@@ -31,6 +31,7 @@ interface Options extends EndpointOptions {
   warmup: string;
   rounds: string;
   payload: 'signed' | 'unsigned';
+  buckets: string;
   out?: string;
   machine: boolean;
 }
@@ -48,6 +49,7 @@ const program = addEndpointOptions(new Command('bench'))
   .option('--seconds <n>', 'measured seconds of a row', '6')
   .option('--warmup <n>', 'seconds before them', '2')
   .option('--rounds <n>', 'times each row is measured; the median is shown', '1')
+  .option('--buckets <n>', 'buckets over which objects are spread, but those that are listed', '1')
   .option('--payload <kind>', 'signed or unsigned bodies', 'unsigned')
   .option('--out <folder>', 'write results.md, results.json and results.svg there')
   .option('--no-machine', "skip the machine's own bounds");
@@ -117,11 +119,15 @@ async function measureRow(input: {
   return entry;
 }
 
+/** They work on pages of one bucket. */
+const ONE_BUCKET: ReadonlySet<string> = new Set(['list', 'delete-objects']);
+
 function specOf(input: { row: SuiteRow; options: Options; bucket: string }): Omit<LoadSpec, 'target'> {
   const { row, options, bucket } = input;
   return {
     workload: row.workload,
     bucket,
+    ...(!ONE_BUCKET.has(row.workload) && { bucketCount: Number(options.buckets) }),
     sizeBytes: row.sizeBytes,
     concurrency: row.concurrency,
     preparedCount: row.preparedCount,

@@ -4,7 +4,7 @@ import { build } from 'hdr-histogram-js';
 import { cpuSecondsOf, threadCpuSecondsOf } from '../timing.ts';
 import { LoadClient, succeed } from './client.ts';
 import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
-import { NoneLeft, Payload, preparedPath, WORKLOAD_TABLE } from './workloads.ts';
+import { bucketOf, NoneLeft, Payload, preparedPath, WORKLOAD_TABLE } from './workloads.ts';
 
 const PROGRESS_MS = 1000;
 const PREPARE_WORKERS = 32;
@@ -20,8 +20,10 @@ function connect({ target }: LoadSpec, worker: number): LoadClient {
 
 async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
   const client = connect(spec, 0);
-  const created = await client.send({ method: 'PUT', path: `/${spec.bucket}` });
-  if (created.status >= 300 && created.status !== 409) throw new Error(`CreateBucket: ${created.status}`);
+  for (let index = 0; index < (spec.bucketCount ?? 1); index++) {
+    const created = await client.send({ method: 'PUT', path: `/${bucketOf(spec, index)}` });
+    if (created.status >= 300 && created.status !== 409) throw new Error(`CreateBucket: ${created.status}`);
+  }
   await client.close();
   if (!WORKLOAD_TABLE[spec.workload].needsObjects || spec.isPrepared) return;
   const startedAt = performance.now();

@@ -27,6 +27,8 @@ export interface LoadSpec {
   target: Target;
   workload: WorkloadName;
   bucket: string;
+  /** Over so many buckets objects are spread: `bucket`, `bucket-1` and so on. Default 1; of listings always 1. */
+  bucketCount?: number;
   /** Bytes of each object (for multipart: of each part). */
   sizeBytes: number;
   /** Requests in flight, each on a connection of its own. */

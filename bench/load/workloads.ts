@@ -42,8 +42,17 @@ export class Payload {
   }
 }
 
-export function preparedPath({ bucket }: { bucket: string }, index: number): string {
-  return `/${bucket}/${preparedKey(index)}`;
+/** The bucket of what has this number. Those that follow one another are in different buckets, and so in different shards. */
+export function bucketOf(
+  { bucket, bucketCount = 1 }: Pick<LoadSpec, 'bucket' | 'bucketCount'>,
+  index: number,
+): string {
+  const at = index % bucketCount;
+  return at === 0 ? bucket : `${bucket}-${at}`;
+}
+
+export function preparedPath(spec: Pick<LoadSpec, 'bucket' | 'bucketCount'>, index: number): string {
+  return `/${bucketOf(spec, index)}/${preparedKey(index)}`;
 }
 
 const preparedKey = (index: number) => `prep/${String(index).padStart(8, '0')}`;
@@ -54,7 +63,7 @@ function anyPrepared(context: WorkerContext): string {
 
 /** 64 keys per worker are overwritten in turn, unless all is kept: the store stays of one size however long a run is. */
 function ownPath({ spec, worker, step }: WorkerContext): string {
-  return `/${spec.bucket}/w${worker}/${spec.keepsAll ? step : step % 64}`;
+  return `/${bucketOf(spec, worker)}/w${worker}/${spec.keepsAll ? step : step % 64}`;
 }
 
 async function put(context: WorkerContext, path = ownPath(context)): Promise<Moved> {
