@@ -55,6 +55,7 @@ function nextMfa(): string {
 
 const versioning = (inner: string) => `<VersioningConfiguration>${inner}</VersioningConfiguration>`;
 const ON = versioning('<Status>Enabled</Status><MfaDelete>Enabled</MfaDelete>');
+const OFF = versioning('<Status>Enabled</Status><MfaDelete>Disabled</MfaDelete>');
 
 test('MFA delete is switched by the root with a code, and versions go for good only with a factor', async () => {
   await ask('PUT', '/guarded');
@@ -206,12 +207,17 @@ test('a device that nobody with a second factor has vouched for, or of another a
 
   const other = await world.makeAccount('with-a-device');
   const statement = { Effect: 'Allow', Principal: { AWS: other.accountId }, Action: 's3:*' };
-  const policy = { Version: '2012-10-17', Statement: { ...statement, Resource: 'arn:aws:s3:::vouched/*' } };
+  const Resource = ['arn:aws:s3:::vouched', 'arn:aws:s3:::vouched/*'];
+  const policy = { Version: '2012-10-17', Statement: { ...statement, Resource } };
   expect((await ask('PUT', '/vouched?policy', { body: JSON.stringify(policy) })).status).toBe(204);
   const { accountId, accessKey: issuer } = other;
   const foreign = beginSession(world, { kind: 'root', accountId, id: 'root', issuer, mfaAtMs: Date.now() });
   expect((await ask('GET', path, { keys: foreign })).status).toBe(200);
   expect(await ask('DELETE', path, { keys: foreign })).toMatchObject(refused);
+  // Nor does the root that has it switch MFA delete.
+  for (const body of [OFF, ON, versioning('<Status>Suspended</Status>')])
+    expect((await ask('PUT', '/vouched?versioning', { body, keys: foreign })).status, body).toBe(403);
+  expect((await ask('GET', '/vouched?versioning')).text).toContain('<MfaDelete>Enabled</MfaDelete>');
 
   const vouched = await enable('vouched', sessionWith(Date.now()));
   const right = `${vouched.SerialNumber} ${vouched.code()}`;

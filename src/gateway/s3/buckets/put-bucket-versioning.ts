@@ -4,7 +4,7 @@ import { textOf, type XmlElement, XmlError } from '../../../base/xml/parse-xml.t
 import { AppError } from '../../../types/errors.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
-import { secondFactorMissing } from '../second-factor.ts';
+import { mayHaveFactorFor, secondFactorMissing } from '../second-factor.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
 import { presentBucket, presentConfigs } from './present-bucket.ts';
 import { setBucketDocument } from './set-bucket-document.ts';
@@ -53,8 +53,10 @@ async function checkMfaDelete(context: OperationContext, { versioning, mfaDelete
   const isOn = (await presentConfigs(context)).versioning?.mfaDelete === 'enabled';
   if (mfaDelete === 'enabled' || isOn) {
     const { caller } = context;
+    // Roots of other accounts are roots, too, and have devices of their own.
+    const isOwn = mayHaveFactorFor(context.bucket(), caller);
     const isRoot = caller.kind === 'account' && caller.principal.caller.kind === 'root';
-    if (!isRoot) {
+    if (!isOwn || !isRoot) {
       const message = 'Only the root of the account changes the versioning of a bucket with MFA delete.';
       throw new AppError('AccessDenied', { message });
     }
