@@ -409,6 +409,46 @@ test('a member is its user whatever IAM calls it, and no user of another becomes
   expect(await userAt('dora')).toMatchObject({ id: 'AIDALEFT', loginProfile: { mustReset: false } });
 });
 
+test('a member that is deactivated stays so where an earlier change of it ends later', async () => {
+  const { id: subAccountId, accountId } = await createCustomer('own');
+  const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
+  const { id } = await parts.tenancy.createMember(OPERATOR, {
+    ...person,
+    role: 'Full Access',
+    email: 'ann@example.com',
+  });
+  const { shards, clock } = world;
+  let isFirst = true;
+  const execute: typeof shards.execute = async (target, name, command) => {
+    if (name === 'change-identities' && isFirst) {
+      isFirst = false;
+      await parts.tenancy.changeMember(OPERATOR, id, { active: false });
+    }
+    return shards.execute(target, name, command);
+  };
+  const slow = createTenancy({
+    metadata: { ...shards, execute },
+    keyring: createKeyring(),
+    random: createSeededRandom(8),
+    // It waits for nothing between two attempts.
+    clock: { wallMs: () => clock.wallMs(), monotonicMs: () => clock.monotonicMs(), sleep: async () => {} },
+    log: { warn() {} },
+    accounts,
+    hasher,
+    resetRootMfa: async () => {},
+    setPlanQuota: async () => {},
+  });
+  await slow.tenancy.changeMember(OPERATOR, id, { lastName: 'Li' });
+  expect(isFirst).toBe(false);
+  expect(await parts.tenancy.getMember(OPERATOR, id)).toMatchObject({
+    status: 'deactivated',
+    lastName: 'Li',
+  });
+  const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
+  const user = rows[0];
+  expect(user?.kind === 'user' && user.inlinePolicies[0]?.text).not.toContain('Allow');
+});
+
 test('where a password is not stored, there is no sub-account', async () => {
   const failing = { ...hasher, hash: async () => Promise.reject(new AppError('SlowDown')) };
   const { shards: metadata, clock } = world;

@@ -199,8 +199,10 @@ export function createMembers(deps: {
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
-        if (user === undefined) return;
-        const text = memberPolicy(role, { isActive: status === 'active' });
+        // Another change may have come behind this one, and its policy stands already.
+        const [now] = await directory.read('member', [id]);
+        if (user === undefined || now === undefined) return;
+        const text = memberPolicy(now.role, { isActive: now.status === 'active' });
         const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
         const after: UserRecord = {
           ...user,
