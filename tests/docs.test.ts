@@ -405,8 +405,8 @@ of one account delay another account's request by a few steps, and not by 32 pag
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
 A decision by policies may compare 6,000,000 characters (some 20 ms), and each pattern or value that is held against a text counts
-as 12 of them: thousands of patterns of a hundred policies, each with a long key or header, would take seconds. What is left then
-denies, and does not allow. Where a request needs many decisions, accounts take
+as 12 of them, a number, date or address that is understood as 250: thousands of patterns of a hundred policies, each with a long
+key or header, would take seconds. What is left then denies, and does not allow. Where a request needs many decisions, accounts take
 turns between them.
 
 A simulation shows 50 statements and 1,000 missing keys of a result at most. Beyond 4 MiB the answer ends its page with the action

@@ -72,11 +72,17 @@ export function codesOf(text: string): Int32Array {
   return codes.subarray(0, count);
 }
 
+/** To have memory for the codes of a text. */
+const CODES_STEPS = 100;
+
 /** Of the text that was asked about last: the statements of a policy ask about the same one. */
 let asked: { text: string; codes: Int32Array } = { text: '', codes: new Int32Array(0) };
 
 function codesOfAsked(text: string): Int32Array {
-  if (text !== asked.text) asked = { text, codes: codesOf(text) };
+  if (text !== asked.text) {
+    spend(CODES_STEPS + text.length);
+    asked = { text, codes: codesOf(text) };
+  }
   return asked.codes;
 }
 

@@ -149,6 +149,24 @@ test.each([
   },
 );
 
+test.each<[operator: string, value: string, asked: (at: number) => string]>([
+  ['DateEquals', '2026', (at) => `2020-01-01T00:00:00.${at}Z`],
+  ['BinaryEquals', 'QUJD', (at) => Buffer.from(`ab${at}`).toString('base64')],
+  ['IpAddress', '1.2.3.4', (at) => `999.0.0.${at}`],
+  ['IpAddress', '1.2.3.4', (at) => `1.1.${at >> 8}.${at & 255}`],
+  ['IpAddress', '::1', (at) => `fe80::1:2:${at}`],
+  ['StringLike', '*z*?q', (at) => `a${at}`],
+])(
+  '%s %s: a thousand values are understood again for each of hundreds of statements, within one turn',
+  (operator, value, asked) => {
+    const Condition = { [`ForAnyValue:${operator}`]: { 'aws:X': value } };
+    const policy = compiled(of2012([...Array.from({ length: 600 }, () => ({ ...ALLOW, Condition })), ALLOW]));
+    const values = Array.from({ length: 1000 }, (_, at) => asked(at));
+    const decision = withinOneTurn(() => ask([policy], 'arn:aws:s3:::b/k', { 'aws:x': values }));
+    expect(decision).toMatchObject({ isAllowed: false });
+  },
+);
+
 test('to find the statements about an action is noted, and leaves the question as much as it has without', () => {
   const policies = Array.from({ length: 60 }, () =>
     compiled(of2012([{ ...ALLOW, Action: manyValues('*a*') }])),

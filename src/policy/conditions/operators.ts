@@ -2,7 +2,7 @@
 // policies are understood before the first request comes.
 
 import { must } from '../../base/assert.ts';
-import { spend } from '../match-work.ts';
+import { PARSE_STEPS, spend } from '../match-work.ts';
 import {
   type ContextOf,
   type Match,
@@ -153,7 +153,7 @@ function parsed<Value>(
       keys: [],
       test(text) {
         if (text !== last.text) {
-          spend(text.length);
+          spend(PARSE_STEPS + text.length);
           last = { text, value: parse(text) };
         }
         return last.value === undefined ? whenNone : fits(last.value, wanted);
