@@ -481,6 +481,42 @@ test('older versions are denied by a right of their own, which a MOVE asks for w
   expect(await move('b', 'c')).toMatchObject({ status: 403, code: 'AccessDenied' });
 });
 
+test('who may not read an object learns nothing of it by the conditions of writes and deletions', async () => {
+  await ask(owner, 'PUT', '/blind');
+  const statements = [allow(['s3:PutObject', 's3:DeleteObject'], '*')];
+  const user = await addUser(world, owner.accountId, { name: 'blind', statements });
+  const reader = await addUser(world, owner.accountId, {
+    name: 'reading',
+    statements: [...statements, allow('s3:GetObject', '*')],
+  });
+  const etag = '"d41d8cd98f00b204e9800998ecf8427e"';
+  const wrong = '"00000000000000000000000000000000"';
+  await ask(owner, 'PUT', '/blind/source');
+  const requests: [method: string, path: string, header: string, others?: Record<string, string>][] = [
+    ['PUT', 'key', 'if-match'],
+    ['PUT', 'key', 'if-none-match'],
+    ['PUT', 'key?append', 'if-match'],
+    ['MOVE', 'key', 'if-match', { destination: 'source' }],
+    ['MOVE', 'source', 'x-svc-destination-if-match', { destination: 'key', overwrite: 'true' }],
+    ['DELETE', 'key', 'if-match'],
+  ];
+  for (const [method, path, header, others] of requests) {
+    await ask(owner, 'PUT', '/blind/key');
+    const told = async (keys: Keys, tag: string) =>
+      (await ask(keys, method, `/blind/${path}`, { ...others, [header]: tag })).status;
+    const name = `${method} ${path} ${header}`;
+    expect([await told(user, etag), await told(user, wrong)], name).toEqual([403, 403]);
+    const failing = header === 'if-none-match' ? etag : wrong;
+    expect(await told(reader, failing), name).toBe(412);
+  }
+  // Whether something is there they may ask.
+  await ask(owner, 'PUT', '/blind/key');
+  expect((await ask(user, 'PUT', '/blind/key', { 'if-none-match': '*' })).status).toBe(412);
+  expect((await ask(user, 'PUT', '/blind/key', { 'if-match': '*' })).status).toBe(200);
+  expect((await ask(user, 'DELETE', '/blind/key', { 'x-amz-if-match-size': '1' })).status).toBe(403);
+  expect((await ask(user, 'DELETE', '/blind/key', { 'if-match': '*' })).status).toBe(204);
+});
+
 test('conditions of policies are met by what a request does, not by headers that it passes over', async () => {
   await ask(owner, 'PUT', '/meets');
   const statements = [
@@ -497,7 +533,7 @@ test('conditions of policies are met by what a request does, not by headers that
       ...allow(['s3:PutObject', 's3:PutObjectTagging'], 'arn:aws:s3:::meets/private/*'),
       Condition: { StringEquals: { 's3:x-amz-acl': 'private' } },
     },
-    allow('s3:PutObjectTagging', '*'),
+    allow(['s3:PutObjectTagging', 's3:GetObject'], '*'),
   ];
   const user = await addUser(world, owner.accountId, { name: 'meets', statements });
   const etag = '"d41d8cd98f00b204e9800998ecf8427e"';

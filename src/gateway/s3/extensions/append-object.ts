@@ -9,7 +9,11 @@ import { madeExpiration } from '../objects/made-expiration.ts';
 import { defineOperation, type OperationResult, objectArn } from '../operation.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import { boundBody, type RequestBody } from '../request/request-body.ts';
-import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../request/write-offset.ts';
 import { appendAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
 
@@ -59,7 +63,10 @@ export const appendObject = defineOperation({
       token: parseTokenHeader(headers),
     };
   },
-  access: ({ resource }, bucket) => appendAccess(resource, bucket),
+  access: ({ resource, conditions }, bucket) => [
+    ...appendAccess(resource, bucket),
+    ...conditionAccess(resource, conditions),
+  ],
   run: (context, input) => appendTo(context, input),
 });
 

@@ -21,7 +21,11 @@ import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/ide
 import { parseUserMetadata } from '../request/object-headers.ts';
 import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
-import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
 import { admitWriter } from '../sharing/resolve-acl.ts';
 import { type Component, parseComposeBody } from '../xml/compose-body.ts';
 import { composedAccess, composedHeaders, refuseCopySource, refuseCustomerKeys } from './composed-object.ts';
@@ -65,8 +69,9 @@ export const composeObject = defineOperation({
       token: parseTokenHeader(headers),
     };
   },
-  access: ({ resource, tags, lock }, bucket) => [
+  access: ({ resource, tags, lock, conditions }, bucket) => [
     ...composedAccess(resource, bucket, { isBeforeDocument: true }),
+    ...conditionAccess(resource, conditions),
     ...taggingAccess(resource, tags),
     ...lockAccess(resource, lock),
   ],

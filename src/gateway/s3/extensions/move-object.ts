@@ -16,6 +16,7 @@ import { copySourceValues } from '../request/copy-source.ts';
 import { parseDestination } from '../request/destination.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../request/idempotency-token.ts';
 import {
+  conditionAccess,
   parseTargetConditions,
   parseWriteConditions,
   TARGET_CONDITION_HEADERS,
@@ -47,7 +48,7 @@ export const moveObject = defineOperation({
   differences:
     'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
   parse,
-  access: ({ bucket, from, to, isPrefix, overwrites, targetValues }, row) => {
+  access: ({ bucket, from, to, isPrefix, overwrites, targetValues, conditions }, row) => {
     const arn = (key: string) => objectArn({ bucket, key: key as ObjectKey });
     const ofSource = { ...(isPrefix && { isPrefix }), values: NOT_APPLIED };
     const ofTarget = { ...ofSource, ...targetOptions({ bucket, from, targetValues }) };
@@ -59,6 +60,8 @@ export const moveObject = defineOperation({
       ['s3:GetObject', arn(from), 'unless-denied', ofSource],
       ['s3:GetObjectTagging', arn(from), 'unless-denied', ofSource],
       ['s3:PutObjectTagging', arn(to), 'unless-denied', { ...ofTarget, isOfNewObject: true }],
+      ...conditionAccess(arn(from), conditions.sourceConditions),
+      ...conditionAccess(arn(to), conditions.targetConditions),
     ];
     if (row === undefined || mayHaveOlderVersions(row.versioning)) {
       const ofVersions = { ...ofSource, isOfVersions: true };

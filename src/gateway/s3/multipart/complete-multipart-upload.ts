@@ -19,7 +19,11 @@ import { parseUploadId } from '../request/arguments.ts';
 import { checksumXml, parseChecksumType, parseObjectChecksum } from '../request/checksum-headers.ts';
 import { type CustomerKey, parseCustomerKey, requireUploadKey } from '../request/customer-key.ts';
 import { s3Document } from '../request/vendor.ts';
-import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
 import { parseCompleteBody } from '../xml/complete-body.ts';
 import { percentEncode } from '../xml/list-xml.ts';
 import { queryUpload, requireUploadOrAnswer } from './find-upload.ts';
@@ -78,7 +82,10 @@ export const completeMultipartUpload = defineOperation({
       conditions: parseWriteConditions(request.headers),
     };
   },
-  access: ({ resource }) => [['s3:PutObject', resource]],
+  access: ({ resource, conditions }) => [
+    ['s3:PutObject', resource],
+    ...conditionAccess(resource, conditions),
+  ],
   precheck: (context, { key, uploadId }) => requireUploadOrAnswer(context, { key, uploadId }),
   parseDocument: (xmlBody) => parseCompleteBody(xmlBody),
   run: (context, head, parts) => answerWhenDone(context, complete(context, { ...head, parts })),

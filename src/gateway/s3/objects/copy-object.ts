@@ -29,7 +29,11 @@ import { parseObjectHeaders } from '../request/object-headers.ts';
 import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../request/tagging.ts';
 import { s3Document } from '../request/vendor.ts';
-import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
 import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
 import { requireJudged, shownVersionId } from './find-version.ts';
 import { addressOf, copiedVersionHeader, type OpenCopySource, openCopySource } from './open-copy-source.ts';
@@ -60,8 +64,9 @@ export const copyObject = defineOperation({
   differences:
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource, tags, acl, lock, source }) => [
+  access: ({ resource, tags, acl, lock, source, conditions }) => [
     ['s3:PutObject', resource, undefined, { givenTags: tags, values: copySourceValues(source) }],
+    ...conditionAccess(resource, conditions),
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
     ...lockAccess(resource, lock),

@@ -8,19 +8,26 @@ import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseVersionId } from '../request/arguments.ts';
 import { asksBypass, BYPASS_HEADER, mayBypass } from '../request/object-lock.ts';
-import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  DELETE_CONDITION_HEADERS,
+  parseDeleteConditions,
+} from '../request/write-conditions.ts';
 import { writerOf } from '../sharing/resolve-acl.ts';
 import { requireDeleted } from './delete-outcome.ts';
 
 /** What a deletion needs. A delete marker takes nothing away. `values`: where its conditions are not the request's headers. */
 export function deleteAccess(
   resource: string,
-  { versionId }: Pick<DeleteItem, 'versionId'>,
+  { versionId, conditions }: Pick<DeleteItem, 'versionId' | 'conditions'>,
   values?: PairOptions['values'],
-): AccessPair {
+): readonly AccessPair[] {
   const own = values && { values };
-  if (versionId === undefined) return ['s3:DeleteObject', resource, undefined, own ?? {}];
-  return ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true, ...own }];
+  const pair: AccessPair =
+    versionId === undefined
+      ? ['s3:DeleteObject', resource, undefined, own ?? {}]
+      : ['s3:DeleteObjectVersion', resource, undefined, { versionId, removesVersion: true, ...own }];
+  return [pair, ...conditionAccess(resource, conditions, versionId)];
 }
 
 /** Whether a deletion that asks for it bypasses retention in GOVERNANCE mode. A delete marker needs no bypass. */
@@ -54,7 +61,7 @@ export const deleteObject = defineOperation({
     };
     return { item, resource: objectArn({ bucket, key }), asksBypass: asksBypass(headers) };
   },
-  access: ({ item, resource }) => [deleteAccess(resource, item)],
+  access: ({ item, resource }) => deleteAccess(resource, item),
   async run(context, { item, resource, asksBypass }) {
     const bypasses = asksBypass && (await mayBypassOf(context, resource, item));
     const { homeShard, believed, record } = context.bucket();

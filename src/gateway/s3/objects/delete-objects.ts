@@ -84,7 +84,7 @@ async function deleteEntries(
     const { kind: _kind, etag, ...item } = entry;
     const resource = objectArn({ bucket, key: item.key });
     const isAllowed = await context.mayAlso(
-      [deleteAccess(resource, item, etag === undefined ? NO_CONDITION_VALUES : { 's3:if-match': etag })],
+      deleteAccess(resource, item, etag === undefined ? NO_CONDITION_VALUES : { 's3:if-match': etag }),
       context.bucket(),
     );
     if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };

@@ -19,7 +19,11 @@ import { type AnswerHeaders, parseObjectHeaders } from '../request/object-header
 import { admitLock, LOCK_HEADERS, lockAccess, parseLockHeaders } from '../request/object-lock.ts';
 import { boundBody } from '../request/request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../request/tagging.ts';
-import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../request/write-conditions.ts';
+import {
+  conditionAccess,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../request/write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../request/write-offset.ts';
 import { admitWriter, resolveAcl } from '../sharing/resolve-acl.ts';
 import { queryVersion, shownVersionId } from './find-version.ts';
@@ -71,7 +75,11 @@ export const putObject = defineOperation({
   access: (input, bucket) => {
     const { resource, tags, acl, offsetBytes } = input;
     if (offsetBytes === undefined) return uploadAccess(input);
-    const given = [...taggingAccess(resource, tags), ...aclAccess(resource, acl)];
+    const given = [
+      ...taggingAccess(resource, tags),
+      ...aclAccess(resource, acl),
+      ...conditionAccess(resource, input.conditions),
+    ];
     if (offsetBytes > 0) return [...appendAccess(resource, bucket), ...given];
     return [...composedAccess(resource, bucket, tags && { givenTags: tags }), ...given];
   },
@@ -113,9 +121,11 @@ export function uploadAccess({
   tags,
   acl,
   lock,
-}: Pick<Upload, 'resource' | 'tags' | 'acl' | 'lock'>): readonly AccessPair[] {
+  conditions,
+}: Pick<Upload, 'resource' | 'tags' | 'acl' | 'lock' | 'conditions'>): readonly AccessPair[] {
   return [
     ['s3:PutObject', resource, undefined, { givenTags: tags }],
+    ...conditionAccess(resource, conditions),
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
     ...lockAccess(resource, lock),

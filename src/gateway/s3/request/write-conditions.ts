@@ -1,8 +1,10 @@
 // The conditions that a write or a delete carries, as headers or elements say them. They are only read here; the shard
 // decides them in its commit (s3-behaviour 25-28). Conditions on what is read are in read-conditions.ts.
 import { parseHttpDate } from '../../../base/text/http-dates.ts';
+import type { AccessPair } from '../../../policy/authorize.ts';
 import type { ContextValue } from '../../../policy/patterns.ts';
 import { LIMITS } from '../../../types/limits.ts';
+import type { VersionId } from '../../../types/names.ts';
 import type { ETagChoice, WriteConditions } from '../../../types/preconditions.ts';
 import { invalidArgument } from './arguments.ts';
 
@@ -60,6 +62,21 @@ export function targetConditionValues(headers: Headers): Readonly<Record<string,
 
 /** Of a deletion that has no condition of its own: what the request's header says is about nothing that goes. */
 export const NO_CONDITION_VALUES: Readonly<Record<string, ContextValue>> = { 's3:if-match': NO_VALUE };
+
+/**
+ * What a condition needs besides: whether it holds says what is stored, to whoever tries one ETag or size after the other. Only
+ * whether something is there may be asked by those who cannot read it (AWS "Conditional writes", "Conditional deletes").
+ */
+export function conditionAccess(
+  resource: string,
+  conditions: WriteConditions | undefined,
+  versionId?: VersionId,
+): readonly AccessPair[] {
+  const asked = Object.values(conditions ?? {});
+  if (asked.every((value) => value === '*')) return [];
+  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  return [[action, resource, undefined, { versionId }]];
+}
 
 function parseHeaders(
   headers: Headers,
