@@ -6,6 +6,7 @@
 // context only where `mentionsKey` says that a condition needs them.
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
+import { beginsWith } from './globs.ts';
 import { boundWork, COMPARISON_STEPS, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
 import {
@@ -375,7 +376,7 @@ function isOn(
   let isWithoutValue = false;
   for (const pattern of patterns) {
     // Of most statements it is known by the first characters that they are about something else.
-    if (!isNot && !resource.startsWith(pattern.start)) {
+    if (!isNot && !beginsWith(resource, pattern.start)) {
       spend(COMPARISON_STEPS);
       continue;
     }

@@ -91,15 +91,45 @@ export function matchGlob(glob: Glob, text: string): boolean {
     case 'all':
       return true;
     case 'exact':
-      return text === glob.text;
+      return isSameText(text, glob.text);
     case 'prefix':
-      return text.startsWith(glob.text);
+      return beginsWith(text, glob.text);
     case 'texts':
       return glob.unitsMin <= text.length && matchTexts(glob.parts, text);
     case 'codes':
-      if (glob.codesMin > text.length || !text.startsWith(glob.start)) return false;
+      if (glob.codesMin > text.length || !beginsWith(text, glob.start)) return false;
       return matchCodes(glob, codesOfAsked(text));
   }
+}
+
+/** So many characters are looked at one by one; those of longer texts together, so many in a step. */
+const SINGLE_UNITS_MAX = 32;
+const UNITS_OF_STEP = 16;
+
+/** To hold all of a text against another that is nearly the same. */
+function stepsOf(text: string): number {
+  return Math.floor(text.length / (text.length > SINGLE_UNITS_MAX ? UNITS_OF_STEP : 2));
+}
+
+/** `===`, counted. */
+export function isSameText(text: string, other: string): boolean {
+  if (text.length !== other.length) return false;
+  spend(stepsOf(other));
+  return text === other;
+}
+
+/** `startsWith`, counted. V8 looks at one character after the other there, and compares stretches at once. */
+export function beginsWith(text: string, beginning: string): boolean {
+  spend(stepsOf(beginning));
+  if (beginning.length <= SINGLE_UNITS_MAX) return text.startsWith(beginning);
+  return text.slice(0, beginning.length) === beginning;
+}
+
+/** `endsWith`, likewise. */
+function endsWith(text: string, ending: string): boolean {
+  spend(stepsOf(ending));
+  if (ending.length <= SINGLE_UNITS_MAX) return text.endsWith(ending);
+  return text.slice(-ending.length) === ending;
 }
 
 /** Two parts at least: each is taken where it comes first, the last one at the end. */
@@ -107,11 +137,11 @@ function matchTexts(parts: readonly string[], text: string): boolean {
   const [first = ''] = parts;
   const last = parts[parts.length - 1] ?? '';
   const end = text.length - last.length;
-  if (!text.startsWith(first) || !text.endsWith(last)) return false;
+  if (!beginsWith(text, first) || !endsWith(text, last)) return false;
   let at = first.length;
   for (let index = 1; index < parts.length - 1; index++) {
     const part = parts[index] ?? '';
-    spend(1);
+    spend(1 + stepsOf(part));
     const found = text.indexOf(part, at);
     spend(TEXT_STEPS * ((found < 0 ? text.length : found) - at));
     if (found < 0) return false;
@@ -129,9 +159,11 @@ function matchCodes(
 ): boolean {
   if (codesMin > text.length) return false;
   const [first = new Int32Array(0)] = parts;
+  spend(first.length);
   if (parts.length === 1) return text.length === first.length && isAt(first, text, 0);
   const last = parts[parts.length - 1] ?? first;
   const end = text.length - last.length;
+  spend(last.length);
   if (!isAt(first, text, 0) || !isAt(last, text, end)) return false;
   let at = first.length;
   for (let index = 1; index < parts.length - 1; index++) {
@@ -154,15 +186,20 @@ const WORD_BITS = 32;
 
 /** Where the part comes first in the text, from an index on; below 0: nowhere. */
 function find(part: Int32Array, text: Int32Array, from: number): number {
-  spend(1);
-  const found = part.length > WORD_BITS ? findLong(part, text, from) : findShort(part, text, from);
-  const seen = Math.max(0, (found < 0 ? text.length : found) - from);
-  spend(seen * (part.length > WORD_BITS ? LONG_STEPS + Math.ceil(part.length / WORD_BITS) : 1));
+  const isLong = part.length > WORD_BITS;
+  spend(1 + part.length * (isLong ? LONG_PART_STEPS : PART_STEPS));
+  if (part.length > text.length - from) return -1;
+  const found = isLong ? findLong(part, text, from) : findShort(part, text, from);
+  const seen = Math.max(0, (found < 0 ? text.length : found + part.length) - from);
+  spend(seen * (isLong ? LONG_STEPS + Math.ceil(part.length / WORD_BITS) : 1));
   return found;
 }
 
 /** Of a character, beside those for each word. */
 const LONG_STEPS = 3;
+/** Of a code of the part, to note where it stands, whether or not the text is looked at then. */
+const PART_STEPS = 2;
+const LONG_PART_STEPS = 25;
 
 const ASCII_CODES = 128;
 /** Of a short part, where each code of ASCII stands in it, as bits. Empty between two searches. */

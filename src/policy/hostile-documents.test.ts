@@ -167,6 +167,28 @@ test.each<[operator: string, value: string, asked: (at: number) => string]>([
   },
 );
 
+const LONG = 'abcdefgh'.repeat(500);
+const PARTS = Array.from({ length: 120 }, (_, at) => `${at}`.padEnd(33, 'xyz'));
+
+test.each<[where: string, pattern: string, asked: string]>([
+  ['a long part is found at once', `*${LONG}*Z*?`, `${LONG}ab`],
+  ['many parts are found at once', `*${PARTS.join('*')}*Z*?`, `${PARTS.join('')}ab`],
+  ['a long part has no room any more', `*b*${LONG}?*`, `${'x'.repeat(LONG.length)}b?`],
+  ['a long beginning is the same', `${LONG}z*`, `${LONG}yy`],
+  ['a long beginning is the same, before parts', `${LONG}*z*z`, `${LONG}yy`],
+  ['a long text is nearly the same', `${LONG}z`, LONG],
+  ['a long end is the same', `*${LONG}z`, `yy${LONG}`],
+])('where %s, what it takes counts: thousands of patterns take one turn', (_, pattern, asked) => {
+  const Condition = { 'ForAnyValue:StringLike': { 'aws:X': [pattern, pattern] } };
+  const policy = compiled(of2012([{ ...ALLOW, Condition }]));
+  const hundred = Array.from({ length: 100 }, () => policy);
+  const values = Array.from({ length: 300 }, (_, at) => asked + (at % 2 ? 'q' : 'r'));
+  const before = matchWork();
+  const decision = withinOneTurn(() => ask(hundred, 'arn:aws:s3:::b/k', { 'aws:x': values }));
+  expect(decision).toMatchObject({ isAllowed: false });
+  expect(matchWork() - before).toBeGreaterThan(MATCH_WORK_MAX);
+});
+
 test('to find the statements about an action is noted, and leaves the question as much as it has without', () => {
   const policies = Array.from({ length: 60 }, () =>
     compiled(of2012([{ ...ALLOW, Action: manyValues('*a*') }])),

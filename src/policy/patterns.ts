@@ -1,7 +1,7 @@
 // Patterns of policies: text with wildcards (globs.ts) and policy variables (`${aws:username}`, `${key, 'default'}`; AWS "IAM
 // policy elements: Variables and tags").
 import { normalizeKey } from './condition-keys.ts';
-import { codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
+import { beginsWith, codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
 import { COMPARISON_STEPS, spend } from './match-work.ts';
 
 /** The value of a condition key in a request; undefined: the request has none. A list: of a key with many values. */
@@ -83,7 +83,7 @@ export function matchPattern(pattern: Pattern, text: string, contextOf: ContextO
   if (pattern.glob !== undefined) return matchGlob(pattern.glob, text);
   const values = valuesOf(pattern, contextOf);
   if (values === undefined) return 'no-value';
-  if (!text.startsWith(pattern.start)) return false;
+  if (!beginsWith(text, pattern.start)) return false;
   const filled = putIn(pattern.tokens, values);
   // To make it costs more than to search by it, where it has many parts.
   spend(TOKEN_STEPS * filled.length);

@@ -2,6 +2,7 @@
 // policies are understood before the first request comes.
 
 import { must } from '../../base/assert.ts';
+import { isSameText } from '../globs.ts';
 import { PARSE_STEPS, spend } from '../match-work.ts';
 import {
   type ContextOf,
@@ -53,13 +54,13 @@ function equals(fold: (text: string) => string): Understand {
     const pattern = parsePattern(value, { hasVariables, hasWildcards: false });
     if (pattern.keys.length === 0) {
       const wanted = fold(textOf(pattern, () => undefined) ?? '');
-      return { keys: [], test: (text) => folded(text) === wanted };
+      return { keys: [], test: (text) => isSameText(folded(text), wanted) };
     }
     return {
       keys: pattern.keys,
       test(text, contextOf) {
         const wanted = textOf(pattern, contextOf);
-        return wanted === undefined ? 'no-value' : folded(text) === fold(wanted);
+        return wanted === undefined ? 'no-value' : isSameText(folded(text), fold(wanted));
       },
     };
   };
