@@ -8,6 +8,7 @@ import {
   openSigningWorld,
   signed,
 } from '../../../tests/support/objects/signing-world.ts';
+import { cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
 import { amountOf } from '../../../tests/support/run/long-form.ts';
 import type { Credentials } from '../../../tests/support/servers/s3-client.ts';
 import type { AppError } from '../../types/errors.ts';
@@ -163,6 +164,17 @@ test('a header is understood alike, whatever others have begun with the same tex
   }
   for (const signature of [own, others])
     expect(signatureIn(`${claim},Signature=${signature}`)).toBe(signature);
+});
+
+test('nothing is kept of a header that is longer than any that fits', async () => {
+  const MiB = 1024 * 1024;
+  const claim =
+    'AWS4-HMAC-SHA256 Credential=somebody-or-nobody/20130524/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date';
+  const keptBytes = await keptBytesOf(() => {
+    const authorization = cutOut(`${claim}, Signature=${'a'.repeat(16 * MiB)}`, 0);
+    readHeaderFields({ authorization, 'x-amz-date': '20130524T000000Z' }, 's3');
+  });
+  expect(keptBytes).toBeLessThan(8 * MiB);
 });
 
 test('any headers and any query get an answer, never a fault', async () => {

@@ -28,12 +28,14 @@ export function readHeaderFields(headers: Readonly<Record<string, string>>, serv
   const signatureAt = header.lastIndexOf(SIGNATURE_AT_END);
   const before = signatureAt > CLAIM_CHARACTERS_MAX ? '' : `${service} ${header.slice(0, signatureAt)}`;
   const ending = header.slice(signatureAt + SIGNATURE_AT_END.length);
-  const known = SIGNATURE.test(ending) ? claims.get(before) : undefined;
+  const isAtEnd = SIGNATURE.test(ending);
+  const known = isAtEnd ? claims.get(before) : undefined;
   const claim = known === undefined ? readClaim(header, service) : { ...known, signature: ending };
   const { accessKey, scope, signedHeaders, signature } = claim;
   const time = requireRequestTime(headers);
   requireScopeDate(scope, time.timestamp, malformed);
-  if (known === undefined && signature === ending && FIELD_BEGINS.test(before))
+  // What is kept has pieces of the header, and with them all of it: no longer one than that.
+  if (known === undefined && isAtEnd && signature === ending && FIELD_BEGINS.test(before))
     claims.set(before, { accessKey, scope, signedHeaders });
   const { timestamp, sentText, timeMs } = time;
   return {
