@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/objects/appends.ts';
 import { uploadCopies } from '../../tests/support/objects/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
+import { amongOthers, keptBytesOf } from '../../tests/support/run/kept-memory.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
@@ -135,6 +136,20 @@ describe('the result of the last append is remembered', () => {
     });
     return { world: await openObjectWorld({ intercept }), lookUps };
   }
+  test('without what its version came together with', async () => {
+    const othersBytes = 32 * KiB * KiB;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      execute: (envelope, name, command) => metadata.execute(envelope, name, command),
+      async query(envelope, name, query) {
+        return amongOthers(await metadata.query(envelope, name, query), othersBytes);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('k', randomBytes(10));
+    expect(await keptBytesOf(() => append(world, 'k', randomBytes(10)))).toBeLessThan(othersBytes / 2);
+  });
+
   test('and not looked up again', async () => {
     const { world, lookUps } = await openCounting();
     const first = randomBytes(10);

@@ -4,6 +4,7 @@
 // compacted afterwards.
 import { must } from '../base/assert.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
+import { ownBytes } from '../base/bytes/bytes.ts';
 import type { CommandOf, OutcomeOf } from '../ports/metadata/port.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/metadata/versions.ts';
 import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
@@ -58,7 +59,8 @@ export async function appendObject(
     if (value.kind === 'committed') {
       if (value.mayFold) after.compactor.schedule({ calls, bucket, key, rule: COMPACT_APPENDED });
       const { checksum } = value;
-      after.recent.set(id, { kek: renewed, algorithm: checksum?.algorithm, growingId: value.growingId });
+      const kept = { ...renewed, wrapped: ownBytes(renewed.wrapped) };
+      after.recent.set(id, { kek: kept, algorithm: checksum?.algorithm, growingId: value.growingId });
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);

@@ -36,6 +36,11 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
+/** The same bytes for keeping, in memory of their own: what they are cut out of, an answer with others beside it, may be much larger. */
+export function ownBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.length === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
+}
+
 export function startsWithBytes(bytes: Uint8Array, prefix: Uint8Array): boolean {
   return bytes.length >= prefix.length && Buffer.compare(bytes.subarray(0, prefix.length), prefix) === 0;
 }

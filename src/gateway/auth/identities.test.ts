@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
-import { cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
+import { amongOthers, cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { MEMBER_PATH, MEMBER_POLICY, memberPolicy } from '../../accounts/member-roles.ts';
 import { utf8 } from '../../base/bytes/bytes.ts';
@@ -22,13 +22,15 @@ let isCurrent: boolean;
 let isAway: boolean;
 /** What was asked of the shard since it was last looked at. */
 let asked: string[];
+/** Beside each answer. */
+let othersBytes: number;
 /** Answers wait for it. */
 let gate: Promise<void>;
 const keyring = createKeyring();
 
 beforeEach(async () => {
   metadata = await openMetadata();
-  [isCurrent, isAway, asked, gate] = [true, false, [], Promise.resolve()];
+  [isCurrent, isAway, asked, othersBytes, gate] = [true, false, [], 0, Promise.resolve()];
   const port: MetadataPort = {
     shardCount: 1,
     execute: metadata.shards.execute,
@@ -37,7 +39,7 @@ beforeEach(async () => {
       if (isAway) return { kind: 'unknown' };
       const reply = await metadata.shards.query(envelope, name, query);
       await gate;
-      return reply;
+      return amongOthers(reply, othersBytes);
     },
   };
   const feed: IdentityFeed = {
@@ -81,6 +83,21 @@ test('an identity keeps nothing of the request that named its key', async () => 
   expect(keptBytes).toBeLessThan(16 * MiB);
   expect(takeAsked()).toEqual(['get-access-key']);
   expect(await stateOf('AKwith-a-longer-name')).toBe('paid');
+  expect(takeAsked()).toEqual([]);
+});
+
+test('an identity keeps nothing of what came together with it', async () => {
+  const MiB = 1024 * 1024;
+  othersBytes = 32 * MiB;
+  const keptBytes = await keptBytesOf(async () => {
+    await stateOf('AKann');
+    // The decoder itself keeps the bytes that it has read last.
+    othersBytes = 0;
+    await stateOf('AKbob');
+  });
+  expect(keptBytes).toBeLessThan(16 * MiB);
+  takeAsked();
+  expect(await stateOf('AKann')).toBe('paid');
   expect(takeAsked()).toEqual([]);
 });
 

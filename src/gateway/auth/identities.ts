@@ -6,7 +6,7 @@ import { isInactiveMember } from '../../accounts/member-roles.ts';
 import { assert } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
-import { asBuffer, equalBytes } from '../../base/bytes/bytes.ts';
+import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
 import { ownText } from '../../base/text/own-text.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
@@ -17,7 +17,6 @@ import type { AccountId } from '../../types/names.ts';
 import type { StoredPrincipal } from '../../types/records/identity-records.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
-import type { WrappedKek } from '../../types/version.ts';
 import { createPolicyCache, type PolicyCache } from './policy-cache.ts';
 import { type Principal, rootPrincipal, storedPrincipal } from './principal.ts';
 import { createSessions, type IssuerKey, type Session, type Sessions } from './sessions.ts';
@@ -67,7 +66,8 @@ const POLICY_CHARACTERS_MAX = 16 * 1024 * 1024;
 const SIGNING_KEYS_MAX = 4;
 
 interface CachedIdentity extends Identity {
-  readonly sealedSecret: WrappedKek;
+  /** The secret, as it is stored. */
+  readonly wrappedSecret: Uint8Array;
   /** Of a user; absent: the root. */
   readonly stored?: StoredPrincipal;
 }
@@ -150,7 +150,7 @@ export function createIdentities(deps: {
     const { sealedSecret } = found.accessKey;
     // The same secret keeps its signing keys.
     const keys: Keys =
-      cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
+      cached !== undefined && equalBytes(cached.wrappedSecret, sealedSecret.wrapped)
         ? { signingKey: cached.signingKey, secret: cached.secret }
         : makeKeys(keyring.unwrap(sealedSecret));
     const principal = {
@@ -164,7 +164,7 @@ export function createIdentities(deps: {
       account,
       principal,
       ...keys,
-      sealedSecret,
+      wrappedSecret: ownBytes(sealedSecret.wrapped),
       ...(stored && { stored }),
     };
     if (tellings === tellingsBefore) identities.set(accessKey, identity);

@@ -1,6 +1,7 @@
 // How much memory something keeps: of V8's heap, and of the long texts and buffers beside it.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { packPlain, unpackPlain } from '../../../src/base/record-codec.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -23,4 +24,12 @@ export async function keptBytesOf(act: () => unknown): Promise<number> {
 export function cutOut(text: string, sizeBytes: number): string {
   const request = Buffer.from(text + '-'.repeat(sizeBytes), 'latin1').toString('latin1');
   return request.slice(0, text.length);
+}
+
+/** Plain data as it comes in an answer of `sizeBytes`, with others. */
+export function amongOthers<T>(value: T, sizeBytes: number): T {
+  const packed = packPlain(value);
+  const answer = new Uint8Array(packed.length + sizeBytes);
+  answer.set(packed);
+  return unpackPlain(answer.subarray(0, packed.length)) as T;
 }
