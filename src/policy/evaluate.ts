@@ -7,7 +7,7 @@
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
 import { beginsWith } from './globs.ts';
-import { boundWork, COMPARISON_STEPS, spend, TooMuchWork } from './match-work.ts';
+import { boundWork, COMPARISON_STEPS, isTooMuch, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
 import {
   type Caller,
@@ -324,6 +324,7 @@ function names(
 }
 
 function applies(statement: Statement, question: AccessQuestion): boolean {
+  if (isTooMuch()) return statement.effect === 'Deny';
   try {
     return isMet(statement, question);
   } catch (error) {

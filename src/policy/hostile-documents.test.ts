@@ -189,6 +189,16 @@ test.each<[where: string, pattern: string, asked: string]>([
   expect(matchWork() - before).toBeGreaterThan(MATCH_WORK_MAX);
 });
 
+test('when too much has been compared, tens of thousands of statements that are left take one turn', () => {
+  const Condition = { StringLike: { 'aws:UserAgent': manyValues('*ab*') } };
+  const costly = Array.from({ length: 10 }, () => compiled(of2012([{ ...ALLOW, Condition }])));
+  const few = compiled(of2012(Array.from({ length: 500 }, () => ({ ...ALLOW, Resource: '*' }))));
+  const many = Array.from({ length: 100 }, () => few);
+  expect(ask([...costly, ...many], 'arn:aws:s3:::b/k')).toMatchObject({ isAllowed: true });
+  const decision = withinOneTurn(() => ask([...costly, ...many], 'arn:aws:s3:::b/k', LONG_AGENT));
+  expect(decision).toMatchObject({ isAllowed: false, reason: 'no-allow' });
+});
+
 test('to find the statements about an action is noted, and leaves the question as much as it has without', () => {
   const policies = Array.from({ length: 60 }, () =>
     compiled(of2012([{ ...ALLOW, Action: manyValues('*a*') }])),

@@ -26,6 +26,11 @@ export function spend(steps: number): void {
   if (doneWork > endsAt) throw new TooMuchWork();
 }
 
+/** Whether `spend` would throw, and has thrown before: who asks first need not have it thrown again, some us each time. */
+export function isTooMuch(): boolean {
+  return doneWork > endsAt;
+}
+
 /** Of all questions so far: the difference of two readings tells what was compared between them. */
 export function matchWork(): number {
   return doneWork;
