@@ -156,6 +156,11 @@ const WORST_FIRST: readonly SimulatedDecision[] = ['explicitDeny', 'implicitDeny
 
 function* evaluationInSteps(asked: Evaluation): Steps<string> {
   const { scene, action, resources, pace } = asked;
+  // Of each policy by itself: a hundred may have many statements and long patterns of actions.
+  for (const { policy } of sourcesOf(scene)) {
+    policy.about(action);
+    yield* pace.rest();
+  }
   const missing = missingXml(missingKeys({ ...questionOf(scene), action }, MISSING_KEYS_SHOWN_MAX));
   pace.note(CHARACTER_WORK * missing.length);
   const decisions = new Set<SimulatedDecision>();

@@ -1,6 +1,7 @@
 // What documents AWS takes and refuses, in its words; the messages are those that its users report, and that Moto and others
 // have recorded of it.
 import { expect, test } from 'vitest';
+import { cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
 import { displayKey } from '../condition-keys.ts';
 import { compilePolicy, compileStoredPolicy, countCharacters, POLICY_SIZES } from './compile-policy.ts';
 
@@ -535,4 +536,13 @@ test('a compiled policy says which condition keys and variables it looks at', ()
     's3:ExistingObjectTag/A',
     'x:unknown',
   ]);
+});
+
+test('a policy keeps nothing of the requests that named actions', async () => {
+  const outcome = compileStoredPolicy(textOf(of2012(ALLOW)), 'identity');
+  if (outcome.kind !== 'compiled') throw new Error(outcome.message);
+  const MiB = 1024 * 1024;
+  const keptBytes = await keptBytesOf(() => outcome.policy.about(cutOut('s3:WhatNobodyKnows', 32 * MiB)));
+  expect(keptBytes).toBeLessThan(16 * MiB);
+  expect(outcome.policy.about('s3:ListBucket').allows).toHaveLength(1);
 });

@@ -1,6 +1,7 @@
 // From the text of a policy document to the form in which requests are judged by it. The text itself is the caller's to keep,
 // byte for byte. Nothing here depends on the time or on a request, so a compiled policy may be kept as long as its text.
 import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
+import { ownText } from '../../base/text/own-text.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { familyOf } from '../condition-keys.ts';
 import { type Condition, makeCondition } from '../conditions/condition.ts';
@@ -202,12 +203,13 @@ export function makePolicy(
 ): CompiledPolicy {
   const { statements } = parts;
   const known = new Map<string, ActionStatements>();
+  let last: { readonly action: string; readonly about: ActionStatements } | undefined;
   return {
     ...parts,
     keys: new Set(statements.flatMap(({ keys }) => [...keys])),
     families: new Set(statements.flatMap(({ families }) => [...families])),
     about(action) {
-      const found = known.get(action);
+      const found = known.get(action) ?? (last?.action === action ? last.about : undefined);
       if (found !== undefined) return found;
       // It is found once, and the first question must have the answer that later ones have.
       const about = besideWork(() => statements.filter((statement) => isAbout(statement, action)));
@@ -215,8 +217,10 @@ export function makePolicy(
         allows: about.filter(({ effect }) => effect === 'Allow'),
         denies: about.filter(({ effect }) => effect === 'Deny'),
       };
-      // Names that nobody knows come from simulations only, and are not kept.
-      if (known.size < KNOWN_ACTIONS_MAX) known.set(action, made);
+      const name = ownText(action);
+      last = { action: name, about: made };
+      // Names that nobody knows come from simulations only, and all of them are not kept.
+      if (known.size < KNOWN_ACTIONS_MAX) known.set(name, made);
       return made;
     },
   };
