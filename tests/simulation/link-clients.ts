@@ -157,7 +157,8 @@ export class LinkClients {
       requestId: `rename ${this.#renameCount++}`,
       metadata,
       clock: gateway.process.clock,
-      bucket: () => bucket,
+      // Of a bucket without settings: no rule removes what comes there.
+      bucket: () => ({ ...bucket, configs: {} }),
       mayAlso: () => Promise.resolve(true),
       signal: never,
       // As where others wait: steps are small, and there are more of them.

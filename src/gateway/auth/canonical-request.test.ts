@@ -31,11 +31,15 @@ test('thousands of signed headers take linear time', () => {
   const timeOf = (count: number) => {
     const names = Array.from({ length: count }, (_, at) => at.toString(36).padStart(4, '0'));
     const sent = names.map((name) => [name, ''] as const);
-    const started = process.threadCpuUsage();
-    for (let round = 0; round < 5; round++) linesOf(sent, names);
-    const { user, system } = process.threadCpuUsage(started);
-    return user + system;
+    // The least of some: any of them may have a collection in it.
+    const times = Array.from({ length: 5 }, () => {
+      const started = process.threadCpuUsage();
+      linesOf(sent, names);
+      const { user, system } = process.threadCpuUsage(started);
+      return user + system;
+    });
+    return Math.min(...times);
   };
   timeOf(1000);
-  expect(timeOf(8000)).toBeLessThan(3 * timeOf(4000) + 20_000);
+  expect(timeOf(8000)).toBeLessThan(3 * timeOf(4000) + 4000);
 });
