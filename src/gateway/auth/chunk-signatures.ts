@@ -3,6 +3,7 @@
 import { createHash, createHmac, type Hash, hash } from 'node:crypto';
 import { must } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
+import { DigestQueue } from '../../base/bytes/digest-queue.ts';
 import { AppError } from '../../types/errors.ts';
 import type { Seed } from './authenticate.ts';
 import { isSameText } from './signature-mismatch.ts';
@@ -70,16 +71,19 @@ export function deferChunkSignatures(
 ): { signatures: ChunkSignatures; deferred: DeferredSignatures } {
   const chain = createChain(seed);
   const ends: number[] = [];
-  /** By chunk that is not checked yet: its signature, and that of the chunk before it. */
-  const waiting: { previous: string; signature: string }[] = [];
+  /** Of chunks that are not checked yet: with the smallest ones tens of thousands of a body. */
+  const waiting = new DigestQueue();
+  /** Of the last chunk that was checked. */
+  let previous = seed.signature;
   let begunBytes = 0;
   let checkedCount = 0;
   let checking = Promise.resolve();
 
   async function checkAll(sha256s: Uint8Array): Promise<void> {
     for (let at = 0; at < sha256s.length; at += SHA256_BYTES) {
-      const next = must(waiting.shift(), 'a digest has a chunk');
-      chain.checkChunk(toHex(sha256s.subarray(at, at + SHA256_BYTES)), next);
+      const signature = must(waiting.shift(), 'a digest has a chunk');
+      chain.checkChunk(toHex(sha256s.subarray(at, at + SHA256_BYTES)), { previous, signature });
+      previous = signature;
       if (++checkedCount % CHECKS_PER_TURN === 0) await turn();
     }
   }
@@ -92,7 +96,7 @@ export function deferChunkSignatures(
         if (sizeBytes === 0) return chain.checkChunk(EMPTY_SHA256, before);
         begunBytes += sizeBytes;
         ends.push(begunBytes);
-        waiting.push(before);
+        waiting.push(signature);
       },
       update() {},
       endChunk() {},
