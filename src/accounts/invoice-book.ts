@@ -1,5 +1,7 @@
 // Price lists and closed invoices, as operators and partners see them: lists with the filters of extensions 1.6, and price lists
 // that may still change. What a month comes to is in invoices.ts.
+import { createFairTurns } from '../base/async/fair-turns.ts';
+import type { Steps } from '../base/async/steps.ts';
 import { checkPriceList, type PriceListInput } from '../billing/price-lists.ts';
 import type { InvoiceHead } from '../ports/metadata/billing.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
@@ -65,9 +67,13 @@ export interface InvoiceBook {
 /** Changes of price lists at the same moment: one of them goes first. */
 const SET_ATTEMPTS = 5;
 
+/** Heads that are looked at in one turn: some hundred microseconds. */
+const HEADS_OF_STEP = 4000;
+
 export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
   const system = { shard: SYSTEM_SHARD };
   const index = createInvoiceIndex(metadata);
+  const turns = createFairTurns();
 
   const readPrices = async () => requireDone(await metadata.query(system, 'list-price-lists', {}));
 
@@ -79,8 +85,14 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
     );
   }
 
+  async function find(filter: InvoiceFilter): Promise<InvoiceHead[]> {
+    const { governanceAccountId, controlAccountId = governanceAccountId } = filter.within ?? {};
+    const owner = controlAccountId === undefined ? undefined : String(controlAccountId);
+    return turns.finish({ owner, work: 'invoices' }, filterHeads(await index.read(), filter));
+  }
+
   async function list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage> {
-    const matching = filterHeads(await index.read(), filter);
+    const matching = await find(filter);
     return { items: await recordsOf(sliceOf(matching, page)), total: matching.length };
   }
 
@@ -88,7 +100,7 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
     list,
     readPrices,
     async get(id, within) {
-      const [head] = filterHeads(await index.read(), { id, ...(within && { within }) });
+      const [head] = await find({ id, ...(within && { within }) });
       const [invoice] = head === undefined ? [] : await recordsOf([head]);
       if (invoice === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
       return invoice;
@@ -112,15 +124,27 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
   };
 }
 
-/** Those that match, the newest first. */
-function filterHeads(heads: readonly InvoiceHead[], filter: InvoiceFilter): InvoiceHead[] {
-  const matching = heads.filter((head) => matches(head, filter)).reverse();
-  if (filter.latest !== true) return matching;
+/** Those that match, the newest first. There may be millions, of all months and sub-accounts. */
+export function* filterHeads(heads: readonly InvoiceHead[], filter: InvoiceFilter): Steps<InvoiceHead[]> {
+  const found: InvoiceHead[] = [];
   const seen = new Set<number>();
-  return matching.filter(({ customerId }) => !seen.has(customerId) && seen.add(customerId));
+  const periods = new Map<string, ReturnType<typeof periodOf>>();
+  for (let left = heads.length; left > 0; left--) {
+    if (left % HEADS_OF_STEP === 0) yield;
+    const head = heads[left - 1];
+    if (head === undefined || !matches(head, filter, periods)) continue;
+    if (filter.latest === true && seen.has(head.customerId)) continue;
+    if (filter.latest === true) seen.add(head.customerId);
+    found.push(head);
+  }
+  return found;
 }
 
-function matches(head: InvoiceHead, filter: InvoiceFilter): boolean {
+function matches(
+  head: InvoiceHead,
+  filter: InvoiceFilter,
+  periods: Map<string, ReturnType<typeof periodOf>>,
+): boolean {
   const { within = {} } = filter;
   const isSame = <T>(asked: T | undefined, value: T | undefined) => asked === undefined || asked === value;
   if (!isSame(within.governanceAccountId, head.governanceId)) return false;
@@ -136,7 +160,9 @@ function matches(head: InvoiceHead, filter: InvoiceFilter): boolean {
     isSame<string>(filter.accountNumber, head.accountId);
   if (!isOfIds) return false;
   if (filter.from === undefined && filter.to === undefined && filter.periodEnd === undefined) return true;
-  const { periodStart, periodEnd } = periodOf(head.month);
+  const period = periods.get(head.month) ?? periodOf(head.month);
+  periods.set(head.month, period);
+  const { periodStart, periodEnd } = period;
   return (
     (filter.from === undefined || periodStart >= filter.from) &&
     (filter.to === undefined || periodEnd <= filter.to) &&
