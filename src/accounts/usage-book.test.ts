@@ -128,6 +128,34 @@ test('pages of every size hold each record once, in one order', async () => {
   }
 });
 
+test('a page of early days, which have few sub-accounts, does not look at all of them for each day', async () => {
+  const [count, days] = [2000, 500];
+  const all = Array.from({ length: count }, (_, at) => ({
+    id: at + 1,
+    accountId: accountOf(at),
+    createdAtMs: (at === 0 ? 1000 : 1000 + days) * DAY_MS,
+  }));
+  let looks = 0;
+  const counted = new Proxy(all, {
+    get(target, name, self) {
+      if (typeof name === 'string' && /^\d+$/.test(name)) looks++;
+      return Reflect.get(target, name, self);
+    },
+  });
+  const usages = {
+    ...createUsages(world.shards),
+    lastClosedDay: async () => 1000 + days,
+    sums: async () => [],
+  };
+  const found = await createUsageBook(usages, world.clock).list(
+    counted,
+    { toDay: 999 + days },
+    { page: 1, size: 1000 },
+  );
+  expect(found.items.map(({ customer }) => customer.id)).toEqual(Array.from({ length: days }, () => 1));
+  expect(looks).toBeLessThanOrEqual(2 * count);
+});
+
 test('a record is found by its id, and no other day has one', async () => {
   await addCustomer(1);
   await get(1, 0);

@@ -219,9 +219,14 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       for (const { day, count, isOf } of groups) {
         if (places.length >= page.size) break;
         if (skipped < count) {
-          const some = customers.filter((_, at) => isOf(firsts[at] ?? 0));
-          const rest = some.slice(skipped, skipped + page.size - places.length);
-          places.push(...rest.map((customer) => ({ customer, day })));
+          // The oldest come first: of an early day, which has few, the others are not looked at.
+          const untilCount = Math.min(count, skipped + page.size - places.length);
+          let seenCount = 0;
+          for (let at = 0; seenCount < untilCount && at < customers.length; at++) {
+            const customer = customers[at];
+            if (customer === undefined || !isOf(firsts[at] ?? 0)) continue;
+            if (seenCount++ >= skipped) places.push({ customer, day });
+          }
         }
         skipped = Math.max(0, skipped - count);
       }
