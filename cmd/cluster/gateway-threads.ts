@@ -2,7 +2,6 @@
 // processor. The main thread writes the log, adds up metrics and ends them all. Wiring only.
 import type { ProcessContext, RunningRole } from '../../src/admin/process-context.ts';
 import { must } from '../../src/base/assert.ts';
-import type { MetricFigures } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { serveCalls } from '../../src/platform/threads/named-calls.ts';
 import { shareOfSettings } from '../threads/gateway-threads.ts';
 import { WatchedThreads } from '../threads/watched-threads.ts';
@@ -29,11 +28,7 @@ export async function startGatewayThreads(
     onFailed: failure.resolve,
   });
   closing.defer(() => watched.close((thread) => thread.drain(), config.drainTimeoutMs));
-  telemetry.addThreads(async () => {
-    const figures: MetricFigures[] = [];
-    await watched.tellAll(async (thread) => figures.push(await thread.calls.readFigures()));
-    return figures;
-  });
+  telemetry.addThreads(() => watched.readFigures());
   const own = shareOfSettings(config, threads);
   const open = (thread: (typeof watched.threads)[number], port: number) =>
     thread.calls.open({

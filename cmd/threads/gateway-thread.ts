@@ -1,25 +1,19 @@
 // A gateway thread of a single node: a gateway with its listener, caches, codec threads and data path, over the stores of the
 // main thread. It is put together as a gateway of a cluster is (cmd/cluster/gateway.ts). Wiring only; gateway-threads.ts
 // starts it.
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { createAccounts } from '../../src/accounts/accounts.ts';
-import type { ProcessContext } from '../../src/admin/process-context.ts';
 import { must } from '../../src/base/assert.ts';
 import { createPushedIdentityFeed } from '../../src/coordination/pushed-identity-feed.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
 import { capacityOfDisks } from '../../src/gateway/s3/sosapi/capacity.ts';
 import { leaseQuotas } from '../../src/metadata/quotas/lease-quotas.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
-import { startHeapWatch } from '../../src/platform/heap/heap-release.ts';
 import { createKeyring, type MasterKeyList } from '../../src/platform/memory/memory-keyring.ts';
-import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
-import { startLoopWatch } from '../../src/platform/telemetry/loop-watch.ts';
-import { createPromTelemetry } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { createLineChunks } from '../../src/platform/threads/chunk-line.ts';
 import { createLineMetadata, joinMetadata } from '../../src/platform/threads/metadata-line.ts';
 import { remoteCalls, serveCalls } from '../../src/platform/threads/named-calls.ts';
-import { createThreadLine, type LineEnd, type ThreadLine } from '../../src/platform/threads/thread-line.ts';
-import { createThreadLog } from '../../src/platform/threads/thread-log.ts';
+import type { ThreadLine } from '../../src/platform/threads/thread-line.ts';
 import { readVersion } from '../../src/platform/version.ts';
 import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { gatewaySettings, startListening } from '../listening.ts';
@@ -27,16 +21,12 @@ import { createBuffers, openObjects } from '../open-objects.ts';
 import { accountApis } from '../operator-parts.ts';
 import type { GatewayThreadData } from './gateway-threads.ts';
 import { MAIN_CALLS, type MainCalls, type ThreadCalls, type ThreadStart } from './thread-calls.ts';
+import { openLine, openThreadContext } from './thread-entry.ts';
 
 /** What the main thread asks of a gateway that takes connections. */
 type OpenThread = Omit<ThreadCalls, 'open'>;
 
-const end = must(parentPort, 'this is the entry of a worker thread') as unknown as LineEnd;
-/** Nobody catches it: the thread ends, and with it the process. */
-function fail(error: Error): never {
-  throw error;
-}
-const line = createThreadLine(end, fail);
+const line = openLine();
 serveCalls(line, {
   async open(start: ThreadStart) {
     const { port, calls } = await openGateway(start, line);
@@ -50,10 +40,9 @@ async function openGateway(
   line: ThreadLine,
 ): Promise<{ port: number; calls: OpenThread }> {
   const main = remoteCalls<MainCalls>(line, MAIN_CALLS);
-  const closing = new AsyncDisposableStack();
-  const processContext = openContext(start, { line, closing });
-  const { config, log, telemetry, clock, random, loop } = processContext;
-  const { threads } = start;
+  const { threads, number } = start;
+  const threadContext = openThreadContext(line, { config: start.config, thread: number });
+  const { config, log, telemetry, clock, random, loop, closing } = threadContext;
   const buffers = createBuffers(config, { threads });
   const chunks = createLineChunks(line, (buffer) => buffers.give(buffer));
   const keyring = createKeyring({ initial: masterKeysOf(start.masterKeys) });
@@ -67,7 +56,7 @@ async function openGateway(
       main.noteLost({ id, kind }),
   };
   const stores = { chunks, keyring, fenceOf, lost };
-  const objects = openObjects(processContext, stores, { buffers, times, threads });
+  const objects = openObjects(threadContext, stores, { buffers, times, threads });
   const accounts = createAccounts({ metadata, keyring, random });
   const state = { isReady: false };
   const services = {
@@ -87,7 +76,7 @@ async function openGateway(
     readMetrics: () => main.readMetrics(),
     version: readVersion(),
     readCapacity: async () => capacityOfDisks([await chunks.usage()], { copies: 1 }),
-    ...accountApis(processContext, { ...services, accounts, ...operatedBy(main) }),
+    ...accountApis(threadContext, { ...services, accounts, ...operatedBy(main) }),
   });
   const port = await startListening(gateway, config);
   return {
@@ -121,22 +110,10 @@ async function openGateway(
 /** Shards are asked where they are: in the metadata threads, or in the main thread. */
 function openMetadata(main: ThreadLine, shardCount: number): MetadataPort {
   const { metadataPorts } = workerData as GatewayThreadData;
-  const lines = metadataPorts.map((port) => createThreadLine(port as unknown as LineEnd, fail));
+  const lines = metadataPorts.map((port) => openLine(port));
   return joinMetadata(
     (lines.length === 0 ? [main] : lines).map((line) => createLineMetadata(line, shardCount)),
   );
-}
-
-function openContext(
-  { config, number }: ThreadStart,
-  { line, closing }: { line: ThreadLine; closing: AsyncDisposableStack },
-) {
-  const clock = systemClock;
-  const log = createThreadLog(line, { level: config.log.level, thread: number, clock });
-  const telemetry = createPromTelemetry({ log, ofProcess: false });
-  const loop = startLoopWatch({ clock, telemetry, log, closing });
-  startHeapWatch({ clock, log, closing });
-  return { config, log, telemetry, clock, random: systemRandom, loop, closing } satisfies ProcessContext;
 }
 
 /** What operators work with in the main thread. */

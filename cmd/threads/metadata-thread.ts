@@ -1,21 +1,15 @@
 // A metadata thread of a single node: some of the shards, over the database that the main thread has opened, with a committer of
 // its own. Gateway threads ask it directly, background work from the main thread. Wiring only; metadata-threads.ts starts it.
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, workerData } from 'node:worker_threads';
 import { METADATA_COLUMNS, measureCommits } from '../../src/admin/open-databases.ts';
 import { must } from '../../src/base/assert.ts';
 import { createDiskReserve, shareAdmittedBytes } from '../../src/chunks/disk/disk-reserve.ts';
 import { watchIdentityCommands } from '../../src/coordination/watch-identity-commands.ts';
 import { cacheRows } from '../../src/metadata/engine/cached-rows.ts';
 import { readDiskSpace } from '../../src/platform/disk/disk-space.ts';
-import { startHeapWatch } from '../../src/platform/heap/heap-release.ts';
 import { attachRocksdbKv } from '../../src/platform/rocksdb/rocksdb-kv.ts';
-import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
-import { startLoopWatch } from '../../src/platform/telemetry/loop-watch.ts';
-import { createPromTelemetry } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { serveMetadata } from '../../src/platform/threads/metadata-line.ts';
 import { remoteCalls, serveCalls } from '../../src/platform/threads/named-calls.ts';
-import { createThreadLine, type LineEnd } from '../../src/platform/threads/thread-line.ts';
-import { createThreadLog } from '../../src/platform/threads/thread-log.ts';
 import { openShards } from '../open-shards.ts';
 import {
   SHARDS_MAIN_CALLS,
@@ -23,6 +17,7 @@ import {
   type ShardsMainCalls,
   type ShardsStart,
 } from './thread-calls.ts';
+import { openLine, openThreadContext } from './thread-entry.ts';
 
 /** With what a metadata thread is started, beside what `open` brings. */
 export interface MetadataThreadData {
@@ -37,12 +32,7 @@ export interface MetadataThreadData {
 
 const data = workerData as MetadataThreadData;
 
-/** Nobody catches it: the thread ends, and with it the process. */
-function fail(error: Error): never {
-  throw error;
-}
-const end = must(parentPort, 'this is the entry of a worker thread') as unknown as LineEnd;
-const line = createThreadLine(end, fail);
+const line = openLine();
 serveCalls(line, {
   async open(start: ShardsStart) {
     const { status, calls } = await openThread(start);
@@ -58,13 +48,9 @@ async function openThread({
   own,
   threads,
 }: ShardsStart): Promise<{ status: ReturnType<Opened['status']>; calls: Omit<ShardsCalls, 'open'> }> {
-  const closing = new AsyncDisposableStack();
   const main = remoteCalls<ShardsMainCalls>(line, SHARDS_MAIN_CALLS);
-  const clock = systemClock;
-  const log = createThreadLog(line, { level: config.log.level, thread: `metadata-${data.number}`, clock });
-  const telemetry = createPromTelemetry({ log, ofProcess: false });
-  const loop = startLoopWatch({ clock, telemetry, log, closing });
-  startHeapWatch({ clock, log, closing });
+  const threadContext = openThreadContext(line, { config, thread: `metadata-${data.number}` });
+  const { log, telemetry, clock, loop, closing } = threadContext;
   const database = {
     handle: data.handle,
     columns: METADATA_COLUMNS,
@@ -76,7 +62,7 @@ async function openThread({
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log, admitted });
   const onFatal = (error: Error) => void main.storeFailed(error.message);
   const parts = { kv, reserve, shardCount, own, threads, onFatal };
-  const shards = await openShards({ config, clock, random: systemRandom }, parts);
+  const shards = await openShards(threadContext, parts);
   closing.defer(() => shards.close());
   const metadata = watchIdentityCommands(shards.metadata, (changes) => main.takeIdentities(changes));
   const stopping = new AbortController();
@@ -86,8 +72,7 @@ async function openThread({
       `no worker ${name}`,
     );
   serveMetadata(line, metadata);
-  for (const port of data.gatewayPorts)
-    serveMetadata(createThreadLine(port as unknown as LineEnd, fail), metadata);
+  for (const port of data.gatewayPorts) serveMetadata(openLine(port), metadata);
   return {
     status: shards.status(),
     calls: {

@@ -2,6 +2,7 @@
 // line to this thread and one to each gateway thread. Shard N is in thread N modulo their number.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { must } from '../../src/base/assert.ts';
+import { createEngineWorkers } from '../../src/metadata/engine/engine-workers.ts';
 import type { ShardStatus } from '../../src/metadata/engine/shards.ts';
 import type { MetricFigures } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { createLineMetadata, joinMetadata, shardsOf } from '../../src/platform/threads/metadata-line.ts';
@@ -16,7 +17,7 @@ import { SHARDS_CALLS, type ShardsCalls, type ShardsMainCalls } from './thread-c
 import { WatchedThreads } from './watched-threads.ts';
 
 /** Workers of the engine, each of which has a part in every metadata thread. */
-const ENGINE_WORKERS = ['forget-request-outcomes', 'keep-shard-time'];
+const ENGINE_WORKERS = createEngineWorkers(() => []).map(({ name }) => name);
 
 export class MetadataThreads {
   readonly #count: number;
@@ -104,9 +105,7 @@ export class MetadataThreads {
   }
 
   async readFigures(): Promise<MetricFigures[]> {
-    const figures: MetricFigures[] = [];
-    await this.#watched?.tellAll(async ({ calls }) => figures.push(await calls.readFigures()));
-    return figures;
+    return (await this.#watched?.readFigures()) ?? [];
   }
 
   /** The longest that one of them was held, as LoopWatch's. */

@@ -2,6 +2,7 @@
 // ends by itself, or answers nothing for a minute, ends the process: requests that it had would hang.
 import { fileURLToPath } from 'node:url';
 import { type TransferListItem, Worker } from 'node:worker_threads';
+import type { MetricFigures } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { type CallTable, type Remote, remoteCalls } from '../../src/platform/threads/named-calls.ts';
 import { createThreadLine, type LineEnd, type ThreadLine } from '../../src/platform/threads/thread-line.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
@@ -22,7 +23,10 @@ export interface ThreadPulse {
 }
 
 /** What every thread does for the main thread. */
-export type WatchedCalls = CallTable & { readonly pulse: () => ThreadPulse };
+export type WatchedCalls = CallTable & {
+  readonly pulse: () => ThreadPulse;
+  readonly readFigures: () => Promise<MetricFigures>;
+};
 
 export interface WatchedThread<C extends WatchedCalls> {
   readonly number: number;
@@ -110,6 +114,15 @@ export class WatchedThreads<C extends WatchedCalls> {
         }),
       ),
     );
+  }
+
+  /** Metrics of each. */
+  async readFigures(): Promise<MetricFigures[]> {
+    const figures: MetricFigures[] = [];
+    await this.tellAll(async ({ calls }) => {
+      figures.push(await (calls as Remote<WatchedCalls>).readFigures());
+    });
+    return figures;
   }
 
   /** The longest that one of them was held, as LoopWatch's. */

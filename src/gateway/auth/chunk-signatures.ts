@@ -4,6 +4,7 @@ import { createHash, createHmac, type Hash, hash } from 'node:crypto';
 import { must } from '../../base/assert.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { DigestQueue } from '../../base/bytes/digest-queue.ts';
+import type { SignedPieces } from '../../objects/object-store.ts';
 import { AppError } from '../../types/errors.ts';
 import type { Seed } from './authenticate.ts';
 import { isSameText } from './signature-mismatch.ts';
@@ -16,7 +17,7 @@ export interface ChunkSignatures {
   startChunk(chunk: SignedChunk): void;
   /** Its bytes, piece by piece. */
   update(piece: Uint8Array): void;
-  /** SignatureDoesNotMatch, unless that is left to {@link DeferredSignatures}. */
+  /** SignatureDoesNotMatch, unless that is left to {@link SignedPieces}. */
   endChunk(): void;
   /** Of the trailer, `name:value\n` for each. */
   checkTrailer(canonical: string, signature: string): void;
@@ -25,19 +26,6 @@ export interface ChunkSignatures {
 interface SignedChunk {
   readonly sizeBytes: number;
   readonly signature: string;
-}
-
-/**
- * Signatures that whoever writes the body checks, because the digests come to be where the body is sealed, on another thread.
- * Nothing of the body may be kept before `isDone`.
- */
-export interface DeferredSignatures {
-  /** Where the chunks end that have begun, up to `uptoBytes` of the body, in order; each is told once. */
-  takeEnds(uptoBytes: number): number[];
-  /** The SHA-256 of the next chunks, in the order of their ends. Rejects with SignatureDoesNotMatch. */
-  check(sha256s: Uint8Array): Promise<void>;
-  /** All chunks so far have been checked. */
-  isDone(): boolean;
 }
 
 const SHA256_BYTES = 32;
@@ -68,7 +56,7 @@ export function createChunkSignatures(seed: Seed): ChunkSignatures {
 export function deferChunkSignatures(
   seed: Seed,
   turn: () => Promise<void>,
-): { signatures: ChunkSignatures; deferred: DeferredSignatures } {
+): { signatures: ChunkSignatures; deferred: SignedPieces } {
   const chain = createChain(seed);
   const ends: number[] = [];
   /** Of chunks that are not checked yet: with the smallest ones tens of thousands of a body. */

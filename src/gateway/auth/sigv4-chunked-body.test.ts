@@ -10,8 +10,9 @@ import {
   signHeaders,
 } from '../../../tests/support/servers/s3-client.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
+import type { SignedPieces } from '../../objects/object-store.ts';
 import { AppError } from '../../types/errors.ts';
-import { createChunkSignatures, type DeferredSignatures, deferChunkSignatures } from './chunk-signatures.ts';
+import { createChunkSignatures, deferChunkSignatures } from './chunk-signatures.ts';
 import { openChunkedBody } from './sigv4-chunked-body.ts';
 
 const AWS = { accessKey: 'AKIAIOSFODNN7EXAMPLE', secretKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
@@ -70,7 +71,7 @@ async function decode(options: Decoding): Promise<{ body: Buffer; trailer: strin
 }
 
 /** As the writer of a body does: some chunks in one call, others in the next. */
-async function checkLater(body: Buffer, deferred: DeferredSignatures): Promise<void> {
+async function checkLater(body: Buffer, deferred: SignedPieces): Promise<void> {
   let from = 0;
   for (const uptoBytes of [body.length >> 1, body.length]) {
     const digests = deferred.takeEnds(uptoBytes).map((end) => {

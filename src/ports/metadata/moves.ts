@@ -39,17 +39,20 @@ interface MoveStep {
   begin: MoveCursor;
 }
 
+/** What is asked of the move of one key, in one entry or in several. */
+interface MoveOfKey {
+  bucketId: BucketId;
+  move: KeyMove;
+  overwrites: boolean;
+  /** Nothing moves where one of the versions has an access control list. */
+  isPrivateOnly?: true;
+  token?: IdempotencyToken;
+}
+
 export interface MoveCommands {
   /** MOVE of one key (service 4.2). */
   'move-key': {
-    command: {
-      bucketId: BucketId;
-      move: KeyMove;
-      overwrites: boolean;
-      /** Nothing moves where one of the versions has an access control list. */
-      isPrivateOnly?: true;
-      token?: IdempotencyToken;
-    };
+    command: MoveOfKey;
     outcome:
       | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
       /** Under its token, in several entries. */
@@ -81,14 +84,7 @@ export interface MoveCommands {
    * once: `result` has them. Until the job has ended nothing else changes the two keys. Repeated under its token: that job.
    */
   'begin-key-move': {
-    command: {
-      bucketId: BucketId;
-      move: KeyMove;
-      overwrites: boolean;
-      isPrivateOnly?: true;
-      token?: IdempotencyToken;
-      driver: string;
-    };
+    command: MoveOfKey & { driver: string };
     outcome:
       | { kind: 'begun'; job: MovePrefixJob; result: VersionId[]; versioning: Versioning }
       | { kind: 'refused'; result: MoveRefusal; versioning: Versioning }

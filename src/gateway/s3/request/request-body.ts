@@ -1,8 +1,8 @@
 // The body of an upload as handlers see it: decoded from aws-chunked framing, its signatures checked as it flows, with
 // what the client said of its digests. Reading it is bounded by back-pressure; nothing here buffers.
+import type { SignedPieces } from '../../../objects/object-store.ts';
 import type { ChecksumAlgorithm } from '../../../types/checksums.ts';
 import { AppError } from '../../../types/errors.ts';
-import type { DeferredSignatures } from '../../auth/chunk-signatures.ts';
 
 export interface RequestBody {
   /** Decoded payload. Ends early by throwing AppError: IncompleteBody, SignatureDoesNotMatch (chunk), and so on. */
@@ -28,7 +28,7 @@ export interface RequestBody {
    * Of a body whose chunks are signed: a stream to be read in place of `stream`, which checks no signature of a chunk with bytes.
    * Whoever reads it does.
    */
-  deferSignatures?(): { stream: AsyncIterable<Buffer>; deferred: DeferredSignatures };
+  deferSignatures?(): { stream: AsyncIterable<Buffer>; deferred: SignedPieces };
 }
 
 /** The body, of `bytesMax` at most. Throws EntityTooLarge before a byte is read; of unknown size its stream does. */
