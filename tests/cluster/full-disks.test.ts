@@ -1,6 +1,6 @@
 // Disks of a cluster that fill up, under a continuous checked load: what a full disk refuses others take; with too few
 // left what grows is refused early with 507, and nothing else; and room that deletes give back is used again.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { LIMITS } from '../../src/types/limits.ts';
@@ -18,6 +18,8 @@ const DISK_BYTES = 1024 * MiB;
 const RESERVE_BYTES = DISK_BYTES * LIMITS.diskReserveShareMax;
 /** What a disk has above its reserve before it is filled, and what is then written. */
 const LEFT_BYTES = 40 * MiB;
+/** What a disk has that is full for certain: more than is freed at once is missing. */
+const FULL_BYTES = RESERVE_BYTES - 80 * MiB;
 const FILLING_COUNT = 120;
 const WRITERS = 6;
 const WITHIN = { timeout: 180_000, interval: 800 };
@@ -51,6 +53,10 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
       },
     });
     cluster = endurance.cluster;
+  });
+  // A test that fails leaves no full disk to those behind it.
+  afterEach(() => {
+    for (const disk of disks.values()) disk.leave('all');
   });
   afterAll(() => endurance?.stop());
 
@@ -101,7 +107,9 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
       );
       await back('one is full');
 
-      other.leave(RESERVE_BYTES - 20 * MiB);
+      // The one would stay at its bound, and what the load overwrites would give it room for a chunk now and then.
+      full.leave(FULL_BYTES);
+      other.leave(FULL_BYTES);
       await until(async () => (await put('/filling/probe', bytesOf(0))).status === 507);
       const askedMs = performance.now();
       expectFull(await put('/filling/refused', bytesOf(0)));
@@ -146,7 +154,7 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
         return names.every((leading) => leading === name);
       };
       const ledAll = await leadsAll();
-      disk.leave(RESERVE_BYTES - 50 * MiB);
+      disk.leave(FULL_BYTES);
       // Once it has measured its disk again.
       await until(async () => {
         const answers = await Promise.all(buckets.map((bucket) => put(`/${bucket}/probe`, SMALL)));

@@ -1,33 +1,35 @@
 // Ports for processes that are told where to listen: free now, and below those that the kernel gives to connections, so
 // that nobody's connection has taken one by the time that its process listens. No port is given twice: a caller asks for
-// all ports of a cluster before the first process listens. Each worker of vitest has a range of its own for that reason.
+// all ports of a cluster before the first process listens. Test files run in several processes, of several runs too: each
+// process holds ranges of ports, and a range is held by listening on its first port until the process ends.
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
 const HOST = '127.0.0.1';
-const [FIRST, LAST] = [12_000, 32_000];
-const RANGES = 16;
-const RANGE_SIZE = (LAST - FIRST) / RANGES;
-const TRIES = 50;
+const FIRST = 12_000;
+const RANGES = 100;
+const RANGE_SIZE = 200;
 
-const given = new Set<number>();
+/** Ports of the held range that are not given yet. */
+let left: number[] = [];
+let ranges = Promise.resolve();
 
 /** So many in a row. */
 export async function freePorts(count: number): Promise<number[]> {
-  for (let tries = TRIES; tries > 0; tries--) {
-    const start = rangeStart();
-    const first = randomInt(start, start + RANGE_SIZE - count);
-    const ports = Array.from({ length: count }, (_, index) => first + index);
-    if (ports.some((port) => given.has(port))) continue;
-    const tried = await Promise.allSettled(ports.map(listen));
-    const servers = tried.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    if (servers.length < count) continue;
-    for (const port of ports) given.add(port);
-    return ports;
+  if (count >= RANGE_SIZE) throw new Error(`${count} ports are more than a range has`);
+  for (;;) {
+    while (left.length >= count) {
+      const ports = left.splice(0, count);
+      if (await areFree(ports)) return ports;
+    }
+    // Callers at the same time take one range after the other.
+    const next = ranges.then(async () => {
+      if (left.length < count) left = await holdRange();
+    });
+    ranges = next.catch(() => undefined);
+    await next;
   }
-  throw new Error(`no ${count} free ports in a row`);
 }
 
 export async function freePort(): Promise<number> {
@@ -35,10 +37,24 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Of this worker's range; outside of vitest, of the last one. */
-function rangeStart(): number {
-  const worker = Number(process.env.VITEST_POOL_ID ?? RANGES - 1);
-  return FIRST + (worker % RANGES) * RANGE_SIZE;
+/** Takes a range that no process holds, and gives its ports. */
+async function holdRange(): Promise<number[]> {
+  const start = randomInt(RANGES);
+  for (let index = 0; index < RANGES; index++) {
+    const guard = FIRST + ((start + index) % RANGES) * RANGE_SIZE;
+    const server = await listen(guard).catch(() => undefined);
+    if (server === undefined) continue;
+    server.unref();
+    return Array.from({ length: RANGE_SIZE - 1 }, (_, offset) => guard + 1 + offset);
+  }
+  throw new Error('other processes hold all ranges of ports');
+}
+
+async function areFree(ports: readonly number[]): Promise<boolean> {
+  const tried = await Promise.allSettled(ports.map(listen));
+  const servers = tried.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return servers.length === ports.length;
 }
 
 async function listen(port: number): Promise<Server> {
