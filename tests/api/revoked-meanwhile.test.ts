@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/base/assert.ts';
+import { signRequest } from '../../src/cli/sign-request.ts';
 import { callIam } from '../support/servers/iam-api.ts';
 import { beginUpload, completeXml, putPart, uploadPath } from '../support/servers/multipart.ts';
 import { pathOf, type RawRequest } from '../support/servers/raw-s3.ts';
@@ -41,9 +42,9 @@ async function iam(parameters: Record<string, string>) {
 
 const documentOf = (...statements: object[]) =>
   JSON.stringify({ Version: '2012-10-17', Statement: statements });
-const ALLOWED = documentOf({ Effect: 'Allow', Action: ['s3:*', 'sts:*'], Resource: '*' });
+const ALLOWED = documentOf({ Effect: 'Allow', Action: ['s3:*', 'sts:*', 'iam:*'], Resource: '*' });
 
-/** A user that may do all with S3 by its policy `p`. */
+/** A user that may do everything by its policy `p`. */
 async function makeUser(): Promise<Sender> {
   const name = `user-${freshWord()}`;
   await iam({ Action: 'CreateUser', UserName: name });
@@ -83,7 +84,6 @@ async function sendAround(
   { method, path, body, headers = {} }: Sent,
   revoke: () => Promise<unknown>,
 ) {
-  const socket = await openSocket(api.server);
   const all = {
     ...headers,
     'content-md5': createHash('md5').update(body).digest('base64'),
@@ -91,7 +91,13 @@ async function sendAround(
     expect: '100-continue',
     ...(credentials.token !== undefined && { 'x-amz-security-token': credentials.token }),
   };
-  socket.write(headOf({ ...api.server, ...credentials }, { method, path, headers: all }));
+  const head = headOf({ ...api.server, ...credentials }, { method, path, headers: all });
+  return sendParts({ head, body }, revoke);
+}
+
+async function sendParts({ head, body }: { head: string; body: Buffer }, revoke: () => Promise<unknown>) {
+  const socket = await openSocket(api.server);
+  socket.write(head);
   expect(await socket.answer()).toMatchObject({ status: 100 });
   socket.write(body.subarray(0, body.length / 2));
   await revoke();
@@ -99,6 +105,23 @@ async function sendAround(
   const answer = must(await socket.answer(), 'an answer');
   socket.destroy();
   return { status: answer.status, code: /<Code>(\w+)<\/Code>/.exec(answer.body)?.[1] };
+}
+
+/** The same of a request to IAM, whose digest is signed beforehand. */
+function sendIamAround({ credentials }: Sender, form: string, revoke: () => Promise<unknown>) {
+  const signed = signRequest({
+    method: 'POST',
+    host: new URL(api.server.endpoint).host,
+    path: '/',
+    service: 'iam',
+    body: form,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    credentials,
+    nowMs: Date.now(),
+  });
+  const headers = { ...signed, 'content-length': String(form.length), expect: '100-continue' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return sendParts({ head: `POST / HTTP/1.1\r\n${lines.join('')}\r\n`, body: Buffer.from(form) }, revoke);
 }
 
 /** How a right goes, and what is answered then. */
@@ -190,6 +213,20 @@ describe.each(REVOCATIONS)('%s while the body comes: %s', (_how, code, makeSende
     const sender = await makeSender();
     expect(await sendAround(sender, await requestOf(), () => revoke(sender))).toEqual({ status: 403, code });
   });
+});
+
+const [KEY_GOES, POLICY_GOES] = REVOCATIONS;
+test.each([
+  [KEY_GOES[0], 'InvalidClientTokenId', KEY_GOES[3]],
+  [POLICY_GOES[0], 'AccessDenied', POLICY_GOES[3]],
+])('%s while a request to IAM comes, which makes no other key', async (_how, code, revoke) => {
+  const sender = await makeUser();
+  const form = `Action=CreateAccessKey&Version=2010-05-08&UserName=${sender.name}`;
+  expect(await sendIamAround(sender, form, () => revoke(sender))).toEqual({ status: 403, code });
+  const keys = await iam({ Action: 'ListAccessKeys', UserName: sender.name });
+  expect(keys.texts('AccessKeyId')).toEqual([sender.credentials.accessKey]);
+  const other = await makeUser();
+  expect(await sendIamAround(other, form, async () => {})).toMatchObject({ status: 200 });
 });
 
 test.each(REQUESTS)('%s goes on while the rights of others change', async (_name, requestOf) => {

@@ -63,7 +63,10 @@ async function takeSigned(
     const caller = await identify(policy, deps, { ...asked, payloadHash: sentDigest });
     const body = await (policy.isShed ? readProved(deps, exchange, policy) : readWhole(exchange, reading));
     if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
-    return { ...caller, body };
+    // The client has taken its time for the body: its key or its rights may be gone since.
+    const present = await deps.identities.requireStill(caller);
+    if (present !== undefined) requireMayAsk(policy, present);
+    return { ...caller, ...present, body };
   }
   // Clients of other services than S3 sign the digest without sending it: the body must be read to know.
   await requireSigner(policy, deps, exchange);

@@ -1,5 +1,5 @@
 // /api/v1 over HTTP, with accounts in memory: credentials, envelopes, pages, rates, repeats, who sees what, and bad input.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   basicOf,
   type ManagementWorld,
@@ -96,6 +96,28 @@ test('bodies of one caller that do not come hold a share of memory, and the next
   expect(other.status).toBe(400);
   expect((await world.call({ path: '/members' })).status).toBe(200);
   for (const socket of sockets) socket.destroy();
+});
+
+test('a key that goes while the body comes does nothing any more', async () => {
+  const body = JSON.stringify(newCustomer());
+  const head = [
+    'POST /api/v1/sub-accounts HTTP/1.1',
+    'Host: x',
+    `Authorization: ${basicOf('one@example.com')}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    'Expect: 100-continue',
+  ];
+  const socket = await openSocket(world);
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  expect(await socket.answer()).toMatchObject({ status: 100 });
+  const before = world.tenancy.changeCount();
+  const goes = vi.spyOn(world.tenancy, 'authenticate').mockResolvedValue(undefined);
+  socket.write(body);
+  expect(await socket.answer()).toMatchObject({ status: 401 });
+  goes.mockRestore();
+  expect(world.tenancy.changeCount()).toBe(before);
+  socket.destroy();
 });
 
 describe('the page of documentation', () => {
