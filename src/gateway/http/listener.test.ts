@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../types/limits.ts';
-import { createListener } from './listener.ts';
+import { createListener, type ListenerEvents } from './listener.ts';
 
 const PIECE_BYTES = 64 * 1024;
 const PIECES = 400;
@@ -134,3 +134,38 @@ test('one that has gone before its turn is forgotten', async () => {
   expect(shaken).toEqual([]);
   server.close();
 });
+
+/** Whoever asks is answered 50 ms later. */
+const SLOW_ANSWERS = {
+  onRequest: (request, response) => setTimeout(() => response.end(`answer ${request.url}`), 50),
+  onConnection() {},
+  onSecured() {},
+  onClientError: (_error, socket) => socket.destroy(),
+  onTunnel: (socket) => socket.destroy(),
+  onLongHead: (socket) => socket.destroy(),
+  mayParseOn: () => true,
+  mayParseHead: () => true,
+  mayShakeHands: () => true,
+} satisfies ListenerEvents;
+
+test.each(['HTTP', 'HTTPS'])(
+  'a client over %s that closes its half behind its requests gets all answers, and then the end',
+  async (protocol) => {
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'a' }], { keySize: 2048 });
+    const tls = protocol === 'HTTPS' ? { tls: { cert, key } } : {};
+    const settings = { headerTimeoutMs: 60_000, keepAliveTimeoutMs: 60_000, connectionsMax: 10, ...tls };
+    const server = createListener(settings, SLOW_ANSWERS);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const place = { port, host: '127.0.0.1', allowHalfOpen: true };
+    const client =
+      protocol === 'HTTPS' ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place);
+    const requests = [1, 2].map((number) => `GET /${number} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    client.end(requests.join(''));
+    let received = '';
+    for await (const bytes of client) received += bytes;
+    expect(received.match(/answer \/\d/g)).toEqual(['answer /1', 'answer /2']);
+    server.close();
+  },
+);

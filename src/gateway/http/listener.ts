@@ -51,28 +51,7 @@ export interface ListenerEvents extends ParsingTurns {
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
 
 export function createListener(settings: ListenerSettings, events: ListenerEvents): Server {
-  const options = {
-    maxHeaderSize: LIMITS.headerBytesMax,
-    headersTimeout: settings.headerTimeoutMs,
-    keepAliveTimeout: settings.keepAliveTimeoutMs,
-    // Bodies may take as long as they make progress (live-exchanges.ts).
-    requestTimeout: 0,
-    connectionsCheckingInterval: Math.min(1000, settings.headerTimeoutMs),
-    // A request without Host is answered like every other bad one.
-    requireHostHeader: false,
-    noDelay: true,
-    IncomingMessage: ParsedRequest,
-    highWaterMark: LIMITS.streamBufferBytes,
-  };
-  const server =
-    settings.tls === undefined
-      ? createServer(options)
-      : (createTlsServer({
-          ...options,
-          ...settings.tls,
-          ...TLS_OPTIONS,
-          handshakeTimeout: settings.headerTimeoutMs,
-        }) as unknown as Server);
+  const server = createHttpServer(settings);
   // Node drops those beyond it without a word: a head that has so many is refused (parsed-request.ts).
   server.maxHeadersCount = LIMITS.headerLinesMax + 1;
   server.on('request', events.onRequest);
@@ -118,6 +97,35 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     else socket.resume();
   });
   return server;
+}
+
+function createHttpServer({ tls, headerTimeoutMs, keepAliveTimeoutMs }: ListenerSettings): Server {
+  const options = {
+    maxHeaderSize: LIMITS.headerBytesMax,
+    headersTimeout: headerTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    // Bodies may take as long as they make progress (live-exchanges.ts).
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(1000, headerTimeoutMs),
+    // A request without Host is answered like every other bad one.
+    requireHostHeader: false,
+    noDelay: true,
+    // Plain connections have it anyway.
+    allowHalfOpen: true,
+    IncomingMessage: ParsedRequest,
+    highWaterMark: LIMITS.streamBufferBytes,
+  };
+  const server =
+    tls === undefined
+      ? createServer(options)
+      : (createTlsServer({
+          ...options,
+          ...tls,
+          ...TLS_OPTIONS,
+          handshakeTimeout: headerTimeoutMs,
+        }) as unknown as Server);
+  // A client that has closed its half behind a whole request gets its answer, however long that takes.
+  return Object.assign(server, { httpAllowHalfOpen: true });
 }
 
 /**
