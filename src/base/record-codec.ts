@@ -14,6 +14,14 @@ for (const type of NOT_PLAIN)
     },
   });
 
+// A date would be written and could not be read again. What else is not plain comes back as something plain, or throws anyway.
+addExtension({
+  Class: Date,
+  type: 0xff,
+  write: refuseDate,
+  unpack: refuseDate,
+});
+
 // `useRecords: false`: plain MessagePack maps, readable by any implementation and stable over releases.
 // Integers above 32 bits travel as float64, exact up to 2^53, so no bigint ever appears in a record.
 const packr = new Packr({
@@ -23,6 +31,10 @@ const packr = new Packr({
   structuredClone: false,
   encodeUndefinedAsNil: false,
 });
+
+function refuseDate(): never {
+  throw new BrokenInvariant('a date is no plain data');
+}
 
 /** Plain data that a record may hold. Bytes come back as Buffers. */
 export type Plain =

@@ -110,6 +110,36 @@ test('errors come back as what callers branch on, with the stack of the other si
   expect(caught[3].stack).toBe(thrown[3]?.stack);
 });
 
+test('what is no plain data fails its own question, and no other one of that turn', async () => {
+  const broken: Error[] = [];
+  const { near, far } = openLine((error) => broken.push(error));
+  const date = new Date(0);
+  const loop: unknown[] = [];
+  loop.push(loop);
+  far.serve({
+    echo: (value: unknown) => ({ value }),
+    date: () => ({ value: { at: date } }),
+    loop: () => ({ value: loop }),
+    fail() {
+      throw new AppError('SlowDown', { fields: { At: date as never } });
+    },
+  });
+  const asked = [
+    near.ask('echo', { at: date }),
+    near.ask('echo', 2n ** 70n),
+    near.ask('date'),
+    near.ask('loop'),
+    near.ask('fail'),
+    near.ask('echo', 'plain'),
+  ];
+  const outcomes = await Promise.allSettled(asked);
+  const kinds = ['rejected', 'rejected', 'rejected', 'rejected', 'rejected', 'fulfilled'];
+  expect(outcomes.map(({ status }) => status)).toEqual(kinds);
+  expect(outcomes[2]).toMatchObject({ reason: { message: 'a date is no plain data' } });
+  expect(await asked.at(-1)).toEqual({ value: 'plain' });
+  expect([broken, near.hasRoom()]).toEqual([[], true]);
+});
+
 test('a question that nobody answers rejects', async () => {
   const { near } = openLine();
   await expect(near.ask('nothing')).rejects.toThrow('somebody answers nothing');

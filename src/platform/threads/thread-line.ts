@@ -3,7 +3,7 @@
 // one end has to say in a turn of its event loop goes in one message. Messages are never lost and never change their order: an
 // answer says what became of a question, and a line that ends has taken its process's other end with it.
 import { isMarkedAsUntransferable } from 'node:worker_threads';
-import { assert } from '../../base/assert.ts';
+import { assert, BrokenInvariant } from '../../base/assert.ts';
 import { packPlain, unpackAll } from '../../base/record-codec.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -173,7 +173,19 @@ class Line implements ThreadLine {
       const said = await this.#run(name, value, bytes);
       this.#say([ANSWER, number, '', said.value, said.bytes !== undefined], said.bytes);
     } catch (error) {
+      this.#fail(number, error);
+    }
+  }
+
+  #fail(number: number, error: unknown): void {
+    try {
       this.#say([FAILURE, number, '', encodeError(error), false], undefined);
+    } catch (unpackable) {
+      // What an error says of its request may be no plain data.
+      this.#say(
+        [FAILURE, number, '', encodeError(new BrokenInvariant(String(unpackable))), false],
+        undefined,
+      );
     }
   }
 
