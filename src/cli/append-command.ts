@@ -33,11 +33,11 @@ export async function append(
   const answer = await withFileSource(file, taken, (source) =>
     send(client, { bucket, key, headers }, source),
   );
-  const sizeBytes = Number(answer['x-amz-object-size']);
-  const made = { etag: answer.etag, versionId: answer['x-amz-version-id'], sizeBytes };
-  context.print(
-    formatAnswer(options, made, () => `${object} has ${formatBytes(sizeBytes)} now, ETag ${made.etag}`),
-  );
+  const { etag, 'x-amz-version-id': versionId, 'x-amz-object-size': size } = answer;
+  const sizeBytes = size === undefined ? undefined : Number(size);
+  // Who may not read it is told neither.
+  const told = sizeBytes === undefined ? 'is longer now' : `has ${formatBytes(sizeBytes)} now, ETag ${etag}`;
+  context.print(formatAnswer(options, { etag, versionId, sizeBytes }, () => `${object} ${told}`));
 }
 
 function headersOf(

@@ -47,7 +47,7 @@ export async function compose(
     body,
   });
   const made = { etag: headers.etag, versionId: headers['x-amz-version-id'] };
-  context.print(
-    formatAnswer(options, made, () => `${target} is composed of ${parts.length}, ETag ${made.etag}`),
-  );
+  // Who may not read it is told no ETag.
+  const told = made.etag === undefined ? '' : `, ETag ${made.etag}`;
+  context.print(formatAnswer(options, made, () => `${target} is composed of ${parts.length}${told}`));
 }

@@ -517,6 +517,40 @@ test('who may not read an object learns nothing of it by the conditions of write
   expect((await ask(user, 'DELETE', '/blind/key', { 'if-match': '*' })).status).toBe(204);
 });
 
+test('who may not read the components of a composition learns their ETags neither by conditions nor by its answer', async () => {
+  await ask(owner, 'PUT', '/composing');
+  await ask(owner, 'PUT', '/composing/secret');
+  const statements = [allow('s3:PutObject', 'arn:aws:s3:::composing/*')];
+  const [blind, reader] = [
+    await addUser(world, owner.accountId, { name: 'blind-composer', statements }),
+    await addUser(world, owner.accountId, {
+      name: 'reading-composer',
+      statements: [...statements, allow('s3:GetObject', 'arn:aws:s3:::composing/secret')],
+    }),
+  ];
+  const compose = async (keys: Keys, its: string, headers: Record<string, string> = {}) => {
+    const body = Buffer.from(
+      `<ComposeRequest><Component><Key>secret</Key>${its}</Component></ComposeRequest>`,
+    );
+    const wanted = { method: 'PUT', path: '/composing/made?compose', body, headers };
+    const answer = await send({ ...keys, endpoint: world.endpoint }, wanted);
+    return [answer.status, answer.headers.etag];
+  };
+  const [etag, wrong] = ['d41d8cd98f00b204e9800998ecf8427e', '00000000000000000000000000000000'];
+  for (const [its, status] of [
+    [`<IfMatch>${etag}</IfMatch>`, 200],
+    [`<IfMatch>${wrong}</IfMatch>`, 412],
+    [`<IfNoneMatch>${etag}</IfNoneMatch>`, 412],
+  ] as const) {
+    expect(await compose(blind, its), its).toEqual([403, undefined]);
+    expect((await compose(reader, its))[0], its).toBe(status);
+  }
+  const token = { 'x-svc-idempotency-token': 'once' };
+  for (const told of [await compose(blind, '', token), await compose(blind, '', token)])
+    expect(told).toEqual([200, undefined]);
+  expect(await compose(reader, '')).toEqual([200, expect.stringMatching(/-1"$/)]);
+});
+
 test('conditions of policies are met by what a request does, not by headers that it passes over', async () => {
   await ask(owner, 'PUT', '/meets');
   const statements = [

@@ -79,15 +79,16 @@ export const composeObject = defineOperation({
   // The rule asks for s3:PutObject (service 4.2, compose rule 1): of a component, too, where it may not be read. Of the target it
   // is asked for each component, as for a copy of it.
   documentAccess: ({ bucket, resource, tags }, components) => [
-    ...components.map(({ key, versionId }): AccessPair => {
-      const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-      return [action, objectArn({ bucket, key }), 'component', { versionId }];
-    }),
+    ...components.map((component) => readAccess(bucket, component, 'component')),
+    ...components.flatMap(({ key, versionId, conditions }) =>
+      conditionAccess(objectArn({ bucket, key }), conditions, versionId),
+    ),
     ...sourcesOf(bucket, components).map((values): AccessPair => {
       return ['s3:PutObject', resource, undefined, { values, givenTags: tags }];
     }),
   ],
-  async run(context, { key, userMetadata, tags, conditions, token, ...input }, components) {
+  async run(context, { bucket, key, resource, userMetadata, tags, conditions, token, ...input }, components) {
+    const made = { bucket, key, resource, components };
     // Neither the order of headers nor that of tags means anything.
     const headers = [
       userMetadata && sortedByName(Object.entries(userMetadata)),
@@ -96,7 +97,7 @@ export const composeObject = defineOperation({
     ];
     const asked = idempotencyToken(token, ['ComposeObject', key, components, ...headers, conditions]);
     const stored = asked && (await findStoredOutcome(context, asked));
-    if (stored !== undefined) return answer(context, key, stored);
+    if (stored !== undefined) return answer(context, made, stored);
     const lock = await admitLock(context, input.lock);
     const found = await openAll(context, components);
     const written = await context.objects.composeObject({
@@ -112,7 +113,7 @@ export const composeObject = defineOperation({
       token: asked,
       turn: context.turn,
     });
-    return answer(context, key, written);
+    return answer(context, made, written);
   },
 });
 
@@ -124,11 +125,36 @@ function sourcesOf(bucket: BucketName, components: readonly Component[]) {
   return [...new Map(values.map((each) => [Object.values(each)[0], each])).values()];
 }
 
-async function answer(context: OperationContext, key: ObjectKey, written: Written): Promise<OperationResult> {
+function readAccess(bucket: BucketName, { key, versionId }: Component, rule?: 'component'): AccessPair {
+  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  return [action, objectArn({ bucket, key }), rule, { versionId }];
+}
+
+interface Made {
+  bucket: BucketName;
+  key: ObjectKey;
+  resource: string;
+  components: readonly Component[];
+}
+
+/** ETag and checksum tell what the components are: who may read neither these nor what was made of them is not told. */
+async function answer(
+  context: OperationContext,
+  { bucket, key, resource, components }: Made,
+  written: Written,
+): Promise<OperationResult> {
   context.record.objectSizeBytes = written.sizeBytes;
-  const { versionId } = written;
-  const expiration = await madeExpiration(context, { key, versionId });
-  return { status: 200, headers: { ...composedHeaders(written), 'x-amz-expiration': expiration } };
+  const { ETag, 'x-amz-version-id': versionId, ...checksum } = composedHeaders(written);
+  const mayRead = (pairs: readonly AccessPair[]) => context.mayAlso(pairs, context.bucket());
+  const isTold =
+    (await mayRead([['s3:GetObject', resource]])) ||
+    (await mayRead(components.map((component) => readAccess(bucket, component))));
+  const ofWhole = isTold && {
+    ETag,
+    ...checksum,
+    'x-amz-expiration': await madeExpiration(context, { key, versionId: written.versionId }),
+  };
+  return { status: 200, headers: { 'x-amz-version-id': versionId, ...ofWhole } };
 }
 
 /**
