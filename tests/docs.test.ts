@@ -338,6 +338,8 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
   NoSuchUpload, and its body is not asked for.
 - A body in aws-chunked framing is decoded in turns with all else. More than tinyChunksMax chunks below tinyChunkBytes are
   refused with InvalidChunkSizeError (AWS refuses every chunk below 8 KiB but the last one).
+- Signatures of chunks that wait for their check, some 40 bytes for each, count in the memory of bodies: with chunks of
+  tinyChunkBytes they take two thirds of what the bytes take, with smaller ones up to 1 MiB for a body.
 - HTTP chunks are taken as they come, small ones together. Heads and chunked bodies are parsed 4 KiB at a time (chunks of a
   byte take 1.4 ms); of what has many chunks about 1,000 are parsed in a turn of the loop, in turns of tenants, and the rest
   waits. A body in small chunks that is refused is not read on.

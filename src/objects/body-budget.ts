@@ -26,6 +26,8 @@ export interface BodyLease {
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
   release(sizeBytes: number): void;
+  /** So much is held beside its bytes from here on, and it needs so much more than was said. */
+  holdBeside(sizeBytes: number): void;
   /** The client has made progress, whether or not memory was released. */
   progress(): void;
   /** From here on the body waits for its client: only then may it be evicted. */
@@ -65,6 +67,8 @@ const GRANTS_SHARE = 1 / 8;
 interface Share extends BodyNeeds {
   path: SharePath;
   heldBytes: number;
+  /** Of these, what is no step towards what it needs. */
+  besideBytes: number;
   /** What it may take without waiting, so that it makes progress. */
   grantBytes: number;
   /** Bytes from the grants, until it releases memory. */
@@ -112,6 +116,7 @@ export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
         hasRoom: () => ledger.hasSpare(share),
         hold: (sizeBytes) => ledger.count(share, sizeBytes),
         release: (sizeBytes) => ledger.count(share, -sizeBytes),
+        holdBeside: (sizeBytes) => ledger.holdBeside(share, sizeBytes),
         progress: () => ledger.progress(share),
         idle: () => ledger.idle(share),
         busy: () => ledger.busy(share),
@@ -159,6 +164,7 @@ class BodyLedger {
       ...body,
       path: sharePathOf(body.tenant),
       heldBytes: 0,
+      besideBytes: 0,
       grantBytes: 0,
       grantedBytes: 0,
       reservedBytes: 0,
@@ -189,6 +195,18 @@ class BodyLedger {
     this.#endGrant(share);
     this.#report();
     this.#wake();
+  }
+
+  holdBeside(share: Share, sizeBytes: number): void {
+    const addedBytes = sizeBytes - share.besideBytes;
+    if (share.isClosed || addedBytes === 0) return;
+    share.besideBytes = sizeBytes;
+    share.needBytes += addedBytes;
+    share.heldBytes += addedBytes;
+    this.#heldBytes += addedBytes;
+    this.#take(share, addedBytes);
+    this.#report();
+    if (addedBytes < 0) this.#wake();
   }
 
   progress(share: Share): void {
@@ -334,7 +352,7 @@ class BodyLedger {
     for (const waiter of [...this.#waiters]) {
       const { share } = waiter;
       const missingBytes = share.needBytes - share.heldBytes;
-      if (share.heldBytes === 0 || missingBytes <= 0) continue;
+      if (share.heldBytes === share.besideBytes || missingBytes <= 0) continue;
       if (this.#grants.used > 0 && !this.#grants.mayTake(share.path, missingBytes)) continue;
       this.#grants.take(share.path, missingBytes);
       share.grantBytes = missingBytes;

@@ -77,6 +77,8 @@ export interface SignedPieces {
   takeEnds(uptoBytes: number): number[];
   /** The SHA-256 of the next pieces, in the order of their ends. Rejects with AppError SignatureDoesNotMatch. */
   check(sha256s: Uint8Array): Promise<void>;
+  /** Memory that those take that are not checked yet. */
+  heldBytes(): number;
   /** All pieces so far have been checked. */
   isDone(): boolean;
 }

@@ -11,6 +11,7 @@ import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
+import type { BodySource } from './object-store.ts';
 
 test('a failed write rejects without waiting for a disk that does not answer a drop', async () => {
   const answered = Promise.withResolvers<void>();
@@ -132,6 +133,43 @@ test('bodies of unknown size in mid-chunk make progress when they hold all memor
   );
   for (const [index, body] of bodies.entries())
     expect((await world.get(`k${index}`)).equals(body)).toBe(true);
+});
+
+/** A body in signed pieces whose signatures take as much as its bytes. */
+function inSmallPieces(body: Buffer): Partial<BodySource> {
+  let cameBytes = 0;
+  async function* stream() {
+    for (let at = 0; at < body.length; at += 64 * 1024) {
+      cameBytes = at + 64 * 1024;
+      yield Buffer.from(body.subarray(at, cameBytes));
+    }
+  }
+  let checkedBytes = 0;
+  const deferred = {
+    takeEnds: (uptoBytes: number) => [uptoBytes],
+    async check() {
+      checkedBytes += CHUNK_BYTES;
+    },
+    heldBytes: () => cameBytes - checkedBytes,
+    isDone: () => checkedBytes === body.length,
+  };
+  return { deferSignatures: () => ({ stream: stream(), deferred }) };
+}
+
+test('signatures that wait for their check count in the memory of bodies, until the body ends', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(CHUNK_BYTES);
+  await world.put('k', body, { said: inSmallPieces(body) });
+  expect(world.heldBytesMax()).toBeGreaterThan(2 * CHUNK_BYTES);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('bodies in small signed pieces make progress when they hold all memory', async () => {
+  const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
+  const bodies = Array.from({ length: 12 }, () => randomBytes(2 * CHUNK_BYTES));
+  await Promise.all(bodies.map((body, at) => world.put(String(at), body, { said: inSmallPieces(body) })));
+  for (const [at, body] of bodies.entries()) expect((await world.get(String(at))).equals(body)).toBe(true);
+  expect(world.heldBytes()).toBe(0);
 });
 
 test('memory that the disk writes from is given back when sealing and the put are done, also of a body that fails', async () => {

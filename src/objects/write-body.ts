@@ -181,9 +181,16 @@ class BodyWriter {
     this.#lease.hold(buffer.length);
     this.#noteProgress(buffer.length);
     this.#buffers.add(buffer);
+    this.#countPieces();
     return this.#buffers.sizeBytes >= this.#fullBytes() && !this.#isInline
       ? this.#sealWholeChunks()
       : undefined;
+  }
+
+  /** A body in small signed pieces holds as much for their signatures as for its bytes. */
+  #countPieces(): void {
+    const { pieces } = this.#body;
+    if (pieces !== undefined) this.#lease.holdBeside(pieces.heldBytes());
   }
 
   /** What would be a chunk of another body is progress in a larger one, too: else who sends it must be as many times as fast. */
@@ -266,6 +273,7 @@ class BodyWriter {
     const stored = this.#store(this.#storedChunks++, memory, { sizeBytes, isLast, ...pieceEnds })
       .catch((error) => this.#fail(error))
       .finally(() => {
+        this.#countPieces();
         this.#lease.release(heldBytes);
         this.#inFlight.delete(stored);
       });

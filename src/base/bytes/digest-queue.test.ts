@@ -18,6 +18,7 @@ test('digests come out in their order, however many wait, and each takes and mov
   expect(queue.shift()).toBeUndefined();
   expect(queue.length).toBe(0);
   expect(queue.movedBytes).toBeLessThanOrEqual(2 * 32 * count);
+  expect(queue.heldBytes).toBe(256);
 });
 
 test('a queue through which many go, few at a time, does not grow', () => {

@@ -38,14 +38,19 @@ export class DigestQueue {
     this.#from += DIGEST_BYTES;
     const hex = this.#memory.toString('hex', from, this.#from);
     if (this.#from === this.#to) this.#from = this.#to = 0;
+    if (this.#memory.length > FIRST_BYTES && this.#to - this.#from <= this.#memory.length / 4)
+      this.#moveInto(Buffer.allocUnsafeSlow(this.#memory.length / 2));
     return hex;
   }
 
-  /** Half of the memory, or more, is free afterwards: each digest is moved once or twice. */
+  /** Half of the memory, or more, is free afterwards: each digest is moved a few times at most. */
   #makeRoom(): void {
+    const isHalfFree = this.#to - this.#from <= this.#memory.length / 2;
+    this.#moveInto(isHalfFree ? this.#memory : Buffer.allocUnsafeSlow(2 * this.#memory.length));
+  }
+
+  #moveInto(memory: Buffer<ArrayBuffer>): void {
     const waiting = this.#memory.subarray(this.#from, this.#to);
-    const isHalfFree = waiting.length <= this.#memory.length / 2;
-    const memory = isHalfFree ? this.#memory : Buffer.allocUnsafeSlow(2 * this.#memory.length);
     memory.set(waiting);
     this.#movedBytes += waiting.length;
     this.#memory = memory;

@@ -29,6 +29,8 @@ interface SignedChunk {
 }
 
 const SHA256_BYTES = 32;
+/** Of a number in an array. */
+const END_BYTES = 8;
 /** A check takes 5 µs. After so many it waits for its turn. */
 const CHECKS_PER_TURN = 250;
 
@@ -99,6 +101,7 @@ export function deferChunkSignatures(
         checking = checking.then(() => checkAll(sha256s));
         return checking;
       },
+      heldBytes: () => waiting.heldBytes + ends.length * END_BYTES,
       isDone: () => waiting.length === 0,
     },
   };
