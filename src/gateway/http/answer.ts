@@ -25,10 +25,33 @@ const LONG_TEXT_CHARACTERS = 64 * 1024;
 /** What is done with a body that was not read to its end. */
 type Rest = 'none' | 'linger';
 
-/** Resolves when the answer is handed over or the client is gone. Rejects only by a fault of ours. */
+/**
+ * Resolves when the answer is handed over or the client is gone. Rejects by a fault of ours, and by what a stream fails with: before
+ * the head is out another answer can be given. A stream is done with in any case.
+ */
 export async function sendAnswer(exchange: Exchange, answer: Answer, clock: ClockPort): Promise<void> {
+  const stream = answer.body?.kind === 'stream' ? answer.body.stream : undefined;
+  if (stream === undefined) return send(exchange, answer, { clock });
+  // Its memory may be taken back for others before anybody reads it; and an error that nobody listens for would end the process.
+  const failed = new Promise<never>((_, reject) => stream.once('error', reject));
+  failed.catch(() => {});
+  try {
+    await send(exchange, answer, { clock, failed });
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
+
+/** `failed`: rejects when there is nothing any more that could be sent. */
+async function send(
+  exchange: Exchange,
+  answer: Answer,
+  { clock, failed }: { clock: ClockPort; failed?: Promise<never> },
+): Promise<void> {
   const { response } = exchange;
-  const rest = await finishBody(exchange, answer.status);
+  const finished = finishBody(exchange, answer.status);
+  const rest = await (failed === undefined ? finished : Promise.race([finished, failed]));
   if (response.destroyed || exchange.isAborted) return discardBody(answer.body);
   writeHead(exchange, answer, clock);
   await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });

@@ -3,19 +3,19 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
-import { openSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
+import { headOf, openSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
 import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { defineOperation, type OperationMatch, type OperationResult } from './operation.ts';
 
 let answer: () => Promise<OperationResult>;
-const row = (name: string, method: OperationMatch['method']) =>
+const row = (name: string, method: OperationMatch['method'], auth?: 'none') =>
   defineOperation({
     name,
     match: { method, on: 'service' },
     logName: 'REST.GET.SERVICE',
     body: 'none',
-    auth: 'none',
+    ...(auth && { auth }),
     needsBucket: false,
     errors: [],
     parse: () => undefined,
@@ -24,8 +24,12 @@ const row = (name: string, method: OperationMatch['method']) =>
   });
 const clock = createManualClock(Date.now());
 const world: GatewayWorld = await openGatewayWorld({
-  deps: { operations: [row('GetIt', 'GET'), row('HeadIt', 'HEAD')], clock },
+  deps: {
+    operations: [row('GetIt', 'GET', 'none'), row('HeadIt', 'HEAD', 'none'), row('SignIt', 'PUT')],
+    clock,
+  },
 });
+const root = { endpoint: world.endpoint, ...world.root, nowMs: () => clock.wallMs() };
 afterAll(() => world.close());
 beforeEach(() => {
   answer = async () => ({ status: 200 });
@@ -116,6 +120,25 @@ test('a stream of the promised size, of size 0, and of a wrong size', async () =
     answer = lie;
     expect((await ask('GET /')).isOpen).toBe(false);
   }
+});
+
+test('a stream that fails while the rest of its request is waited for: its error is the answer, and the process lives', async () => {
+  const stream = new Readable({ read() {} });
+  answer = async () => ({ status: 200, body: { kind: 'stream', stream, sizeBytes: 3 } });
+  const socket = await openSocket(world);
+  socket.write(headOf(root, { method: 'PUT', path: '/', headers: { 'content-length': '9' } }));
+  await expect.poll(() => stream.listenerCount('error')).toBeGreaterThan(0);
+  stream.destroy(new AppError('SlowDown'));
+  expect((await socket.answer())?.status).toBe(503);
+  socket.destroy();
+});
+
+test('a stream whose answer cannot be begun is destroyed', async () => {
+  const stream = new Readable({ read() {} });
+  const headers = { 'x-n': 'a\nb' };
+  answer = async () => ({ status: 200, headers, body: { kind: 'stream', stream, sizeBytes: 3 } });
+  expect((await ask('GET /')).status).toBe(500);
+  expect(stream.destroyed).toBe(true);
 });
 
 test('a slow answer: its head at once, white space during the work, then the document', async () => {
