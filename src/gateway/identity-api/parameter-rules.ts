@@ -220,7 +220,7 @@ export function structures<R extends Rules>(
 export function nested<R extends Rules>(rules: R): Rule<ValuesOf<R> | undefined> {
   return {
     read({ sent, name, at }, problems) {
-      if (![...sent.keys()].some((sentName) => sentName.startsWith(`${name}.`))) return undefined;
+      if (!namesOf(sent).parents.has(name)) return undefined;
       return readMembers(rules, {
         sent,
         problems,
@@ -236,12 +236,7 @@ function readItems<T>(
   { countMax, problems, read }: { countMax: number; problems: Problems; read(place: Place): T },
 ): T[] | undefined {
   const prefix = `${name}.member.`;
-  const numbers = new Set<number>();
-  for (const sentName of sent.keys()) {
-    if (!sentName.startsWith(prefix)) continue;
-    const number = /^[1-9]\d{0,8}(?=\.|$)/.exec(sentName.slice(prefix.length))?.[0];
-    if (number !== undefined) numbers.add(Number(number));
-  }
+  const numbers = namesOf(sent).items.get(name) ?? new Set();
   if (numbers.size === 0) return sent.get(name) === '' ? [] : undefined;
   if (numbers.size > countMax) {
     const constraint = `have length less than or equal to ${countMax}`;
@@ -250,4 +245,37 @@ function readItems<T>(
   }
   const inOrder = [...numbers].sort((a, b) => a - b);
   return inOrder.map((number) => read({ sent, name: `${prefix}${number}`, at: `${at}.${number}.member` }));
+}
+
+/** What the names of sent parameters say: found once for all lists and structures that are looked for, which may be thousands. */
+interface SentNames {
+  /** Names that others begin with, before a point: `Tags`, `Tags.member`, `Tags.member.1` of `Tags.member.1.Key`. */
+  readonly parents: ReadonlySet<string>;
+  /** By list, the numbers of its items. */
+  readonly items: ReadonlyMap<string, ReadonlySet<number>>;
+}
+
+const namesOfSent = new WeakMap<SentParameters, SentNames>();
+/** Of the parts of a name: no rule is about more. */
+const PARTS_MAX = 8;
+
+function namesOf(sent: SentParameters): SentNames {
+  const known = namesOfSent.get(sent);
+  if (known !== undefined) return known;
+  const parents = new Set<string>();
+  const items = new Map<string, Set<number>>();
+  for (const sentName of sent.keys()) {
+    const parts = sentName.split('.', PARTS_MAX);
+    const isWhole = parts.join('.').length === sentName.length;
+    for (const [at, part] of parts.entries()) {
+      if (at < parts.length - 1 || !isWhole) parents.add(parts.slice(0, at + 1).join('.'));
+      if (at < 2 || parts[at - 1] !== 'member' || !/^[1-9]\d{0,8}$/.test(part)) continue;
+      const list = parts.slice(0, at - 1).join('.');
+      const numbers = items.get(list) ?? new Set();
+      items.set(list, numbers.add(Number(part)));
+    }
+  }
+  const names = { parents, items };
+  namesOfSent.set(sent, names);
+  return names;
 }
