@@ -16,6 +16,7 @@ import {
   type AclGrant,
   type CallerPolicies,
   evaluate,
+  findAbout,
   mayAllowSomewhere,
   mentionsKey,
   type NamedPolicy,
@@ -140,6 +141,8 @@ export async function isAllowed(request: AccessRequest): Promise<boolean> {
   for (const pair of request.pairs) {
     const turn = request.turn?.();
     if (turn !== undefined) await turn;
+    const finding = findAbout(request.asker.policies, pair[0]);
+    if (finding !== undefined) await finding;
     const decision = await decide(request, pair);
     if (decision.isAllowed) continue;
     request.onRefused?.(pair, decision);

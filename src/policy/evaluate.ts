@@ -4,10 +4,11 @@
 //
 // Pure and synchronous: a condition looks up its values when it is asked. Stored tags have to be read before. They are in the
 // context only where `mentionsKey` says that a condition needs them.
+import { nextTurn } from '../base/async/next-turn.ts';
 import { REPAIR_ACTIONS } from './actions.ts';
 import type { CompiledPolicy, Statement } from './documents/compile-policy.ts';
 import { beginsWith } from './globs.ts';
-import { boundWork, COMPARISON_STEPS, isTooMuch, spend, TooMuchWork } from './match-work.ts';
+import { boundWork, COMPARISON_STEPS, isTooMuch, matchWork, spend, TooMuchWork } from './match-work.ts';
 import { type ContextOf, matchPattern, reachOf } from './patterns.ts';
 import {
   type Caller,
@@ -87,6 +88,29 @@ export type PolicyDecision =
   | { readonly isAllowed: false; readonly reason: 'explicit-deny'; readonly by: DecidedBy }
   /** `lacking`: the kind of policy that would have to allow it. */
   | { readonly isAllowed: false; readonly reason: 'no-allow'; readonly lacking: PolicyKind };
+
+/** The longest policies that are asked about an action for the first time, each for some hundred microseconds, in one turn. */
+const FIRST_ASKED_MAX = 16;
+/** Steps of a search in one turn, which take a few milliseconds. */
+const FOUND_OF_TURN = 60_000;
+
+/**
+ * A caller may have a hundred policies of the longest, and what of them is about an action is found at the first question about
+ * it. So of many it is found before the question, in turns; undefined: there are few.
+ */
+export function findAbout({ identity }: CallerPolicies, action: string): Promise<void> | undefined {
+  return identity.length <= FIRST_ASKED_MAX ? undefined : findInTurns(identity, action);
+}
+
+async function findInTurns(policies: readonly NamedPolicy[], action: string): Promise<void> {
+  let begun = matchWork();
+  for (const { policy } of policies) {
+    policy.about(action);
+    if (matchWork() - begun < FOUND_OF_TURN) continue;
+    await nextTurn();
+    begun = matchWork();
+  }
+}
 
 /** Where there is more to compare than one request may take, what is left denies, and does not allow. */
 export function evaluate(question: AccessQuestion): PolicyDecision {

@@ -7,7 +7,7 @@ import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { anyText, expectLinear, nearly } from '../../tests/support/run/properties.ts';
 import { COMPARED_UNITS_MAX } from './conditions/operators.ts';
 import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
-import { evaluate, type NamedPolicy } from './evaluate.ts';
+import { evaluate, findAbout, type NamedPolicy } from './evaluate.ts';
 import { MATCH_WORK_MAX, matchWork } from './match-work.ts';
 import { type ContextValue, matchPattern, parsePattern } from './patterns.ts';
 import { parsePrincipal } from './principals.ts';
@@ -453,4 +453,41 @@ test('odd Unicode is text as any other', () => {
       );
     }
   }
+});
+
+test('what of a hundred policies is about an action is found in turns', async () => {
+  const actions = Array.from({ length: 300 }, (_, at) => `s3:?et*j?ct${at}`);
+  const identity = Array.from({ length: 100 }, (_, at) =>
+    compiled(of2012({ ...ALLOW, Action: actions, Sid: `s${at}` })),
+  );
+  let ofTurn = 0;
+  let hasEnded = false;
+  let last = matchWork();
+  const look = () => {
+    ofTurn = Math.max(ofTurn, matchWork() - last);
+    last = matchWork();
+    if (!hasEnded) setImmediate(look);
+  };
+  const began = matchWork();
+  setImmediate(look);
+  await findAbout({ identity }, 's3:GetObject');
+  hasEnded = true;
+  const work = matchWork() - began;
+  expect(work).toBeGreaterThan(400_000);
+  expect(ofTurn).toBeLessThan(100_000);
+  // The question itself finds all of it.
+  const before = matchWork();
+  expect(ask(identity, 'arn:aws:s3:::b/k').isAllowed).toBe(false);
+  expect(matchWork() - before).toBeLessThan(1000);
+  expect(findAbout({ identity: identity.slice(0, 16) }, 's3:GetObject')).toBeUndefined();
+});
+
+test('to understand a long number counts by its length', () => {
+  const number = compiled(of2012({ ...ALLOW, Condition: { NumericEquals: { 's3:max-keys': '1' } } }));
+  const workOf = (digits: number) => {
+    const before = matchWork();
+    ask([number], 'arn:aws:s3:::b/k', { 's3:max-keys': '9'.repeat(digits) });
+    return matchWork() - before;
+  };
+  expect(workOf(1000) - workOf(10)).toBeGreaterThan(3 * 990);
 });

@@ -17,8 +17,9 @@ let endsAt = Number.POSITIVE_INFINITY;
 /** To hold a pattern or a value against a text, however soon it is known that it does not fit. */
 export const COMPARISON_STEPS = 12;
 
-/** To understand a text as a number, a date or an address, however short it is. */
+/** To understand a text as a number, a date or an address, however short it is, and for each code unit of it. */
 export const PARSE_STEPS = 250;
+export const PARSE_UNIT_STEPS = 4;
 
 /** Notes the steps of a search: before it, that it begins, and behind it what it has taken. */
 export function spend(steps: number): void {

@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.ts';
 import { ownValue } from '../../base/own-value.ts';
 import { describeDecision } from '../../policy/authorize.ts';
 import { compileStoredPolicy } from '../../policy/documents/compile-policy.ts';
-import { type CallerPolicies, evaluate, type NamedPolicy } from '../../policy/evaluate.ts';
+import { type CallerPolicies, evaluate, findAbout, type NamedPolicy } from '../../policy/evaluate.ts';
 import type { ContextOf } from '../../policy/patterns.ts';
 import type { Caller } from '../../policy/principals.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
@@ -95,6 +95,7 @@ export async function authorizeAction(caller: IdentityCaller, question: ActionQu
   // AWS "GetSessionToken": such credentials call IAM only where MFA stood behind them.
   const isPlainSession = session !== undefined && session.kind !== 'role' && session.mfaAtMs === undefined;
   if (isPlainSession && action.startsWith('iam:')) throw new AppError('InvalidClientTokenId');
+  await findAbout(identity.policies, action);
   const decision = evaluate({
     caller: principal,
     policies: isGranted && principal.kind === 'user' ? withGrant(identity.policies) : identity.policies,

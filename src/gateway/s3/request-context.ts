@@ -13,7 +13,7 @@ import {
   type JudgedBucket,
   type StoredObject,
 } from '../../policy/authorize.ts';
-import { NO_POLICIES } from '../../policy/evaluate.ts';
+import { findAbout, NO_POLICIES } from '../../policy/evaluate.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -150,7 +150,9 @@ export async function mayDoSome(
   asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
 ): Promise<boolean> {
   const bucket = await judgedBucket(deps, asked.caller, must(asked.bucket, 'keys are in a bucket'));
-  return isSomeAllowed({ asker: askerOf(asked.caller), bucket }, asked.actions);
+  const asker = askerOf(asked.caller);
+  for (const action of asked.actions) await findAbout(asker.policies, action);
+  return isSomeAllowed({ asker, bucket }, asked.actions);
 }
 
 const ANONYMOUS: Asker = { caller: { kind: 'anonymous' }, policies: NO_POLICIES };

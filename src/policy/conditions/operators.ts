@@ -3,7 +3,7 @@
 
 import { must } from '../../base/assert.ts';
 import { isSameText } from '../globs.ts';
-import { PARSE_STEPS, spend } from '../match-work.ts';
+import { PARSE_STEPS, PARSE_UNIT_STEPS, spend } from '../match-work.ts';
 import {
   type ContextOf,
   type Match,
@@ -154,7 +154,7 @@ function parsed<Value>(
       keys: [],
       test(text) {
         if (text !== last.text) {
-          spend(PARSE_STEPS + text.length);
+          spend(PARSE_STEPS + PARSE_UNIT_STEPS * text.length);
           last = { text, value: parse(text) };
         }
         return last.value === undefined ? whenNone : fits(last.value, wanted);
