@@ -50,16 +50,17 @@ async function send(
   { clock, failed }: { clock: ClockPort; failed?: Promise<never> },
 ): Promise<void> {
   const { response } = exchange;
+  const { body } = answer;
+  if (body?.kind === 'bytes') exchange.ready = { bytes: body.bytes.length, sinceMs: clock.monotonicMs() };
   const finished = finishBody(exchange, answer.status);
   const rest = await (failed === undefined ? finished : Promise.race([finished, failed]));
-  if (response.destroyed || exchange.isAborted) return discardBody(answer.body);
+  exchange.ready = undefined;
+  if (response.destroyed || exchange.isAborted) return discardBody(body);
   writeHead(exchange, answer, clock);
   await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
-  if (rest === 'none') {
-    // All of it is handed over, but the client may not read it.
-    if (response.writableLength > 0) exchange.sendingSinceMs = clock.monotonicMs();
-    return exchange.closed;
-  }
+  // All of it is handed over, but the client may not read it.
+  if (response.writableLength > 0) exchange.sendingSinceMs = clock.monotonicMs();
+  if (rest === 'none') return exchange.closed;
   await linger(exchange, clock);
   response.end();
   return exchange.closed;

@@ -1,4 +1,4 @@
-// Answers that clients have not taken yet, counted for each tenant: a client that has more of them unsent than its share is
+// Answers that clients have not taken yet, those that wait for the rest of a request among them, counted for each tenant: a client that has more of them unsent than its share is
 // not answered until it has taken some. Objects that are streamed are not counted: their memory is that of bodies
 // (objects/body-budget.ts). It measures what connections hold, a moment old: to add up anew for each of a crowd of requests
 // would cost more than they do.
@@ -54,7 +54,7 @@ export class UnsentAnswers {
     if (tooManyBytes <= 0) return [];
     const nowMs = this.#clock.monotonicMs();
     const sums = this.#measured();
-    const sinceMs = ({ sendingSinceMs = nowMs }: Exchange) => sendingSinceMs;
+    const sinceMs = ({ ready, sendingSinceMs = nowMs }: Exchange) => ready?.sinceMs ?? sendingSinceMs;
     const heldBy = new Map<Exchange, number>();
     for (const exchange of this.#exchanges) {
       if (bytesOf(exchange) === 0 || nowMs - sinceMs(exchange) < LIMITS.bodyStalledMs) continue;
@@ -84,6 +84,6 @@ export class UnsentAnswers {
   }
 }
 
-function bytesOf({ isBodyMemory, response }: Exchange): number {
-  return isBodyMemory ? 0 : response.writableLength;
+function bytesOf({ isBodyMemory, ready, response }: Exchange): number {
+  return isBodyMemory ? 0 : response.writableLength + (ready?.bytes ?? 0);
 }

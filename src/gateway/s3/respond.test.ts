@@ -3,9 +3,15 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
-import { headOf, openSocket, type SocketAnswer } from '../../../tests/support/servers/raw-socket.ts';
+import {
+  headOf,
+  openSocket,
+  type RawSocket,
+  type SocketAnswer,
+} from '../../../tests/support/servers/raw-socket.ts';
 import { XML_DECLARATION } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { defineOperation, type OperationMatch, type OperationResult } from './operation.ts';
 
 let answer: () => Promise<OperationResult>;
@@ -130,6 +136,47 @@ test('a stream that fails while the rest of its request is waited for: its error
   await expect.poll(() => stream.listenerCount('error')).toBeGreaterThan(0);
   stream.destroy(new AppError('SlowDown'));
   expect((await socket.answer())?.status).toBe(503);
+  socket.destroy();
+});
+
+/** A signed request with the head of a body that does not come. */
+async function openHalf(): Promise<RawSocket> {
+  const socket = await openSocket(world);
+  socket.write(headOf(root, { method: 'PUT', path: '/', headers: { 'content-length': '9' } }));
+  return socket;
+}
+
+test('answers that wait for the rest of their requests count as unsent: their account is refused further ones', async () => {
+  let madeCount = 0;
+  answer = async () => {
+    madeCount++;
+    return { status: 200, body: { kind: 'xml', text: ' '.repeat(LIMITS.unsentBytesMax / 10) } };
+  };
+  const sockets: RawSocket[] = [];
+  for (let at = 1; at <= 9; at++) {
+    sockets.push(await openHalf());
+    await expect.poll(() => madeCount).toBe(at);
+    clock.advance(100);
+  }
+  const refused = await openHalf();
+  expect((await refused.answer())?.status).toBe(503);
+  for (const { destroy } of [...sockets, refused]) destroy();
+  await expect.poll(() => world.gateway.oldestRequestMs()).toBeUndefined();
+});
+
+test('a client that does not read its answer is cut off also where the rest of its request has not come', async () => {
+  answer = async () => ({ status: 200, body: { kind: 'xml', text: ' '.repeat(32 * 1024 * 1024) } });
+  const socket = await openHalf();
+  socket.socket.pause();
+  await expect
+    .poll(
+      () => {
+        clock.advance(1000);
+        return world.gateway.oldestRequestMs();
+      },
+      { timeout: 20_000, interval: 10 },
+    )
+    .toBeUndefined();
   socket.destroy();
 });
 
