@@ -95,7 +95,8 @@ What stands in the second column must be allowed, on the object or bucket that i
 What stands in the third must not be denied to callers of the bucket's account; others must be allowed that, too. Where a bucket
 keeps no versions, AppendObject and ComposeObject are refused to whom s3:DeleteObject is denied. DeleteObjects is decided for each
 key by itself. MoveBucket is for the bucket's account alone, and so are the operations on its policy; what the caller's own policies
-deny by the old name they must deny by the new one, and allow no more by that. MoveObject asks for the actions
+deny by the old name they must deny by the new one, and allow no more by that; of s3:PutBucketPolicy and s3:PutBucketAcl, which are
+asked of the new name, because policy and list come along, only those policies have a say. MoveObject asks for the actions
 of versions where the bucket has or had some; and what has an access control list that is not \`private\` moves for nobody to whom
 s3:PutObjectAcl is denied at the destination ([extensions.md](extensions.md)).
 

@@ -232,6 +232,15 @@ describe('by policies', () => {
     expect(await answer(user([]), pair)).toBe('no identity policy allows it');
     expect(await answer(ANONYMOUS, pair)).toBe('no resource policy allows it');
   });
+
+  test('a new name takes what comes along from all of the account to whom nothing denies that, and the bucket has no say', async () => {
+    const pair: AccessPair = ['s3:PutBucketPolicy', 'arn:aws:s3:::new', 'new-name'];
+    const denying = { ...forAll('s3:PutBucketPolicy', 'arn:aws:s3:::*'), Effect: 'Deny' };
+    expect(await answer(user([]), pair, { policy: [denying] })).toBe('extension');
+    const denied = user([{ ...allow('s3:PutBucketPolicy', 'arn:aws:s3:::ne*'), Effect: 'Deny' }]);
+    expect(await answer(denied, pair)).toBe('identity policy identity, statement 0');
+    expect(await answer(user([], OTHER), pair)).toBe('no identity policy allows it');
+  });
 });
 
 test('what is for owners alone no policy gives to another account', async () => {

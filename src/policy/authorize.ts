@@ -35,8 +35,9 @@ import { findLostLimit } from './renamed-bucket.ts';
  * - `owner-only`: callers of the account that owns the request's bucket may, unless a policy denies it, and nobody else, whatever a
  *   policy or an ACL allows (extensions 2.2).
  * - `new-bucket`: it must be allowed to the caller by its own account. The bucket that the pair names does not exist.
+ * - `new-name`: likewise, and callers of the account that owns the request's bucket may, unless a policy of their own denies it.
  */
-export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket';
+export type AccessRule = 'unless-denied' | 'component' | 'owner-only' | 'new-bucket' | 'new-name';
 
 export interface PairOptions {
   /** The resource stands for all keys that begin as it does. */
@@ -182,7 +183,7 @@ function accountOf(caller: Caller): AccountId | undefined {
 /** The answer for one pair, by its rule. */
 export async function decide(request: AccessRequest, pair: AccessPair): Promise<Decision> {
   const [action, resource, rule, { renamedTo } = {}] = pair;
-  const bucket = rule === 'new-bucket' ? undefined : request.bucket;
+  const bucket = rule === 'new-bucket' || rule === 'new-name' ? undefined : request.bucket;
   assert(
     bucket === undefined || isWithin(resource, bucket.record),
     `${action} is asked of the bucket that it acts on`,

@@ -192,6 +192,13 @@ describe('what is stored, and the answer', () => {
     expect((await get('once')).body.toString()).toBe('first');
     const body = formBody({ fields: signForm(api.server, bucket, [['key', 'once']]) });
     expectError(await postBody(api.server, bucket, body, { 'if-none-match': '*' }), failed);
+    // Who has the form, and not the right to read, would try one ETag after the other.
+    for (const name of ['if-match', 'if-none-match'])
+      expectError(await postBody(api.server, bucket, body, { [name]: '"x"' }), {
+        status: 403,
+        code: 'AccessDenied',
+        HeadersNotSigned: name,
+      });
     // A header beside the field would widen what was signed.
     const signed = formBody({
       fields: signForm(api.server, bucket, [

@@ -239,8 +239,8 @@ export const REQUESTS: readonly RequestCase[] = [
     },
   ),
   row('MoveBucket', 's3:CreateBucket', 'MOVE', '', {
-    othersNeed: ['s3:DeleteBucket'],
-    notOfBucket: ['s3:CreateBucket'],
+    othersNeed: ['s3:DeleteBucket', 's3:PutBucketPolicy', 's3:PutBucketAcl'],
+    notOfBucket: ['s3:CreateBucket', 's3:PutBucketPolicy', 's3:PutBucketAcl'],
     headers: { destination: '/BUCKET-moved' },
     // Only the owner's account, whatever a policy allows (extensions 2.2).
     answers: { guest: REFUSED, public: REFUSED },

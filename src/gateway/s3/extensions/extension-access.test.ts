@@ -99,11 +99,13 @@ test('MOVE: conditions of policies on the destination are met by its own headers
   ]);
 });
 
-test('MOVE of a bucket, 4.5: s3:CreateBucket for both names, and only by its owner', () => {
+test('MOVE of a bucket, 4.5: s3:CreateBucket for both names, only by its owner, and by nobody who may not give the new one what comes along', () => {
   expect(accessOf('MoveBucket', { destination: 'new-name' })).toEqual([
     ['s3:CreateBucket', 'arn:aws:s3:::new-name', 'new-bucket'],
     ['s3:CreateBucket', ARN],
     ['s3:DeleteBucket', ARN, 'owner-only', { renamedTo: 'new-name' }],
+    ['s3:PutBucketPolicy', 'arn:aws:s3:::new-name', 'new-name'],
+    ['s3:PutBucketAcl', 'arn:aws:s3:::new-name', 'new-name'],
   ]);
 });
 

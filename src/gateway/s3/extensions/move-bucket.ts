@@ -57,6 +57,9 @@ export const moveBucket = defineOperation({
     // Else who may make buckets of some names could take over all others of the account, by such a name.
     ['s3:CreateBucket', bucketArn(from)],
     ['s3:DeleteBucket', bucketArn(from), 'owner-only', { renamedTo: to }],
+    // Its policy and its list come along, by whomever they were put; another request may put them before it has moved.
+    ['s3:PutBucketPolicy', bucketArn(to), 'new-name'],
+    ['s3:PutBucketAcl', bucketArn(to), 'new-name'],
   ],
   async run(context, { to }) {
     const before = await presentBucket(context);

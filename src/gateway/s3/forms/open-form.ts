@@ -93,6 +93,7 @@ export async function openForm(
   const sizes = requirePolicy(fields, { bucket, key: keyBytes, nowMs: deps.clock.wallMs() });
   const formHeaders = headersOf(fields);
   screenHeaders({ ...row, match: AS_PUT }, formHeaders);
+  if (isSignedForm(fields)) refuseUnsignedConditions(exchange.headers.values);
   return {
     authentication,
     key: objectKeyOf(keyBytes),
@@ -144,6 +145,19 @@ function requirePolicy(
   const policy = parsePostPolicy(encoded);
   requirePostPolicy(policy, { fields, ...form });
   return policy.sizes;
+}
+
+/**
+ * A condition on an ETag says what is stored, by the right of who has signed the form to read it: whoever has the form would learn
+ * it. As of presigned URLs. Whether something is there the form's sender may ask.
+ */
+function refuseUnsignedConditions(sent: Headers): void {
+  const unsigned = WRITE_CONDITION_HEADERS.filter((name) => (sent[name] ?? '*').trim() !== '*');
+  if (unsigned.length === 0) return;
+  throw new AppError('AccessDenied', {
+    message: 'There were headers present in the request which were not signed',
+    fields: { HeadersNotSigned: unsigned.join(', ') },
+  });
 }
 
 function mergeHeaders(sent: Headers, ofForm: Headers): Headers {
