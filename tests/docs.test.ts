@@ -377,6 +377,7 @@ beforehand.
 | passwords and API keys that wait to be hashed or compared, in turns | passwordHashesWaitingMax, 64 | 32 | 21 | whoever names no API key that is there is one tenant |
 | fields of forms, of unproved senders | unverifiedFormsBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
+| documents of /api/v1 on their way | publicAnswersBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first |
 
 - A connection counts by its address from the moment that it is taken, before hands are shaken and a head is there, and by
@@ -444,7 +445,7 @@ a MOVE onto what it may not replace, is refused before more is read.
 | bodies of the operator API from whoever has named an operator's access key and proved nothing, those of IAM from whoever has named any (unverifiedBodiesBytesMax) | SlowDown before the body is read |
 | bodies of /api/v1, IAM and STS of known senders (the share of provedBodiesBytesMax) | SlowDown before the body is read, for the tenant who is over its share |
 | fields of forms whose senders have proved nothing yet (unverifiedFormsBytesMax) | SlowDown before the body is read |
-| answers of /metrics under way (metricsAnswersMax) | SlowDown |
+| answers of /metrics under way (metricsAnswersMax), documents of /api/v1 on their way (publicAnswersBytesMax) | SlowDown |
 | unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |

@@ -505,6 +505,8 @@ export const LIMITS = {
   metricsKeptMs: 1 * SECOND,
   /** Answers of a gateway's metrics that are under way. */
   metricsAnswersMax: 64,
+  /** Answers under way of pages that anybody may read: the documents of /api/v1. */
+  publicAnswersBytesMax: 16 * MiB,
 
   /** One look at the disks answers all who ask for the room of the store (SOSAPI). */
   capacityKeptMs: 10 * SECOND,

@@ -300,8 +300,13 @@ function serviceShares({ threads }: ListenerSettings) {
     threads,
     least: LIMITS.provedBodiesBytesMax / 4,
   });
+  const publicMax = shareOfThread(LIMITS.publicAnswersBytesMax, {
+    threads,
+    least: LIMITS.publicAnswersBytesMax / 4,
+  });
   return {
     metricsAnswers: createFairShare({ limit: metricsMax, weights: BY_ADDRESS }),
+    publicAnswers: createFairShare({ limit: publicMax, weights: BY_ADDRESS }),
     unverifiedBodies: createFairShare({ limit: unverifiedMax, weights: BY_ADDRESS }),
     provedBodies: createFairShare({ limit: provedMax, weights: SHARE_WEIGHTS }),
   };

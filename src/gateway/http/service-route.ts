@@ -77,6 +77,8 @@ export interface ServiceDependencies {
   readMetrics(): Promise<{ contentType: string; text: string }>;
   /** Of answers of /metrics that are under way, by address. */
   readonly metricsAnswers: FairShare;
+  /** Of other long answers to anybody: bytes, by address. */
+  readonly publicAnswers: FairShare;
   readonly shedding: Shedding;
   readonly operatorApi: JsonService<OperatorCaller>;
   /** Absent: none of its rows is in use. */

@@ -120,6 +120,30 @@ test('a key that goes while the body comes does nothing any more', async () => {
   socket.destroy();
 });
 
+test('documents on their way to strangers are bounded, by address', async () => {
+  const { promise: document, resolve: release } = Promise.withResolvers<string>();
+  let askedCount = 0;
+  // Once when the world is opened.
+  const crowded = await openManagementWorld({
+    document: () => (askedCount++ === 0 ? Promise.resolve('{}') : document),
+  });
+  const ask = async (localAddress: string) => {
+    const socket = await openSocket(crowded, { localAddress });
+    socket.write('GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
+    return socket;
+  };
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => ask('127.0.0.2')));
+  sockets.push(await ask('127.0.0.3'));
+  await expect.poll(() => askedCount).toBe(22);
+  release(' '.repeat(LIMITS.publicAnswersBytesMax / 16));
+  const statuses = await Promise.all(sockets.map(async (socket) => (await socket.answer())?.status));
+  // Four fifths are for one address.
+  expect(statuses.slice(0, 20).filter((status) => status === 200)).toHaveLength(12);
+  expect(statuses.at(20)).toBe(200);
+  for (const { destroy } of sockets) destroy();
+  await crowded.close();
+});
+
 describe('the page of documentation', () => {
   const get = (path: string) => fetch(`${world.endpoint}/api/v1/docs${path}`, { redirect: 'manual' });
 

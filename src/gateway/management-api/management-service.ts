@@ -15,6 +15,7 @@ import {
   type Service,
   type ServiceDependencies,
 } from '../http/service-route.ts';
+import { takePlaces } from '../http/shedding.ts';
 import { readDocsFile } from './docs-page.ts';
 import { renderEnvelopeError } from './envelope.ts';
 import { MANAGEMENT_BODY_BYTES_MAX, MANAGEMENT_PREFIX, type ManagementApi } from './management-api.ts';
@@ -131,7 +132,8 @@ export const managementDocument: Service<undefined> = {
   renderError: renderEnvelopeError,
   async answer({ deps, exchange }): Promise<RouteAnswer> {
     requireRead(exchange);
-    return { status: 200, contentType: JSON_TYPE, body: await apiOf(deps).document() };
+    const answer = { status: 200, contentType: JSON_TYPE, body: await apiOf(deps).document() };
+    return boundPublic(deps, exchange, answer);
   },
 };
 
@@ -139,9 +141,19 @@ export const managementDocs: Service<undefined> = {
   authentication: anybody,
   logLevel: 'debug',
   renderError: renderEnvelopeError,
-  answer({ deps, exchange }) {
+  async answer({ deps, exchange }) {
     requireRead(exchange);
     deps.requireRoom(exchange);
-    return readDocsFile(exchange.uri, `${MANAGEMENT_PREFIX}/docs`);
+    return boundPublic(deps, exchange, await readDocsFile(exchange.uri, `${MANAGEMENT_PREFIX}/docs`));
   },
 };
+
+/** Over a megabyte for a request of some bytes: TLS makes a copy for each that does not take it. SlowDown. */
+function boundPublic(
+  { shedding, publicAnswers }: ServiceDependencies,
+  exchange: Exchange,
+  answer: RouteAnswer,
+): RouteAnswer {
+  takePlaces(shedding, publicAnswers, { exchange, units: answer.body.length, until: exchange.closed });
+  return answer;
+}

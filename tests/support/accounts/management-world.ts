@@ -4,7 +4,10 @@ import type { Invoice } from '../../../src/accounts/invoice-book.ts';
 import { createUsageBook } from '../../../src/accounts/usage-book.ts';
 import { createUsages } from '../../../src/accounts/usages.ts';
 import type { GatewaySettings } from '../../../src/gateway/http/server.ts';
-import { createManagementApi } from '../../../src/gateway/management-api/management-api.ts';
+import {
+  createManagementApi,
+  type ManagementApi,
+} from '../../../src/gateway/management-api/management-api.ts';
 import type { RequestRateLimits } from '../../../src/gateway/management-api/request-rates.ts';
 import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts';
 import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
@@ -61,7 +64,12 @@ export function managementDependencies(metadata: MetadataPort, tenancy: ModelTen
 }
 
 export async function openManagementWorld(
-  options: { rateLimits?: Partial<RequestRateLimits>; settings?: Partial<GatewaySettings> } = {},
+  options: {
+    rateLimits?: Partial<RequestRateLimits>;
+    settings?: Partial<GatewaySettings>;
+    /** Default its own. */
+    document?: ManagementApi['document'];
+  } = {},
 ): Promise<ManagementWorld> {
   const tenancy = createModelTenancy();
   const rateLimits = { GET: MANY, PUT: MANY, POST: MANY, DELETE: MANY, ...options.rateLimits };
@@ -76,7 +84,8 @@ export async function openManagementWorld(
     query: (...asked) => later().query(...asked),
     shardCount: 1,
   };
-  const managementApi = createManagementApi({ ...managementDependencies(metadata, tenancy), rateLimits });
+  const own = createManagementApi({ ...managementDependencies(metadata, tenancy), rateLimits });
+  const managementApi = { ...own, ...(options.document && { document: options.document }) };
   const world = await openGatewayWorld({
     deps: { managementApi },
     ...(options.settings && { settings: options.settings }),
