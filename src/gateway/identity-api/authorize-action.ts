@@ -9,6 +9,7 @@ import type { Caller } from '../../policy/principals.ts';
 import { refusalMessage } from '../../policy/refusal-message.ts';
 import { AppError } from '../../types/errors.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
+import type { Identities } from '../auth/identities.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { headerText } from '../http/request-headers.ts';
@@ -28,6 +29,8 @@ export interface IdentityCaller {
   readonly contextOf: ContextOf;
   /** Of the request: what is asked for and what is refused stands there. */
   readonly record: Pick<RequestRecord, 'action' | 'refusedAccess'>;
+  /** The same request by who has signed it as it is now. */
+  as(present: Pick<SignedCaller, 'account' | 'principal'>): IdentityCaller;
 }
 
 export interface ActionQuestion {
@@ -48,10 +51,11 @@ export interface ActionQuestion {
 }
 
 export function callerOf(
-  { account, accessKey, principal }: SignedCaller,
-  { client, headers }: Pick<Exchange, 'client' | 'headers'>,
+  { account, accessKey, principal }: Pick<SignedCaller, 'account' | 'accessKey' | 'principal'>,
+  exchange: Pick<Exchange, 'client' | 'headers'>,
   { nowMs, record }: { nowMs: number; record: RequestRecord },
 ): IdentityCaller {
+  const { client, headers } = exchange;
   const ofRequest: Readonly<Record<string, string | undefined>> = {
     'aws:currenttime': new Date(nowMs).toISOString(),
     'aws:epochtime': String(Math.floor(nowMs / 1000)),
@@ -69,7 +73,18 @@ export function callerOf(
     identity: principal,
     contextOf: (key) => ownValue(ofRequest, key) ?? ofCaller(key),
     record,
+    as: (present) => callerOf({ accessKey, ...present }, exchange, { nowMs, record }),
   };
+}
+
+/** Who asks, as it is now. Throws InvalidClientTokenId where its key, or what its session hangs on, is gone since; AccountProblem. */
+export async function presentCaller(identities: Identities, caller: IdentityCaller): Promise<IdentityCaller> {
+  const { accessKey, identity: principal } = caller;
+  const present = await identities.requireStill({ accessKey, principal })?.catch((error: unknown) => {
+    const isGone = error instanceof AppError && error.code === 'InvalidAccessKeyId';
+    throw isGone ? new AppError('InvalidClientTokenId', { cause: error }) : error;
+  });
+  return present === undefined ? caller : caller.as(present);
 }
 
 /** What the account's rule for passwords may grant (AWS "AllowUsersToChangePassword"). */

@@ -9,7 +9,7 @@ import { tagValue } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { ServiceDependencies } from '../http/service-route.ts';
-import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
+import { authorizeAction, type IdentityCaller, presentCaller } from './authorize-action.ts';
 import { type Rules, readValues, type ValuesOf } from './parameter-rules.ts';
 import type { QueryAction } from './query-service.ts';
 
@@ -59,11 +59,13 @@ interface IamActionRow<R extends Rules> {
 export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAction {
   return {
     name: row.name,
-    async perform({ deps, caller, sent }) {
+    async perform({ deps, caller: first, sent }) {
       const values = readValues(row.parameters, sent);
       const nowMs = deps.clock.wallMs();
       const once = createOnce();
-      return withIdentities(deps, caller.account.accountId, async (store) => {
+      return withIdentities(deps, first.account.accountId, async (store) => {
+        // What others have changed since the run before may be the rights of who asks.
+        const caller = await presentCaller(deps.identities, first);
         const context: ActionContext = { deps, caller, store, nowMs, once };
         const targets = await row.access(values, context);
         must(targets[0], 'every action is judged');

@@ -20,6 +20,11 @@ export function operatorCaller(body: Buffer, policies?: CallerPolicies): Operato
   const principal = { caller, policies: policies ?? NO_POLICIES, id, valuesAt: () => () => undefined };
   const accessKey = 'AK';
   const known = { account, accessKey, principal: caller, identity: principal };
-  const asker = { ...known, contextOf: () => undefined, record: {} };
+  const asker: OperatorCaller['asker'] = {
+    ...known,
+    contextOf: () => undefined,
+    record: {},
+    as: () => asker,
+  };
   return { account, principal, accessKey, body, asker };
 }
