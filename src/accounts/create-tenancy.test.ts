@@ -449,6 +449,49 @@ test('a member that is deactivated stays so where an earlier change of it ends l
   expect(user?.kind === 'user' && user.inlinePolicies[0]?.text).not.toContain('Allow');
 });
 
+test('a deactivation that ends halfway leaves a member that can do nothing; one that is refused, the member as it was', async () => {
+  const { id: subAccountId, accountId } = await createCustomer('own');
+  const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
+  const given = { ...person, role: 'Full Access', email: 'ann@example.com' };
+  const { id } = await parts.tenancy.createMember(OPERATOR, given);
+  const policy = async () => {
+    const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
+    return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
+  };
+  const { shards, clock } = world;
+  let onRecord = async (): Promise<unknown> => undefined;
+  const execute: typeof shards.execute = async (target, name, command) => {
+    if (name === 'change-tenancy') await onRecord();
+    return shards.execute(target, name, command);
+  };
+  const { tenancy } = createTenancy({
+    metadata: { ...shards, execute },
+    keyring: createKeyring(),
+    random: createSeededRandom(8),
+    clock,
+    log: { warn() {} },
+    accounts,
+    hasher,
+    resetRootMfa: async () => {},
+    setPlanQuota: async () => {},
+  });
+  onRecord = () => parts.tenancy.changeMember(OPERATOR, id, { lastName: 'Li' });
+  await expect(tenancy.changeMember(OPERATOR, id, { active: false })).rejects.toMatchObject({
+    code: 'ConcurrentModification',
+  });
+  expect(await policy()).toContain('Allow');
+  // Its process ends: nothing of it comes behind this.
+  const reached = new Promise<void>((resolve) => {
+    onRecord = () => new Promise(() => resolve());
+  });
+  void tenancy.changeMember(OPERATOR, id, { active: false });
+  await reached;
+  expect(await policy()).not.toContain('Allow');
+  await parts.tenancy.changeMember(OPERATOR, id, { active: false });
+  expect(await parts.tenancy.getMember(OPERATOR, id)).toMatchObject({ status: 'deactivated' });
+  expect(await policy()).not.toContain('Allow');
+});
+
 test('where a password is not stored, there is no sub-account', async () => {
   const failing = { ...hasher, hash: async () => Promise.reject(new AppError('SlowDown')) };
   const { shards: metadata, clock } = world;

@@ -66,6 +66,22 @@ export function createMembers(deps: {
     return user !== undefined && user.mfaDevices.length > 0;
   }
 
+  /** Of a member by its record: another change may have come behind the one that asks, and its policy stands already. */
+  async function presentRole(id: number): Promise<RoleNow | undefined> {
+    const [now] = await directory.read('member', [id]);
+    return now && { role: now.role, isActive: now.status === 'active' };
+  }
+
+  /** undefined: as the member's record has it. */
+  function setPolicy(accountId: AccountId, member: MemberRecord, given: { isActive: false } | undefined) {
+    return withIdentities(deps, accountId, async (store) => {
+      const user = await userOf(store, member);
+      const now = given ? { role: member.role, ...given } : await presentRole(member.id);
+      if (user !== undefined && now !== undefined)
+        store.put(identityKeys.user(user.name), withRole(user, now));
+    });
+  }
+
   /**
    * Whether the user is what a creation has left that was cut short: the member's record is written last. Anybody else's may have
    * keys, which would get the rights of the new member.
@@ -196,17 +212,21 @@ export function createMembers(deps: {
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
-      await tree.write({ replace: [{ record, ifRevision: member.revision }] });
+      const isLeaving = status !== 'active' && member.status === 'active';
+      // What a crash leaves between the two is a member that can do nothing.
+      if (isLeaving) await setPolicy(accountId, member, { isActive: false });
+      try {
+        await tree.write({ replace: [{ record, ifRevision: member.revision }] });
+      } catch (error) {
+        if (isLeaving) await setPolicy(accountId, member, undefined).catch(() => undefined);
+        throw error;
+      }
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
-        // Another change may have come behind this one, and its policy stands already.
-        const [now] = await directory.read('member', [id]);
+        const now = await presentRole(id);
         if (user === undefined || now === undefined) return;
-        const text = memberPolicy(now.role, { isActive: now.status === 'active' });
-        const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
         const after: UserRecord = {
-          ...user,
-          inlinePolicies: [...others, { name: MEMBER_POLICY, text }],
+          ...withRole(user, now),
           ...(changes.mfa === false && { mfaDevices: [] }),
           ...(passwordHash && {
             loginProfile: {
@@ -246,6 +266,19 @@ export function createMembers(deps: {
       const record: MemberRecord = { ...member, status: 'deleted', deletedAtMs: clock.wallMs() };
       await tree.write({ replace: [{ record, ifRevision: member.revision }] });
     },
+  };
+}
+
+interface RoleNow {
+  role: MemberRecord['role'];
+  isActive: boolean;
+}
+
+function withRole(user: UserRecord, { role, isActive }: RoleNow): UserRecord {
+  const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
+  return {
+    ...user,
+    inlinePolicies: [...others, { name: MEMBER_POLICY, text: memberPolicy(role, { isActive }) }],
   };
 }
 
