@@ -1,7 +1,13 @@
 // The bytes of a version, in order: located, fetched ahead for a reader that is fast enough, verified, unsealed. Each
 // returned buffer is correct; on damage the generator throws, and never ends early as if complete (R33).
 import { must } from '../base/assert.ts';
-import { type ChunkPosition, openBlock } from '../base/crypto/seal.ts';
+import {
+  type BlockRange,
+  type ChunkPosition,
+  openBlock,
+  sealedBytes,
+  sealedPart,
+} from '../base/crypto/seal.ts';
 import { freeMemory } from '../base/free-memory.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -266,19 +272,23 @@ class ChunkReader {
     return value.pieces ?? this.#fail(run, 'missing');
   }
 
+  /** All of the chunk, or the seal blocks of the run alone. */
   async #fetchChunk(run: ChunkRun): Promise<Uint8Array> {
     const { blobId } = run.use;
+    const part = sealedPart(positionOf(run), blocksOf(run));
     // Each seal block is verified by its tag before it is returned.
-    const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, { isProven: true });
+    const how = { isProven: true, ...(part.sizeBytes < sealedBytes(positionOf(run)) && { part }) };
+    const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, how);
     return read.kind === 'found' ? read.bytes : this.#fail(run, read.kind);
   }
 
   /** The plaintext of the run's seal blocks, up to the first that does not verify. */
   async #fetchOpened(run: ChunkRun): Promise<Uint8Array[]> {
-    const { fromBytes, toBytes, chunkBytes } = run;
+    const { chunkBytes } = run;
     const chunk = (await this.#fetchChunk(run)) as Uint8Array<ArrayBuffer>;
-    const [fromBlock, toBlock] = [Math.floor(fromBytes / BLOCK_BYTES), Math.ceil(toBytes / BLOCK_BYTES)];
-    const options = { dataKey: this.#dataKeyOf(run), position: positionOf(run), chunk, fromBlock, toBlock };
+    const position = positionOf(run);
+    const held = heldOf(run, chunk);
+    const options = { dataKey: this.#dataKeyOf(run), position, chunk, held, ...blocksOf(run) };
     // Sealed bytes and plaintext are there at the same time.
     this.#lease.hold(chunkBytes);
     try {
@@ -370,8 +380,8 @@ class ChunkReader {
   }
 
   #openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
-    const [dataKey, position] = [this.#dataKeyOf(run), positionOf(run)];
-    return this.#giveBlocks(run, (block) => openBlock({ dataKey, position, chunk: bytes, block }));
+    const [dataKey, position, held] = [this.#dataKeyOf(run), positionOf(run), heldOf(run, bytes)];
+    return this.#giveBlocks(run, (block) => openBlock({ dataKey, position, chunk: bytes, block, held }));
   }
 
   /**
@@ -469,6 +479,16 @@ function positionOf({ use, chunkIndex, isLastChunk, chunkBytes }: ChunkRun): Chu
     sizeBytes: chunkBytes,
     blockBytes: BLOCK_BYTES,
   };
+}
+
+/** The seal blocks that have bytes of the run. */
+function blocksOf({ fromBytes, toBytes }: ChunkRun): BlockRange {
+  return { fromBlock: Math.floor(fromBytes / BLOCK_BYTES), toBlock: Math.ceil(toBytes / BLOCK_BYTES) };
+}
+
+/** What was fetched for the run; undefined: the whole chunk. */
+function heldOf(run: ChunkRun, bytes: Uint8Array): BlockRange | undefined {
+  return bytes.length === sealedBytes(positionOf(run)) ? undefined : blocksOf(run);
 }
 
 /** Chunks of the store are buffers of their own; rows may be shared. */

@@ -211,6 +211,81 @@ test.each([10, LIMITS.sealBlockBytes + 10])(
   },
 );
 
+/** A world whose chunks give the part alone that is asked for, as those on disks do, through `instead`. */
+async function worldOfChunkParts(instead: (read: ChunkRead, isPart: boolean) => ChunkRead) {
+  const fetched: number[] = [];
+  const world = await openObjectWorld({
+    largeChunkSizeBytes: 4 * CHUNK_BYTES,
+    interceptChunks: (chunks): ChunkPort => ({
+      ...othersOf(chunks),
+      async get(id, options = { isProven: false }) {
+        const { part } = options;
+        const read = await chunks.get(id, options);
+        if (read.kind !== 'found') return read;
+        const { offsetBytes, sizeBytes } = part ?? { offsetBytes: 0, sizeBytes: read.bytes.length };
+        const bytes = Uint8Array.from(read.bytes.subarray(offsetBytes, offsetBytes + sizeBytes));
+        fetched.push(bytes.length);
+        return instead({ kind: 'found', bytes }, part !== undefined);
+      },
+    }),
+  });
+  return { world, fetched };
+}
+
+const othersOf = (chunks: ChunkPort) => ({
+  put: (...asked: Parameters<ChunkPort['put']>) => chunks.put(...asked),
+  have: (...asked: Parameters<ChunkPort['have']>) => chunks.have(...asked),
+  drop: (...asked: Parameters<ChunkPort['drop']>) => chunks.drop(...asked),
+  list: (...asked: Parameters<ChunkPort['list']>) => chunks.list(...asked),
+  usage: () => chunks.usage(),
+  recount: () => chunks.recount(),
+});
+
+const BLOCK = LIMITS.sealBlockBytes;
+const SEALED_BLOCK = BLOCK + 16;
+
+test.each<[string, { offsetBytes: number; sizeBytes: number }, number[]]>([
+  ['within a seal block', { offsetBytes: BLOCK + 10, sizeBytes: 1000 }, [SEALED_BLOCK]],
+  ['over a border of blocks', { offsetBytes: 2 * BLOCK - 10, sizeBytes: 20 }, [2 * SEALED_BLOCK]],
+  [
+    'of three blocks, which codec threads open',
+    { offsetBytes: BLOCK + 5, sizeBytes: 2 * BLOCK },
+    [3 * SEALED_BLOCK],
+  ],
+  [
+    'over a border of chunks',
+    { offsetBytes: 4 * CHUNK_BYTES - 10, sizeBytes: 20 },
+    [SEALED_BLOCK, SEALED_BLOCK],
+  ],
+])('a range %s fetches only the seal blocks that it has bytes of', async (_name, range, wanted) => {
+  const { world, fetched } = await worldOfChunkParts((read) => read);
+  const body = randomBytes(LIMITS.largeBodyBytesMin + 100);
+  await world.put('k', body);
+  const read = await world.get('k', { range });
+  expect(read.equals(body.subarray(range.offsetBytes, range.offsetBytes + range.sizeBytes))).toBe(true);
+  expect(fetched).toEqual(wanted);
+  // The last block of the last chunk is shorter.
+  fetched.length = 0;
+  const end = { offsetBytes: body.length - 50, sizeBytes: 50 };
+  expect((await world.get('k', { range: end })).equals(body.subarray(-50))).toBe(true);
+  expect(fetched).toEqual([100 + 16]);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test.each([1000, 2 * BLOCK])(
+  'a part of %i bytes that does not open is fetched anew, with all of its chunk',
+  async (sizeBytes) => {
+    const { world, fetched } = await worldOfChunkParts((read, isPart) => (isPart ? flipped(read) : read));
+    const body = randomBytes(LIMITS.largeBodyBytesMin);
+    await world.put('k', body);
+    const range = { offsetBytes: BLOCK, sizeBytes };
+    expect((await world.get('k', { range })).equals(body.subarray(BLOCK, BLOCK + sizeBytes))).toBe(true);
+    expect(fetched.at(-1)).toBe((4 * CHUNK_BYTES * SEALED_BLOCK) / BLOCK);
+    expect(world.events).toContain('chunk-does-not-open');
+    expect(world.heldBytes()).toBe(0);
+  },
+);
+
 test('an inline body that does not open is an error', async () => {
   const world = await openObjectWorld();
   await world.put('k', randomBytes(100));

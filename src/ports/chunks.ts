@@ -21,6 +21,19 @@ export type ChunkRead =
   /** `checksum`: CRC32 of the bytes, as it was stored with them; where that is known. */
   { kind: 'found'; bytes: Uint8Array; checksum?: number } | { kind: 'missing' } | { kind: 'damaged' };
 
+/** Bytes of a chunk as it is stored, sealed; all of them lie in it. */
+export interface ChunkPart {
+  readonly offsetBytes: number;
+  readonly sizeBytes: number;
+}
+
+export interface ChunkReadOptions {
+  /** The caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */
+  isProven: boolean;
+  /** Of bytes that are proven: no others are needed. They come alone, without a checksum, or with all of the chunk. */
+  part?: ChunkPart | undefined;
+}
+
 /** What is known of a stored chunk without reading it. */
 export interface StoredChunk {
   sizeBytes: number;
@@ -50,8 +63,7 @@ export interface ChunkPort {
    * entry. Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
    */
   put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<ChunkHolders | undefined>;
-  /** `isProven`: the caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */
-  get(id: ChunkId, options?: { isProven: boolean }): Promise<ChunkRead>;
+  get(id: ChunkId, options?: ChunkReadOptions): Promise<ChunkRead>;
   /** What is stored of each, in the order of `ids`; null: not here. */
   have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]>;
   /** By order of the home shard alone (R31, R38); absent ones count as done. */

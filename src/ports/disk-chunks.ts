@@ -1,6 +1,6 @@
 // The chunks of one disk as the cluster uses them: like ChunkPort, for many callers, some of which cancel, and with the
 // placement map by which the disk was chosen. Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
-import type { ChunkId, ChunkPort, ChunkRead } from './chunks.ts';
+import type { ChunkId, ChunkPort, ChunkRead, ChunkReadOptions } from './chunks.ts';
 import type { DiskOrders } from './disk-orders.ts';
 import type { PlacedDisk } from './placement.ts';
 
@@ -14,7 +14,7 @@ export interface DiskChunks extends Pick<ChunkPort, 'have' | 'drop' | 'list' | '
    * What the disk has verified. `isProven`: the caller proves the bytes by their tags, so they are not checked once more
    * on their arrival. The bytes are the caller's. Rejects with AppError when the disk did not say.
    */
-  get(id: ChunkId, how: { isProven: boolean; signal: AbortSignal }): Promise<ChunkRead>;
+  get(id: ChunkId, how: ChunkReadOptions & { signal: AbortSignal }): Promise<ChunkRead>;
 }
 
 export interface PutOptions {

@@ -73,6 +73,12 @@ export interface KvCommitOptions {
   isBounded?: boolean;
 }
 
+/** Bytes of a value. */
+export interface KvPart {
+  readonly offsetBytes: number;
+  readonly sizeBytes: number;
+}
+
 export interface KvReadOptions {
   /** Most keys are new: a look at the database's filters is all that it takes, and is no work for another thread. */
   expectsNone?: boolean;
@@ -84,6 +90,11 @@ export interface KvPort {
     keys: readonly Uint8Array[],
     options?: KvReadOptions,
   ): Promise<(Uint8Array | undefined)[]>;
+  /**
+   * Of a store that keeps large values of one column outside of its database: a part of such a value, in memory of its own, as it
+   * lies there: nothing says that it is the value's. undefined: there is none under this key, or it is read as a whole only.
+   */
+  readPart?(key: Uint8Array, part: KvPart): Promise<Uint8Array | undefined>;
   range(range: KvRange): Promise<KvRow[]>;
   /** `bytesMax`: of each `next`. `keysOnly`: as of a range. */
   cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean }): KvCursor;

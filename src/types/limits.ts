@@ -173,7 +173,7 @@ export const LIMITS = {
   uploadPartsBytesMax: 8 * MiB,
   chunkBytesMin: 64 * KiB,
   chunkBytesMax: 4 * MiB,
-  /** Bodies of at least so many bytes have larger chunks in a cluster. A range of a body is read by whole chunks. */
+  /** Bodies of at least so many bytes have larger chunks in a cluster. A range is read by seal blocks. */
   largeBodyBytesMin: 32 * MiB,
   /** So many times as large, up to chunkBytesMax. */
   largeChunkFactor: 4,

@@ -10,7 +10,12 @@ import {
   type PeerCertificates,
   type PeerCredentials,
 } from '../../src/platform/chunk-http/peer-proof.ts';
-import { chunkPath, formatChecksum, HEADER } from '../../src/platform/chunk-http/wire.ts';
+import {
+  CHUNK_BODY_BYTES_MAX,
+  chunkPath,
+  formatChecksum,
+  HEADER,
+} from '../../src/platform/chunk-http/wire.ts';
 import type { RunningChunkServer } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
@@ -312,6 +317,28 @@ async function connectRaw(address: string, credentials: PeerCredentials): Promis
   await once(socket, 'secureConnect');
   return socket;
 }
+
+test('a node that does not know parts of chunks gives all of one, and what is no part is malformed', async () => {
+  const asked: unknown[] = [];
+  const bytes = randomBytes(1000);
+  const { disk, server } = await serve({
+    instead: {
+      async get(_id, how) {
+        asked.push(how?.part);
+        return { kind: 'found', bytes: Uint8Array.from(bytes), checksum: crc32(bytes) };
+      },
+    },
+  });
+  const part = { offsetBytes: 10, sizeBytes: 20 };
+  const read = await disk.get(newId(), { isProven: true, part, signal: never });
+  expect(read.kind === 'found' && bytes.equals(read.bytes)).toBe(true);
+  expect(asked).toEqual([part]);
+  for (const sizeBytes of [0, CHUNK_BODY_BYTES_MAX + 1]) {
+    const wrong = disk.get(newId(), { isProven: true, part: { ...part, sizeBytes }, signal: never });
+    await expect(wrong).rejects.toMatchObject({ cause: { message: expect.stringContaining('malformed') } });
+  }
+  await server.stop();
+});
 
 test('a disk that the node does not have is not a missing chunk (R37)', async () => {
   const { disk, node } = await serve();

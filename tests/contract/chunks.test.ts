@@ -159,7 +159,7 @@ describe.each<[string, () => Promise<World>]>([
   ],
   ['over three disks in memory', () => replicated(openMemory, 'own')],
   ['over three disks of rocksdb with extents behind HTTP', () => replicated(() => openRocksdb(1), 'http')],
-])('%s', (_name, openWorld) => {
+])('%s', (name, openWorld) => {
   test('counts all chunks, and returns the stored totals beside them', async () => {
     const { kvs, open } = await openWorld();
     const store = await open();
@@ -189,6 +189,34 @@ describe.each<[string, () => Promise<World>]>([
     }
     expect(await store.get({ blobId, index: 3 })).toEqual({ kind: 'missing' });
     expect(await store.get({ blobId: newBlob(), index: 0 })).toEqual({ kind: 'missing' });
+  });
+
+  test('gives a part that its reader proves, alone or with the whole chunk, and all of what is to be verified', async () => {
+    const { kvs, open } = await openWorld();
+    const store = await open();
+    const id = { blobId: newBlob(), index: 0 };
+    const body = randomBytes(300_000);
+    await store.put(id, Uint8Array.from(body));
+    const parts = [
+      { offsetBytes: 0, sizeBytes: 1 },
+      { offsetBytes: 12_345, sizeBytes: 67_890 },
+      { offsetBytes: 299_000, sizeBytes: 1000 },
+    ];
+    for (const part of parts) {
+      const read = await store.get(id, { isProven: true, part });
+      if (read.kind !== 'found') throw new Error(read.kind);
+      const isAlone = read.bytes.length === part.sizeBytes;
+      expect(isAlone).toBe(name.includes('extents'));
+      const { offsetBytes, sizeBytes } = isAlone ? part : { offsetBytes: 0, sizeBytes: body.length };
+      expect(body.subarray(offsetBytes, offsetBytes + sizeBytes).equals(read.bytes)).toBe(true);
+      const whole = await store.get(id, { isProven: false, part });
+      expect(whole.kind === 'found' && body.equals(whole.bytes)).toBe(true);
+    }
+    const [part] = parts;
+    expect(await store.get({ ...id, index: 1 }, { isProven: true, part })).toEqual({ kind: 'missing' });
+    // A copy without a row is none that counts.
+    for (const kv of kvs) await kv.commit([{ column: 'index', key: indexKey(id), value: null }]);
+    expect((await store.get(id, { isProven: true, part })).kind).not.toBe('found');
   });
 
   test('describes its chunks, in the requested order, without reading them', async () => {

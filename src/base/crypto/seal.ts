@@ -33,6 +33,22 @@ export function sealedBytes(position: Pick<ChunkPosition, 'sizeBytes' | 'blockBy
   return position.sizeBytes + blockCount(position) * TAG_BYTES;
 }
 
+/** Pieces of a chunk: from one up to before another. */
+export interface BlockRange {
+  readonly fromBlock: number;
+  readonly toBlock: number;
+}
+
+/** Where these pieces lie in the sealed chunk, with their tags. */
+export function sealedPart(
+  position: Pick<ChunkPosition, 'sizeBytes' | 'blockBytes'>,
+  { fromBlock, toBlock }: BlockRange,
+): { offsetBytes: number; sizeBytes: number } {
+  const stepBytes = position.blockBytes + TAG_BYTES;
+  const offsetBytes = fromBlock * stepBytes;
+  return { offsetBytes, sizeBytes: Math.min(toBlock * stepBytes, sealedBytes(position)) - offsetBytes };
+}
+
 /** Where a piece begins in the sealed chunk, and its plaintext size. */
 function blockSpan(position: ChunkPosition, block: number): { offsetBytes: number; sizeBytes: number } {
   const { blockBytes } = position;
@@ -102,10 +118,15 @@ export function openBlock(options: {
   position: ChunkPosition;
   chunk: Uint8Array;
   block: number;
+  /** What `chunk` has of the sealed chunk; absent: all of it. */
+  held?: BlockRange | undefined;
 }): Buffer<ArrayBuffer> | undefined {
-  const { dataKey, position, chunk, block } = options;
-  if (chunk.length !== sealedBytes(position)) return undefined;
-  const { offsetBytes, sizeBytes } = blockSpan(position, block);
+  const { dataKey, position, chunk, block, held = { fromBlock: 0, toBlock: blockCount(position) } } = options;
+  const part = sealedPart(position, held);
+  if (chunk.length !== part.sizeBytes || block < held.fromBlock || block >= held.toBlock) return undefined;
+  const span = blockSpan(position, block);
+  const { sizeBytes } = span;
+  const offsetBytes = span.offsetBytes - part.offsetBytes;
   const endBytes = offsetBytes + sizeBytes;
   const key = createSecretKey(dataKey);
   const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(position, block), {
@@ -124,14 +145,13 @@ export function openBlock(options: {
 }
 
 /** Pieces of a sealed chunk that are to be opened one after the other: from `fromBlock` up to before `toBlock`. */
-export interface BlocksToOpen {
+export interface BlocksToOpen extends BlockRange {
   /** 32 bytes. */
   dataKey: Uint8Array;
   position: ChunkPosition;
-  /** All of the sealed chunk; its memory is given back. */
+  /** All of the sealed chunk, or what is `held` of it; its memory is given back. */
   chunk: Uint8Array<ArrayBuffer>;
-  fromBlock: number;
-  toBlock: number;
+  held?: BlockRange | undefined;
 }
 
 /** The plaintext of the pieces in order, each in fresh memory. Ends before the first one that does not verify. */

@@ -18,8 +18,8 @@ export function ownDisk(
       // The store takes over the bytes, and these are sent to other disks as well.
       await chunks.put(id, Uint8Array.from(bytes), checksum);
     },
-    async get(id, { signal }) {
-      const read = await chunks.get(id);
+    async get(id, { isProven, part, signal }) {
+      const read = await chunks.get(id, { isProven: isProven && part !== undefined, part });
       if (signal.aborted) throw new AppError('ServiceUnavailable', { cause: signal.reason });
       return read;
     },

@@ -2,7 +2,7 @@
 // last has no copy or is slow; then all other disks. Copies that do not verify are skipped. A chunk is missing only when
 // every disk has answered that.
 
-import type { ChunkId, ChunkRead } from '../../ports/chunks.ts';
+import type { ChunkId, ChunkPart, ChunkRead } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { PlacedDisk, PlacementMap } from '../../ports/placement.ts';
@@ -25,6 +25,7 @@ export interface ReadParts {
 export interface ChunkToRead {
   id: ChunkId;
   isProven: boolean;
+  part?: ChunkPart | undefined;
   map: PlacementMap;
 }
 
@@ -81,10 +82,11 @@ class CopyRead {
 
   #ask(disk: PlacedDisk): void {
     const { directory, health } = this.#parts;
-    const { id, isProven } = this.#chunk;
+    const { id, isProven, part } = this.#chunk;
     this.#pending.add(disk);
     health.asked(disk.id, 'read');
-    const get = async () => directory.chunksOf(disk).get(id, { isProven, signal: this.#finished.signal });
+    const get = async () =>
+      directory.chunksOf(disk).get(id, { isProven, part, signal: this.#finished.signal });
     get().then(
       (read) => this.#hasAnswered(disk, read),
       (error: unknown) => this.#hasFailed(disk, error),

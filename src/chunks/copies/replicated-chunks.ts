@@ -2,7 +2,15 @@
 // or on stand-ins, and a reader asks until it is found. Repair entries, repair and misplaced copies are not handled here.
 import { within } from '../../base/async/within.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
-import type { ChunkHolders, ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
+import type {
+  ChunkHolders,
+  ChunkId,
+  ChunkPort,
+  ChunkRead,
+  ChunkReadOptions,
+  Fence,
+  StoredChunk,
+} from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory } from '../../ports/disk-chunks.ts';
 import type { DiskId, PlacedDisk, PlacementMap, PlacementPort } from '../../ports/placement.ts';
@@ -140,10 +148,10 @@ class ChunksOverDisks implements ReplicatedChunks {
     }
   }
 
-  get(id: ChunkId, { isProven } = { isProven: false }): Promise<ChunkRead> {
+  get(id: ChunkId, { isProven, part }: ChunkReadOptions = { isProven: false }): Promise<ChunkRead> {
     const { placement } = this.#deps;
     return this.#withNewestMap(async (map) => {
-      const read = await readCopies(this.#parts, { id, isProven, map });
+      const read = await readCopies(this.#parts, { id, isProven, part, map });
       // A newer map may have disks that were not asked.
       const newest = placement.announcedVersion();
       if (read.kind !== 'found' && newest > map.version) throw new StaleMap(newest);

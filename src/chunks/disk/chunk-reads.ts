@@ -8,7 +8,7 @@ import { toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { DriveHangs } from '../../base/drive-hangs.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { KvPort } from '../../ports/kv.ts';
+import type { KvPart, KvPort } from '../../ports/kv.ts';
 import { ChunkUnread } from '../../types/chunk-refusals.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -19,13 +19,11 @@ const HANG_SLICES = 20;
 const LATE = Symbol('late');
 
 export interface ChunkReadsDeps {
-  kv: Pick<KvPort, 'getMany'>;
+  kv: Pick<KvPort, 'getMany' | 'readPart'>;
   clock: Pick<ClockPort, 'sleep'>;
   /** Called once, when the drive has answered too few reads for LIMITS.chunkReadsHangMs. */
   onHangs?: (error: DriveHangs) => void;
 }
-
-type Values = (Uint8Array | undefined)[];
 
 export class ChunkReads {
   readonly #kv: ChunkReadsDeps['kv'];
@@ -48,12 +46,21 @@ export class ChunkReads {
    * Like KvPort.getMany, chunk by chunk. Rejects with ChunkUnread where the bytes could not be read and are not known to be
    * lost.
    */
-  async getMany(column: string, keys: readonly Uint8Array[]): Promise<Values> {
+  async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
     const [key] = keys;
     if (column !== 'data' || key === undefined) return this.#kv.getMany(column, keys);
     const name = toHex(key);
     await this.#enter(name);
-    return this.#read(name, keys);
+    return this.#read(name, () => this.#kv.getMany('data', keys));
+  }
+
+  /** Like KvPort.readPart, likewise. */
+  async readPart(key: Uint8Array, part: KvPart): Promise<Uint8Array | undefined> {
+    const { readPart } = this.#kv;
+    if (readPart === undefined) return undefined;
+    const name = toHex(key);
+    await this.#enter(name);
+    return this.#read(name, () => readPart.call(this.#kv, key, part));
   }
 
   /** Later reads of this key read other bytes: it was rewritten. */
@@ -70,8 +77,8 @@ export class ChunkReads {
     throw new AppError('ServiceUnavailable', { cause });
   }
 
-  async #read(name: string, keys: readonly Uint8Array[]): Promise<Values> {
-    const reading = this.#kv.getMany('data', keys);
+  async #read<T>(name: string, read: () => Promise<T>): Promise<T> {
+    const reading = read();
     const left = () => this.#leave();
     // Not released before the drive answers, however late: until then the read occupies its thread.
     reading.then(left, left);

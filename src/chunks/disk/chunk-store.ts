@@ -6,7 +6,15 @@ import { createSequence } from '../../base/async/sequence.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import { freeMemory } from '../../base/free-memory.ts';
-import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
+import type {
+  ChunkId,
+  ChunkPart,
+  ChunkPort,
+  ChunkRead,
+  ChunkReadOptions,
+  Fence,
+  StoredChunk,
+} from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskOrders, InspectedChunk } from '../../ports/disk-orders.ts';
 import type { DiskReservePort } from '../../ports/disk-reserve.ts';
@@ -185,10 +193,26 @@ export class ChunkStore implements ChunkPort {
     return this.#fills.fill(id, expected, fetch);
   }
 
-  async get(id: ChunkId, { isProven } = { isProven: false }): Promise<ChunkRead> {
+  async get(id: ChunkId, { isProven, part }: ChunkReadOptions = { isProven: false }): Promise<ChunkRead> {
+    const bytes = isProven && part !== undefined ? await this.#readPart(id, part) : undefined;
+    if (bytes !== undefined) return { kind: 'found', bytes };
     const verdict = await this.#judge(id, isProven);
     if (verdict.kind !== 'whole') return { kind: verdict.kind };
     return { kind: 'found', bytes: verdict.bytes, checksum: verdict.row.crc32 };
+  }
+
+  /** undefined: it is to be read as a whole, and judged. */
+  async #readPart(id: ChunkId, part: ChunkPart): Promise<Uint8Array | undefined> {
+    try {
+      const bytes = await (this.#reads ?? this.#kv).readPart?.(dataKey(id), part);
+      if (bytes === undefined) return undefined;
+      const [row] = await readRows(this.#kv, [id]);
+      // Without a row it is no copy that counts, whatever lies there.
+      return row === undefined || row === 'lost' ? undefined : bytes;
+    } catch (error) {
+      if (error instanceof Corruption) return undefined;
+      throw this.#unreadable(id, error);
+    }
   }
 
   async #judge(id: ChunkId, isProven: boolean): Promise<Verdict> {

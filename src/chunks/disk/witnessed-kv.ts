@@ -53,6 +53,7 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
     lastSeq: begun,
     kv: {
       getMany: (column, keys) => kv.getMany(column, keys),
+      readPart: async (key, part) => kv.readPart?.(key, part),
       range: (range) => kv.range(range),
       cursor: (bounds) => kv.cursor(bounds),
       commit: (rows, options) => commit(rows, options),

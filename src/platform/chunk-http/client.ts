@@ -4,7 +4,14 @@
 import { assert } from '../../base/assert.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import { unpackPlain } from '../../base/record-codec.ts';
-import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
+import type {
+  ChunkId,
+  ChunkPort,
+  ChunkRead,
+  ChunkReadOptions,
+  Fence,
+  StoredChunk,
+} from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
 import type { DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
@@ -32,6 +39,7 @@ import {
   chunkPath,
   formatChecksum,
   formatFence,
+  formatPart,
   packBatch,
 } from './wire.ts';
 
@@ -105,17 +113,20 @@ class RemoteDisk implements DiskChunks, DiskOrders {
 
   async get(
     id: ChunkId,
-    { isProven, signal }: { isProven: boolean; signal: AbortSignal },
+    { isProven, part, signal }: ChunkReadOptions & { signal: AbortSignal },
   ): Promise<ChunkRead> {
     const path = chunkPath(this.#diskId, id);
+    const wanted = isProven ? part : undefined;
     const answer = await this.#node.request({
       method: 'GET',
       path,
       signal,
       answerBytesMax: CHUNK_BODY_BYTES_MAX,
+      ...(wanted && { part: formatPart(wanted) }),
     });
     const { status, error, bytes, checksum } = answer;
     if (error === 'missing' || error === 'damaged') return { kind: error };
+    if (status === 206 && bytes.length === wanted?.sizeBytes) return { kind: 'found', bytes };
     if (status !== 200 || checksum === undefined) throw this.#failure(answer, id);
     if (!isProven && crc32(bytes) !== checksum) return { kind: 'damaged' };
     return { kind: 'found', bytes, checksum };

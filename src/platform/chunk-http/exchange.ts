@@ -7,7 +7,7 @@ import { crc32 } from '../../base/crypto/crc32.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { packPlain } from '../../base/record-codec.ts';
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
-import type { ChunkId } from '../../ports/chunks.ts';
+import type { ChunkId, ChunkPart } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
@@ -25,6 +25,7 @@ import {
   HEADER,
   parseChecksum,
   parseFence,
+  parsePart,
   parsePath,
   parseWhole,
   REFUSALS,
@@ -197,14 +198,24 @@ export class ChunkExchange {
     await reads.enter(1, () => this.#whileWaitedFor());
     try {
       if (this.#response.destroyed) return;
-      const read = await chunks.get(id);
+      const part = this.#part();
+      // Who asks for a part proves it by its tags.
+      const read = await chunks.get(id, { isProven: part !== undefined, part });
       if (read.kind !== 'found') throw new Refused(read.kind);
       const { bytes } = read;
-      this.#answer({ status: 200, bytes, checksum: read.checksum ?? crc32(bytes) });
+      const status = part !== undefined && read.checksum === undefined ? 206 : 200;
+      this.#answer({ status, bytes, checksum: read.checksum ?? crc32(bytes) });
       await this.#sent();
     } finally {
       reads.leave(1);
     }
+  }
+
+  #part(): ChunkPart | undefined {
+    const text = this.#header(HEADER.part);
+    const part = text === '' ? undefined : parsePart(text);
+    if (text !== '' && part === undefined) throw new Refused('malformed');
+    return part;
   }
 
   async #head(chunks: ServedDisk, id: ChunkId): Promise<void> {

@@ -20,6 +20,7 @@ export interface NodeRequest {
   checksum?: string;
   map?: string;
   fence?: string;
+  part?: string;
   signal?: AbortSignal;
   timeoutMs?: number;
   /** More ends the connection. */
@@ -95,13 +96,14 @@ class NodeExchange implements PeerRequest {
   }
 
   head(): string {
-    const { method, path, body, checksum = '', map = '', fence = '' } = this.#request;
+    const { method, path, body, checksum = '', map = '', fence = '', part = '' } = this.#request;
     const { clusterId, prover, clock } = this.#options;
     let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#address}\r\n${HEADER.cluster}: ${clusterId}\r\n`;
     if (body !== undefined) head += `content-length: ${body.length}\r\n`;
     if (checksum !== '') head += `${HEADER.checksum}: ${checksum}\r\n`;
     if (map !== '') head += `${HEADER.map}: ${map}\r\n`;
     if (fence !== '') head += `${HEADER.fence}: ${fence}\r\n`;
+    if (part !== '') head += `${HEADER.part}: ${part}\r\n`;
     if (prover !== undefined) {
       const timeMs = String(clock.wallMs());
       const sizeBytes = body?.length ?? 0;

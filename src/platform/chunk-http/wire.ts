@@ -5,7 +5,7 @@
 
 import { sealedBytes } from '../../base/crypto/seal.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
-import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { ChunkId, ChunkPart, Fence } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, chunkName } from '../../types/names.ts';
@@ -16,6 +16,8 @@ export const HEADER = {
   map: 'holdfast-map',
   checksum: 'holdfast-crc32',
   fence: 'holdfast-fence',
+  /** Of a GET: the bytes that are needed. Who does not know it gives all of the chunk (200), others these alone (206). */
+  part: 'holdfast-part',
   /** Of a HEAD's chunk. */
   receivedAtMs: 'holdfast-received',
   timeMs: 'holdfast-time',
@@ -99,6 +101,18 @@ export function parseWhole(text: unknown): number | undefined {
   if (typeof text !== 'string' || !/^\d{1,16}$/.test(text)) return undefined;
   const value = Number(text);
   return Number.isSafeInteger(value) ? value : undefined;
+}
+
+export function formatPart({ offsetBytes, sizeBytes }: ChunkPart): string {
+  return `${offsetBytes}.${sizeBytes}`;
+}
+
+/** undefined: not one, or of more bytes than a chunk has. */
+export function parsePart(text: string): ChunkPart | undefined {
+  const [offsetBytes, sizeBytes, ...others] = text.split('.').map(parseWhole);
+  if (offsetBytes === undefined || sizeBytes === undefined || others.length > 0) return undefined;
+  const isPart = sizeBytes > 0 && offsetBytes + sizeBytes <= CHUNK_BODY_BYTES_MAX;
+  return isPart ? { offsetBytes, sizeBytes } : undefined;
 }
 
 export function formatFence({ shard, incarnation, epoch }: Fence): string {

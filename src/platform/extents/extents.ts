@@ -275,6 +275,24 @@ export class Extents {
     }
   }
 
+  /** Bytes of the body, in memory of their own, likewise; the head is not looked at. undefined also where they are not there. */
+  async readPart(
+    place: RecordPlace,
+    { offsetBytes, sizeBytes }: { offsetBytes: number; sizeBytes: number },
+  ): Promise<Buffer | undefined> {
+    const file = this.#files.get(place.fileId);
+    if (file === undefined || file.state === 'spare' || place.sequence < file.firstSequence) return undefined;
+    if (offsetBytes + sizeBytes > place.bodyBytes) return undefined;
+    file.userCount++;
+    try {
+      const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+      const count = await file.io.read([bytes], place.offset + BLOCK_BYTES + offsetBytes);
+      return count === sizeBytes ? bytes : undefined;
+    } finally {
+      this.#left(file);
+    }
+  }
+
   /** undefined: the record is not whole, or its head is damaged. */
   async #readInto(
     body: Buffer,

@@ -7,7 +7,16 @@ import { Corruption } from '../../base/corruption.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { type ReadPage, readPage } from '../../base/read-page.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../../ports/kv.ts';
+import type {
+  KvBounds,
+  KvCommitOptions,
+  KvCursor,
+  KvPart,
+  KvPort,
+  KvPut,
+  KvRange,
+  KvRow,
+} from '../../ports/kv.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type HangWatch, watchForHang } from '../disk/hang-watch.ts';
@@ -167,6 +176,11 @@ export class SeparatedKv implements KvPort {
     return Promise.all(
       (await this.#places(keys)).map((place, at) => this.#read(must(keys[at], 'a key'), place)),
     );
+  }
+
+  async readPart(key: Uint8Array, part: KvPart): Promise<Uint8Array | undefined> {
+    const [place] = await this.#places([key]);
+    return place && this.#extents.readPart(place, part);
   }
 
   async #places(keys: readonly Uint8Array[]): Promise<(RecordPlace | undefined)[]> {

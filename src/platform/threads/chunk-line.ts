@@ -1,11 +1,18 @@
 // The chunk port between threads: the one that has the chunk store serves it, the others have it. Bytes of chunks are moved,
 // and the memory of what has been written goes back to a thread that writes, for its next chunk.
 import { must } from '../../base/assert.ts';
-import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../../ports/chunks.ts';
+import type {
+  ChunkId,
+  ChunkPart,
+  ChunkPort,
+  ChunkRead,
+  ChunkReadOptions,
+  Fence,
+} from '../../ports/chunks.ts';
 import type { ThreadLine } from './thread-line.ts';
 
 type Put = readonly [id: ChunkId, checksum: number | null];
-type Get = readonly [id: ChunkId, isProven: boolean];
+type Get = readonly [id: ChunkId, isProven: boolean, part: ChunkPart | null];
 
 /** Over a line whose other end serves it. `onReleased`: memory to use again. */
 export function createLineChunks(line: ThreadLine, onReleased: (buffer: ArrayBuffer) => void): ChunkPort {
@@ -16,8 +23,8 @@ export function createLineChunks(line: ThreadLine, onReleased: (buffer: ArrayBuf
       if (spare?.buffer instanceof ArrayBuffer) onReleased(spare.buffer);
       return (value as Awaited<ReturnType<ChunkPort['put']>> | null) ?? undefined;
     },
-    async get(id, { isProven } = { isProven: false }) {
-      const { value, bytes } = await line.ask('get-chunk', [id, isProven]);
+    async get(id, { isProven, part }: ChunkReadOptions = { isProven: false }) {
+      const { value, bytes } = await line.ask('get-chunk', [id, isProven, part ?? null]);
       const read = value as ChunkRead;
       return read.kind === 'found' ? { ...read, bytes: must(bytes, 'a chunk has bytes') } : read;
     },
@@ -63,8 +70,8 @@ export function serveChunks(
       const spare = takeSpare();
       return { value: value ?? null, ...(spare && { bytes: new Uint8Array(spare) }) };
     },
-    async 'get-chunk'([id, isProven]: Get) {
-      const read = await chunks.get(id, { isProven });
+    async 'get-chunk'([id, isProven, part]: Get) {
+      const read = await chunks.get(id, { isProven, part: part ?? undefined });
       if (read.kind !== 'found') return { value: read };
       const { bytes, ...found } = read;
       return { value: found, bytes };

@@ -81,7 +81,7 @@ export function asChunkPort(disk: DiskChunks, mapVersion = 1): ChunkPort {
     async put(id, bytes, checksum = crc32(bytes)): Promise<undefined> {
       await disk.put(id, bytes, { checksum, mapVersion, signal });
     },
-    get: (id, { isProven } = { isProven: false }) => disk.get(id, { isProven, signal }),
+    get: (id, how = { isProven: false }) => disk.get(id, { ...how, signal }),
     have: (ids) => disk.have(ids),
     drop: (ids, fence) => disk.drop(ids, fence),
     list: (options) => disk.list(options),
