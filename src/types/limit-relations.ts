@@ -92,6 +92,12 @@ assert(
   'a client that stands still is left before one that sends',
 );
 assert(LIMITS.chunkBytesMin <= LIMITS.bodyShareBytesMin, 'a body has room for a piece');
+assert(
+  // Of one thread where there are two. A copy reads and writes.
+  (LIMITS.requestsInFlightMax / 2) * (LIMITS.chunksInFlightPerBody + 1 + LIMITS.readAheadChunks) <
+    LIMITS.callsInFlightMax,
+  'chunk calls of all requests in flight leave a line of threads room',
+);
 assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
 assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
 assert(

@@ -1,5 +1,7 @@
 // The chunk port between threads: the one that has the chunk store serves it, the others have it. Bytes of chunks are moved,
 // and the memory of what has been written goes back to a thread that writes, for its next chunk.
+// No call asks whether the line has room. Each is part of a request in flight, and the lease of a body has the bytes of the few
+// puts or gets of it that wait (body-budget.ts). So they are bounded, below what a line has room for (limit-relations.ts).
 import { must } from '../../base/assert.ts';
 import type {
   ChunkId,
