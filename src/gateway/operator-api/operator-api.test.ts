@@ -11,7 +11,7 @@ import { compilePolicy } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createOperatorApi, OPERATOR_PREFIX } from './operator-api.ts';
-import type { OperatorContext } from './operator-context.ts';
+import type { OperatorCaller, OperatorContext } from './operator-context.ts';
 
 /** All calls behind the API return nothing: only requests are tested. */
 const nothing = new Proxy(() => {}, {
@@ -192,6 +192,26 @@ test('a user of the root account may call what its policies allow', async () => 
   const action = 'holdfast:ListAccounts';
   const rule = 'no identity policy allows it';
   expect(caller.asker.record).toEqual({ action, refusedAccess: { action, resource: '*', rule } });
+});
+
+test("no policy lets a user take the second factor of the root of the operator's account away", async () => {
+  const body = Buffer.alloc(0);
+  const accounts = {
+    find: async (name: string) => ({ account: { accountId: name, isRoot: name === 'root' } }),
+  };
+  const found = { revision: 1, rows: [null], ranges: [] };
+  const metadata = { query: async () => ({ kind: 'done', value: found }) };
+  const log = { warn() {} };
+  const real = createOperatorApi({ accounts, metadata, log } as unknown as OperatorContext);
+  const reset = (name: string, caller: OperatorCaller) =>
+    real.answer({ method: 'DELETE', url: `${OPERATOR_PREFIX}/accounts/${name}/mfa`, body, caller });
+  const user = userWith('holdfast:*', body);
+  await expect(reset('root', user)).rejects.toMatchObject({ code: 'AccessDenied' });
+  for (const [name, caller] of [
+    ['tenant', user],
+    ['root', operatorCaller(body)],
+  ] as const)
+    expect(await reset(name, caller)).toMatchObject({ status: 200 });
 });
 
 test("no policy gives a user the keys of the operator's account, or takes them away", async () => {

@@ -1,6 +1,6 @@
 // Access keys of accounts for the operator: created, disabled, enabled and deleted. The rules are in src/accounts; this is
 // their JSON. A secret is returned once, when its key is created.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { KeyChange, NewAccount } from '../../../accounts/accounts.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccessKeyRecord } from '../../../types/records/rows.ts';
@@ -14,7 +14,8 @@ import {
   optional,
   textOf,
 } from '../../http/json-schemas.ts';
-import { NO_CONTENT, type OperatorCaller, type OperatorContext, signedBy } from '../operator-context.ts';
+import { NO_CONTENT, type OperatorContext, signedBy } from '../operator-context.ts';
+import { requireRootForItself } from '../root-alone.ts';
 import { ACCOUNT_PARAMETER } from './accounts.ts';
 
 interface OfAccount {
@@ -44,24 +45,6 @@ function refuseOwnKey(accessKey: string, signedByKey: string): void {
   if (accessKey !== signedByKey) return;
   throw new AppError('DeleteConflict', {
     message: 'The request is signed by this access key. Sign it by another one.',
-  });
-}
-
-/**
- * A key of the operator's own account is one of its root, who may do everything: no policy may hand that out, or take the root's
- * keys away. Throws AccessDenied unless the caller is that root; NoSuchEntity.
- */
-async function requireRootForItsKeys(
-  { accounts }: OperatorContext,
-  reference: string,
-  request: FastifyRequest,
-): Promise<void> {
-  const { principal } = request.getDecorator<OperatorCaller>('caller').asker;
-  if (principal.kind === 'root') return;
-  const { account } = await accounts.find(reference);
-  if (!account.isRoot) return;
-  throw new AppError('AccessDenied', {
-    message: "Only the root of the operator's account changes its own keys.",
   });
 }
 
@@ -106,7 +89,7 @@ export async function accessKeys(
     },
     async (request, reply) => {
       const { params, body } = request;
-      await requireRootForItsKeys(context, params.account, request);
+      await requireRootForItself(context, params.account, request);
       const { account, key, secretKey } = await accounts.addKey(params.account, body);
       return reply.code(201).send({ ...keyJson(key), secretKey, isRoot: account.isRoot });
     },
@@ -152,7 +135,7 @@ function addOneKey(app: FastifyInstance, context: OperatorContext): void {
       const { account: reference, key: accessKey } = request.params;
       const change = CHANGES[request.body.state];
       if (change === 'disable') refuseOwnKey(accessKey, signedBy(request));
-      await requireRootForItsKeys(context, reference, request);
+      await requireRootForItself(context, reference, request);
       await accounts.changeKey(reference, { accessKey, change });
       const { keys } = await accounts.keys(reference);
       const key = keys.find((one) => one.accessKey === accessKey);
@@ -175,7 +158,7 @@ function addOneKey(app: FastifyInstance, context: OperatorContext): void {
     async (request, reply) => {
       const { account: reference, key: accessKey } = request.params;
       refuseOwnKey(accessKey, signedBy(request));
-      await requireRootForItsKeys(context, reference, request);
+      await requireRootForItself(context, reference, request);
       await accounts.changeKey(reference, { accessKey, change: 'delete' });
       return reply.code(204).send();
     },

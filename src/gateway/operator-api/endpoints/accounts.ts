@@ -15,6 +15,7 @@ import {
 } from '../../http/json-schemas.ts';
 import { resetRootMfa } from '../../identity-api/mfa-devices.ts';
 import { NO_CONTENT, type OperatorContext } from '../operator-context.ts';
+import { requireRootForItself } from '../root-alone.ts';
 
 interface OfAccount {
   Params: { account: string };
@@ -214,7 +215,9 @@ function addMfaReset(app: FastifyInstance, context: OperatorContext): void {
       },
       config: { errors: ['NoSuchEntity', 'ConcurrentModification'] },
     },
-    async ({ params }) => {
+    async (request) => {
+      const { params } = request;
+      await requireRootForItself(context, params.account, request);
       const { account } = await context.accounts.find(params.account);
       const deactivatedCount = await resetRootMfa(context, account.accountId);
       context.log.warn({ account: account.accountId, deactivatedCount }, 'mfa-reset');
