@@ -10,7 +10,13 @@ import { OutcomeStoreFull } from '../../../types/outcome-store-full.ts';
 import { mayHaveOlderVersions } from '../../../types/versioning.ts';
 import { requireFactorUnderRules } from '../buckets/factor-under-rules.ts';
 import type { OperationContext } from '../context.ts';
-import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../operation.ts';
+import {
+  bucketArn,
+  defineOperation,
+  type OperationRequest,
+  type OperationResult,
+  objectArn,
+} from '../operation.ts';
 import { parseBoolean } from '../request/arguments.ts';
 import { copySourceValues } from '../request/copy-source.ts';
 import { parseDestination } from '../request/destination.ts';
@@ -27,7 +33,7 @@ import { NOT_APPLIED } from './composed-object.ts';
 import { moveLargeKey, movePrefix, type PrefixMove, repeatLargeKey } from './move-prefix.ts';
 import { MOVE_LOG_NAME, moveBody, moveItem } from './move-result.ts';
 
-type MoveInput = ReturnType<typeof parse> & Pick<PrefixMove, 'isPrivateOnly'>;
+type MoveInput = ReturnType<typeof parse> & Pick<PrefixMove, 'isPrivateOnly' | 'isNameless'>;
 
 export const moveObject = defineOperation({
   name: 'MoveObject',
@@ -77,8 +83,12 @@ export const moveObject = defineOperation({
   decidesInRun: true,
   async run(context, input) {
     await requireFactorUnderRules(context, 'prefix');
-    const mayGiveLists = await context.mayAlso(listAccess(input), context.bucket());
-    const move = mayGiveLists ? input : { ...input, isPrivateOnly: true as const };
+    const may = (pairs: readonly AccessPair[]) => context.mayAlso(pairs, context.bucket());
+    const move: MoveInput = {
+      ...input,
+      ...(!(await may(listAccess(input))) && { isPrivateOnly: true }),
+      ...(input.isPrefix && !(await may(namesAccess(input))) && { isNameless: true }),
+    };
     return input.isPrefix ? movePrefix(context, move) : moveKey(context, move);
   },
 });
@@ -103,6 +113,11 @@ function listAccess({ bucket, from, to, isPrefix, targetValues }: MoveInput): re
     ['s3:PutObject', arn, undefined, options],
     ['s3:PutObjectAcl', arn, 'unless-denied', { ...options, isOfNewObject: true }],
   ];
+}
+
+/** The answer of a prefix lists what is below it. */
+function namesAccess({ bucket, from }: MoveInput): readonly AccessPair[] {
+  return [['s3:ListBucket', bucketArn(bucket), 'unless-denied', { values: { 's3:prefix': from } }]];
 }
 
 function parse(request: OperationRequest) {

@@ -38,6 +38,8 @@ export interface PrefixMove {
   /** What has an access control list stays. */
   isPrivateOnly?: true;
   isQuiet: boolean;
+  /** Who asks may not list: no key is named, and what does not move is told by number. */
+  isNameless?: true;
   /** It is of one key. */
   isKey?: true;
   token: IdempotencyToken | undefined;
@@ -159,6 +161,7 @@ class PrefixAnswer {
 
   /** Every key that this request moves, or fails to; `first`: what has moved as the job began. */
   async *drive(job: MovePrefixJob, first?: MovedKeys): AsyncGenerator<string, void> {
+    const { isNameless, isQuiet } = this.#move;
     yield this.#head();
     const reported = new Set<string>();
     let listedCount = 0;
@@ -170,7 +173,7 @@ class PrefixAnswer {
       for (const key of met) {
         if (Array.isArray(key.result)) this.#movedCount += key.result.length;
         else {
-          listedCount++;
+          if (!isNameless) listedCount++;
           // The job keeps no more of them.
           if (reported.size < LIMITS.moveErrorsKeptMax) reported.add(key.from);
         }
@@ -179,14 +182,14 @@ class PrefixAnswer {
       // The job is not stored for long, and the client may take its time for what follows. A failed look-up is repeated
       // afterwards: what has moved is reported whatever becomes of the shard.
       if (isLast) ended = await this.#findJob().catch(() => undefined);
-      yield* moveEntries(met, { isQuiet: this.#move.isQuiet, versioning });
+      yield* isNameless ? [''] : moveEntries(met, { isQuiet, versioning });
     }
     ended ??= await this.#findJob();
     // Others have brought it to its end, longer ago than it is kept for who listens: what they have met is not known.
     if (ended === undefined) throw new AppError('ServiceUnavailable');
     // Those that another driver has met: a client that waits must not take them for moved.
     for (const error of ended.errors) {
-      if (reported.has(error.sourceKey)) continue;
+      if (isNameless || reported.has(error.sourceKey)) continue;
       listedCount++;
       yield moveErrorEntry(error);
     }
@@ -202,8 +205,9 @@ class PrefixAnswer {
     for await (const _ of this.#steps(job)) yield '';
     const ended = (await this.#findJob()) ?? job;
     const { errors, errorCount, movedCount } = ended;
-    for (const error of errors) yield moveErrorEntry(error);
-    yield moveDocumentEnd(movedCount, errorCount - errors.length);
+    const told = this.#move.isNameless ? [] : errors;
+    for (const error of told) yield moveErrorEntry(error);
+    yield moveDocumentEnd(movedCount, errorCount - told.length);
   }
 
   /** The steps that this request makes. Between two of them its client may take its time; when it leaves, others go on at once. */

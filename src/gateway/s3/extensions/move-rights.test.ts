@@ -300,3 +300,26 @@ test('a version that a user is denied, or may not delete, it does not move to an
   }
   expect(await statusOf(await userWith([EVERYTHING]), 'MOVE /versions/in/k', to)).toBe(200);
 });
+
+test('who may not list a prefix learns no key of it by renaming it', async () => {
+  await makeBucket('names');
+  for (const key of ['in/a', 'in/b', 'in/c', 'out/c']) await write(`/names/${key}`);
+  const list = (Action = 's3:ListBucket') => deny(Action, 'arn:aws:s3:::names');
+  const blind = await userWith([
+    EVERYTHING,
+    { ...list(), Condition: { StringLike: { 's3:prefix': 'in/*' } } },
+  ]);
+  const move = async (user: TestKeys, from: string, to: string, headers: Headers = {}) =>
+    String(
+      (await ask(user, `MOVE /names/${from}`, { destination: to, 'x-svc-prefix': 'true', ...headers })).body,
+    );
+  const keysIn = (body: string) => [...body.matchAll(/<SourceKey>([^<]*)</g)].map(([, key]) => key);
+  const token = { 'x-svc-idempotency-token': 'names' };
+  for (const body of [await move(blind, 'in/', 'out/', token), await move(blind, 'in/', 'out/', token)]) {
+    expect(keysIn(body)).toEqual([]);
+    expect(body).toContain('<UnlistedErrorCount>1</UnlistedErrorCount><MoveCount>2</MoveCount>');
+  }
+  const told = await move(blind, 'out/', 'on/');
+  expect([...new Set(keysIn(told))].sort()).toEqual(['out/a', 'out/b', 'out/c']);
+  expect(keysIn(await move(await userWith([allow('s3:PutObject', '*')]), 'in/', 'over/'))).toEqual(['in/c']);
+});
