@@ -108,8 +108,14 @@ test('a damaged head is told, a place that has another record reads as nothing, 
   const [one, two, three] = await Promise.all(appended);
   if (one === undefined || two === undefined || three === undefined) throw new Error('three were appended');
   expect(await extents.read(utf8('one'), two)).toBeUndefined();
+  const part = { offsetBytes: 10, sizeBytes: 4990 };
+  expect(await extents.readPart(utf8('one'), two, part)).toBeUndefined();
+  const whole = await extents.read(utf8('two'), two);
+  expect(await extents.readPart(utf8('two'), two, part)).toEqual(whole?.subarray(10));
+  expect(await extents.readPart(utf8('two'), two, { ...part, sizeBytes: 4991 })).toBeUndefined();
   io.flipBit(two.fileId, two.offset + 20);
   await expect(extents.read(utf8('two'), two)).rejects.toBeInstanceOf(Corruption);
+  expect(await extents.readPart(utf8('two'), two, part)).toBeUndefined();
   const offsets: number[] = [];
   for await (const { offset } of extents.records(one.fileId)) offsets.push(offset);
   expect(offsets).toEqual([one.offset, three.offset]);

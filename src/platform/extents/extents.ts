@@ -275,8 +275,12 @@ export class Extents {
     }
   }
 
-  /** Bytes of the body, in memory of their own, likewise; the head is not looked at. undefined also where they are not there. */
+  /**
+   * Bytes of the body, in memory of their own; undefined: something else may lie there, or they or the head are damaged. The bytes
+   * are not compared with anything.
+   */
   async readPart(
+    key: Uint8Array,
     place: RecordPlace,
     { offsetBytes, sizeBytes }: { offsetBytes: number; sizeBytes: number },
   ): Promise<Buffer | undefined> {
@@ -285,9 +289,17 @@ export class Extents {
     if (offsetBytes + sizeBytes > place.bodyBytes) return undefined;
     file.userCount++;
     try {
+      const block = Buffer.allocUnsafe(BLOCK_BYTES);
       const bytes = Buffer.allocUnsafeSlow(sizeBytes);
-      const count = await file.io.read([bytes], place.offset + BLOCK_BYTES + offsetBytes);
-      return count === sizeBytes ? bytes : undefined;
+      const reads = [
+        file.io.read([block], place.offset),
+        file.io.read([bytes], place.offset + BLOCK_BYTES + offsetBytes),
+      ];
+      // Both have ended before the file may be used again.
+      const [, count] = await Promise.all(reads).finally(() => Promise.allSettled(reads));
+      const head = readHead(block);
+      const isIt = head?.sequence === place.sequence && equalBytes(head.key, key);
+      return isIt && count === sizeBytes ? bytes : undefined;
     } finally {
       this.#left(file);
     }

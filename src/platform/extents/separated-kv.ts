@@ -180,7 +180,7 @@ export class SeparatedKv implements KvPort {
 
   async readPart(key: Uint8Array, part: KvPart): Promise<Uint8Array | undefined> {
     const [place] = await this.#places([key]);
-    return place && this.#extents.readPart(place, part);
+    return place && this.#extents.readPart(key, place, part);
   }
 
   async #places(keys: readonly Uint8Array[]): Promise<(RecordPlace | undefined)[]> {
