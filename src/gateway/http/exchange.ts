@@ -50,7 +50,7 @@ export class Exchange {
   watcher: ExchangeWatcher | undefined = undefined;
   /** What it sends is counted with the memory of bodies. */
   isBodyMemory = false;
-  /** An answer that is made and waits for the rest of the request, since monotonic ms; undefined while there is none. */
+  /** What of an answer is made and not handed over yet, since monotonic ms; undefined while there is none. */
   ready: { readonly bytes: number; readonly sinceMs: number } | undefined = undefined;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
   sendingSinceMs: number | undefined = undefined;

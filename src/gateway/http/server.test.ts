@@ -1,10 +1,10 @@
 // The gateway over real sockets: what becomes of connections. Operations are tested by tests/api.
 
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { type Access, answerOf, openRequest, send } from '../../../tests/support/servers/raw-s3.ts';
@@ -498,6 +498,44 @@ test('TLS: unfinished handshakes keep nobody out', async () => {
   }
   expect(silent.filter(({ closed, readableEnded }) => closed || readableEnded).length).toBeGreaterThan(0);
   for (const one of [socket, ...silent]) one.destroy();
+  await secure.close();
+});
+
+test('TLS: what is long is written in parts, because a connection keeps memory for its longest write', async () => {
+  const secure = await openGatewayWorld({ settings: { tls: await certificate('long') } });
+  const access = { endpoint: `https://${secure.host}:${secure.port}`, ...secure.root };
+  const socket = await openSocket(access);
+  const ask = async (method: string, path: string, body = Buffer.alloc(0)) => {
+    const headers = { 'content-length': String(body.length) };
+    socket.write(Buffer.concat([Buffer.from(headOf(access, { method, path, headers })), body]));
+    const answer = await socket.answer();
+    return [answer?.status, answer?.body.length];
+  };
+  await ask('PUT', '/bucket');
+  // One of chunks, and one that is read whole; and a document.
+  const sizes = [MiB + 1000, 200 * 1024];
+  for (const size of sizes) await ask('PUT', `/bucket/${size}`, Buffer.alloc(size, 'x'));
+  for (let at = 0; at < 200; at++) await ask('PUT', `/bucket/${'n'.repeat(900)}${at}`);
+  const written: number[] = [];
+  const sizeOf = (data: unknown): number =>
+    Array.isArray(data)
+      ? data.reduce((sum, { chunk }) => sum + sizeOf(chunk), 0)
+      : (data as Buffer | string).length;
+  const spies = (['_write', '_writev'] as const).map((name) => {
+    const write = Socket.prototype[name] as (...given: unknown[]) => void;
+    // Looked at when it is written: its memory is used for others afterwards.
+    return vi.spyOn(Socket.prototype, name as '_write').mockImplementation(function (this: Socket, ...given) {
+      const { _tlsOptions } = this as { _tlsOptions?: { isServer: boolean } };
+      if (_tlsOptions?.isServer) written.push(sizeOf(given[0]));
+      write.apply(this, given);
+    });
+  });
+  for (const size of sizes) expect(await ask('GET', `/bucket/${size}`)).toEqual([200, size]);
+  expect((await ask('GET', '/bucket?list-type=2'))[1]).toBeGreaterThan(200_000);
+  for (const spy of spies) spy.mockRestore();
+  expect(Math.max(...written)).toBeLessThan(66 * 1024);
+  expect(written.reduce((sum, size) => sum + size)).toBeGreaterThan(MiB + 400_000);
+  socket.destroy();
   await secure.close();
 });
 

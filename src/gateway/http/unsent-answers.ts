@@ -54,7 +54,7 @@ export class UnsentAnswers {
     if (tooManyBytes <= 0) return [];
     const nowMs = this.#clock.monotonicMs();
     const sums = this.#measured();
-    const sinceMs = ({ ready, sendingSinceMs = nowMs }: Exchange) => ready?.sinceMs ?? sendingSinceMs;
+    const sinceMs = ({ ready, sendingSinceMs }: Exchange) => sendingSinceMs ?? ready?.sinceMs ?? nowMs;
     const heldBy = new Map<Exchange, number>();
     for (const exchange of this.#exchanges) {
       if (bytesOf(exchange) === 0 || nowMs - sinceMs(exchange) < LIMITS.bodyStalledMs) continue;
