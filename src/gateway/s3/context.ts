@@ -51,6 +51,11 @@ export interface OperationContext {
    * in the request's record.
    */
   mayAlso(pairs: readonly AccessPair[], bucket: ResolvedBucket): Promise<boolean>;
+  /**
+   * Behind work that has taken long: who asks is looked up and judged again. Throws where its key or its rights are gone since.
+   * Operations that take a stream, or `takesLong`, have it before each of their commands.
+   */
+  requireStill(): Promise<void>;
   /** What decisions have seen of stored objects: what is read is held against it (find-version.ts). */
   readonly seen: SeenObjects;
   /** Whether the request has a second factor (second-factor.ts); the same answer each time. */

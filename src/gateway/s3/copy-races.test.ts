@@ -6,6 +6,7 @@ import { addUser, policyText } from '../../../tests/support/objects/identities.t
 import { keyHeaders } from '../../../tests/support/servers/customer-keys.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { BucketName } from '../../types/names.ts';
+import { identityKeys } from '../../types/records/identity-records.ts';
 
 let world: GatewayWorld;
 let racing: GatewayWorld;
@@ -195,4 +196,55 @@ describe('tags that a copy takes along', () => {
     expect((await ask('GET', `/${target}/copy`)).status).toBe(404);
     expect((await copy()).status).toBe(403);
   });
+});
+
+describe('whose rights go while the data is read', () => {
+  const allow = (Action: string) => ({ Effect: 'Allow', Action, Resource: '*' });
+
+  test.each(['CopyObject', 'UploadPartCopy', 'CopyObject of a user without the right to read'])(
+    '%s',
+    async (what) => {
+      const owner = await world.makeAccount(what);
+      const bucket = `going-${what.length}`;
+      const line = (method: string, path: string, body?: string) =>
+        send(
+          { ...owner, endpoint: world.endpoint },
+          { method, path, ...(body && { body: Buffer.from(body) }) },
+        );
+      await line('PUT', `/${bucket}`);
+      await line('PUT', `/${bucket}/k`, 'data');
+      const begun = await line('POST', `/${bucket}/to?uploads`);
+      const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
+      const target = what === 'UploadPartCopy' ? `to?partNumber=1&uploadId=${uploadId}` : 'copy';
+      const user = await addUser(world, owner.accountId, { name: 'goes', statements: [allow('s3:*')] });
+      const copy = () =>
+        send(
+          { ...user, endpoint: racing.endpoint },
+          { method: 'PUT', path: `/${bucket}/${target}`, headers: { 'x-amz-copy-source': `/${bucket}/k` } },
+        );
+      meanwhile = async () => {};
+      expect((await copy()).status).toBe(200);
+      const key = identityKeys.user('goes');
+      meanwhile = async () => {
+        const { revision, rows } = await world.metadata.query('read-identities', {
+          accountId: owner.accountId,
+          keys: [key],
+        });
+        const left = what.includes('read') ? [allow('s3:PutObject')] : [];
+        const policies = left.length === 0 ? [] : [{ name: 'inline', text: policyText(left) }];
+        const change = {
+          accountId: owner.accountId,
+          ifRevision: revision,
+          rows: [{ key, record: { ...rows[0], inlinePolicies: policies } }],
+          isSeen: true,
+        };
+        expect((await world.metadata.execute('change-identities', change as never)).kind).toBe('changed');
+        // Known to the gateway: a revocation is not answered before.
+        const reads = () =>
+          send({ ...user, endpoint: racing.endpoint }, { method: 'HEAD', path: `/${bucket}/k` });
+        await expect.poll(async () => (await reads()).status, { timeout: 10_000 }).toBe(403);
+      };
+      expect((await copy()).status).toBe(403);
+    },
+  );
 });

@@ -175,3 +175,20 @@ test('the bucket is renamed and deleted by another request between two steps', a
   expect(await codeOf(ann.two, force())).toBe('NoSuchBucket');
   await expectGone();
 });
+
+test('whose key goes while the versions are looked at deletes nothing', async () => {
+  const bea = await world.one.makeAccount('bea');
+  const two = { ...bea, endpoint: ann.two.endpoint };
+  for (const line of ['PUT /of-bea', 'PUT /of-bea/k']) expect(await statusOf(two, line)).toBe(200);
+  const { accountId, accessKey } = bea;
+  const change = (kind: 'disable' | 'enable') =>
+    world.one.metadata.execute('change-access-key', { accountId, accessKey, change: kind });
+  world.before['find-protected'] = async () => {
+    await change('disable');
+    // Known to the gateway: a revocation is not answered before.
+    await expect.poll(() => statusOf(two, 'HEAD /of-bea'), { timeout: 10_000 }).toBe(403);
+  };
+  expect(await codeOf(two, 'DELETE /of-bea?force_delete=true')).toBe('InvalidAccessKeyId');
+  await change('enable');
+  await expect.poll(() => statusOf(two, 'HEAD /of-bea/k'), { timeout: 10_000 }).toBe(200);
+});

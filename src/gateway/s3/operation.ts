@@ -93,6 +93,8 @@ export interface OperationRow<Input, Document = undefined> {
    * is run again. Not of a `stream` or a `form`, which cannot be read twice.
    */
   readonly decidesInRun?: true;
+  /** It may read data for hours before it changes anything: who asks is looked up and judged again by then, as where a body comes. */
+  readonly takesLong?: true;
   /**
    * What it does to the keys in its body. A caller who can be allowed none of it for any key of the bucket is refused
    * before the body is read; `run` then decides for each key.

@@ -444,8 +444,9 @@ export async function runOperation(
     const { caller } = identity;
     const { decidesInRun } = row;
     const isStream = row.body === 'stream' || row.body === 'form';
+    const takesLong = isStream || row.takesLong === true;
     const stores = storesData(row);
-    const surrounding = { facts, record, exchange, isVirtualHost, isStream, stores, decidesInRun };
+    const surrounding = { facts, record, exchange, isVirtualHost, takesLong, stores, decidesInRun };
     const context = createContext(deps, { ...granted, caller, ...surrounding });
     const run = () => row.run(context, input, document);
     try {

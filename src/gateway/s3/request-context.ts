@@ -68,8 +68,8 @@ export interface ContextParts {
   isVirtualHost: boolean;
   /** What step 7 has judged: asked for again when the bucket has changed. */
   pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
-  /** It takes as long as the client sends: who asks is looked up and judged again before it changes anything. */
-  isStream?: boolean;
+  /** As long as the client sends, or what is read has data: who asks is looked up and judged again before it changes anything. */
+  takesLong?: boolean;
   /** The account that owns the bucket, as step 7 has seen it. */
   owner?: AccountRecord | null | undefined;
   /** It stores data, for which the bucket's account is charged. */
@@ -269,7 +269,7 @@ export function presentCaller(
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
-  const { facts, record, exchange, isStream = false } = parts;
+  const { facts, record, exchange, takesLong = false } = parts;
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   /** Found in `run`. */
@@ -315,7 +315,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     metadata: deps.metadata,
     tenant: exchange.tenant,
     origin: originOf(parts.caller, record),
-    ...(isStream && { beforeCommand }),
+    ...(takesLong && { beforeCommand }),
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   // No accessor: each context would have a hidden class of its own (docs/internals/performance.md).
@@ -341,6 +341,9 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       if (!(await mayDo(deps, { ...asked(), pairs, bucket: ownBucket }))) throw accessDenied(record);
     },
     mayAlso: (pairs, bucket) => mayDo(deps, { ...asked(), pairs, bucket, isProbe: true }),
+    async requireStill() {
+      await beforeCommand();
+    },
     seen: facts.seen,
     hasSecondFactor: () => facts.hasSecondFactor(),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),

@@ -51,6 +51,8 @@ async function closeBucket(context: OperationContext): Promise<EmptyBucketJob> {
     throw aborted(context);
   }
   await lookWhileOpen(context);
+  // Of millions of versions that has taken its time.
+  await context.requireStill();
   const { bucketId } = context.bucket().believed;
   const { value } = await context.metadata.execute(targetOf(context), 'close-bucket', { bucketId });
   if (value.kind === 'closing') return value.job;

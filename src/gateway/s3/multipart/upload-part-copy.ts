@@ -37,6 +37,8 @@ export const uploadPartCopy = defineOperation({
   match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'], header: 'x-amz-copy-source' },
   logName: 'REST.COPY.PART',
   body: 'none',
+  // Where the upload has checksums.
+  takesLong: true,
   conditions: COPY_CONDITION_HEADERS,
   errors: [
     'InvalidArgument',

@@ -45,6 +45,8 @@ export const copyObject = defineOperation({
   match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' },
   logName: 'REST.COPY.OBJECT',
   body: 'none',
+  // Where it is to have a checksum that the source has not.
+  takesLong: true,
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
   options: [...ACL_HEADERS, ...LOCK_HEADERS],
   errors: [
