@@ -265,6 +265,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 |---|---|---|
 | Program, threads, empty stores | fixed | 180 MiB |
 | V8 heap of the requests' thread | grows with requests in flight and connections | 60 MiB, 25 KiB more for each open connection |
+| TLS | what a connection begins with, and its longest write, 64 KiB at most (128 KiB between nodes), until it closes | 60 to 110 KiB more for each open connection |
 | Memtables | chunks 2 x 64 MiB, small bodies 2 x 64 MiB, rows 6 x 8 MiB, index 6 x 1 MiB | 70 to 140 MiB while bodies of one kind are written |
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |

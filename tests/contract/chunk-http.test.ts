@@ -25,6 +25,7 @@ import { LIMITS } from '../../src/types/limits.ts';
 import { makeBlobId } from '../../src/types/names.ts';
 import { createPeerAuthority } from '../support/coordination/peer-certificates.ts';
 import { connectTo, memoryNode, serveNode, TEST_CLUSTER, TEST_SECRET } from '../support/disks/chunk-nodes.ts';
+import { watchTlsWrites } from '../support/run/tls-writes.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -443,6 +444,18 @@ test('changed certificates are used while nodes run, at both ends', async () => 
   expect(followers).toHaveLength(3);
   followers[2]?.(next);
   await put(other.disk, newId(), randomBytes(10));
+});
+
+test('over TLS chunks are written in parts, at both ends: a connection keeps memory for its longest write', async () => {
+  const credentials = await (await createPeerAuthority()).issue();
+  const { disk } = await serve({ server: { credentials }, client: { credentials } });
+  const [id, bytes] = [newId(), randomBytes(4 * 1024 * 1024)];
+  const written = watchTlsWrites();
+  await put(disk, id, bytes);
+  expect(await disk.get(id, { isProven: false, signal: never })).toMatchObject({ kind: 'found', bytes });
+  written.stop();
+  expect(Math.max(...written.sizes)).toBeLessThan(140 * 1024);
+  expect(written.sizes.reduce((sum, size) => sum + size)).toBeGreaterThan(2 * bytes.length);
 });
 
 test('requests outside the protocol are refused', async () => {

@@ -1,12 +1,13 @@
 // The gateway over real sockets: what becomes of connections. Operations are tested by tests/api.
 
 import { once } from 'node:events';
-import { connect, Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { watchTlsWrites } from '../../../tests/support/run/tls-writes.ts';
 import { type Access, answerOf, openRequest, send } from '../../../tests/support/servers/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
 import { must } from '../../base/assert.ts';
@@ -516,25 +517,12 @@ test('TLS: what is long is written in parts, because a connection keeps memory f
   const sizes = [MiB + 1000, 200 * 1024];
   for (const size of sizes) await ask('PUT', `/bucket/${size}`, Buffer.alloc(size, 'x'));
   for (let at = 0; at < 200; at++) await ask('PUT', `/bucket/${'n'.repeat(900)}${at}`);
-  const written: number[] = [];
-  const sizeOf = (data: unknown): number =>
-    Array.isArray(data)
-      ? data.reduce((sum, { chunk }) => sum + sizeOf(chunk), 0)
-      : (data as Buffer | string).length;
-  const spies = (['_write', '_writev'] as const).map((name) => {
-    const write = Socket.prototype[name] as (...given: unknown[]) => void;
-    // Looked at when it is written: its memory is used for others afterwards.
-    return vi.spyOn(Socket.prototype, name as '_write').mockImplementation(function (this: Socket, ...given) {
-      const { _tlsOptions } = this as { _tlsOptions?: { isServer: boolean } };
-      if (_tlsOptions?.isServer) written.push(sizeOf(given[0]));
-      write.apply(this, given);
-    });
-  });
+  const written = watchTlsWrites({ isOfServer: true });
   for (const size of sizes) expect(await ask('GET', `/bucket/${size}`)).toEqual([200, size]);
   expect((await ask('GET', '/bucket?list-type=2'))[1]).toBeGreaterThan(200_000);
-  for (const spy of spies) spy.mockRestore();
-  expect(Math.max(...written)).toBeLessThan(66 * 1024);
-  expect(written.reduce((sum, size) => sum + size)).toBeGreaterThan(MiB + 400_000);
+  written.stop();
+  expect(Math.max(...written.sizes)).toBeLessThan(66 * 1024);
+  expect(written.sizes.reduce((sum, size) => sum + size)).toBeGreaterThan(MiB + 400_000);
   socket.destroy();
   await secure.close();
 });

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ByteGate } from '../../base/async/byte-gate.ts';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
+import { partEnd } from '../../base/bytes/tls-parts.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { packPlain } from '../../base/record-codec.ts';
@@ -314,7 +315,16 @@ export class ChunkExchange {
     // held.
     response.socket?.setTimeout(LIMITS.chunkRequestMaxMs);
     if (bytes !== undefined) this.#endInTime();
-    response.end(bytes, bytes && (() => freeMemory(bytes)));
+    if (bytes === undefined) response.end();
+    else this.#endWith(bytes, 0);
+  }
+
+  #endWith(bytes: Uint8Array, fromBytes: number): void {
+    const response = this.#response;
+    const toBytes = partEnd(response.socket, bytes, fromBytes);
+    const part = bytes.subarray(fromBytes, toBytes);
+    if (toBytes === bytes.length) response.end(part, () => freeMemory(bytes));
+    else response.write(part, (error) => error ?? this.#endWith(bytes, toBytes));
   }
 
   #endInTime(): void {

@@ -3,6 +3,7 @@
 // same bytes could be anything. Who asks again, and when a wait ends, is peer-pool.ts's.
 import type { Socket } from 'node:net';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
+import { partEnd } from '../../base/bytes/tls-parts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type AnswerHead, HEAD_END, parseAnswerHead } from './answer-head.ts';
 import type { Dial } from './dial.ts';
@@ -115,9 +116,17 @@ export class PeerConnection {
       this.#socket.write(exchange.request.head(), 'latin1', written);
     else {
       this.#socket.write(exchange.request.head(), 'latin1');
-      this.#socket.write(body, written);
+      this.#writeBody(body, 0, written);
     }
     this.#socket.uncork();
+  }
+
+  #writeBody(body: Uint8Array, fromBytes: number, written: () => void): void {
+    const toBytes = partEnd(this.#socket, body, fromBytes);
+    this.#socket.write(body.subarray(fromBytes, toBytes), (error) => {
+      if (error || toBytes === body.length || this.#isGone) written();
+      else this.#writeBody(body, toBytes, written);
+    });
   }
 
   #hasWritten(exchange: Exchange): void {
