@@ -1,16 +1,27 @@
-// Work that comes in crowds and holds the thread as it starts: of whatever is ready in one turn of the event loop so much
-// starts as a few ms allow, and the rest waits for the next turns, so that other things that are ready get the loop. Who
-// waits is served by sender. A sender has several names (an address, an access key), and each name has had so much time of
-// late: who has had least by the name that has had most is the next. So neither many addresses of one key nor many keys of
-// one address get more than one that is alone, and who asks seldom does not wait for those who always do. While nobody
-// waits, and this turn has room, work starts at once, within the call.
+// Work that comes in crowds and holds the thread as it starts. What is ready in one turn of the event loop starts at the turn's
+// end: light work together, so that the steps of one start run beside the same steps of the others, each await handing the
+// thread on, while their code is in the processor's caches (docs/internals/performance.md, "Starts of one turn"); other work
+// one by one. Of a turn so much starts as a few ms allow, and the rest waits for the next turns, so that other things that
+// are ready get the loop. Who waits is served by sender. A sender has several names (an address, an access key), and each
+// name has had so much time of late: who has had least by the name that has had most is the next. So neither many addresses
+// of one key nor many keys of one address get more than one that is alone, and who asks seldom does not wait for those who
+// always do.
 import { must } from '../assert.ts';
 import type { SharePath } from './fair-share.ts';
 
+/** Something that is to start. */
+export interface StartRequest {
+  /** Asked once, and only of what has to wait. */
+  senderOf(): SharePath;
+  /** It takes little of the thread before it first waits for something: it may start together with others. */
+  readonly isLight: boolean;
+  start(): void;
+}
+
 export interface StartTurns {
-  /** True: `start` has been called. False: it will be, in a later turn; `senderOf` was asked whose it is. */
-  start(senderOf: () => SharePath, start: () => void): boolean;
-  /** Starts that wait. */
+  /** `start` is called at the end of this turn of the event loop, or of a later one. */
+  add(request: StartRequest): void;
+  /** Starts that wait for their sender's turn; not those of the end of this turn. */
   readonly waitingCount: number;
 }
 
@@ -18,12 +29,16 @@ export interface StartTurnsOptions {
   readonly clock: { monotonicMs(): number };
   /** Of one turn. */
   readonly turnMs: number;
-  /** Calls back in the next turn of the loop. */
+  /** Calls back at the end of this turn of the loop. */
   nextTurn?(then: () => void): void;
   /** Calls back in this turn, when what a start has left to do at once is done. */
   settled?(then: () => void): void;
 }
 
+/** Light starts that run together: more gain little, and nothing else has the thread until all of them wait. */
+const TOGETHER_MAX = 16;
+/** What the starts before told of the next one's time counts so much beside the last group. */
+const COST_KEPT = 0.9;
 /** Time that was taken counts half after so long. */
 const HALVED_EVERY_MS = 1000;
 /** Less is not remembered of who does not wait. */
@@ -32,37 +47,58 @@ const FORGOTTEN_MS = 0.1;
 export function createStartTurns(options: StartTurnsOptions): StartTurns {
   const { clock, turnMs, nextTurn = setImmediate, settled = afterMicrotasks } = options;
   const waiting = new Waiting();
-  /** Monotonic ms at which the turn began that is watched; undefined between two of them. */
-  let turnBeganMs: number | undefined;
-  let unwatchedMs = 0;
+  /** Light starts of this turn, which need not be told apart by sender. */
+  let together: StartRequest[] = [];
+  let isScheduled = false;
+  /** What one start takes, ms: rises at once, and falls slowly. */
+  let costMs = 0;
 
-  const isUsedUp = () => turnBeganMs !== undefined && clock.monotonicMs() - turnBeganMs >= turnMs;
+  /** So many start together that they fit into a turn by what starts took of late. */
+  const groupMax = () => Math.max(1, Math.min(TOGETHER_MAX, Math.floor(turnMs / costMs)));
 
-  function watch(beganMs: number): void {
-    turnBeganMs = beganMs;
-    unwatchedMs = 0;
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
     nextTurn(beginTurn);
   }
 
   function beginTurn(): void {
-    turnBeganMs = undefined;
-    if (waiting.count === 0) return;
-    turnBeganMs = clock.monotonicMs();
-    waiting.lookOver();
-    startNext();
+    isScheduled = false;
+    const beganMs = clock.monotonicMs();
+    const requests = together;
+    together = [];
+    if (waiting.count > 0) waiting.lookOver();
+    if (requests.length > 0) run(requests, beganMs);
+    else if (waiting.count > 0) startNext(beganMs);
   }
 
-  /** One at least in a turn. */
-  function startNext(): void {
-    const next = waiting.take();
+  /** Those whose senders have had least. */
+  function startNext(turnBeganMs: number): void {
+    const nowMs = clock.monotonicMs();
+    waiting.forget(nowMs);
+    const group = waiting.take(groupMax(), costMs);
+    const expectedMs = costMs;
+    run(group, turnBeganMs, (tookMs) => {
+      for (const { uses } of group) for (const use of uses) use.tookMs += tookMs - expectedMs;
+    });
+  }
+
+  /** `charge` is told what one of them took, ms. */
+  function run(
+    group: readonly { start(): void }[],
+    turnBeganMs: number,
+    charge?: (tookMs: number) => void,
+  ): void {
     const beganMs = clock.monotonicMs();
-    waiting.forget(beganMs);
-    next?.start();
+    for (const request of group) request.start();
     settled(() => {
-      const tookMs = clock.monotonicMs() - beganMs;
-      for (const use of next?.uses ?? []) use.tookMs += tookMs;
-      if (waiting.count > 0 && !isUsedUp()) startNext();
-      else nextTurn(beginTurn);
+      const nowMs = clock.monotonicMs();
+      const tookMs = (nowMs - beganMs) / group.length;
+      costMs = Math.max(tookMs, COST_KEPT * costMs + (1 - COST_KEPT) * tookMs);
+      charge?.(tookMs);
+      if (waiting.count === 0) return;
+      if (nowMs - turnBeganMs < turnMs) startNext(turnBeganMs);
+      else schedule();
     });
   }
 
@@ -70,22 +106,10 @@ export function createStartTurns(options: StartTurnsOptions): StartTurns {
     get waitingCount() {
       return waiting.count;
     },
-    start(senderOf, start) {
-      if (waiting.count > 0 || isUsedUp()) {
-        waiting.add(senderOf(), start);
-        return false;
-      }
-      if (turnBeganMs !== undefined) {
-        start();
-        return true;
-      }
-      const beganMs = clock.monotonicMs();
-      start();
-      unwatchedMs += clock.monotonicMs() - beganMs;
-      // To watch every turn would cost a quiet server one more round of its loop for each request: the one is watched in
-      // which starts, however far apart, have taken as much as one turn has.
-      if (unwatchedMs >= turnMs && turnBeganMs === undefined) watch(beganMs);
-      return true;
+    add(request) {
+      schedule();
+      if (request.isLight && waiting.count === 0 && together.length < groupMax()) together.push(request);
+      else waiting.add(request);
     },
   };
 }
@@ -102,7 +126,7 @@ interface Use {
 interface Sender {
   readonly name: string;
   readonly uses: readonly Use[];
-  readonly starts: (() => void)[];
+  readonly requests: StartRequest[];
 }
 
 /** Senders of which the next is chosen: so choosing does not take longer, however many there are. */
@@ -123,15 +147,16 @@ class Waiting {
     return this.#count;
   }
 
-  add(path: SharePath, start: () => void): void {
+  add(request: StartRequest): void {
+    const path = request.senderOf();
     const name = path.join('\n');
     let sender = this.#senders.get(name);
     if (sender === undefined) {
-      sender = { name, uses: path.map((part, depth) => this.#useOf(part, depth)), starts: [] };
+      sender = { name, uses: path.map((part, depth) => this.#useOf(part, depth)), requests: [] };
       this.#senders.set(name, sender);
       if (this.#nearest.length < NEAREST_MAX) this.#nearest.push(sender);
     }
-    sender.starts.push(start);
+    sender.requests.push(request);
     this.#count++;
   }
 
@@ -151,8 +176,25 @@ class Waiting {
     this.#nearest = nearest.map(({ sender }) => sender);
   }
 
-  /** The next start, of the sender who has had least of the nearest, and the uses that it is to be added to. */
-  take(): { start: () => void; uses: readonly Use[] } | undefined {
+  /**
+   * The next starts, each of the sender who has had least of the nearest by then, `costMs` counting for each, and the uses
+   * that it is to be added to: one that is not light is alone.
+   */
+  take(max: number, costMs: number): { start(): void; uses: readonly Use[] }[] {
+    const taken: { start(): void; uses: readonly Use[] }[] = [];
+    while (taken.length < max) {
+      const sender = this.#next();
+      const request = sender?.requests[0];
+      if (sender === undefined || request === undefined || (taken.length > 0 && !request.isLight)) break;
+      this.#served(sender);
+      for (const use of sender.uses) use.tookMs += costMs;
+      taken.push({ start: () => request.start(), uses: sender.uses });
+      if (!request.isLight) break;
+    }
+    return taken;
+  }
+
+  #next(): Sender | undefined {
     if (this.#nearest.length === 0) this.lookOver();
     let next: Sender | undefined;
     let leastMs = Number.POSITIVE_INFINITY;
@@ -163,17 +205,19 @@ class Waiting {
         leastMs = usedMs;
       }
     }
-    if (next === undefined) return undefined;
-    const { name, uses, starts } = next;
-    const start = must(starts.shift(), 'who waits has something to start');
+    return next;
+  }
+
+  /** Its first start has been taken: it is the last among those who have had as much. */
+  #served(sender: Sender): void {
+    const { name, requests } = sender;
+    requests.shift();
     this.#count--;
     this.#senders.delete(name);
-    this.#nearest.splice(this.#nearest.indexOf(next), 1);
-    if (starts.length > 0) {
-      this.#senders.set(name, next);
-      this.#nearest.push(next);
-    }
-    return { start, uses };
+    this.#nearest.splice(this.#nearest.indexOf(sender), 1);
+    if (requests.length === 0) return;
+    this.#senders.set(name, sender);
+    this.#nearest.push(sender);
   }
 
   /** What was used long ago is forgotten. */

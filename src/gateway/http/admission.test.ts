@@ -65,9 +65,8 @@ test('a request does not wait for a crowd of another address that came first', a
   const { begun, connect, ask, turnAll } = setUp();
   for (let at = 0; at < 32; at++) ask(`crowd ${at}`, connect('192.0.2.1'));
   ask('other', connect('192.0.2.2'));
-  expect(begun).toEqual(['crowd 0']);
   await turnAll();
-  expect(begun.indexOf('other')).toBe(2);
+  expect(begun.indexOf('other')).toBe(1);
   expect(begun.length).toBe(33);
 });
 
@@ -78,7 +77,7 @@ test('a request does not wait for requests of its address with another access ke
   }
   ask('own', connect('192.0.2.1'), { accessKey: 'OWN' });
   await turnAll();
-  expect(begun.indexOf('own')).toBe(3);
+  expect(begun.indexOf('own')).toBe(2);
 });
 
 test('a request whose connection has ended before its turn never begins', async () => {
@@ -135,7 +134,7 @@ test('the server waits at its end for requests that wait for their turn', async 
     hasEnded = true;
   });
   await new Promise(setImmediate);
-  expect([hasEnded, begun]).toEqual([false, ['one']]);
+  expect([hasEnded, begun]).toEqual([false, []]);
   await turnAll();
   await drained;
   expect(begun).toEqual(['one', 'two', 'three']);
