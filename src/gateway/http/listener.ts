@@ -40,6 +40,8 @@ export interface ListenerEvents extends ParsingTurns {
   /** Hands are shaken: requests come on this socket, whose ends are those of the one that was taken. */
   onSecured(socket: Socket): void;
   onClientError(error: Error, socket: Socket): void;
+  /** The client has closed its half in the middle of a body. */
+  onCutBody(socket: Socket): void;
   /** CONNECT: the connection is no longer the parser's. */
   onTunnel(socket: Socket): void;
   /** A head has more lines than LIMITS.headerLinesMax. The same. */
@@ -63,6 +65,13 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   let takenCount = 0;
   const parsing = createSlicedParsing(events);
   const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server);
+  const begin = (socket: Socket) => {
+    parsing.begin(socket);
+    // Behind Node's own look at it: of a body behind an upgrade its parser misses no end.
+    socket.on('end', () => {
+      if (parsing.isInBody(socket)) events.onCutBody(socket);
+    });
+  };
   server.on('connection', (socket: Socket) => {
     takenCount++;
     socket.once('close', () => takenCount--);
@@ -70,7 +79,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
       socket.destroy();
       return;
     }
-    if (shakeHands === undefined) parsing.begin(socket);
+    if (shakeHands === undefined) begin(socket);
     events.onConnection(socket);
     if (shakeHands !== undefined) awaitHello(socket, settings.headerTimeoutMs, shakeHands, events);
   });
@@ -79,7 +88,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
       socket.destroy();
       return;
     }
-    parsing.begin(socket);
+    begin(socket);
     events.onSecured(socket);
   });
   server.on('clientError', (error: Error, socket: Socket) => {

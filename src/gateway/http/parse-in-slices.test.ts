@@ -44,6 +44,7 @@ async function open({ isSecure = false, waits = true, headsWait = false } = {}) 
         errors.push((error as { code?: string }).code ?? '');
         socket.end('HTTP/1.1 400 Bad\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       },
+      onCutBody: (socket) => socket.destroy(),
       onTunnel: (socket) => socket.destroy(),
       onLongHead: (socket) => socket.destroy(),
       mayParseOn(_socket, pieceCount, goOn) {

@@ -45,6 +45,8 @@ export interface ParsingTurns {
 export interface SlicedParsing {
   /** Node's HTTP server has taken the socket, and is to parse it in slices. */
   begin(socket: Socket): void;
+  /** A body has begun on it whose end has not come. */
+  isInBody(socket: Socket): boolean;
   /** Whatever comes on it from here on is dropped: its bytes make no sense any more. */
   end(socket: Socket): void;
 }
@@ -142,6 +144,7 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
 
   return {
     begin,
+    isInBody: (socket) => !ended.has(socket) && isInBody(socket),
     end: (socket) => void ended.add(socket),
   };
 }

@@ -201,6 +201,17 @@ describe('incomplete bodies', () => {
     expect(await exists('half')).toBe(false);
   });
 
+  test('the same behind a request to upgrade', async () => {
+    const socket = await openSocket(root);
+    const headers = { connection: 'upgrade', upgrade: 'h2c', 'content-length': '100' };
+    socket.write(`${putHead('half', headers)}only this`);
+    socket.end();
+    const answer = await socket.answer();
+    expect([answer?.status, codeIn(answer?.body)]).toEqual([400, 'IncompleteBody']);
+    await socket.closed;
+    expect(await exists('half')).toBe(false);
+  });
+
   test('the client vanishes: nothing is stored, and the log says so', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('vanished', { 'content-length': '100' })}only this`);

@@ -373,6 +373,7 @@ function carrier(options: {
           if (appError === undefined) socket.destroy();
           else breakOff(socket, appError);
         },
+        onCutBody: (socket) => breakOff(socket, new AppError('IncompleteBody')),
         onTunnel: (socket) => breakOff(socket, new AppError('MethodNotAllowed')),
         onLongHead: (socket) => breakOff(socket, new AppError('RequestHeaderSectionTooLarge')),
         mayParseOn: (socket, pieceCount, goOn) =>
