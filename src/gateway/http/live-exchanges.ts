@@ -158,12 +158,18 @@ export class LiveExchanges implements ExchangeWatcher {
   admit(exchange: Exchange): Overload | undefined {
     const share = this.connections.get(exchange.request.socket)?.excessOf;
     if (share !== undefined) return { reason: 'connections', share };
-    if (this.#unsent.isOverShare(exchange)) return { reason: 'answers', share: 'tenant' };
+    const untaken = this.untaken(exchange);
+    if (untaken !== undefined) return untaken;
     const path = sharePathOf(exchange.tenant);
     if (!this.#requests.mayTake(path, 1)) return { reason: 'requests', share: this.#requests.usedUp(1) };
     this.#requests.take(path, 1);
     this.#admitted.set(exchange, path);
     return undefined;
+  }
+
+  /** Whether its tenant has left too many answers. */
+  untaken(exchange: Exchange): Overload | undefined {
+    return this.#unsent.isOverShare(exchange) ? { reason: 'answers', share: 'tenant' } : undefined;
   }
 
   #release(exchange: Exchange): void {

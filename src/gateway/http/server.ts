@@ -325,13 +325,14 @@ function formIntake(
 function overloadChecks(
   live: LiveExchanges,
   shedding: Shedding,
-): Pick<S3Dependencies, 'requireRoom' | 'requireShare'> {
+): Pick<S3Dependencies, 'requireRoom' | 'requireShare' | 'requireTaken'> {
   const refuse = (overload: ReturnType<LiveExchanges['overload']>, exchange: Exchange) => {
     if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
   };
   return {
     requireRoom: (exchange) => refuse(live.overload(), exchange),
     requireShare: (exchange) => refuse(live.admit(exchange), exchange),
+    requireTaken: (exchange) => refuse(live.untaken(exchange), exchange),
   };
 }
 

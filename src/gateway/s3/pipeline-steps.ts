@@ -65,6 +65,8 @@ export interface S3Dependencies extends ContextDependencies {
   requireRoom(exchange: Exchange): void;
   /** The same when the caller has used up its share. Call it once, when the caller is known. */
   requireShare(exchange: Exchange): void;
+  /** The same where its clients have left too many of its answers: to be asked again by what has waited since. */
+  requireTaken(exchange: Exchange): void;
 }
 
 type Headers = OperationRequest['headers'];
@@ -452,7 +454,11 @@ export async function runOperation(
     try {
       if (row.memoryBytes === undefined) return await run();
       const needs = { sizeBytes: row.memoryBytes(input), tenant: exchange.tenant };
-      return await deps.objects.withMemory(needs, run);
+      return await deps.objects.withMemory(needs, async () => {
+        // It has waited with others, which were all let in before the first of them had its answer.
+        deps.requireTaken(exchange);
+        return run();
+      });
     } catch (error) {
       const mayRepeat = !isStream && attempt < ATTEMPTS_MAX;
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;

@@ -28,10 +28,19 @@ const row = (name: string, method: OperationMatch['method'], auth?: 'none') =>
     access: () => [],
     run: () => answer(),
   });
+let neededCount = 0;
+/** Takes as much memory as one may. */
+const greedy = {
+  ...row('ListIt', 'DELETE'),
+  memoryBytes() {
+    neededCount++;
+    return 2 ** 32;
+  },
+};
 const clock = createManualClock(Date.now());
 const world: GatewayWorld = await openGatewayWorld({
   deps: {
-    operations: [row('GetIt', 'GET', 'none'), row('HeadIt', 'HEAD', 'none'), row('SignIt', 'PUT')],
+    operations: [row('GetIt', 'GET', 'none'), row('HeadIt', 'HEAD', 'none'), row('SignIt', 'PUT'), greedy],
     clock,
   },
 });
@@ -162,6 +171,36 @@ test('answers that wait for the rest of their requests count as unsent: their ac
   expect((await refused.answer())?.status).toBe(503);
   for (const { destroy } of [...sockets, refused]) destroy();
   await expect.poll(() => world.gateway.oldestRequestMs()).toBeUndefined();
+});
+
+test('what has waited for memory is refused where answers have been left meanwhile', async () => {
+  clock.advance(1000);
+  let madeCount = 0;
+  const held: RawSocket[] = [];
+  const hold = async () => {
+    held.push(await openHalf());
+    await expect.poll(() => madeCount).toBe(held.length);
+    clock.advance(100);
+  };
+  // Memory for seven of them at a time: the others wait.
+  const going = Promise.withResolvers<void>();
+  answer = () => going.promise.then(() => ({ status: 200 }));
+  const lists: RawSocket[] = [];
+  for (let count = 1; count <= 10; count++) {
+    const socket = await openSocket(world);
+    socket.write(headOf(root, { method: 'DELETE', path: '/' }));
+    lists.push(socket);
+    await expect.poll(() => neededCount).toBe(count);
+  }
+  answer = async () => {
+    madeCount++;
+    return { status: 200, body: { kind: 'xml', text: ' '.repeat(LIMITS.unsentBytesMax / 10) } };
+  };
+  for (let at = 0; at < 9; at++) await hold();
+  going.resolve();
+  expect((await lists.at(0)?.answer())?.status).toBe(200);
+  expect((await lists.at(-1)?.answer())?.status).toBe(503);
+  for (const { destroy } of [...held, ...lists]) destroy();
 });
 
 test('a client that does not read its answer is cut off also where the rest of its request has not come', async () => {
