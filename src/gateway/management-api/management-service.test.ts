@@ -98,14 +98,18 @@ test('bodies of one caller that do not come hold a share of memory, and the next
   for (const socket of sockets) socket.destroy();
 });
 
-test('a key that goes while the body comes does nothing any more', async () => {
-  const body = JSON.stringify(newCustomer());
+const CUSTOMER = JSON.stringify(newCustomer());
+
+test.each([
+  ['a body', `Content-Length: ${CUSTOMER.length}`, CUSTOMER],
+  ['the end of an empty body', 'Transfer-Encoding: chunked', '0\r\n\r\n'],
+])('a key that goes while %s comes does nothing any more', async (_what, framing, rest) => {
   const head = [
     'POST /api/v1/sub-accounts HTTP/1.1',
     'Host: x',
     `Authorization: ${basicOf('one@example.com')}`,
     'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
+    framing,
     'Expect: 100-continue',
   ];
   const socket = await openSocket(world);
@@ -113,7 +117,7 @@ test('a key that goes while the body comes does nothing any more', async () => {
   expect(await socket.answer()).toMatchObject({ status: 100 });
   const before = world.tenancy.changeCount();
   const goes = vi.spyOn(world.tenancy, 'authenticate').mockResolvedValue(undefined);
-  socket.write(body);
+  socket.write(rest);
   expect(await socket.answer()).toMatchObject({ status: 401 });
   goes.mockRestore();
   expect(world.tenancy.changeCount()).toBe(before);

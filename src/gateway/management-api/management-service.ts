@@ -49,9 +49,10 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     exchange.proveAccount(tenantOf(caller));
     apiOf(deps).rates.take(caller.keyId, exchange.request.method ?? '');
     deps.requireShare(exchange);
+    const isThere = exchange.body.isAtEnd;
     const body = await bodyOf(deps, exchange);
-    if (body.length === 0) return { caller, apiKey: given.apiKey, body };
-    // The client has taken its time for the body: its key may be gone since.
+    if (isThere) return { caller, apiKey: given.apiKey, body };
+    // The client has taken its time for the body, also for the end of an empty one: its key may be gone since.
     const present = await authenticate();
     if (present === undefined) throw wrongCredentials();
     return { caller: present, apiKey: given.apiKey, body };
