@@ -61,6 +61,8 @@ export interface PairOptions {
   readonly removesVersion?: boolean;
   /** The request makes the object that the action is about, and brings its ACL or tags along. */
   readonly isOfNewObject?: boolean;
+  /** It is about an upload that somebody else has begun: the bucket's list says nothing about it. */
+  readonly isOfOthersUpload?: boolean;
   /** Tags that nobody knows come along with what is stored: conditions on given tags deny, and do not allow. */
   readonly bringsTags?: boolean;
   /** Likewise an access control list, and conditions on given ones. */
@@ -259,7 +261,7 @@ async function decidePair(
   };
   if (options.isBeforeDocument && mayAllowSomewhere(question)) return { isAllowed: true, by: 'extension' };
   if (bucket === undefined) return evaluate(question);
-  const need = aclNeedOf(action, { isOfNewObject });
+  const need = options.isOfOthersUpload ? undefined : aclNeedOf(action, { isOfNewObject });
   const seesTags = question.isOfMany !== true && mentionsKey(question, TAG_FAMILY);
   const read = seesTags ? await request.storedObject(resource, versionId) : undefined;
   const first = evaluate({

@@ -45,3 +45,25 @@ test('only the owner may abort', async () => {
   expectError(await api.sendAnonymous({ method: 'DELETE', path }), denied);
   expectStatus(await api.send({ method: 'GET', path }), 200);
 });
+
+test('who may write by the list of the bucket lists and aborts uploads of its own, and no others', async () => {
+  const [owner, writer] = [await api.makeAccount(), await api.makeAccount()];
+  const shared = await api.makeBucket(owner);
+  const acl = { method: 'PUT', path: `/${shared}?acl`, headers: { 'x-amz-acl': 'public-read-write' } };
+  expectStatus(await api.send(acl, owner), 200);
+  const begin = async (key: string, account: typeof owner) => {
+    const answer = await api.send({ method: 'POST', path: `/${shared}/${key}?uploads` }, account);
+    expectStatus(answer, 200);
+    const uploadId = /<UploadId>(\w+)</.exec(String(answer.body))?.[1] ?? '';
+    return uploadPath({ bucket: shared, key, uploadId });
+  };
+  const [its, own] = [await begin('its', owner), await begin('own', writer)];
+  for (const method of ['GET', 'DELETE']) {
+    const denied = { status: 403, code: 'AccessDenied' } as const;
+    expectError(await api.send({ method, path: its }, writer), denied);
+    expectError(await api.sendAnonymous({ method, path: its }), denied);
+    expectError(await api.sendAnonymous({ method, path: own }), denied);
+    expectStatus(await api.send({ method, path: own }, writer), method === 'GET' ? 200 : 204);
+  }
+  expectStatus(await api.send({ method: 'DELETE', path: its }, owner), 204);
+});

@@ -4,6 +4,7 @@ import { escapeXml } from '../../../base/xml/write-xml.ts';
 import type { ListedPart } from '../../../ports/metadata/uploads.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
+import { requireOwnUpload } from '../multipart/own-upload.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseCount, parseNumberMarker, parseUploadId } from '../request/arguments.ts';
 import { checksumXml } from '../request/checksum-headers.ts';
@@ -32,7 +33,7 @@ export const listParts = defineOperation({
     };
   },
   access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
-  async run(context, { bucket, key, uploadId, max, after, customerKey }) {
+  async run(context, { bucket, key, resource, uploadId, max, after, customerKey }) {
     const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'list-parts', {
       bucketId: believed.bucketId,
@@ -44,13 +45,15 @@ export const listParts = defineOperation({
     if (value.kind === 'no-such-upload')
       throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
     const { upload, parts, isTruncated } = value;
+    const { initiator } = upload;
+    await requireOwnUpload(context, { action: 's3:ListMultipartUploadParts', resource, initiator });
     if (customerKey !== undefined) requireUploadKey(context, upload, customerKey);
     const checksum = upload.checksum;
     await context.turn();
     const text = s3Document(
       'ListPartsResult',
       `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${uploadId}</UploadId>` +
-        `<Initiator>${await identityXml(context, upload.initiator)}</Initiator>` +
+        `<Initiator>${await identityXml(context, initiator)}</Initiator>` +
         `<Owner>${await identityXml(context, upload.owner)}</Owner><StorageClass>STANDARD</StorageClass>` +
         `<PartNumberMarker>${after}</PartNumberMarker>` +
         `<NextPartNumberMarker>${parts.at(-1)?.partNumber ?? 0}</NextPartNumberMarker>` +
