@@ -1,6 +1,7 @@
 // Sends an answer, and decides what happens to the connection: an unread body is dropped, or ends the connection, and is
 // never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
+import { partEnd } from '../../base/bytes/tls-parts.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -22,7 +23,7 @@ export interface Answer {
 /** A longer text is sent as a buffer: Node would make it anew, with the head before it, and leave both to the collector. */
 const LONG_TEXT_CHARACTERS = 64 * 1024;
 
-/** A connection keeps memory for the longest write that TLS was ever given on it, until it closes: 1.5 MB after one of 1.7 MB. */
+/** Of one write over TLS. */
 const TLS_PART_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
@@ -177,10 +178,11 @@ function longTextOf(bytes: Buffer | string): Buffer | undefined {
 
 /** The parts in which bytes are handed over, each when the one before it is out. */
 function partsOf<T extends Buffer | string>({ request: { socket } }: Exchange, bytes: T): (T | Buffer)[] {
-  if (typeof bytes === 'string' || !('encrypted' in socket) || bytes.length <= TLS_PART_BYTES) return [bytes];
+  if (typeof bytes === 'string') return [bytes];
+  const endOf = (fromBytes: number) => partEnd(socket, bytes, { fromBytes, partBytes: TLS_PART_BYTES });
+  if (endOf(0) === bytes.length) return [bytes];
   const parts: Buffer[] = [];
-  for (let at = 0; at < bytes.length; at += TLS_PART_BYTES)
-    parts.push(bytes.subarray(at, at + TLS_PART_BYTES));
+  for (let at = 0; at < bytes.length; at = endOf(at)) parts.push(bytes.subarray(at, endOf(at)));
   return parts;
 }
 

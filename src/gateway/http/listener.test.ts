@@ -59,6 +59,20 @@ test.each([
   server.close();
 });
 
+/** Whoever asks is answered 50 ms later. */
+const SLOW_ANSWERS = {
+  onRequest: (request, response) => setTimeout(() => response.end(`answer ${request.url}`), 50),
+  onConnection() {},
+  onSecured() {},
+  onClientError: (_error, socket) => socket.destroy(),
+  onCutBody: (socket) => socket.destroy(),
+  onTunnel: (socket) => socket.destroy(),
+  onLongHead: (socket) => socket.destroy(),
+  mayParseOn: () => true,
+  mayParseHead: () => true,
+  mayShakeHands: () => true,
+} satisfies ListenerEvents;
+
 /** Over TLS, with a client that has connected and said nothing yet. Hands are shaken when `goOn` of `asked` is called. */
 async function openTls(headerTimeoutMs: number) {
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'a' }], { keySize: 2048 });
@@ -68,15 +82,9 @@ async function openTls(headerTimeoutMs: number) {
   const server = createListener(
     { headerTimeoutMs, keepAliveTimeoutMs: 60_000, connectionsMax: 10, tls: { cert, key } },
     {
+      ...SLOW_ANSWERS,
       onRequest: (_request, response) => response.end('answered'),
-      onConnection() {},
       onSecured: (socket) => shaken.push(socket),
-      onClientError: (_error, socket) => socket.destroy(),
-      onCutBody: (socket) => socket.destroy(),
-      onTunnel: (socket) => socket.destroy(),
-      onLongHead: (socket) => socket.destroy(),
-      mayParseOn: () => true,
-      mayParseHead: () => true,
       mayShakeHands(_socket, goOn) {
         asked.push(goOn);
         wake();
@@ -136,20 +144,6 @@ test('one that has gone before its turn is forgotten', async () => {
   expect(shaken).toEqual([]);
   server.close();
 });
-
-/** Whoever asks is answered 50 ms later. */
-const SLOW_ANSWERS = {
-  onRequest: (request, response) => setTimeout(() => response.end(`answer ${request.url}`), 50),
-  onConnection() {},
-  onSecured() {},
-  onClientError: (_error, socket) => socket.destroy(),
-  onCutBody: (socket) => socket.destroy(),
-  onTunnel: (socket) => socket.destroy(),
-  onLongHead: (socket) => socket.destroy(),
-  mayParseOn: () => true,
-  mayParseHead: () => true,
-  mayShakeHands: () => true,
-} satisfies ListenerEvents;
 
 test.each(['HTTP', 'HTTPS'])(
   'a client over %s that closes its half behind its requests gets all answers, and then the end',

@@ -1,7 +1,7 @@
-// Answers that clients have not taken yet, those that wait for the rest of a request among them, counted for each tenant: a client that has more of them unsent than its share is
-// not answered until it has taken some. Objects that are streamed are not counted: their memory is that of bodies
-// (objects/body-budget.ts). It measures what connections hold, a moment old: to add up anew for each of a crowd of requests
-// would cost more than they do.
+// Answers that clients have not taken yet, those that wait for the rest of a request among them, counted for each tenant: a
+// client that has more of them unsent than its share is not answered until it has taken some. Objects that are streamed are
+// not counted: their memory is that of bodies (objects/body-budget.ts). It measures what connections hold, a moment old: to
+// add up anew for each of a crowd of requests would cost more than they do.
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';

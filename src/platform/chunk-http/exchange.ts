@@ -31,6 +31,7 @@ import {
   parseWhole,
   REFUSALS,
   type Target,
+  TLS_PART_BYTES,
   unpackBatch,
 } from './wire.ts';
 
@@ -321,7 +322,7 @@ export class ChunkExchange {
 
   #endWith(bytes: Uint8Array, fromBytes: number): void {
     const response = this.#response;
-    const toBytes = partEnd(response.socket, bytes, fromBytes);
+    const toBytes = partEnd(response.socket, bytes, { fromBytes, partBytes: TLS_PART_BYTES });
     const part = bytes.subarray(fromBytes, toBytes);
     if (toBytes === bytes.length) response.end(part, () => freeMemory(bytes));
     else response.write(part, (error) => error ?? this.#endWith(bytes, toBytes));

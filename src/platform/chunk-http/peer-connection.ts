@@ -7,6 +7,7 @@ import { partEnd } from '../../base/bytes/tls-parts.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type AnswerHead, HEAD_END, parseAnswerHead } from './answer-head.ts';
 import type { Dial } from './dial.ts';
+import { TLS_PART_BYTES } from './wire.ts';
 
 export interface PeerRequest {
   /** As it goes out, with the blank line at its end; asked anew for each attempt. */
@@ -122,7 +123,7 @@ export class PeerConnection {
   }
 
   #writeBody(body: Uint8Array, fromBytes: number, written: () => void): void {
-    const toBytes = partEnd(this.#socket, body, fromBytes);
+    const toBytes = partEnd(this.#socket, body, { fromBytes, partBytes: TLS_PART_BYTES });
     this.#socket.write(body.subarray(fromBytes, toBytes), (error) => {
       if (error || toBytes === body.length || this.#isGone) written();
       else this.#writeBody(body, toBytes, written);

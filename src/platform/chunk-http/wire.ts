@@ -50,6 +50,9 @@ export function isRefusalCode(text: string): text is RefusalCode {
   return Object.hasOwn(REFUSALS, text);
 }
 
+/** Of one write of a chunk over TLS: each connection that has carried a chunk keeps memory for it. */
+export const TLS_PART_BYTES = 128 * 1024;
+
 /** The largest chunk as it is stored. */
 export const CHUNK_BODY_BYTES_MAX = sealedBytes({
   sizeBytes: LIMITS.chunkBytesMax,

@@ -6,6 +6,7 @@ import { assert, must } from '../../base/assert.ts';
 import { equalBytes } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { crc32 } from '../../base/crypto/crc32.ts';
+import type { KvPart } from '../../ports/kv.ts';
 import type { AlignedMemory, AlignedPiece, PieceMemory } from './aligned-memory.ts';
 import type { ExtentFile, ExtentIo } from './extent-io.ts';
 import {
@@ -282,7 +283,7 @@ export class Extents {
   async readPart(
     key: Uint8Array,
     place: RecordPlace,
-    { offsetBytes, sizeBytes }: { offsetBytes: number; sizeBytes: number },
+    { offsetBytes, sizeBytes }: KvPart,
   ): Promise<Buffer | undefined> {
     const file = this.#files.get(place.fileId);
     if (file === undefined || file.state === 'spare' || place.sequence < file.firstSequence) return undefined;

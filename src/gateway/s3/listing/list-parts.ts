@@ -2,8 +2,8 @@
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import { escapeXml } from '../../../base/xml/write-xml.ts';
 import type { ListedPart } from '../../../ports/metadata/uploads.ts';
-import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
+import { noSuchUpload } from '../multipart/find-upload.ts';
 import { requireOwnUpload } from '../multipart/own-upload.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseCount, parseNumberMarker, parseUploadId } from '../request/arguments.ts';
@@ -42,8 +42,7 @@ export const listParts = defineOperation({
       after,
       max,
     });
-    if (value.kind === 'no-such-upload')
-      throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
+    if (value.kind === 'no-such-upload') throw noSuchUpload(uploadId);
     const { upload, parts, isTruncated } = value;
     const { initiator } = upload;
     await requireOwnUpload(context, { action: 's3:ListMultipartUploadParts', resource, initiator });

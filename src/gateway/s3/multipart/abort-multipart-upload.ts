@@ -1,10 +1,7 @@
 // Gives up a multipart upload: its parts go.
-import { AppError } from '../../../types/errors.ts';
-import type { ObjectKey, UploadId } from '../../../types/names.ts';
-import type { UploadRecord } from '../../../types/records/rows.ts';
-import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
 import { parseUploadId } from '../request/arguments.ts';
+import { findUpload, noSuchUpload } from './find-upload.ts';
 import { isOfBucketsAccount, requireOwnUpload } from './own-upload.ts';
 
 export const abortMultipartUpload = defineOperation({
@@ -34,18 +31,3 @@ export const abortMultipartUpload = defineOperation({
     return { status: 204 };
   },
 });
-
-async function findUpload(
-  context: OperationContext,
-  { key, uploadId }: { key: ObjectKey; uploadId: UploadId },
-): Promise<UploadRecord> {
-  const { homeShard, believed } = context.bucket();
-  const asked = { bucketId: believed.bucketId, key, uploadId, after: 0, max: 1 };
-  const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'list-parts', asked);
-  if (value.kind === 'no-such-upload') throw noSuchUpload(uploadId);
-  return value.upload;
-}
-
-function noSuchUpload(uploadId: UploadId): AppError {
-  return new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
-}

@@ -26,7 +26,7 @@ import {
 } from '../request/write-conditions.ts';
 import { parseCompleteBody } from '../xml/complete-body.ts';
 import { percentEncode } from '../xml/list-xml.ts';
-import { queryUpload, requireUploadOrAnswer } from './find-upload.ts';
+import { noSuchUpload, queryUpload, requireUploadOrAnswer } from './find-upload.ts';
 
 type Complete = CommandOf<'complete-upload'>;
 type Completed = Extract<OutcomeOf<'complete-upload'>, { kind: 'committed' }>;
@@ -164,7 +164,7 @@ function refusalOf(
   const UploadId = input.uploadId;
   switch (refusal.kind) {
     case 'no-such-upload':
-      return new AppError('NoSuchUpload', { fields: { UploadId } });
+      return noSuchUpload(UploadId);
     case 'invalid-part': {
       const { partNumber } = refusal;
       const etag = input.parts.find((part) => part.partNumber === partNumber)?.etag ?? '';

@@ -1,4 +1,4 @@
-// The upload that a request is about: UploadPart and UploadPartCopy begin with it.
+// The upload that a request is about.
 
 import type { ResultOf } from '../../../ports/metadata/port.ts';
 import type { ChecksumAlgorithm } from '../../../types/checksums.ts';
@@ -26,7 +26,7 @@ export async function requireUploadOrAnswer(
   address: UploadAddress,
 ): Promise<void> {
   const { upload, wasCompleted } = await askForUpload(context, address);
-  if (upload === null && !wasCompleted) throw noSuchUpload(address);
+  if (upload === null && !wasCompleted) throw noSuchUpload(address.uploadId);
 }
 
 async function askForUpload(
@@ -41,14 +41,14 @@ async function askForUpload(
   return value;
 }
 
-/** The upload that a part is for; NoSuchUpload when it is not there. */
+/** The upload that is asked for; NoSuchUpload when it is not there. */
 export async function findUpload(context: OperationContext, address: UploadAddress): Promise<UploadRecord> {
   const upload = await queryUpload(context, address);
-  if (upload === null) throw noSuchUpload(address);
+  if (upload === null) throw noSuchUpload(address.uploadId);
   return upload;
 }
 
-function noSuchUpload({ uploadId }: UploadAddress): AppError {
+export function noSuchUpload(uploadId: UploadId): AppError {
   return new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
 }
 
