@@ -206,16 +206,16 @@ export function asksForHelp(args) {
 }
 
 /**
- * Installs what is missing, runs `script` (a file URL) by the locked Node with `args`, and ends this process like it. `env`:
- * what the environment may override. `isDevelopment`: with the packages of tests and benchmarks.
+ * Installs what is missing, runs `script` (a file URL) by the locked Node with `args`, and ends this process like it. `flags`: of
+ * Node itself. `env`: what the environment may override. `isDevelopment`: with the packages of tests and benchmarks.
  */
-export async function runProgram({ script, args, env = {}, isDevelopment = false }) {
+export async function runProgram({ script, args, flags = [], env = {}, isDevelopment = false }) {
   try {
     if (Number(process.versions.node.split('.')[0]) < 20) {
       throw new StartError(`Node 20 or newer is needed, this is ${process.version}`);
     }
     await ensureInstalled({ isDevelopment });
-    const programArgs = [fileURLToPath(script), ...args];
+    const programArgs = [...flags, fileURLToPath(script), ...args];
     endLike(
       await runForeground(chooseNode(), programArgs, {
         // Compiled code is kept from one start to the next: without it most of a start goes into reading TypeScript.

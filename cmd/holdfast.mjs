@@ -6,9 +6,9 @@ import { asksForHelp, isInstalled, runProgram } from './bootstrap.mjs';
 
 const args = process.argv.slice(2);
 
-/** Of process-environment.json; process-environment.ts says what each of it is for. */
-function environmentOf(command) {
-  const byCommand = JSON.parse(readFileSync(new URL('./process-environment.json', import.meta.url), 'utf8'));
+/** Of process-settings.json; process-settings.ts says what each of it is for. */
+function settingsOf(command) {
+  const byCommand = JSON.parse(readFileSync(new URL('./process-settings.json', import.meta.url), 'utf8'));
   return byCommand[command] ?? {};
 }
 
@@ -19,5 +19,6 @@ if (asksForHelp(args) && !isInstalled()) {
       'run `npm ci`, or any command, and `holdfast --help` lists the commands and settings.\n',
   );
 } else {
-  await runProgram({ script: new URL('./main.ts', import.meta.url), args, env: environmentOf(args[0]) });
+  const { flags, environment } = settingsOf(args[0]);
+  await runProgram({ script: new URL('./main.ts', import.meta.url), args, flags, env: environment });
 }

@@ -17,7 +17,7 @@ import { type EtcdProcess, type EtcdTls, startEtcd } from '../../src/platform/et
 import { bringEtcd } from '../../src/platform/etcd/etcd-program.ts';
 import { systemClock, systemRandom } from '../../src/platform/system-clock.ts';
 import { refuseTaken, writeEndpointFile } from '../listening.ts';
-import { processEnvironment } from '../process-environment.ts';
+import { processSettings } from '../process-settings.ts';
 import { onSignals } from '../signals.ts';
 import { endLeftEtcd, makeEtcdCertificates, noteEtcd } from './dev-etcd.ts';
 import { initCluster } from './init.ts';
@@ -315,15 +315,16 @@ export class DevCluster {
       args: [],
       etcdEndpoint: this.etcdEndpoint,
     };
+    const { flags, environment } = processSettings(part.role);
     const args = [
-      ...[MAIN, part.role, '--join', etcdEndpoint, ...this.etcdFlags, '--log-level', logLevel],
+      ...[...flags, MAIN, part.role, '--join', etcdEndpoint, ...this.etcdFlags, '--log-level', logLevel],
       ...['--data-dir', join(this.#folder, part.name), ...part.args, ...more],
     ];
     const child = spawn(process.execPath, args, {
       // By the channel it notices that this process has gone (cmd/end-with-parent.ts).
       stdio: ['ignore', log, log, 'ipc'],
       env: {
-        ...processEnvironment(part.role),
+        ...environment,
         ...(env ?? process.env),
         HOLDFAST_CLUSTER_SECRET: this.#secret,
       },

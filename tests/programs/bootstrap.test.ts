@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { processEnvironment } from '../../cmd/process-environment.ts';
+import { processSettings } from '../../cmd/process-settings.ts';
 
 const LOCK = {
   lockfileVersion: 3,
@@ -52,7 +52,7 @@ if (process.argv[2] === 'exit') process.exit(5);
 const FILES = [
   'cmd/holdfast.mjs',
   'cmd/bootstrap.mjs',
-  'cmd/process-environment.json',
+  'cmd/process-settings.json',
   'deploy/holdfast',
   'tools/run.mjs',
 ];
@@ -151,12 +151,16 @@ test('exit codes and signals are passed through', async () => {
 });
 
 test.each(['server', 'storage', 'gateway', 'metadata'])(
-  '%s: both launchers give it its environment, below what is set already',
+  '%s: both launchers give it its flags, and its environment below what is set already',
   async (command) => {
-    writeFileSync(join(folder, 'cmd', 'main.ts'), 'console.log(JSON.stringify(process.env));');
+    writeFileSync(
+      join(folder, 'cmd', 'main.ts'),
+      'console.log(JSON.stringify({ ...process.env, flags: process.execArgv }));',
+    );
     expect((await run()).code).toBe(0);
-    const expected = processEnvironment(command);
-    const [name] = Object.keys(expected);
+    const { flags: expectedFlags, environment } = processSettings(command);
+    const expected = { ...environment, flags: expectedFlags };
+    const [name] = Object.keys(environment);
     for (const launcher of [[process.execPath, 'cmd/holdfast.mjs'], ['deploy/holdfast']]) {
       const [program = '', ...leading] = launcher.map((part) =>
         part.includes('/') && part !== process.execPath ? join(folder, part) : part,
@@ -166,8 +170,9 @@ test.each(['server', 'storage', 'gateway', 'metadata'])(
           env: { PATH: process.env.PATH, ...env },
           encoding: 'utf8',
         });
-        const { UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ } = JSON.parse(stdout);
-        return { UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ };
+        const { flags, UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ } =
+          JSON.parse(stdout);
+        return { flags, UV_THREADPOOL_SIZE, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ };
       };
       expect(environmentOf({})).toEqual(expected);
       if (name !== undefined) expect(environmentOf({ [name]: '7' })).toEqual({ ...expected, [name]: '7' });

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { startEmbedded } from '../../../cmd/embedded.ts';
-import { processEnvironment } from '../../../cmd/process-environment.ts';
+import { processSettings } from '../../../cmd/process-settings.ts';
 import { must } from '../../../src/base/assert.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { variableOf } from '../../../src/config/names.ts';
@@ -147,11 +147,12 @@ async function startChild(options: {
   removeFolder: () => Promise<void>;
 }): Promise<TestServer> {
   const limit = options.fileBytesMax === undefined ? '' : `ulimit -f ${options.fileBytesMax / 512}; `;
-  const program = [process.execPath, join(ROOT, 'cmd', 'main.ts'), 'server'];
+  const { flags, environment } = processSettings('server');
+  const program = [process.execPath, ...flags, join(ROOT, 'cmd', 'main.ts'), 'server'];
   const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...program], {
     cwd: ROOT,
     env: {
-      ...processEnvironment('server'),
+      ...environment,
       ...cleanEnvironment(),
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...settingVariables(options.settings),
