@@ -47,14 +47,22 @@ export interface BodyToRead {
  * while others wait for memory keeps the buffer that it has; the rest of its chunk is fetched again.
  */
 export async function* readPlaintext(path: DataPath, body: BodyToRead): AsyncGenerator<Buffer> {
+  for await (const batch of readPlaintextBatches(path, body)) yield* batch;
+}
+
+/**
+ * As readPlaintext, up to LIMITS.piecesGivenMax buffers at a time for a reader who took those before within LIMITS.quickReadMs, while
+ * much memory is free: each hand over costs more than a buffer's bytes do.
+ */
+export async function* readPlaintextBatches(path: DataPath, body: BodyToRead): AsyncGenerator<Buffer[]> {
   const reader = new ChunkReader(path, body);
   try {
     for (;;) {
       const fetched = await reader.next();
       if (fetched === undefined) return;
-      for await (const buffer of openFetched(reader, fetched)) {
-        reader.give(buffer);
-        yield buffer;
+      for await (const batch of openFetched(reader, fetched)) {
+        reader.give(batch);
+        yield batch;
         if (!reader.goOn(fetched)) break;
       }
       reader.release(fetched);
@@ -64,24 +72,40 @@ export async function* readPlaintext(path: DataPath, body: BodyToRead): AsyncGen
   }
 }
 
-async function* openFetched(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
+async function* openFetched(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer[]> {
   const [run] = fetched.runs;
-  if (run?.use.storage === 'pieces') yield reader.openGrown(run, fetched.bytes);
-  else if (fetched.runs.length > 1) yield reader.openTogether(fetched);
+  if (run?.use.storage === 'pieces') yield [reader.openGrown(run, fetched.bytes)];
+  else if (fetched.runs.length > 1) yield [reader.openTogether(fetched)];
   else yield* openSingle(reader, fetched);
 }
 
 /** A chunk whose tags do not fit is fetched again. */
-async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
+async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer[]> {
   const run = must(fetched.runs[0], 'a fetch has a run');
   const brokenAtBytes = fetched.isOpened
-    ? yield* reader.cut(run, fetched.bytes)
-    : yield* reader.open({ run, bytes: must(fetched.bytes[0], 'bytes of its chunk') });
+    ? yield* inBatches(reader.cut(run, fetched.bytes), () => reader.piecesToGive())
+    : yield* inBatches(reader.open({ run, bytes: must(fetched.bytes[0], 'bytes of its chunk') }));
   if (brokenAtBytes === undefined) return;
   const rest = { ...run, fromBytes: Math.max(brokenAtBytes, run.fromBytes) };
   const sound = await reader.fetchSound(run);
   fetched.bytes = [sound];
-  yield* reader.open({ run: rest, bytes: sound }, { isLast: true });
+  yield* inBatches(reader.open({ run: rest, bytes: sound }, { isLast: true }));
+}
+
+/** Several buffers at a time: as many as `count` says when a batch begins. */
+function* inBatches<T>(buffers: Generator<Buffer, T>, count = () => 1): Generator<Buffer[], T> {
+  for (;;) {
+    const batch: Buffer[] = [];
+    for (let left = count(); left > 0; left--) {
+      const next = buffers.next();
+      if (next.done === true) {
+        if (batch.length > 0) yield batch;
+        return next.value;
+      }
+      batch.push(next.value);
+    }
+    yield batch;
+  }
 }
 
 /** One fetch: a run of one chunk, several small bodies in one shard, or a run of a growing blob, with its rows as bytes. */
@@ -132,6 +156,11 @@ class ChunkReader {
   readonly #chunkSizeBytes: number;
   /** Memory for the buffer on its way to the client, once reading has begun. */
   readonly #toSendBytes: number;
+  /** What the batch on its way takes beyond that. */
+  #batchBytes = 0;
+  #givenAtMs: number;
+  /** The client took its last buffers within LIMITS.quickReadMs. */
+  #isQuick = false;
   #hasBegun = false;
   #validatedAtMs: number;
 
@@ -150,6 +179,7 @@ class ChunkReader {
     this.#manifest = body.manifest;
     this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
+    this.#givenAtMs = this.#validatedAtMs;
   }
 
   async next(): Promise<Fetched | undefined> {
@@ -178,20 +208,32 @@ class ChunkReader {
     return this.#current;
   }
 
-  /** The reader gets a buffer; the fetches behind it wait for the client. */
-  give(buffer: Buffer): void {
-    this.#givenBytes += buffer.length;
+  /** How many buffers the next batch may have. */
+  piecesToGive(): number {
+    return this.#isQuick && this.#lease.hasRoom() ? LIMITS.piecesGivenMax : 1;
+  }
+
+  /** The reader gets buffers; the fetches behind them wait for the client. */
+  give(batch: readonly Buffer[]): void {
+    const sizeBytes = batch.reduce((sum, { length }) => sum + length, 0);
+    this.#givenBytes += sizeBytes;
+    this.#givenAtMs = this.#path.clock.monotonicMs();
+    this.#batchBytes = Math.max(0, sizeBytes - this.#toSendBytes);
+    this.#lease.hold(this.#batchBytes);
     this.#lease.idle();
   }
 
-  /** The client has taken its buffer. False when the rest of the fetch was released meanwhile. */
+  /** The client has taken its buffers. False when the rest of the fetch was released meanwhile. */
   goOn(fetched: Fetched): boolean {
+    this.#isQuick = this.#path.clock.monotonicMs() - this.#givenAtMs <= LIMITS.quickReadMs;
     this.#lease.busy();
+    this.#lease.release(this.#batchBytes);
+    this.#batchBytes = 0;
     this.#lease.progress();
     return !fetched.isDropped;
   }
 
-  /** Releases everything but the buffer that the client has; the rest is located and fetched again. */
+  /** Releases everything but the buffers that the client has; the rest is located and fetched again. */
   #shrink(): void {
     const { calls, range } = this.#body;
     if (this.#current !== undefined) this.#drop(this.#current);

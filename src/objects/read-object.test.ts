@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -426,6 +427,29 @@ test('a reader that waits for the disk gets more read ahead, up to the limit', a
   expect(Buffer.concat(received).equals(body)).toBe(true);
   expect(heldBytesMax).toBeGreaterThan(2 * CHUNK_BYTES);
   expect(heldBytesMax).toBeLessThanOrEqual((2 + LIMITS.readAheadChunks) * CHUNK_BYTES);
+});
+
+test('a quick reader is given several pieces at once, one that was slow a single one', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(4 * CHUNK_BYTES);
+  await world.put('k', body);
+  const { stream } = await open(world, 'k');
+  const received: Buffer[] = [];
+  const takePieces = async (): Promise<number> => {
+    const isThere = once(stream, 'readable');
+    stream.read(0);
+    await isThere;
+    const pieces = stream.readableLength / PIECE;
+    received.push(stream.read());
+    return pieces;
+  };
+  expect([await takePieces(), await takePieces()]).toEqual([1, 1]);
+  const heldBytes = world.heldBytes();
+  expect(await takePieces()).toBe(2);
+  expect(world.heldBytes()).toBe(heldBytes + PIECE);
+  world.metadata.clock.advance(LIMITS.quickReadMs + 1);
+  expect([await takePieces(), await takePieces(), await takePieces()]).toEqual([1, 1, 2]);
+  expect(Buffer.concat(received).equals(body)).toBe(true);
 });
 
 /** Advances the clock until `wanted` is settled, by `ms` at most. */

@@ -19,7 +19,7 @@ import type { PieceCompactor } from './compact-pieces.ts';
 import type { DataPath } from './data-path.ts';
 import { fetchPage } from './locate-runs.ts';
 import type { ByteRange, MetadataCalls, ObjectStore, OpenObject } from './object-store.ts';
-import { openWholeInline, readPlaintext } from './read-body.ts';
+import { openWholeInline, readPlaintextBatches } from './read-body.ts';
 
 type OpenInput = Parameters<ObjectStore['openObject']>[0];
 
@@ -39,7 +39,7 @@ export async function openObject(
   }
   scheduleCompaction(compactor, input);
   let stream: BufferStream | undefined;
-  const pieces = readPlaintext(path, {
+  const batches = readPlaintextBatches(path, {
     tenant: input.calls.tenant,
     calls: input.calls,
     kek,
@@ -50,8 +50,8 @@ export async function openObject(
     reread: () => rereadManifest(input),
     onEvicted: (error) => stream?.destroy(error),
   });
-  const first = await pieces.next();
-  stream = new BufferStream(first.done === true ? [] : [first.value], pieces);
+  const first = await batches.next();
+  stream = new BufferStream(first.done === true ? undefined : first.value, batches);
   return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }
 
@@ -108,12 +108,12 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
   return true;
 }
 
-/** The first buffers and then those of `rest` as a stream, each fetched when the consumer has room. */
+/** The first buffers and then those of `rest` as a stream, each batch of them fetched when the consumer has room. */
 class BufferStream extends Readable {
-  readonly #ready: Buffer[];
-  readonly #rest: AsyncGenerator<Buffer>;
+  #ready: readonly Buffer[] | undefined;
+  readonly #rest: AsyncGenerator<readonly Buffer[]>;
 
-  constructor(ready: Buffer[], rest: AsyncGenerator<Buffer>) {
+  constructor(ready: readonly Buffer[] | undefined, rest: AsyncGenerator<readonly Buffer[]>) {
     // Fetches nothing while the client has not taken what is there.
     super({ highWaterMark: 0 });
     this.#ready = ready;
@@ -121,15 +121,20 @@ class BufferStream extends Readable {
   }
 
   override _read(): void {
-    const ready = this.#ready.shift();
+    const ready = this.#ready;
+    this.#ready = undefined;
     if (ready !== undefined) {
-      this.push(ready);
+      this.#give(ready);
       return;
     }
     this.#rest.next().then(
-      (next) => this.push(next.done === true ? null : next.value),
+      (next) => (next.done === true ? this.push(null) : this.#give(next.value)),
       (error) => this.destroy(error),
     );
+  }
+
+  #give(batch: readonly Buffer[]): void {
+    for (const buffer of batch) this.push(buffer);
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {

@@ -81,6 +81,10 @@ assert(
   LIMITS.bodyIdleMs < LIMITS.bodyStalledMs,
   'what can be fetched again goes before the body that it is of',
 );
+assert(
+  8 * LIMITS.piecesGivenMax * LIMITS.quickReadMs < LIMITS.bodyStalledMs,
+  'who becomes eight times as slow with several pieces in hand is not taken for one who stands still',
+);
 assert(LIMITS.sealBlockBytes <= LIMITS.bodyShareBytesMin, 'all bodies at work may hold a piece each');
 assert(
   LIMITS.addressShareWeight < LIMITS.accountShareWeight,

@@ -188,6 +188,9 @@ export const LIMITS = {
   /** A reader whose client has taken nothing for so long gives back what it can fetch again when others wait. */
   bodyIdleMs: 1 * SECOND,
   bodyStalledMs: 5 * SECOND,
+  /** A reader whose client took what it was given within so long is given several pieces at once. */
+  quickReadMs: 100,
+  piecesGivenMax: 4,
   /** An idle shard writes its time half as often at the least, so ids are older than their minting by twice this at most. */
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,

@@ -1,7 +1,7 @@
 // Sends an answer, and decides what happens to the connection: an unread body is dropped, or ends the connection, and is
 // never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
-import { partEnd } from '../../base/bytes/tls-parts.ts';
+import { isTls, partEnd } from '../../base/bytes/tls-parts.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -26,7 +26,12 @@ const LONG_TEXT_CHARACTERS = 64 * 1024;
 /** Of one write over TLS. */
 const TLS_PART_BYTES = 64 * 1024;
 
-const NOTHING = Buffer.alloc(0);
+/** Of a stream. */
+interface Part {
+  bytes: Buffer;
+  /** Gives the memory back of what it is the last part of. */
+  free?: () => void;
+}
 
 /** What is done with a body that was not read to its end. */
 type Rest = 'none' | 'linger';
@@ -223,10 +228,11 @@ function sendStream(
   exchange.isBodyMemory = true;
   return new Promise((resolve, reject) => {
     let leftBytes = body.sizeBytes;
-    /** What the stream gave last, and its parts that are not handed over. */
-    let given: Buffer = NOTHING;
-    let parts: Buffer[] = [];
+    /** What the stream gave in this turn, and is not handed over. */
+    const parts: Part[] = [];
+    let isDone = false;
     const finish = (error?: Error) => {
+      isDone = true;
       response.off('drain', resume);
       exchange.sendingSinceMs = undefined;
       stream.destroy();
@@ -234,26 +240,37 @@ function sendStream(
       response.destroy();
       reject(error);
     };
-    const complete = (last?: Buffer) => {
+    const complete = (last?: Part) => {
       // The last piece goes out with the end: one write for a small object.
-      if (mayEnd) response.end(last, () => freeMemory(given));
-      else if (last !== undefined) response.write(last);
+      if (mayEnd) response.end(last?.bytes, () => last?.free?.());
+      else if (last !== undefined) response.write(last.bytes);
       finish();
     };
     /** False: the client is to be waited for, or all is done. */
-    const handOver = (): boolean => {
+    const writeParts = (isTogether: boolean): boolean => {
+      let mayGoOn = true;
       for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-        const whole = parts.length === 0 ? given : undefined;
-        if (whole !== undefined && leftBytes === 0) {
+        if (parts.length === 0 && leftBytes === 0) {
           complete(part);
           return false;
         }
-        if (response.write(part, (error) => error ?? (whole && freeMemory(whole)))) continue;
-        stream.pause();
-        exchange.sendingSinceMs = clock.monotonicMs();
-        return false;
+        const { bytes, free } = part;
+        mayGoOn = response.write(bytes, (error) => error ?? free?.());
+        if (!mayGoOn && !isTogether) break;
       }
-      return true;
+      if (mayGoOn) return true;
+      stream.pause();
+      exchange.sendingSinceMs = clock.monotonicMs();
+      return false;
+    };
+    const handOver = (): boolean => {
+      if (isDone) return false;
+      // One write for all of them, unless each is to wait for the one before.
+      const isTogether = parts.length > 1 && !isTls(exchange.request.socket);
+      if (isTogether) response.cork();
+      const mayGoOn = writeParts(isTogether);
+      if (isTogether) response.uncork();
+      return mayGoOn;
     };
     const resume = () => {
       exchange.sendingSinceMs = undefined;
@@ -269,9 +286,10 @@ function sendStream(
       leftBytes -= data.length;
       exchange.sentBytes += data.length;
       if (leftBytes < 0) return finish(new Error('more bytes than the answer promised'));
-      given = data;
-      parts = partsOf(exchange, data);
-      handOver();
+      // What comes behind it at once goes out with it.
+      if (parts.length === 0) process.nextTick(handOver);
+      for (const bytes of partsOf(exchange, data)) parts.push({ bytes });
+      (parts.at(-1) as Part).free = () => freeMemory(data);
     });
   });
 }
