@@ -318,9 +318,11 @@ one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB 
   once.
 - What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; of a body
   that is sent, up to 64 KiB.
-- When others wait, a reader whose client has taken nothing for bodyIdleMs keeps the piece of 256 KiB that it was given; the
-  rest is fetched again when its client goes on. A PUT that has sent no whole chunk of the usual size, or a GET whose client has
-  not taken its piece, for bodyStalledMs ends then: a PUT by SlowDown, a GET by the end of its connection. It yields to those that
+- A client has one piece of 256 KiB on its way to it; one that took its last within quickReadMs is given up to piecesGivenMax of
+  them together, while less than half of the memory is in use.
+- When others wait, a reader whose client has taken nothing for bodyIdleMs keeps what it was given; the rest is fetched again when
+  its client goes on. A PUT that has sent no whole chunk of the usual size, or a GET whose client has not taken what it was given,
+  for bodyStalledMs ends then: a PUT by SlowDown, a GET by the end of its connection. It yields to those that
   wait at its own address, and to anyone where it is over its share; as many end as others wait.
 - When all that an account may hold is held by bodies in the middle of a chunk, some of them are let through to its end by the
   extra eighth, which is shared in the same way.
