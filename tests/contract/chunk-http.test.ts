@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -16,6 +17,7 @@ import {
   formatChecksum,
   HEADER,
 } from '../../src/platform/chunk-http/wire.ts';
+import { AT_ONCE_MAX } from '../../src/platform/few-at-once.ts';
 import type { RunningChunkServer } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
@@ -110,6 +112,20 @@ describe('strangers are refused', () => {
       cause: { cause: { message: expect.stringContaining('stranger') } },
     });
     expect(stored.size).toBe(0);
+  });
+
+  test('thousands of requests in one read: a few are looked at', async () => {
+    const { server } = await serve();
+    const made: unknown[] = [];
+    const note = (message: unknown) => made.push(message);
+    diagnostics.subscribe('http.server.request.start', note);
+    const [host, port] = server.address.split(':');
+    const socket = connect(Number(port), host);
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000));
+    await once(socket.resume(), 'close');
+    diagnostics.unsubscribe('http.server.request.start', note);
+    expect(made).toHaveLength(AT_ONCE_MAX);
   });
 
   test('no certificate, and one of another authority', async () => {

@@ -20,6 +20,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { FEW_AT_ONCE } from '../few-at-once.ts';
 import { Deadlines } from './deadlines.ts';
 import { ChunkExchange, type DiskGates, type ExchangeParts, type TakeMemory } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
@@ -127,6 +128,7 @@ async function bind(server: Server, { host, port }: ChunkServerOptions['listen']
 
 function createHttpServer(credentials: PeerCredentials): Server {
   const options = {
+    ...FEW_AT_ONCE,
     maxHeaderSize: LIMITS.peerHeaderBytesMax,
     headersTimeout: LIMITS.chunkRequestMaxMs,
     requestTimeout: LIMITS.chunkRequestMaxMs,

@@ -1,7 +1,9 @@
+import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { LIMITS } from '../../types/limits.ts';
+import { AT_ONCE_MAX } from '../few-at-once.ts';
 import { type HealthServer, startHealthServer } from './health-server.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -100,7 +102,9 @@ const HEALTH = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
 async function connectFrom(localAddress: string) {
   const port = Number(server?.address.split(':')[1]);
   const socket = connect({ port, host: '127.0.0.1', localAddress });
-  const closed = once(socket, 'close');
+  // It may end by a reset, when it has sent more than was read.
+  socket.on('error', () => {});
+  const closed = new Promise<unknown[]>((resolve) => socket.once('close', () => resolve([])));
   await once(socket, 'connect');
   return {
     socket,
@@ -143,6 +147,35 @@ test('many connections of one address do not end those of another', async () => 
   expect(await kept.ask()).toBe('HTTP/1.1 200');
   for (const { socket } of [kept, ...others]) socket.destroy();
 });
+
+test.each([
+  ['', 200],
+  ['Expect: what\r\n', 417],
+])(
+  'of thousands of requests in one read a few are made, and the connection ends: %j',
+  async (line, status) => {
+    await open(metrics);
+    const made: unknown[] = [];
+    const note = (message: unknown) => made.push(message);
+    diagnostics.subscribe('http.server.request.start', note);
+    const { socket, closed } = await connectFrom('127.0.0.1');
+    const request = HEALTH.replace('Host', `${line}Host`);
+    const last = request.replace('Host', 'Connection: close\r\nHost');
+    socket.write(request.repeat(2000) + last);
+    socket.resume();
+    await closed;
+    expect(made).toHaveLength(AT_ONCE_MAX);
+    // One after another goes on.
+    const patient = await connectFrom('127.0.0.1');
+    for (let count = 0; count < 3 * AT_ONCE_MAX; count++) {
+      patient.socket.write(request);
+      const [data] = await once(patient.socket, 'data');
+      expect(String(data)).toContain(`HTTP/1.1 ${status}`);
+    }
+    patient.socket.destroy();
+    diagnostics.unsubscribe('http.server.request.start', note);
+  },
+);
 
 test('an address in use is refused', async () => {
   await open(metrics);

@@ -10,6 +10,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { addressGroupOf } from '../../types/tenant.ts';
+import { FEW_AT_ONCE } from '../few-at-once.ts';
 
 export interface HealthServerOptions {
   listen: { host: string; port: number };
@@ -40,6 +41,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   const places = createPlaces();
   const server = createServer(
     {
+      ...FEW_AT_ONCE,
       maxHeaderSize: LIMITS.peerHeaderBytesMax,
       headersTimeout: LIMITS.healthHeaderMaxMs,
       requestTimeout: LIMITS.healthRequestMaxMs,
