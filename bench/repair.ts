@@ -148,7 +148,10 @@ interface WatchedDisks {
 
 async function openDisks({ cluster, dataDir }: OwnCluster): Promise<WatchedDisks> {
   const { etcdEndpoint, secret } = cluster;
-  const config = loadConfig({ flags: { join: etcdEndpoint }, env: { HOLDFAST_CLUSTER_SECRET: secret } });
+  const config = loadConfig({
+    flags: { join: etcdEndpoint, ...cluster.etcdSettings },
+    env: { HOLDFAST_CLUSTER_SECRET: secret },
+  });
   const { clusterId, members } = await readClusterStatus({ config });
   const client = createChunkClient({
     clusterId,
