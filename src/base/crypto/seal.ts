@@ -4,6 +4,7 @@
 // Nonces are counted, not random: a data key belongs to one blob and seals each position once (R24).
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
 import { assert } from '../assert.ts';
+import { copyBytes } from '../bytes/bytes.ts';
 import { freeMemory } from '../free-memory.ts';
 import { TAG_BYTES } from './aead.ts';
 import { crc32 } from './crc32.ts';
@@ -71,7 +72,7 @@ export function layPlaintext(
     const block = Math.floor(offsetBytes / at.blockBytes);
     const roomBytes = (block + 1) * at.blockBytes - offsetBytes;
     const part = plaintext.subarray(copiedBytes, copiedBytes + roomBytes);
-    chunk.set(part, offsetBytes + block * TAG_BYTES);
+    copyBytes(chunk, part, offsetBytes + block * TAG_BYTES);
     copiedBytes += part.length;
     offsetBytes += part.length;
   }
@@ -100,13 +101,13 @@ export function sealChunk(options: {
       const part = chunk.subarray(at, Math.min(at + STEP_BYTES, endBytes));
       onPlaintext(part);
       const sealed = cipher.update(part);
-      chunk.set(sealed, at);
+      copyBytes(chunk, sealed, at);
       checksum = crc32(sealed, checksum);
       freeMemory(sealed);
     }
     cipher.final();
     const tag = cipher.getAuthTag();
-    chunk.set(tag, endBytes);
+    copyBytes(chunk, tag, endBytes);
     checksum = crc32(tag, checksum);
   }
   return checksum;

@@ -2,7 +2,7 @@
 // it is laid there as it was read. Node's parser, which would make a copy of each piece, only counts the bytes.
 import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
-import { asBuffer } from '../../base/bytes/bytes.ts';
+import { asBuffer, copyBytes } from '../../base/bytes/bytes.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import { type BodyParser, countBody } from '../../base/http-parser.ts';
 
@@ -104,7 +104,7 @@ function takeAsRead(socket: SocketOfParser, bytes: Buffer, parse: Parse): number
   if (place === undefined || into === undefined || !parser) return 0;
   const part = bytes.subarray(0, into.length);
   const isThere = part.buffer === into.buffer && part.byteOffset === into.byteOffset;
-  if (!isThere) into.set(part);
+  if (!isThere) copyBytes(into, part);
   place.atBytes += part.length;
   countBody(parser, part, parse);
   return part.length;
