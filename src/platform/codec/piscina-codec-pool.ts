@@ -37,6 +37,7 @@ export function createCodecPool(options: { workers: number | 'auto' }): CodecPoo
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: BODIES_PER_THREAD_MAX,
+    recordTiming: false,
   });
   return {
     open(body) {
