@@ -8,6 +8,7 @@ import { identityKeys } from '../types/records/identity-records.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
+import { memberPolicy } from './member-roles.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { ApiCaller, CustomerView, PartnerView } from './tenancy.ts';
 import { OPERATOR } from './tenancy-rules.ts';
@@ -490,6 +491,53 @@ test('a deactivation that ends halfway leaves a member that can do nothing; one 
   await parts.tenancy.changeMember(OPERATOR, id, { active: false });
   expect(await parts.tenancy.getMember(OPERATOR, id)).toMatchObject({ status: 'deactivated' });
   expect(await policy()).not.toContain('Allow');
+});
+
+test.each([
+  ['a lower role that ends halfway has taken its rights already', 'Read Only', 'Read Only'],
+  ['a higher role that ends halfway has given nothing yet', 'Administrator', 'Full Access'],
+] as const)('%s', async (_, role, shown) => {
+  const { id: subAccountId, accountId } = await createCustomer('own');
+  const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
+  const given = { ...person, role: 'Full Access', email: 'ann@example.com' };
+  const { id } = await parts.tenancy.createMember(OPERATOR, given);
+  const policy = async () => {
+    const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
+    return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
+  };
+  const { shards, clock } = world;
+  let reach = () => {};
+  const tenancyThatEnds = () => {
+    const execute: typeof shards.execute = async (target, name, command) => {
+      // Its process ends: nothing of it comes behind this.
+      if (name === 'change-tenancy') await new Promise(() => reach());
+      return shards.execute(target, name, command);
+    };
+    return createTenancy({
+      metadata: { ...shards, execute },
+      keyring: createKeyring(),
+      random: createSeededRandom(8),
+      clock,
+      log: { warn() {} },
+      accounts,
+      hasher,
+      resetRootMfa: async () => {},
+      setPlanQuota: async () => {},
+    }).tenancy;
+  };
+  const change = async (changes: Parameters<typeof parts.tenancy.changeMember>[2]) => {
+    const reached = new Promise<void>((resolve) => {
+      reach = resolve;
+    });
+    void tenancyThatEnds().changeMember(OPERATOR, id, changes);
+    await reached;
+  };
+  await change({ role });
+  expect(await policy()).toBe(memberPolicy(shown, { isActive: true }));
+  // What a deactivation has taken before its record, no other change gives back before its own.
+  await change({ active: false });
+  await change({ role: 'Download Only' });
+  expect(await policy()).toBe(memberPolicy('Read Only', { isActive: false }));
 });
 
 test('where a password is not stored, there is no sub-account', async () => {

@@ -6,9 +6,10 @@ import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
 import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
+import { MEMBER_ROLES } from '../types/tenancy.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
-import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
+import { isInactiveMember, MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import type { MemberChanges, MemberView, NewMember, Tenancy } from './tenancy.ts';
@@ -69,16 +70,18 @@ export function createMembers(deps: {
   /** Of a member by its record: another change may have come behind the one that asks, and its policy stands already. */
   async function presentRole(id: number): Promise<RoleNow | undefined> {
     const [now] = await directory.read('member', [id]);
-    return now && { role: now.role, isActive: now.status === 'active' };
+    return now && { role: now.role, status: now.status };
   }
 
-  /** undefined: as the member's record has it. */
-  function setPolicy(accountId: AccountId, member: MemberRecord, given: { isActive: false } | undefined) {
+  /** To what the member may do behind its change, where that is less; undefined: as its record has it. */
+  function setPolicy(accountId: AccountId, member: MemberRecord, lowered: RoleNow | undefined) {
     return withIdentities(deps, accountId, async (store) => {
       const user = await userOf(store, member);
-      const now = given ? { role: member.role, ...given } : await presentRole(member.id);
-      if (user !== undefined && now !== undefined)
-        store.put(identityKeys.user(user.name), withRole(user, now));
+      const now = lowered ?? (await presentRole(member.id));
+      if (user === undefined || now === undefined) return;
+      // Another change may have lowered it further, and its record is not there yet.
+      if (lowered !== undefined && !isLess(lowered, shownRole(user) ?? member)) return;
+      store.put(identityKeys.user(user.name), withRole(user, now));
     });
   }
 
@@ -212,20 +215,21 @@ export function createMembers(deps: {
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
-      const isLeaving = status !== 'active' && member.status === 'active';
-      // What a crash leaves between the two is a member that can do nothing.
-      if (isLeaving) await setPolicy(accountId, member, { isActive: false });
+      const after = { role, status };
+      const loses = isLess(after, member);
+      // What a crash leaves between the two is a member with fewer rights than its record says, never more.
+      if (loses) await setPolicy(accountId, member, after);
       try {
         await tree.write({ replace: [{ record, ifRevision: member.revision }] });
       } catch (error) {
-        if (isLeaving) await setPolicy(accountId, member, undefined).catch(() => undefined);
+        if (loses) await setPolicy(accountId, member, undefined).catch(() => undefined);
         throw error;
       }
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
         const now = await presentRole(id);
         if (user === undefined || now === undefined) return;
-        const after: UserRecord = {
+        const changed: UserRecord = {
           ...withRole(user, now),
           ...(changes.mfa === false && { mfaDevices: [] }),
           ...(passwordHash && {
@@ -237,7 +241,7 @@ export function createMembers(deps: {
             },
           }),
         };
-        store.put(identityKeys.user(user.name), after);
+        store.put(identityKeys.user(user.name), changed);
         if (changes.mfa === false) await freeDevices(store, user);
       });
       return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member) };
@@ -269,12 +273,24 @@ export function createMembers(deps: {
   };
 }
 
-interface RoleNow {
-  role: MemberRecord['role'];
-  isActive: boolean;
+type RoleNow = Pick<MemberRecord, 'role' | 'status'>;
+
+/** Whether it may do less. Each role may do all that those behind it may. */
+function isLess(one: RoleNow, other: RoleNow): boolean {
+  const rank = ({ role, status }: RoleNow) => (status === 'active' ? MEMBER_ROLES.indexOf(role) : Infinity);
+  return rank(one) > rank(other);
 }
 
-function withRole(user: UserRecord, { role, isActive }: RoleNow): UserRecord {
+/** What a member's user may do by its policy, which says so before the record; undefined: nobody's role. */
+function shownRole({ inlinePolicies }: UserRecord): RoleNow | undefined {
+  if (isInactiveMember(inlinePolicies)) return { role: 'Read Only', status: 'deactivated' };
+  const text = inlinePolicies.find(({ name }) => name === MEMBER_POLICY)?.text;
+  const role = MEMBER_ROLES.findLast((one) => memberPolicy(one, { isActive: true }) === text);
+  return role && { role, status: 'active' };
+}
+
+function withRole(user: UserRecord, { role, status }: RoleNow): UserRecord {
+  const isActive = status === 'active';
   const others = user.inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
   return {
     ...user,
