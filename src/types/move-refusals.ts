@@ -17,6 +17,8 @@ export type MoveRefusal =
   /** It is the source or destination of a rename that takes several entries. */
   | { kind: 'being-renamed' }
   | { kind: 'key-too-long' }
+  /** Another object, or one with other tags, is there than the caller was judged by. */
+  | { kind: 'not-judged' }
   | { kind: 'source-condition' | 'target-condition'; condition: string };
 
 export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; message: string } {
@@ -47,6 +49,8 @@ function codeOf(refusal: MoveRefusal): ErrorCode {
       return 'OperationAborted';
     case 'key-too-long':
       return 'KeyTooLongError';
+    case 'not-judged':
+      return 'ServiceUnavailable';
     case 'source-condition':
     case 'target-condition':
       return 'PreconditionFailed';

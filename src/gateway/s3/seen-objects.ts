@@ -20,8 +20,14 @@ interface Judged {
   readonly tags?: readonly Tag[] | undefined;
 }
 
+interface Seen {
+  readonly owner: AccountId;
+  readonly acl: readonly Grant[];
+  readonly tags: readonly Tag[];
+}
+
 export class SeenObjects {
-  readonly #seen = new Map<string, (Judged | undefined)[]>();
+  readonly #seen = new Map<string, (Seen | undefined)[]>();
 
   /** undefined: none was there. */
   note(address: SeenAddress, object: StoredObject | undefined): void {
@@ -33,7 +39,14 @@ export class SeenObjects {
   /** The object as a decision has seen it last; undefined: none has looked, or none was there. */
   last(address: SeenAddress): { readonly owner: AccountId; readonly tags: readonly Tag[] } | undefined {
     const judged = this.#seen.get(nameOf(address))?.at(-1);
-    return judged && { owner: judged.owner, tags: judged.tags ?? [] };
+    return judged && { owner: judged.owner, tags: judged.tags };
+  }
+
+  /** As all decisions have seen it; null: none was there. undefined: none has looked, `changed`: not all have seen the same. */
+  agreed(address: SeenAddress): Seen | null | undefined | 'changed' {
+    const [first, ...others] = this.#seen.get(nameOf(address)) ?? [];
+    if (others.some((each) => !isDeepStrictEqual(each, first))) return 'changed';
+    return this.#seen.has(nameOf(address)) ? (first ?? null) : undefined;
   }
 
   /** `same` also where no decision has looked at it. `missing`: none was there when it was judged. */
@@ -49,6 +62,6 @@ function nameOf({ bucketId, key, versionId = '' as VersionId }: SeenAddress): st
   return `${bucketId} ${versionId} ${key}`;
 }
 
-function judgedOf({ owner, acl, tags = [] }: Judged): Judged {
-  return { owner, acl: acl ?? [], tags };
+function judgedOf({ owner, acl = [], tags = [] }: Judged): Seen {
+  return { owner, acl, tags };
 }

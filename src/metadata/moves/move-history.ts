@@ -2,6 +2,7 @@
 // are, with their ids, times, ETags, tags and links (R26): their bytes are copied, and decoded only where they go for good
 // or may be protected.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { KeyMove, MoveResult } from '../../ports/metadata/moves.ts';
 import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -176,6 +177,7 @@ export function moveHistory(options: {
   const { rules, nowMs, acceptedMs } = options.context;
   const { source, older, target } = loaded;
   if (source === undefined) return refused({ kind: 'no-such-key' });
+  if (!isAsJudged(move, source)) return refused({ kind: 'not-judged' });
   const refusal = checkConditions(move, source, target);
   if (refusal !== undefined) return refused(refusal);
   if (target !== undefined && !target.isMarker && !overwrites) return refused({ kind: 'exists' });
@@ -228,6 +230,14 @@ export function renameOf(
 
 export function refused(refusal: MoveRefusal): MoveChange {
   return { result: refusal, puts: [], counters: [] };
+}
+
+/** Tags may have changed since, or another object may be there. */
+function isAsJudged({ sourceJudged }: KeyMove, source: Latest): boolean {
+  if (sourceJudged === undefined) return true;
+  if (sourceJudged === null || source.isMarker) return sourceJudged === null && source.isMarker;
+  const { owner, acl = [], tags = [] } = decodeVersion(source.bytes);
+  return isDeepStrictEqual({ owner, acl, tags }, sourceJudged);
 }
 
 function checkConditions(

@@ -1,8 +1,10 @@
 // Commands and queries of MOVE: of one key at once, and of prefixes and large keys by jobs (service 4.2).
+import type { Grant } from '../../types/acl.ts';
 import type { MoveRefusal } from '../../types/move-refusals.ts';
-import type { BucketId, JobId, ObjectKey, VersionId } from '../../types/names.ts';
+import type { AccountId, BucketId, JobId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { WriteConditions } from '../../types/preconditions.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';
+import type { Tag } from '../../types/tags.ts';
 import type { Versioning } from '../../types/versioning.ts';
 import type { IdempotencyToken, OutcomeStoreFull } from './jobs.ts';
 
@@ -14,6 +16,15 @@ export interface KeyMove {
   /** On the current object of each, where there is one. */
   sourceConditions?: WriteConditions;
   targetConditions?: WriteConditions;
+  /** The current object under `from` as the caller was judged by it; null: none was there. Absent: nobody has looked. */
+  sourceJudged?: JudgedVersion | null;
+}
+
+/** What policies and lists look at. */
+interface JudgedVersion {
+  owner: AccountId;
+  acl: readonly Grant[];
+  tags: readonly Tag[];
 }
 
 /** The ids of what was moved, newest first; or why nothing was. */

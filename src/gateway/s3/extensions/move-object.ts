@@ -3,6 +3,7 @@
 
 import type { AccessPair } from '../../../policy/authorize.ts';
 import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
+import type { KeyMove } from '../../../ports/metadata/moves.ts';
 import { AppError } from '../../../types/errors.ts';
 import { explainMoveRefusal } from '../../../types/move-refusals.ts';
 import type { JobId, ObjectKey } from '../../../types/names.ts';
@@ -33,7 +34,8 @@ import { NOT_APPLIED } from './composed-object.ts';
 import { moveLargeKey, movePrefix, type PrefixMove, repeatLargeKey } from './move-prefix.ts';
 import { MOVE_LOG_NAME, moveBody, moveItem } from './move-result.ts';
 
-type MoveInput = ReturnType<typeof parse> & Pick<PrefixMove, 'isPrivateOnly' | 'isNameless'>;
+type MoveInput = ReturnType<typeof parse> &
+  Pick<PrefixMove, 'isPrivateOnly' | 'isNameless'> & { conditions: Omit<KeyMove, 'from' | 'to'> };
 
 export const moveObject = defineOperation({
   name: 'MoveObject',
@@ -89,7 +91,12 @@ export const moveObject = defineOperation({
       ...(!(await may(listAccess(input))) && { isPrivateOnly: true }),
       ...(input.isPrefix && !(await may(namesAccess(input))) && { isNameless: true }),
     };
-    return input.isPrefix ? movePrefix(context, move) : moveKey(context, move);
+    if (input.isPrefix) return movePrefix(context, move);
+    const { bucketId } = context.bucket().believed;
+    const sourceJudged = context.seen.agreed({ bucketId, key: input.from });
+    if (sourceJudged === 'changed') throw new AppError('ServiceUnavailable');
+    const conditions = { ...input.conditions, ...(sourceJudged !== undefined && { sourceJudged }) };
+    return moveKey(context, { ...move, conditions });
   },
 });
 

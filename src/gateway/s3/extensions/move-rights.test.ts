@@ -323,3 +323,42 @@ test('who may not list a prefix learns no key of it by renaming it', async () =>
   expect([...new Set(keysIn(told))].sort()).toEqual(['out/a', 'out/b', 'out/c']);
   expect(keysIn(await move(await userWith([allow('s3:PutObject', '*')]), 'in/', 'over/'))).toEqual(['in/c']);
 });
+
+test('tags that come between the decision about a MOVE and its commit are not passed by', async () => {
+  let between = async (): Promise<void> => {};
+  const meanwhile = await openGatewayWorld({
+    intercept: (shards) => ({
+      ...shards,
+      async execute(target, name, command) {
+        if (name === 'move-key') await between();
+        return shards.execute(target, name, command);
+      },
+    }),
+  });
+  try {
+    const { endpoint } = meanwhile;
+    const account = await meanwhile.makeAccount('tags');
+    const put = (path: string, text: string) =>
+      send({ ...account, endpoint }, { method: 'PUT', path, body: Buffer.from(text) });
+    const tags = '<Tagging><TagSet><Tag><Key>secret</Key><Value>yes</Value></Tag></TagSet></Tagging>';
+    await put('/late', '');
+    await put('/late/k', 'secret');
+    const tagged = { StringEquals: { 's3:ExistingObjectTag/secret': 'yes' } };
+    const statements = [EVERYTHING, { ...deny('s3:GetObject', '*'), Condition: tagged }];
+    const user = await addUser(meanwhile, account.accountId, { name: 'mover', statements });
+    const move = async () => {
+      const headers = { destination: 'moved' };
+      return (await send({ ...user, endpoint }, { method: 'MOVE', path: '/late/k', headers })).status;
+    };
+    between = async () => {
+      between = async () => {};
+      expect((await put('/late/k?tagging', tags)).status).toBe(200);
+    };
+    expect(await move()).toBe(503);
+    expect(await move()).toBe(403);
+    await put('/late/k', 'open');
+    expect(await move()).toBe(200);
+  } finally {
+    await meanwhile.close();
+  }
+});
