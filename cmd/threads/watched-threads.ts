@@ -7,9 +7,15 @@ import { type CallTable, type Remote, remoteCalls } from '../../src/platform/thr
 import { createThreadLine, type LineEnd, type ThreadLine } from '../../src/platform/threads/thread-line.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import { LIMITS } from '../../src/types/limits.ts';
+import { processSettings } from '../process-settings.ts';
 
 /** Each thread loads modules by the program's paths. */
 const SOURCE_PATHS = fileURLToPath(new URL('../source-paths.ts', import.meta.url));
+
+/** Flags that hold for all threads of the process. V8's are among them, which none may be started with. */
+const OF_PROCESS: ReadonlySet<string> = new Set(
+  (['server', 'gateway', 'metadata'] as const).flatMap((command) => processSettings(command).flags),
+);
 
 /** A thread has failed: the process ends. */
 export class ThreadFailed extends Error {
@@ -73,7 +79,7 @@ export class WatchedThreads<C extends WatchedCalls> {
       name: `${role}-${number}`,
       workerData: data,
       transferList: moved,
-      execArgv: [...process.execArgv, '--import', SOURCE_PATHS],
+      execArgv: [...process.execArgv.filter((flag) => !OF_PROCESS.has(flag)), '--import', SOURCE_PATHS],
     });
     const failed = (why: string, cause?: unknown) => this.#fail(thread, why, cause);
     const line = createThreadLine(worker as unknown as LineEnd, (error) =>
