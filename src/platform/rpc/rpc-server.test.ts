@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { connect as connectSocket, createServer, type Socket } from 'node:net';
+import { status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   type AddressBook,
@@ -277,6 +278,17 @@ describe('connections of strangers', () => {
     const caller = await start({ nodeId: CALLER });
     const call = () => caller.calls.call(CALLEE, callOf(1), never()).catch(() => undefined);
     while ((await call()) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+
+  test('have a refused stream ended, though its sender goes on', async () => {
+    await start({ nodeId: CALLEE });
+    const session = connect(`http://${addresses.get(CALLEE)}`);
+    closers.push(() => session.destroy());
+    const headers = { ':method': 'POST', ':path': CALLS.path, 'content-type': 'application/grpc' };
+    const stream = session.request(headers, { endStream: false });
+    stream.write(Buffer.alloc(2 * WINDOW_BYTES));
+    const [[answer]] = await Promise.all([once(stream, 'response'), once(stream.resume(), 'close')]);
+    expect(answer['grpc-status']).toBe(String(status.UNAUTHENTICATED));
   });
 
   test('end when they do not show a certificate in time', async () => {

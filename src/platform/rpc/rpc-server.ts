@@ -1,6 +1,6 @@
 // The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
 // headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
-import type { Http2Server } from 'node:http2';
+import { constants, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { must } from '../../base/assert.ts';
@@ -90,7 +90,19 @@ function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
       session.setLocalWindowSize(WINDOW_BYTES);
       session.settings({ initialWindowSize: WINDOW_BYTES });
     });
+    listening.on('stream', endRefused);
   }
+}
+
+/**
+ * A stream whose status came in the headers of its answer has been refused. Its sender need not end it: until then what it
+ * sends lies here unread, up to a window, and its connection never counts as idle.
+ */
+function endRefused(stream: ServerHttp2Stream): void {
+  stream.once('finish', () => {
+    const isRefused = stream.sentHeaders?.['grpc-status'] !== undefined;
+    if (isRefused && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR);
+  });
 }
 
 /** Of a connection whose streams have been asked to end. */
