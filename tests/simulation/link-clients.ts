@@ -5,6 +5,7 @@ import { fromUtf8 } from '../../src/base/bytes/bytes.ts';
 import type { OperationContext } from '../../src/gateway/s3/context.ts';
 import { moveObject } from '../../src/gateway/s3/extensions/move-object.ts';
 import { movePrefix, type PrefixMove } from '../../src/gateway/s3/extensions/move-prefix.ts';
+import { SeenObjects } from '../../src/gateway/s3/seen-objects.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { CopyFrom, MetadataCalls, ObjectStore, PutObject } from '../../src/objects/object-store.ts';
 import type { ListedVersion } from '../../src/ports/metadata/versions.ts';
@@ -160,6 +161,7 @@ export class LinkClients {
       // Of a bucket without settings: no rule removes what comes there.
       bucket: () => ({ ...bucket, configs: {} }),
       mayAlso: () => Promise.resolve(true),
+      seen: new SeenObjects(),
       signal: never,
       // As where others wait: steps are small, and there are more of them.
       hasCompany: () => true,
