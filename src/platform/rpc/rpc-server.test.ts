@@ -291,6 +291,27 @@ describe('connections of strangers', () => {
     expect(answer['grpc-status']).toBe(String(status.UNAUTHENTICATED));
   });
 
+  test('end when they open streams and reset them', async () => {
+    await start({ nodeId: CALLEE });
+    const socket = await connectTo(must(addresses.get(CALLEE), 'the node listens'));
+    const closed = new Promise((resolve) => socket.on('error', () => {}).on('close', resolve));
+    const frame = (type: number, flags: number, stream: number, payload: string) => {
+      const head = Buffer.alloc(9);
+      head.writeUIntBE(payload.length, 0, 3);
+      head.writeUInt16BE((type << 8) | flags, 3);
+      head.writeUInt32BE(stream, 5);
+      return Buffer.concat([head, Buffer.from(payload, 'latin1')]);
+    };
+    // POST, http, and a path of one letter, as HPACK has them.
+    const opened = '\x83\x86\x04\x02/x';
+    const streams = Array.from({ length: 300 }, (_, at) => 2 * at + 1);
+    const pairs = streams.flatMap((id) => [frame(1, 4, id, opened), frame(3, 0, id, '\0\0\0\x08')]);
+    socket.write(
+      Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, ''), ...pairs]),
+    );
+    await closed;
+  });
+
   test('end when they do not show a certificate in time', async () => {
     const made = await makeCertificates();
     closers.push(made.remove);

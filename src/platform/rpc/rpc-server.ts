@@ -1,6 +1,6 @@
 // The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
 // headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
-import { constants, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import { constants, type Http2Server, type ServerHttp2Stream, type ServerOptions } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { must } from '../../base/assert.ts';
@@ -50,6 +50,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
   });
   let address = deps.advertise ?? '';
+  boundResets(server);
   const noteRefusal = createRefusalNotes(deps);
   const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
   server.addService(METADATA_SERVICE, {
@@ -72,6 +73,25 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       server.forceShutdown();
     },
   };
+}
+
+/** Streams of one connection that its client may reset at once, and then each second; members keep theirs for long. */
+const RESETS_AT_ONCE_MAX = 64;
+const RESETS_PER_SECOND_MAX = 16;
+/** Streams beyond those of a connection, before it ends. */
+const EXCESS_STREAMS_MAX = 16;
+
+/**
+ * Streams that are opened and reset in one read are all made, however few may be open: by Node's own bounds a connection full of
+ * them held the thread for 0.4 s. The library has no options for this.
+ */
+function boundResets(server: Server): void {
+  const { commonServerOptions } = server as unknown as { commonServerOptions?: ServerOptions };
+  Object.assign(must(commonServerOptions, 'the gRPC library keeps the options of its servers there'), {
+    streamResetBurst: RESETS_AT_ONCE_MAX,
+    streamResetRate: RESETS_PER_SECOND_MAX,
+    maxSessionRejectedStreams: EXCESS_STREAMS_MAX,
+  } satisfies ServerOptions);
 }
 
 /**
