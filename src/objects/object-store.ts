@@ -1,7 +1,7 @@
 // The data path as the gateway sees it. Types only; create-object-store.ts builds it. Every call succeeds, or throws
 // AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...) and leaves nothing that a client could
 // see.
-import type { Readable } from 'node:stream';
+import type { BatchReadable } from '../base/bytes/batch-stream.ts';
 import type { IdempotencyToken } from '../ports/metadata/jobs.ts';
 import type {
   BelievedBucket,
@@ -203,7 +203,7 @@ export interface WrittenPart {
 /** A version ready for reading: its headers are open, and the first bytes of the range are fetched and verified. */
 export type OpenObject =
   | { kind: 'bytes'; bytes: Buffer }
-  | { kind: 'stream'; stream: Readable; sizeBytes: number };
+  | { kind: 'stream'; stream: BatchReadable; sizeBytes: number };
 
 export interface ByteRange {
   offsetBytes: number;

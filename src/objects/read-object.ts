@@ -1,7 +1,7 @@
 // THE GET STORY: open the key, locate and fetch the first bytes, so that damage is an error status and not a cut
 // connection; then stream the rest behind them (read-body.ts), and check now and then that the version still exists.
-import { Readable } from 'node:stream';
 import { must } from '../base/assert.ts';
+import { BatchStream } from '../base/bytes/batch-stream.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import { homeShardOf } from '../types/names.ts';
@@ -38,7 +38,7 @@ export async function openObject(
     return { kind: 'bytes', bytes };
   }
   scheduleCompaction(compactor, input);
-  let stream: BufferStream | undefined;
+  let stream: BatchStream | undefined;
   const batches = readPlaintextBatches(path, {
     tenant: input.calls.tenant,
     calls: input.calls,
@@ -51,7 +51,7 @@ export async function openObject(
     onEvicted: (error) => stream?.destroy(error),
   });
   const first = await batches.next();
-  stream = new BufferStream(first.done === true ? undefined : first.value, batches);
+  stream = new BatchStream(first.done === true ? [] : first.value, batches);
   return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }
 
@@ -106,42 +106,6 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
     if (!value.blobs.every(isLiveBlob)) return false;
   }
   return true;
-}
-
-/** The first buffers and then those of `rest` as a stream, each batch of them fetched when the consumer has room. */
-class BufferStream extends Readable {
-  #ready: readonly Buffer[] | undefined;
-  readonly #rest: AsyncGenerator<readonly Buffer[]>;
-
-  constructor(ready: readonly Buffer[] | undefined, rest: AsyncGenerator<readonly Buffer[]>) {
-    // Fetches nothing while the client has not taken what is there.
-    super({ highWaterMark: 0 });
-    this.#ready = ready;
-    this.#rest = rest;
-  }
-
-  override _read(): void {
-    const ready = this.#ready;
-    this.#ready = undefined;
-    if (ready !== undefined) {
-      this.#give(ready);
-      return;
-    }
-    this.#rest.next().then(
-      (next) => (next.done === true ? this.push(null) : this.#give(next.value)),
-      (error) => this.destroy(error),
-    );
-  }
-
-  #give(batch: readonly Buffer[]): void {
-    for (const buffer of batch) this.push(buffer);
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    // Not awaited: a fetch under way may take its time, and releases its memory when it ends.
-    this.#rest.return(undefined).catch(() => {});
-    callback(error);
-  }
 }
 
 /** The range of a part (GET with partNumber), by the number of its upload. */

@@ -1,6 +1,6 @@
 // Sends an answer, and decides what happens to the connection: an unread body is dropped, or ends the connection, and is
 // never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
-import type { Readable } from 'node:stream';
+import type { BatchReadable } from '../../base/bytes/batch-stream.ts';
 import { isTls, partEnd } from '../../base/bytes/tls-parts.ts';
 import { freeMemory } from '../../base/free-memory.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -9,7 +9,7 @@ import type { Exchange } from './exchange.ts';
 
 export type AnswerBody =
   | { kind: 'bytes'; bytes: Buffer | string }
-  | { kind: 'stream'; stream: Readable; sizeBytes: number }
+  | { kind: 'stream'; stream: BatchReadable; sizeBytes: number }
   /** Of unknown length, written as it comes. */
   | { kind: 'texts'; texts: AsyncIterable<string> };
 
@@ -220,7 +220,7 @@ async function discardBody(body: AnswerBody | undefined): Promise<void> {
  */
 function sendStream(
   exchange: Exchange,
-  body: { stream: Readable; sizeBytes: number },
+  body: { stream: BatchReadable; sizeBytes: number },
   { clock, mayEnd }: BodyOptions,
 ): Promise<void> {
   const { response } = exchange;
@@ -228,11 +228,9 @@ function sendStream(
   exchange.isBodyMemory = true;
   return new Promise((resolve, reject) => {
     let leftBytes = body.sizeBytes;
-    /** What the stream gave in this turn, and is not handed over. */
+    /** What the stream gave last, and is not handed over. */
     const parts: Part[] = [];
-    let isDone = false;
     const finish = (error?: Error) => {
-      isDone = true;
       response.off('drain', resume);
       exchange.sendingSinceMs = undefined;
       stream.destroy();
@@ -264,7 +262,6 @@ function sendStream(
       return false;
     };
     const handOver = (): boolean => {
-      if (isDone) return false;
       // One write for all of them, unless each is to wait for the one before.
       const isTogether = parts.length > 1 && !isTls(exchange.request.socket);
       if (isTogether) response.cork();
@@ -282,14 +279,16 @@ function sendStream(
     stream.on('end', () =>
       leftBytes === 0 ? complete() : finish(new Error(`${leftBytes} bytes are missing`)),
     );
-    stream.on('data', (data: Buffer) => {
-      leftBytes -= data.length;
-      exchange.sentBytes += data.length;
-      if (leftBytes < 0) return finish(new Error('more bytes than the answer promised'));
-      // What comes behind it at once goes out with it.
-      if (parts.length === 0) process.nextTick(handOver);
-      for (const bytes of partsOf(exchange, data)) parts.push({ bytes });
-      (parts.at(-1) as Part).free = () => freeMemory(data);
+    stream.on('data', (first: Buffer) => {
+      for (const data of [first, ...(stream.takeRest?.() ?? [])]) {
+        leftBytes -= data.length;
+        exchange.sentBytes += data.length;
+        if (leftBytes < 0) return finish(new Error('more bytes than the answer promised'));
+        for (const bytes of partsOf(exchange, data)) parts.push({ bytes });
+        (parts.at(-1) as Part).free = () => freeMemory(data);
+      }
+      // At once: a stream that is not paused yet when this returns is asked for more.
+      handOver();
     });
   });
 }

@@ -2,8 +2,8 @@
 // metric labels, docs and test coverage are derived from the rows; nothing else lists operations. Events are not in the row:
 // the commands that an operation sends write them (src/metadata/events).
 
-import type { Readable } from 'node:stream';
 import type { Steps } from '../../base/async/steps.ts';
+import type { BatchReadable } from '../../base/bytes/batch-stream.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
 import type { AppError, ErrorCode } from '../../types/errors.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
@@ -60,7 +60,7 @@ export interface OperationResult {
     | { kind: 'xml'; text: string }
     | { kind: 'bytes'; bytes: Buffer }
     /** Content-Length is required; the stream is destroyed when the client goes, and its error cuts the connection. */
-    | { kind: 'stream'; stream: Readable; sizeBytes: number }
+    | { kind: 'stream'; stream: BatchReadable; sizeBytes: number }
     /**
      * A document that comes piece by piece (MOVE), as the client takes it, with white space while the next one is waited
      * for. `whenBroken`: what ends the document where the error has ended its making. An iterator that is left by its
