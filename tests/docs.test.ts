@@ -381,7 +381,7 @@ beforehand.
 | fields of forms, of unproved senders | unverifiedFormsBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
 | documents of /api/v1 on their way | publicAnswersBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
-| connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first; one with 4 requests unanswered ends at the next, as at storage nodes |
+| connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first; one with 4 requests unanswered ends at the next, and one whose body comes in chunks at its head, as at storage nodes |
 
 - A connection counts by its address from the moment that it is taken, before hands are shaken and a head is there, and by
   an account once a request on it has proved one. Where a share is used up, the connection that has been idle longest is

@@ -1,6 +1,7 @@
 // HTTP servers of a node whose clients ask one thing at a time: scrapers, probes, other nodes. One read of a socket holds
 // thousands of small requests, and Node's parser makes them all, each with its answer, before anything else runs: a node would
-// do nothing else for as long as somebody sends them. Here a connection that has some requests unanswered ends at the next.
+// do nothing else for as long as somebody sends them. Here a connection that has some requests unanswered ends at the next, and
+// one whose request has a body in chunks ends at its head: those clients tell the length, and chunks of a byte cost as much.
 import { IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -21,7 +22,10 @@ class OneOfFew extends IncomingMessage {
    * nobody listens for upgrades the connection ends.
    */
   get upgrade(): boolean {
-    this.#endsParsing ??= this.method === 'CONNECT' || (unanswered.get(this.socket) ?? 0) >= AT_ONCE_MAX;
+    this.#endsParsing ??=
+      this.method === 'CONNECT' ||
+      this.headers['transfer-encoding'] !== undefined ||
+      (unanswered.get(this.socket) ?? 0) >= AT_ONCE_MAX;
     return this.#endsParsing;
   }
 

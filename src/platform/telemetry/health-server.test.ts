@@ -148,6 +148,18 @@ test('many connections of one address do not end those of another', async () => 
   for (const { socket } of [kept, ...others]) socket.destroy();
 });
 
+test('a body in chunks is not looked at: the connection ends at its head', async () => {
+  await open(metrics);
+  const { socket, closed } = await connectFrom('127.0.0.1');
+  let answered = '';
+  socket.on('data', (bytes) => {
+    answered += bytes;
+  });
+  socket.write(HEALTH.replace('Host', 'Transfer-Encoding: chunked\r\nHost') + '1\r\nx\r\n'.repeat(1000));
+  await closed;
+  expect(answered).toBe('');
+});
+
 test.each([
   ['', 200],
   ['Expect: what\r\n', 417],
