@@ -321,3 +321,33 @@ test('all authorization details come in pages, and by kind', async () => {
     'ValidationError',
   );
 });
+
+/** Takes about a second. */
+function simulateLong() {
+  const statements = Array.from({ length: 20 }, (_, at) =>
+    allow('s3:*', `arn:aws:s3:::${'*a'.repeat(60)}${at}*`, {
+      Condition: { StringLike: { 's3:prefix': '*b'.repeat(60) } },
+    }),
+  );
+  const resources = Array.from(
+    { length: 30 },
+    (_, at) => `arn:aws:s3:::${'a'.repeat(400)}${at}/${'ab'.repeat(200)}`,
+  );
+  return call('SimulateCustomPolicy', {
+    ...members('PolicyInputList', new Array(8).fill(documentOf(...statements))),
+    ...members('ActionNames', new Array(30).fill('s3:GetObject')),
+    ...members('ResourceArns', resources),
+  });
+}
+
+test('simulations of one account are done one after the other, their policies not compiled before their turn', async () => {
+  const ended: string[] = [];
+  const long = simulateLong().then(({ status }) => ended.push(`long ${status}`));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const wrong = call('SimulateCustomPolicy', {
+    ...members('PolicyInputList', ['{}']),
+    ...members('ActionNames', ['s3:GetObject']),
+  }).then(({ code }) => ended.push(`wrong ${code}`));
+  await Promise.all([long, wrong]);
+  expect(ended).toEqual(['long 200', 'wrong InvalidInput']);
+});

@@ -1,5 +1,6 @@
 // What policies would decide, before anybody sends the request (SimulatePrincipalPolicy, SimulateCustomPolicy), and which
 // condition keys they look at. The deciding is src/policy/simulate.ts's, and the answer simulation-answer.ts's.
+import type { Steps } from '../../base/async/steps.ts';
 import type { ContextValue } from '../../policy/patterns.ts';
 import { parsePrincipal } from '../../policy/principals.ts';
 import { AppError } from '../../types/errors.ts';
@@ -16,6 +17,8 @@ import {
   type PrincipalPolicies,
   policiesOfPrincipal,
   type SourcePolicy,
+  type StoredPolicy,
+  storedPolicies,
 } from './simulation-policies.ts';
 
 const ITEMS_MAX = 1000;
@@ -48,14 +51,18 @@ const SIMULATION = {
 
 type Simulated = ValuesOf<typeof SIMULATION>;
 
-function runSimulation(
-  { deps, store: { accountId } }: ActionContext,
+/** Of one account one after the other: only the first has its policies compiled. */
+function inTurns({ deps, store: { accountId } }: ActionContext, steps: Steps<string>): Promise<string> {
+  return deps.turns.finish({ owner: accountId, work: 'simulations' }, steps);
+}
+
+function* simulate(
   { ActionNames, ResourceArns, Marker, MaxItems }: Simulated,
-  scene: Scene,
-): Promise<string> {
+  sceneInSteps: Steps<Scene>,
+): Steps<string> {
   const resources = ResourceArns === undefined || ResourceArns.length === 0 ? ['*'] : ResourceArns;
   const asked = { actions: ActionNames, resources, Marker, MaxItems };
-  return deps.turns.finish({ owner: accountId, work: 'simulations' }, answerInSteps(scene, asked));
+  return yield* answerInSteps(yield* sceneInSteps, asked);
 }
 
 /** By key in lower case; later entries of one key stand. Throws InvalidInput. */
@@ -121,15 +128,12 @@ function contextOfHolder({ store }: ActionContext, holder: PolicyHolder): Map<st
   return context;
 }
 
-async function boundaryOf(
-  values: Simulated,
-  own: SourcePolicy | undefined,
-): Promise<SourcePolicy | undefined> {
+function* boundaryOf(values: Simulated, own: SourcePolicy | undefined): Steps<SourcePolicy | undefined> {
   const given = values.PermissionsBoundaryPolicyInputList ?? [];
   if (given.length > 1) {
     throw new AppError('InvalidInput', { message: 'Only one permissions boundary policy can be simulated.' });
   }
-  return (await givenPolicies('PermissionsBoundaryPolicyInputList', given, 'boundary'))[0] ?? own;
+  return (yield* givenPolicies('PermissionsBoundaryPolicyInputList', given, 'boundary'))[0] ?? own;
 }
 
 const simulateCustomPolicy = defineIamAction({
@@ -142,15 +146,17 @@ const simulateCustomPolicy = defineIamAction({
     if (ResourcePolicy !== undefined && CallerArn === undefined) {
       throw new AppError('InvalidInput', { message: 'CallerArn is required where ResourcePolicy is given.' });
     }
-    const scene: Scene = {
-      identity: await givenPolicies('PolicyInputList', PolicyInputList, 'identity'),
-      boundary: await boundaryOf(values, undefined),
-      resourcePolicy: ResourcePolicy === undefined ? undefined : await givenResourcePolicy(ResourcePolicy),
-      caller: CallerArn === undefined ? someCaller(store) : callerOfArn(CallerArn),
-      resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
-      context: contextOf(values.ContextEntries),
-    };
-    return runSimulation(context, values, scene);
+    function* scene(): Steps<Scene> {
+      return {
+        identity: yield* givenPolicies('PolicyInputList', PolicyInputList, 'identity'),
+        boundary: yield* boundaryOf(values, undefined),
+        resourcePolicy: ResourcePolicy === undefined ? undefined : yield* givenResourcePolicy(ResourcePolicy),
+        caller: CallerArn === undefined ? someCaller(store) : callerOfArn(CallerArn),
+        resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
+        context: contextOf(values.ContextEntries),
+      };
+    }
+    return inTurns(context, simulate(values, scene()));
   },
 });
 
@@ -188,34 +194,32 @@ const simulatePrincipalPolicy = defineIamAction({
     if (ResourcePolicy !== undefined && CallerArn === undefined && holder.kind === 'group') {
       throw new AppError('InvalidInput', { message: 'CallerArn is required where ResourcePolicy is given.' });
     }
-    const scene: Scene = {
-      identity: [
-        ...source.identity,
-        ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
-      ],
-      boundary: await boundaryOf(values, source.boundary),
-      resourcePolicy: ResourcePolicy === undefined ? undefined : await givenResourcePolicy(ResourcePolicy),
-      caller: CallerArn === undefined ? callerOfHolder(context, holder) : callerOfArn(CallerArn),
-      resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
-      context: new Map([...contextOfHolder(context, holder), ...contextOf(values.ContextEntries)]),
-    };
-    return runSimulation(context, values, scene);
+    function* scene(): Steps<Scene> {
+      const stored = yield* storedPolicies(source.identity);
+      const [boundary] = yield* storedPolicies(source.boundary === undefined ? [] : [source.boundary]);
+      return {
+        identity: [...stored, ...(yield* givenPolicies('PolicyInputList', PolicyInputList, 'identity'))],
+        boundary: yield* boundaryOf(values, boundary),
+        resourcePolicy: ResourcePolicy === undefined ? undefined : yield* givenResourcePolicy(ResourcePolicy),
+        caller: CallerArn === undefined ? callerOfHolder(context, holder) : callerOfArn(CallerArn),
+        resourceAccount: ResourceOwner === undefined ? store.accountId : accountOf(ResourceOwner),
+        context: new Map([...contextOfHolder(context, holder), ...contextOf(values.ContextEntries)]),
+      };
+    }
+    return inTurns(context, simulate(values, scene()));
   },
 });
 
-function keysXml(
-  { deps, store: { accountId } }: ActionContext,
-  policies: readonly SourcePolicy[],
-): Promise<string> {
-  return deps.turns.finish({ owner: accountId, work: 'simulations' }, keysInSteps(policies));
+function* keysOf(stored: readonly StoredPolicy[], given: readonly string[]): Steps<string> {
+  const policies = yield* storedPolicies(stored);
+  return yield* keysInSteps([...policies, ...(yield* givenPolicies('PolicyInputList', given, 'identity'))]);
 }
 
 const getContextKeysForCustomPolicy = defineIamAction({
   name: 'GetContextKeysForCustomPolicy',
   parameters: { PolicyInputList: required(documents) },
   access: () => [ANY_RESOURCE],
-  run: async ({ PolicyInputList }, context) =>
-    keysXml(context, await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
+  run: async ({ PolicyInputList }, context) => inTurns(context, keysOf([], PolicyInputList)),
 });
 
 const getContextKeysForPrincipalPolicy = defineIamAction({
@@ -224,10 +228,7 @@ const getContextKeysForPrincipalPolicy = defineIamAction({
   access: ({ PolicySourceArn }) => [{ resource: PolicySourceArn }],
   async run({ PolicySourceArn, PolicyInputList = [] }, context) {
     const { identity }: PrincipalPolicies = await policiesOfPrincipal(context.store, PolicySourceArn);
-    return keysXml(context, [
-      ...identity,
-      ...(await givenPolicies('PolicyInputList', PolicyInputList, 'identity')),
-    ]);
+    return inTurns(context, keysOf(identity, PolicyInputList));
   },
 });
 
