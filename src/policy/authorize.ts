@@ -253,7 +253,7 @@ async function decidePair(
         return givenTags?.find((tag) => tag.key === key.slice(GIVEN_TAG.length))?.value;
       // Under the names of keys that the action does not have a caller could send anything: `GET /bucket/key?prefix=...`.
       if (key.startsWith('s3:') && !hasKey(action, key)) return undefined;
-      if (key === COPY_SOURCE) return values?.[key];
+      if (OF_COPIES.has(key)) return values?.[key];
       const given = (name: string) =>
         values !== undefined && Object.hasOwn(values, name) ? values[name] : contextOf(name);
       return key === REMAINING_DAYS ? remainingDays(given) : given(key);
@@ -325,7 +325,8 @@ async function decideMissing(
 /** No account has this number: account ids do not begin with 0. */
 const NOBODY = '000000000000';
 const VERSION_ID = 's3:versionid';
-const COPY_SOURCE = 's3:x-amz-copy-source';
+/** What copies alone heed: by a header that anything else passes over nobody does what only copies may. */
+const OF_COPIES: ReadonlySet<string> = new Set(['s3:x-amz-copy-source', 's3:x-amz-metadata-directive']);
 const TAG_KEYS = 's3:requestobjecttagkeys';
 const GIVEN_TAG = 's3:requestobjecttag/';
 const REMAINING_DAYS = 's3:object-lock-remaining-retention-days';

@@ -80,7 +80,11 @@ export const S3_KEYS = [
     type: 'string',
     help: 'what is copied, renamed or, each by itself, composed: BUCKET/KEY or BUCKET/KEY?versionId=ID; of a prefix that is renamed it is not known: a condition denies, and does not allow',
   },
-  { name: 's3:x-amz-metadata-directive', type: 'string', help: 'COPY or REPLACE' },
+  {
+    name: 's3:x-amz-metadata-directive',
+    type: 'string',
+    help: 'COPY or REPLACE, of copies (CopyObject) alone',
+  },
   { name: 's3:x-amz-storage-class', type: 'string', help: 'the storage class that the request gives' },
   { name: 's3:x-amz-server-side-encryption', type: 'string', help: 'the header of that name' },
   {

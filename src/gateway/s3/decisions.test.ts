@@ -309,6 +309,26 @@ test('a condition on what is copied holds in every spelling of it', async () => 
     expect(await copy(source), source).toBe(403);
 });
 
+test('who may write by copies alone writes nothing else, whatever headers of copies are sent', async () => {
+  await ask(owner, 'PUT', '/copied');
+  await ask(owner, 'PUT', '/copied/source');
+  const Condition = { StringEquals: { 's3:x-amz-metadata-directive': 'COPY' } };
+  const copier = await addUser(world, owner.accountId, {
+    name: 'copies-only',
+    statements: [allow('s3:GetObject', '*'), { ...allow('s3:PutObject', '*'), Condition }],
+  });
+  const asCopy = { 'x-amz-metadata-directive': 'COPY' };
+  const from = { 'x-amz-copy-source': 'copied/source' };
+  const write = async (method: string, path: string, headers: Record<string, string> = asCopy) =>
+    (await ask(copier, method, path, headers)).status;
+  expect(await write('PUT', '/copied/target', { ...from, ...asCopy })).toBe(200);
+  expect(await write('PUT', '/copied/target', { ...from, 'x-amz-metadata-directive': 'REPLACE' })).toBe(403);
+  expect(await write('PUT', '/copied/target')).toBe(403);
+  expect(await write('POST', '/copied/target?uploads=')).toBe(403);
+  expect(await write('PUT', '/copied/source?append=')).toBe(403);
+  expect(await write('MOVE', '/copied/source', { ...asCopy, destination: 'moved' })).toBe(403);
+});
+
 test('a bound of how many keys are listed holds in every spelling of the number', async () => {
   const Condition = { NumericGreaterThan: { 's3:max-keys': '10' }, Null: { 's3:max-keys': 'false' } };
   const deny = (over: object) => ({

@@ -66,8 +66,19 @@ export const copyObject = defineOperation({
   differences:
     'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource, tags, acl, lock, source, conditions }) => [
-    ['s3:PutObject', resource, undefined, { givenTags: tags, values: copySourceValues(source) }],
+  access: ({ resource, tags, acl, lock, source, directive, conditions }) => [
+    [
+      's3:PutObject',
+      resource,
+      undefined,
+      {
+        givenTags: tags,
+        values: {
+          ...copySourceValues(source),
+          ...(directive && { 's3:x-amz-metadata-directive': directive }),
+        },
+      },
+    ],
     ...conditionAccess(resource, conditions),
     ...taggingAccess(resource, tags),
     ...aclAccess(resource, acl),
@@ -86,6 +97,7 @@ function parse(request: OperationRequest) {
     expectedOwner: headers['x-amz-source-expected-bucket-owner'],
     conditions: parseWriteConditions(headers),
     sourceConditions: parseCopyConditions(headers),
+    directive: headers['x-amz-metadata-directive'],
     replacement: parseReplacement(headers),
     tags: parseReplacementTags(headers),
     acl: parseAclHeaders(headers),
