@@ -106,6 +106,8 @@ export const LIMITS = {
   /** Of a form of IAM or STS: the longest policy, encoded, fits. */
   identityBodyBytesMax: 256 * KiB,
   identityBodyMaxMs: 5 * SECOND,
+  /** Counted in the memory for bodies while a page of a list of IAM is made: its rows, its texts, and what is written of them. */
+  identityPageMemoryBytes: 4 * MiB,
   /** Of a form: all that stands before its file (AWS), and what may stand behind it. */
   formFieldsBytesMax: 20 * KiB,
   formRestBytesMax: 1 * MiB,

@@ -2,6 +2,7 @@
 // what it logs. The rules that choose a row are here; serve-route.ts runs those rows that are not S3's.
 import type { FairShare } from '../../base/async/fair-share.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
+import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -72,6 +73,9 @@ export interface ServiceDependencies {
   /** Throw SlowDown, as for requests of S3 (pipeline-steps.ts). */
   requireRoom(exchange: Exchange): void;
   requireShare(exchange: Exchange): void;
+  requireTaken(exchange: Exchange): void;
+  /** For answers whose texts take much memory while they are made. */
+  readonly objects: Pick<ObjectStore, 'withMemory'>;
   /** True while requests can be served; false makes load balancers look elsewhere. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;

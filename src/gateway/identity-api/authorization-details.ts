@@ -169,6 +169,7 @@ const getAccountAuthorizationDetails = defineIamAction({
     const { items, next } = await pageOfSections(
       wanted.map(([, section]) => section()),
       page,
+      ({ xml }) => xml.length,
     );
     const of = (...shown: Kind[]) => items.filter(({ kind }) => shown.includes(kind)).map(({ xml }) => xml);
     return [

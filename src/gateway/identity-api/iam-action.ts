@@ -59,6 +59,7 @@ interface IamActionRow<R extends Rules> {
 export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAction {
   return {
     name: row.name,
+    isPaged: 'MaxItems' in row.parameters,
     async perform({ deps, caller: first, sent }) {
       const values = readValues(row.parameters, sent);
       const nowMs = deps.clock.wallMs();

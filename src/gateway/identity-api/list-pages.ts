@@ -23,7 +23,7 @@ export interface Page<T> {
 /** Rows of one look. A role may have 192 KiB of texts. */
 const ROWS_AT_ONCE = 20;
 const ROWS_LOOKED_AT_MAX = 1000;
-/** Of texts in a page: one more item may go beyond. */
+/** Of texts in a page: one more item may go beyond, and one more of each section. */
 export const PAGE_CHARACTERS_MAX = 1024 * 1024;
 
 /** Of a short list, in the order of its keys. */
@@ -99,15 +99,18 @@ export interface Section<T> {
 export async function pageOfSections<T>(
   sections: readonly Section<T>[],
   { Marker, MaxItems }: PageRequest,
+  charactersOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
   const after = readMarker(Marker);
   const first = after === undefined ? 0 : sections.findIndex(({ prefix }) => after.startsWith(prefix));
   if (first < 0) throw invalidMarker(Marker);
   const items: T[] = [];
+  let charactersCount = 0;
   for (const [at, { prefix, read }] of sections.slice(first).entries()) {
-    if (items.length === MaxItems) return { items, next: prefix };
+    if (items.length === MaxItems || charactersCount > PAGE_CHARACTERS_MAX) return { items, next: prefix };
     const page = await read({ Marker: at === 0 ? Marker : undefined, MaxItems: MaxItems - items.length });
     items.push(...page.items);
+    for (const item of page.items) charactersCount += charactersOf(item);
     if (page.next !== undefined) return { items, next: page.next };
   }
   return { items, next: undefined };

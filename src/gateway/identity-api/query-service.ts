@@ -23,6 +23,8 @@ export interface QueryRequest {
 export interface QueryAction {
   /** As requests name it. */
   readonly name: string;
+  /** It answers with a page of a list, whose texts take up to LIMITS.identityPageMemoryBytes while they are made. */
+  readonly isPaged?: boolean;
   /** Resolves with the elements of the result, or nothing for an action that has none. Throws AppError. */
   perform(request: QueryRequest): Promise<string | undefined>;
 }
@@ -61,8 +63,17 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
       const action = findAction(sent);
       record.action = `${api.service}:${action.name}`;
       const asker = callerOf(caller, exchange, { nowMs: deps.clock.wallMs(), record });
-      const result = await action.perform({ deps, caller: asker, sent });
-      return renderResult(api, { action: action.name, result, requestId: record.requestId });
+      const perform = async () => {
+        const result = await action.perform({ deps, caller: asker, sent });
+        return renderResult(api, { action: action.name, result, requestId: record.requestId });
+      };
+      if (action.isPaged !== true) return perform();
+      const needs = { sizeBytes: LIMITS.identityPageMemoryBytes, tenant: exchange.tenant };
+      return deps.objects.withMemory(needs, async () => {
+        // It has waited with others, which were all let in before the first of them had its answer.
+        deps.requireTaken(exchange);
+        return perform();
+      });
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),
   };
