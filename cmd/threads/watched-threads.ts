@@ -12,9 +12,13 @@ import { processSettings } from '../process-settings.ts';
 /** Each thread loads modules by the program's paths. */
 const SOURCE_PATHS = fileURLToPath(new URL('../source-paths.ts', import.meta.url));
 
-/** Flags that hold for all threads of the process. V8's are among them, which none may be started with. */
+const nameOf = (flag: string) => flag.split('=')[0] ?? flag;
+
+/** Names of flags that hold for all threads of the process. V8's are among them, which none may be started with. */
 const OF_PROCESS: ReadonlySet<string> = new Set(
-  (['server', 'gateway', 'metadata'] as const).flatMap((command) => processSettings(command).flags),
+  (['server', 'gateway', 'metadata'] as const).flatMap((command) =>
+    processSettings(command).flags.map(nameOf),
+  ),
 );
 
 /** A thread has failed: the process ends. */
@@ -79,7 +83,11 @@ export class WatchedThreads<C extends WatchedCalls> {
       name: `${role}-${number}`,
       workerData: data,
       transferList: moved,
-      execArgv: [...process.execArgv.filter((flag) => !OF_PROCESS.has(flag)), '--import', SOURCE_PATHS],
+      execArgv: [
+        ...process.execArgv.filter((flag) => !OF_PROCESS.has(nameOf(flag))),
+        '--import',
+        SOURCE_PATHS,
+      ],
     });
     const failed = (why: string, cause?: unknown) => this.#fail(thread, why, cause);
     const line = createThreadLine(worker as unknown as LineEnd, (error) =>

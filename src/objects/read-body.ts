@@ -94,17 +94,22 @@ async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerato
 
 /** Several buffers at a time: as many as `count` says when a batch begins. */
 function* inBatches<T>(buffers: Generator<Buffer, T>, count = () => 1): Generator<Buffer[], T> {
-  for (;;) {
-    const batch: Buffer[] = [];
-    for (let left = count(); left > 0; left--) {
-      const next = buffers.next();
-      if (next.done === true) {
-        if (batch.length > 0) yield batch;
-        return next.value;
+  try {
+    for (;;) {
+      const batch: Buffer[] = [];
+      for (let left = count(); left > 0; left--) {
+        const next = buffers.next();
+        if (next.done === true) {
+          if (batch.length > 0) yield batch;
+          return next.value;
+        }
+        batch.push(next.value);
       }
-      batch.push(next.value);
+      yield batch;
     }
-    yield batch;
+  } finally {
+    // Who reads no further leaves memory that they give back at their end.
+    buffers.return(undefined as T);
   }
 }
 
