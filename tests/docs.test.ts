@@ -282,7 +282,7 @@ parts: connections, requests in flight, memory of bodies, codec threads, and wha
 by chance, so that one thread may refuse a little before the sum is reached. Of bodies of IAM, STS and /api/v1 each thread takes
 at least what one request needs. The rates of /api/v1 (\`api.*\`) are of each thread, and so are the waits after
 wrong passwords, codes and signatures: who guesses has as many tries more as there are threads, as at several gateways of a
-cluster. Each has a V8 heap of its own, some 50 MiB.
+cluster. Each takes some 80 MiB of its own: a V8 heap, and 16 MiB of it for new objects.
 
 What V8's heap has taken for a crowd of connections (220 MiB for 2,200) it would keep for ever: the process gives it back when the
 heap has shrunk by 128 MiB, or has grown by 128 MiB and the thread is idle, once a minute at most. Where that has left 32 MiB more
