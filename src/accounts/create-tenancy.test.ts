@@ -2,6 +2,8 @@ import { beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys } from '../types/records/identity-records.ts';
@@ -410,6 +412,30 @@ test('a member is its user whatever IAM calls it, and no user of another becomes
   expect(await userAt('dora')).toMatchObject({ id: 'AIDALEFT', loginProfile: { mustReset: false } });
 });
 
+/** Over the same rows, with commands that are looked at on their way. */
+function tenancyOver(
+  execute: MetadataPort['execute'],
+  clock: ClockPort = world.clock,
+): TenancyParts['tenancy'] {
+  return createTenancy({
+    metadata: { ...world.shards, execute },
+    keyring: createKeyring(),
+    random: createSeededRandom(8),
+    clock,
+    log: { warn() {} },
+    accounts,
+    hasher,
+    resetRootMfa: async () => {},
+    setPlanQuota: async () => {},
+  }).tenancy;
+}
+
+/** What the policy of the account's member Ann says. */
+async function policyOf(accountId: AccountId): Promise<string | undefined> {
+  const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
+  return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
+}
+
 test('a member that is deactivated stays so where an earlier change of it ends later', async () => {
   const { id: subAccountId, accountId } = await createCustomer('own');
   const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
@@ -427,27 +453,19 @@ test('a member that is deactivated stays so where an earlier change of it ends l
     }
     return shards.execute(target, name, command);
   };
-  const slow = createTenancy({
-    metadata: { ...shards, execute },
-    keyring: createKeyring(),
-    random: createSeededRandom(8),
-    // It waits for nothing between two attempts.
-    clock: { wallMs: () => clock.wallMs(), monotonicMs: () => clock.monotonicMs(), sleep: async () => {} },
-    log: { warn() {} },
-    accounts,
-    hasher,
-    resetRootMfa: async () => {},
-    setPlanQuota: async () => {},
+  // It waits for nothing between two attempts.
+  const slow = tenancyOver(execute, {
+    wallMs: () => clock.wallMs(),
+    monotonicMs: () => clock.monotonicMs(),
+    sleep: async () => {},
   });
-  await slow.tenancy.changeMember(OPERATOR, id, { lastName: 'Li' });
+  await slow.changeMember(OPERATOR, id, { lastName: 'Li' });
   expect(isFirst).toBe(false);
   expect(await parts.tenancy.getMember(OPERATOR, id)).toMatchObject({
     status: 'deactivated',
     lastName: 'Li',
   });
-  const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
-  const user = rows[0];
-  expect(user?.kind === 'user' && user.inlinePolicies[0]?.text).not.toContain('Allow');
+  expect(await policyOf(accountId)).not.toContain('Allow');
 });
 
 test('a deactivation that ends halfway leaves a member that can do nothing; one that is refused, the member as it was', async () => {
@@ -455,27 +473,14 @@ test('a deactivation that ends halfway leaves a member that can do nothing; one 
   const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
   const given = { ...person, role: 'Full Access', email: 'ann@example.com' };
   const { id } = await parts.tenancy.createMember(OPERATOR, given);
-  const policy = async () => {
-    const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
-    return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
-  };
-  const { shards, clock } = world;
+  const policy = () => policyOf(accountId);
+  const { shards } = world;
   let onRecord = async (): Promise<unknown> => undefined;
   const execute: typeof shards.execute = async (target, name, command) => {
     if (name === 'change-tenancy') await onRecord();
     return shards.execute(target, name, command);
   };
-  const { tenancy } = createTenancy({
-    metadata: { ...shards, execute },
-    keyring: createKeyring(),
-    random: createSeededRandom(8),
-    clock,
-    log: { warn() {} },
-    accounts,
-    hasher,
-    resetRootMfa: async () => {},
-    setPlanQuota: async () => {},
-  });
+  const tenancy = tenancyOver(execute);
   onRecord = () => parts.tenancy.changeMember(OPERATOR, id, { lastName: 'Li' });
   await expect(tenancy.changeMember(OPERATOR, id, { active: false })).rejects.toMatchObject({
     code: 'ConcurrentModification',
@@ -501,11 +506,8 @@ test.each([
   const person = { firstName: 'Ann', lastName: 'Lee', password: PASSWORD, subAccountId };
   const given = { ...person, role: 'Full Access', email: 'ann@example.com' };
   const { id } = await parts.tenancy.createMember(OPERATOR, given);
-  const policy = async () => {
-    const { rows } = await world.query('read-identities', { accountId, keys: ['user/ann@example.com'] });
-    return rows[0]?.kind === 'user' ? rows[0].inlinePolicies[0]?.text : undefined;
-  };
-  const { shards, clock } = world;
+  const policy = () => policyOf(accountId);
+  const { shards } = world;
   let reach = () => {};
   const tenancyThatEnds = () => {
     const execute: typeof shards.execute = async (target, name, command) => {
@@ -513,17 +515,7 @@ test.each([
       if (name === 'change-tenancy') await new Promise(() => reach());
       return shards.execute(target, name, command);
     };
-    return createTenancy({
-      metadata: { ...shards, execute },
-      keyring: createKeyring(),
-      random: createSeededRandom(8),
-      clock,
-      log: { warn() {} },
-      accounts,
-      hasher,
-      resetRootMfa: async () => {},
-      setPlanQuota: async () => {},
-    }).tenancy;
+    return tenancyOver(execute);
   };
   const change = async (changes: Parameters<typeof parts.tenancy.changeMember>[2]) => {
     const reached = new Promise<void>((resolve) => {
