@@ -2,7 +2,6 @@
 // what it logs. The rules that choose a row are here; serve-route.ts runs those rows that are not S3's.
 import type { FairShare } from '../../base/async/fair-share.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
-import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
@@ -20,6 +19,7 @@ import type { ManagementApi } from '../management-api/management-api.ts';
 import type { TrafficMeter } from '../metering/traffic-meter.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
+import type { AnswerMemory } from './answer-memory.ts';
 import type { Exchange } from './exchange.ts';
 import type { RequestIds } from './request-ids.ts';
 import type { Shedding } from './shedding.ts';
@@ -55,7 +55,7 @@ export interface RouteDependencies {
   readonly services: ServiceDependencies;
 }
 
-export interface ServiceDependencies {
+export interface ServiceDependencies extends AnswerMemory {
   readonly identities: Identities;
   readonly metadata: MetadataPort;
   readonly keyring: KeyringPort;
@@ -73,9 +73,6 @@ export interface ServiceDependencies {
   /** Throw SlowDown, as for requests of S3 (pipeline-steps.ts). */
   requireRoom(exchange: Exchange): void;
   requireShare(exchange: Exchange): void;
-  requireTaken(exchange: Exchange): void;
-  /** For answers whose texts take much memory while they are made. */
-  readonly objects: Pick<ObjectStore, 'withMemory'>;
   /** True while requests can be served; false makes load balancers look elsewhere. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;

@@ -2,6 +2,7 @@
 import { AppError, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { formatTimestamp, parseTimestamp } from '../auth/signing-dates.ts';
+import { withAnswerMemory } from '../http/answer-memory.ts';
 import type {
   AuthenticationPolicy,
   Service,
@@ -68,12 +69,7 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
         return renderResult(api, { action: action.name, result, requestId: record.requestId });
       };
       if (action.isPaged !== true) return perform();
-      const needs = { sizeBytes: LIMITS.identityPageMemoryBytes, tenant: exchange.tenant };
-      return deps.objects.withMemory(needs, async () => {
-        // It has waited with others, which were all let in before the first of them had its answer.
-        deps.requireTaken(exchange);
-        return perform();
-      });
+      return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.identityPageMemoryBytes }, perform);
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),
   };

@@ -13,6 +13,7 @@ import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
 import { type PayloadForm, readPayload, UNSIGNED_PAYLOAD } from '../auth/payload-form.ts';
 import type { SignatureFailures } from '../auth/signature-failures.ts';
+import { withAnswerMemory } from '../http/answer-memory.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 import { requireSingleHeaders } from '../http/request-headers.ts';
@@ -453,12 +454,7 @@ export async function runOperation(
     const run = () => row.run(context, input, document);
     try {
       if (row.memoryBytes === undefined) return await run();
-      const needs = { sizeBytes: row.memoryBytes(input), tenant: exchange.tenant };
-      return await deps.objects.withMemory(needs, async () => {
-        // It has waited with others, which were all let in before the first of them had its answer.
-        deps.requireTaken(exchange);
-        return run();
-      });
+      return await withAnswerMemory(deps, { exchange, sizeBytes: row.memoryBytes(input) }, run);
     } catch (error) {
       const mayRepeat = !isStream && attempt < ATTEMPTS_MAX;
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;
