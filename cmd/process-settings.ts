@@ -3,8 +3,8 @@
 // more, as a shell has no JSON), the cluster on one machine, tests and benchmarks.
 // - --min-semi-space-size (MiB; of V8): where new objects of a thread lie until the first collection that they outlive. V8 begins with
 //   1 MiB and makes it larger only where much outlives; a request of a server is over before 16 MiB are full, so that a collection
-//   finds little to keep. It takes some 15 MiB a thread at rest, and 50 to 100 of a
-//   process under load. Less: `NODE_OPTIONS=--max-semi-space-size=2`.
+//   finds little to keep. It takes some 15 MiB a thread at rest, and 50 to 100 of a process under load. Less:
+//   `NODE_OPTIONS=--max-semi-space-size=2`.
 // - UV_THREADPOOL_SIZE: threads of libuv, by which files are read and written; four otherwise. Of a storage node, reads of a drive
 //   that hangs keep theirs for as long: two such drives would leave none to the others. Of a single node, four writes into extents
 //   would leave none to reads.

@@ -163,7 +163,7 @@ class ChunkReader {
   readonly #toSendBytes: number;
   /** What the batch on its way takes beyond that. */
   #batchBytes = 0;
-  #givenAtMs: number;
+  #givenAtMs = 0;
   /** The client took its last buffers within LIMITS.quickReadMs. */
   #isQuick = false;
   #hasBegun = false;
@@ -184,7 +184,6 @@ class ChunkReader {
     this.#manifest = body.manifest;
     this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
-    this.#givenAtMs = this.#validatedAtMs;
   }
 
   async next(): Promise<Fetched | undefined> {
