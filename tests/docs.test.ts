@@ -285,7 +285,7 @@ wrong passwords, codes and signatures: who guesses has as many tries more as the
 cluster. Each takes some 80 MiB of its own: a V8 heap, and 16 MiB of it for new objects.
 
 What V8's heap has taken for a crowd of connections (220 MiB for 2,200) it would keep for ever: the process gives it back when the
-heap has shrunk by 128 MiB, or has grown by 128 MiB and the thread is idle, once a minute at most. Where that has left 32 MiB more
+heap has shrunk by 128 MiB, once a minute at most, or has grown by so much and the thread is idle, every 20 s at most. Where that has left 32 MiB more
 than once before, as in the middle of a crowd, it tries again on an idle thread, after twice as long each time until an hour. It
 stops the thread for some tenths of a second; \`heap-released\` in the log says how long, and what was given back.
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import {
   AGAIN_MS_MAX,
+  IDLE_RELEASED_EVERY_MS,
   RELEASED_BYTES_MIN,
   RELEASED_EVERY_MS,
   REST_BYTES_MIN,
@@ -60,6 +61,9 @@ test('a heap that has grown is collected and given back when the thread is idle'
   now.busyShare = 0.1;
   expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(1);
   expect(await lookAt(BASE_BYTES, RELEASED_EVERY_MS), 'nothing is left to give back').toBe(1);
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN)).toBe(2);
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN), 'too soon').toBe(2);
+  expect(await lookAt(BASE_BYTES + RELEASED_BYTES_MIN, IDLE_RELEASED_EVERY_MS), 'it is idle still').toBe(3);
 });
 
 test.each([

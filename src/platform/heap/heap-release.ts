@@ -17,8 +17,9 @@ export const RELEASED_BYTES_MIN = 128 * 1024 * 1024;
  */
 export const REST_BYTES_MIN = 32 * 1024 * 1024;
 export const AGAIN_MS_MAX = 3600_000;
-/** Between two releases. */
+/** Between two releases; where the thread is idle, its pause holds up next to nobody. */
 export const RELEASED_EVERY_MS = 60_000;
+export const IDLE_RELEASED_EVERY_MS = 20_000;
 /** The share of its time for which an idle thread is busy, at most. */
 const IDLE_SHARE_MAX = 0.2;
 
@@ -70,7 +71,8 @@ export function watchHeap(
       peakBytes - (isIdle ? Math.min(leftBytes, totalBytes) : totalBytes) >= RELEASED_BYTES_MIN;
     const mayHoldMore = isIdle && leftBytes - lowestBytes >= REST_BYTES_MIN;
     if (!hasChanged && !mayHoldMore) return;
-    if (beganMs - lastMs < (hasChanged ? RELEASED_EVERY_MS : againMs)) return;
+    const everyMs = isIdle ? IDLE_RELEASED_EVERY_MS : RELEASED_EVERY_MS;
+    if (beganMs - lastMs < (hasChanged ? everyMs : againMs)) return;
     heap.release();
     leftBytes = heap.totalBytes();
     lowestBytes = Math.min(lowestBytes, leftBytes);
