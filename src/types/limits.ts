@@ -473,7 +473,6 @@ export const LIMITS = {
   rpcConnectionsMax: 1024,
   /** How long replies that are under way are waited for when a node ends. */
   rpcDrainMaxMs: 2 * SECOND,
-  challengeAgeMaxMs: 10 * SECOND,
   clusterSecretBytesMin: 32,
   credentialsReloadMs: 10 * SECOND,
   // Between threads of one process.

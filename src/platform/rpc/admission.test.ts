@@ -19,7 +19,7 @@ import type { ReplicaMessage } from '../../ports/replication.ts';
 import type { ShardCallHandler } from '../../ports/shard-calls.ts';
 import type { RpcCredentials, RpcSecurity } from './credentials.ts';
 import { createClusterSecret } from './secret-proofs.ts';
-import { CALLS, REPLICATE, RPC_VERSION } from './wire.ts';
+import { CALLS, RPC_VERSION } from './wire.ts';
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -130,55 +130,61 @@ describe('with the secret', () => {
     expect(JSON.stringify([told, refusal])).not.toContain(CLUSTER_SECRET);
   });
 
-  test('a caller without a proof gets a challenge and nothing else', async () => {
+  const GREETING = `holdfast rpc 1 ${'0'.repeat(32)}`;
+
+  /** Says one thing after another, each when the last was answered, and resolves with the answers of a node that has ended. */
+  async function tell(...says: ((challenge: string) => string)[]): Promise<string[]> {
+    const socket = connect(Number(must(addresses.get(NODE), 'the node listens').split(':')[1]), '127.0.0.1');
+    closers.push(() => void socket.destroy());
+    const answers: string[] = [];
+    socket.setEncoding('latin1').on('error', () => undefined);
+    socket.on('data', (answer: string) => {
+      answers.push(answer);
+      const say = says.shift();
+      if (say === undefined) socket.destroy();
+      else socket.write(say(answer.slice(-32)), 'latin1');
+    });
+    socket.write(must(says.shift(), 'something is said')(''), 'latin1');
+    await once(socket, 'close');
+    return answers;
+  }
+
+  test.each([
+    ['speaks HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'],
+    ['greets otherwise', GREETING.replace('1', '2')],
+    ['goes on before it is asked', GREETING + 'f'.repeat(64)],
+    ['says too little', 'x'],
+  ])('a stranger who %s has no answer, and loses its connection', async (_, said) => {
     await startNode(secretSecurity);
-    const plain = ChannelCredentials.createInsecure();
-    const claims = {
-      'holdfast-version': String(RPC_VERSION),
-      'holdfast-cluster': CLUSTER_ID,
-      'holdfast-caller': nodeId(1),
-      'holdfast-callee': NODE,
-    };
-    for (const headers of [{}, claims]) {
-      const refusal = await knock(plain, headers);
-      expect(refusal.code).toBe(status.UNAUTHENTICATED);
-      expect(Object.keys(refusal.metadata.getMap()).filter((name) => name.startsWith('holdfast'))).toEqual([
-        'holdfast-challenge',
-      ]);
-    }
-    expectNothingHeard();
+    expect(await tell(() => said)).toEqual([]);
   });
 
-  test('a proof is valid once, for one call, and only for a challenge of this node', async () => {
+  test('a proof is valid for one connection, and of one end', async () => {
     await startNode(secretSecurity);
-    const plain = ChannelCredentials.createInsecure();
     const secret = createClusterSecret(CLUSTER_SECRET);
-    const headersOver = (challenge: string, path = CALLS.path, nonce = 'n') => ({
-      'holdfast-version': String(RPC_VERSION),
-      'holdfast-cluster': CLUSTER_ID,
-      'holdfast-caller': nodeId(1),
-      'holdfast-callee': NODE,
-      'holdfast-challenge': challenge,
-      'holdfast-nonce': nonce,
-      'holdfast-proof': secret.prove('caller', {
-        path,
-        address: must(addresses.get(NODE), 'the node listens'),
-        clusterId: CLUSTER_ID,
-        caller: nodeId(1),
-        callee: NODE,
-        challenge,
-        nonce,
-      }),
-    });
-    const challengeOf = async () => String((await knock(plain)).metadata.get('holdfast-challenge')[0]);
-    const refused = { code: status.UNAUTHENTICATED };
-    expect(await knock(plain, headersOver('1.00.00'))).toMatchObject(refused);
-    expect(await knock(plain, headersOver(await challengeOf(), REPLICATE.path))).toMatchObject(refused);
-    expect(await knock(plain, headersOver(await challengeOf(), CALLS.path, ''))).toMatchObject(refused);
-    const good = headersOver(await challengeOf());
-    await expect(knock(plain, { ...good, 'holdfast-caller': nodeId(3) })).resolves.toMatchObject(refused);
-    await expect(knock(plain, good)).rejects.toThrow('accepted');
-    expect(await knock(plain, good)).toMatchObject(refused);
+    const address = must(addresses.get(NODE), 'the node listens');
+    const over = (challenge: string) => ({ address, challenge, nonce: GREETING.slice(-32) });
+    let proof = '';
+    const prove = (challenge: string) => {
+      proof = secret.prove('caller', over(challenge));
+      return proof;
+    };
+    const [asked, answer] = await tell(() => GREETING, prove);
+    const own = secret.prove('callee', over(must(asked, 'a challenge').slice(-32)));
+    expect(answer?.slice(0, 64)).toBe(own);
+    const refused = [expect.stringMatching(/^holdfast rpc 1 /), expect.stringMatching(/^not a member/)];
+    expect(
+      await tell(
+        () => GREETING,
+        () => proof,
+      ),
+    ).toEqual(refused);
+    expect(
+      await tell(
+        () => GREETING,
+        (challenge) => secret.prove('callee', over(challenge)),
+      ),
+    ).toEqual(refused);
     expectNothingHeard();
   });
 

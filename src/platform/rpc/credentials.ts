@@ -1,15 +1,17 @@
 // By what the members of a cluster know one another: certificates of the cluster's own authority, both ways, or a shared
 // secret where nothing leaves the machine. Certificate files are read again when they change. How a secret is shown is
-// secret-proofs.ts; who is admitted is admission.ts; certificates are made by ../cluster-certificates.ts.
+// secret-door.ts; which streams are admitted is admission.ts; certificates are made by ../cluster-certificates.ts.
 import { X509Certificate } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext, type SecureContextOptions } from 'node:tls';
 import { ChannelCredentials, ServerCredentials } from '@grpc/grpc-js';
 import { Refusal } from '../../base/refusal.ts';
+import { hostOf } from '../../base/text/host-port.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { loadTlsFiles, readPem, TlsError } from '../tls/tls.ts';
+import { type Channel, SecretChannel } from './secret-door.ts';
 import { type ClusterSecret, createClusterSecret } from './secret-proofs.ts';
 
 export type RpcSecurity =
@@ -38,7 +40,7 @@ export interface RpcCredentials {
   checkHost(host: string): void;
   forServer(): ServerCredentials;
   /** For a new connection, with the certificates of this moment. */
-  forChannel(host: string): ChannelCredentials;
+  forChannel(channel: Channel): ChannelCredentials;
   /** Reads the files again. Rejects with {@link TlsError} when they are bad; those in use stay so. */
   reload(): Promise<void>;
   /** No file is watched any more. */
@@ -59,8 +61,9 @@ function openSecret(secret: string): RpcCredentials {
   if (Buffer.byteLength(secret) < LIMITS.clusterSecretBytesMin) {
     throw new Refusal(`the cluster secret must have at least ${LIMITS.clusterSecretBytesMin} characters`);
   }
+  const shared = createClusterSecret(secret);
   return {
-    secret: createClusterSecret(secret),
+    secret: shared,
     certificates: undefined,
     checkHost(host) {
       if (isLoopbackHost(host)) return;
@@ -69,7 +72,7 @@ function openSecret(secret: string): RpcCredentials {
       );
     },
     forServer: () => ServerCredentials.createInsecure(),
-    forChannel: () => ChannelCredentials.createInsecure(),
+    forChannel: (channel) => new SecretChannel({ ...channel, secret: shared }),
     reload: async () => undefined,
     close: () => undefined,
   };
@@ -152,10 +155,10 @@ async function openCertificates(
       listeners.add((next) => server.replace(next));
       return server;
     },
-    forChannel: (host) =>
+    forChannel: ({ address }) =>
       ChannelCredentials.createFromSecureContext(createSecureContext(contextOf(current)), {
         // The name that the library passes is the one that it sends; an address must not be sent as a name.
-        checkServerIdentity: (_name, certificate) => checkServerIdentity(host, certificate),
+        checkServerIdentity: (_name, certificate) => checkServerIdentity(hostOf(address), certificate),
       }),
     reload,
     close: () => closed.abort(),

@@ -8,14 +8,12 @@ import {
   type StatusObject,
   status,
 } from '@grpc/grpc-js';
-import { toHex } from '../../base/bytes/bytes.ts';
 import { hostOf } from '../../base/text/host-port.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { HEADER, type Member } from './admission.ts';
 import type { RpcCredentials } from './credentials.ts';
-import type { HandshakeFields } from './secret-proofs.ts';
 import { CONNECTION_OPTIONS, RPC_VERSION, WINDOW_BYTES } from './wire.ts';
 
 export interface StreamDeps {
@@ -58,24 +56,20 @@ export async function openStream<Out, In>(
   signal: AbortSignal,
 ): Promise<OpenStream<Out, In>> {
   const { method, node, address } = target;
-  const host = hostOf(address);
-  deps.credentials.checkHost(host);
-  const client = new Client(`dns:${address}`, deps.credentials.forChannel(host), CHANNEL_OPTIONS);
+  const { credentials, random } = deps;
+  credentials.checkHost(hostOf(address));
+  let refusal: string | undefined;
+  const onRefused = (reason: string) => {
+    refusal = reason;
+  };
+  const channel = credentials.forChannel({ address, random, onRefused });
+  const client = new Client(`dns:${address}`, channel, CHANNEL_OPTIONS);
   const ending = new AbortController();
   const late = new AbortController();
   const waiting = AbortSignal.any([signal, ending.signal]);
   void deps.clock.sleep(LIMITS.rpcConnectMaxMs, waiting).then(() => late.abort());
   try {
-    const handshake = {
-      path: method.path,
-      address,
-      clusterId: deps.self.clusterId,
-      caller: deps.self.nodeId,
-      callee: node,
-      challenge: '',
-      nonce: '',
-    };
-    const { stream, ended } = await attempt(client, method, handshake, deps, late.signal);
+    const { stream, ended } = await attempt(client, method, headersFor(deps.self, node), late.signal);
     const close = () => {
       stream.cancel();
       client.close();
@@ -84,59 +78,43 @@ export async function openStream<Out, In>(
     return { stream, ended, close };
   } catch (error) {
     client.close();
-    throw error;
+    throw refusal === undefined ? error : new NotReached(refusal);
   } finally {
     ending.abort();
   }
 }
 
-/** Answers a challenge once. */
 async function attempt<Out, In>(
   client: Client,
   method: MethodDefinition<Out, In>,
-  handshake: HandshakeFields,
-  deps: StreamDeps,
+  headers: Metadata,
   signal: AbortSignal,
 ): Promise<Omit<OpenStream<Out, In>, 'close'>> {
-  const { secret } = deps.credentials;
   const stream = client.makeBidiStreamRequest<Out, In>(
     method.path,
     method.requestSerialize,
     method.responseDeserialize,
-    headersFor(handshake, secret?.prove('caller', handshake)),
+    headers,
   );
   const ended = new Promise<string>((resolve) => {
     stream.once('status', ({ code, details }) => resolve(`${status[code]}: ${details}`));
   });
   const answer = await answerTo(stream, signal);
   if (answer.kind === 'accepted') {
-    const isNode = answer.headers.get(HEADER.callee)[0] === handshake.callee;
-    const proof = String(answer.headers.get(HEADER.proof)[0] ?? '');
-    if (isNode && (secret === undefined || secret.verify('callee', handshake, proof)))
-      return { stream, ended };
+    if (answer.headers.get(HEADER.callee)[0] === headers.get(HEADER.callee)[0]) return { stream, ended };
     stream.cancel();
     throw new NotReached('who answers is not a member of the cluster, or another node');
   }
-  const challenge = answer.status.metadata.get(HEADER.challenge)[0];
-  const mayAnswer = secret !== undefined && handshake.challenge === '' && typeof challenge === 'string';
-  if (answer.status.code !== status.UNAUTHENTICATED || !mayAnswer) {
-    const { code, details } = answer.status;
-    throw new NotReached(signal.aborted ? 'no answer in time' : `${status[code]}: ${details}`);
-  }
-  const nonce = toHex(deps.random.bytes(16));
-  return attempt(client, method, { ...handshake, challenge, nonce }, deps, signal);
+  const { code, details } = answer.status;
+  throw new NotReached(signal.aborted ? 'no answer in time' : `${status[code]}: ${details}`);
 }
 
-function headersFor(handshake: HandshakeFields, proof: string | undefined): Metadata {
+function headersFor({ clusterId, nodeId }: Member, callee: NodeId): Metadata {
   const headers = new Metadata();
   headers.set(HEADER.version, String(RPC_VERSION));
-  headers.set(HEADER.cluster, handshake.clusterId);
-  headers.set(HEADER.caller, handshake.caller);
-  headers.set(HEADER.callee, handshake.callee);
-  if (handshake.challenge === '' || proof === undefined) return headers;
-  headers.set(HEADER.challenge, handshake.challenge);
-  headers.set(HEADER.nonce, handshake.nonce);
-  headers.set(HEADER.proof, proof);
+  headers.set(HEADER.cluster, clusterId);
+  headers.set(HEADER.caller, nodeId);
+  headers.set(HEADER.callee, callee);
   return headers;
 }
 

@@ -10,6 +10,7 @@ import {
   makeCertificates,
   nodeId,
   openCredentials,
+  openProved,
   type RpcNode,
   secretSecurity,
   startRpcNode,
@@ -247,10 +248,17 @@ test('the newer of two streams of one replica node counts', async () => {
   expect(callee.events.map(({ event }) => event)).toEqual(['replica-stream-replaced']);
 });
 
+/** Of a member, to send what no client of ours would. */
+async function openSession() {
+  const socket = await openProved(must(addresses.get(CALLEE), 'the node listens'), credentials);
+  const session = connect('http://member', { createConnection: () => socket });
+  closers.push(() => session.destroy());
+  return session;
+}
+
 test('the windows of its connections hold several frames', async () => {
   await start({ nodeId: CALLEE });
-  const session = connect(`http://${addresses.get(CALLEE)}`);
-  closers.push(() => session.destroy());
+  const session = await openSession();
   while (session.remoteSettings?.initialWindowSize !== WINDOW_BYTES) await once(session, 'remoteSettings');
   // Said on its own, and nothing tells when it has come.
   await expect.poll(() => session.state.remoteWindowSize, { timeout: 30_000 }).toBe(WINDOW_BYTES);
@@ -280,21 +288,39 @@ describe('connections of strangers', () => {
     while ((await call()) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 
+  test.each(['tls', 'secret'] as const)(
+    'end when they do not prove to be members in time: %s',
+    async (mode) => {
+      const made = await makeCertificates();
+      closers.push(made.remove);
+      const own = await openCredentials(mode === 'tls' ? made.security : secretSecurity);
+      closers.push(own.close);
+      const book: AddressBook = new Map();
+      const node = await startRpcNode({ nodeId: CALLEE, credentials: own, addresses: book });
+      closers.push(node.close);
+      const silent = await connectTo(must(book.get(CALLEE), 'the node listens'));
+      const openedAtMs = performance.now();
+      await once(silent, 'close');
+      expect(performance.now() - openedAtMs).toBeLessThan(2 * LIMITS.rpcConnectMaxMs);
+    },
+  );
+});
+
+describe('connections of members', () => {
   test('have a refused stream ended, though its sender goes on', async () => {
     await start({ nodeId: CALLEE });
-    const session = connect(`http://${addresses.get(CALLEE)}`);
-    closers.push(() => session.destroy());
+    const session = await openSession();
     const headers = { ':method': 'POST', ':path': CALLS.path, 'content-type': 'application/grpc' };
     const stream = session.request(headers, { endStream: false });
     stream.write(Buffer.alloc(2 * WINDOW_BYTES));
     const [[answer]] = await Promise.all([once(stream, 'response'), once(stream.resume(), 'close')]);
-    expect(answer['grpc-status']).toBe(String(status.UNAUTHENTICATED));
+    expect(answer['grpc-status']).toBe(String(status.FAILED_PRECONDITION));
   });
 
   test('end when they open streams and reset them', async () => {
     await start({ nodeId: CALLEE });
-    const socket = await connectTo(must(addresses.get(CALLEE), 'the node listens'));
-    const closed = new Promise((resolve) => socket.on('error', () => {}).on('close', resolve));
+    const socket = await openProved(must(addresses.get(CALLEE), 'the node listens'), credentials);
+    const closed = new Promise((resolve) => socket.resume().on('close', resolve));
     const frame = (type: number, flags: number, stream: number, payload: string) => {
       const head = Buffer.alloc(9);
       head.writeUIntBE(payload.length, 0, 3);
@@ -310,20 +336,6 @@ describe('connections of strangers', () => {
       Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, ''), ...pairs]),
     );
     await closed;
-  });
-
-  test('end when they do not show a certificate in time', async () => {
-    const made = await makeCertificates();
-    closers.push(made.remove);
-    const own = await openCredentials(made.security);
-    closers.push(own.close);
-    const book: AddressBook = new Map();
-    const node = await startRpcNode({ nodeId: CALLEE, credentials: own, addresses: book });
-    closers.push(node.close);
-    const silent = await connectTo(must(book.get(CALLEE), 'the node listens'));
-    const openedAtMs = performance.now();
-    await once(silent, 'close');
-    expect(performance.now() - openedAtMs).toBeLessThan(2 * LIMITS.rpcConnectMaxMs);
   });
 });
 

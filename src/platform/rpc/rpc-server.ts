@@ -1,8 +1,9 @@
-// The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
-// headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
+// The listening end of a metadata node: one port for calls and for replicas. With the secret a connection is let in by
+// secret-door.ts. Every stream is admitted or refused from its headers (admission.ts) and then handed to call-server.ts or
+// peer-server.ts.
 import { constants, type Http2Server, type ServerHttp2Stream, type ServerOptions } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
+import { Metadata, Server, type ServerDuplexStream, type StatusObject, status } from '@grpc/grpc-js';
 import { must } from '../../base/assert.ts';
 import { within } from '../../base/async/within.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
@@ -12,10 +13,11 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { type Admission, createAdmission, type Member } from './admission.ts';
+import { checkMember, decideAdmission, type Member } from './admission.ts';
 import type { CallServer } from './call-server.ts';
 import type { RpcCredentials } from './credentials.ts';
 import type { PeerServer } from './peer-server.ts';
+import { guardConnections } from './secret-door.ts';
 import { CALLS, CONNECTION_OPTIONS, METADATA_SERVICE, REPLICATE, WINDOW_BYTES } from './wire.ts';
 
 export interface RpcServerDeps {
@@ -52,7 +54,8 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   let address = deps.advertise ?? '';
   boundResets(server);
   const noteRefusal = createRefusalNotes(deps);
-  const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
+  checkMember(deps.self);
+  const admit = createDoor(deps.self, noteRefusal);
   server.addService(METADATA_SERVICE, {
     [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
     [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
@@ -61,7 +64,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   });
   const port = await bind(server, listen, credentials);
   address = deps.advertise ?? hostPortText({ host: listen.host, port });
-  setUpConnections(server, noteRefusal);
+  const endings = setUpConnections(server, { ...deps, address: () => address }, noteRefusal);
   return {
     port,
     async close() {
@@ -71,6 +74,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
       server.drain(hostPortText({ host: listen.host, port }), CUT_AFTER_MS);
       server.forceShutdown();
+      for (const end of endings) end();
     },
   };
 }
@@ -97,11 +101,16 @@ function boundResets(server: Server): void {
 /**
  * What the library has no options for: how many connections there may be, and, as its clients have it, the window. Without
  * that a frame of 256 KiB waits four times for its sender to hear that there is room, and messages of 1 MiB travel at half
- * the rate.
+ * the rate. What it returns ends connections that have proved nothing yet.
  */
-function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
+function setUpConnections(
+  server: Server,
+  { credentials, random, address }: Pick<RpcServerDeps, 'credentials' | 'random'> & { address(): string },
+  noteRefusal: NoteRefusal,
+): (() => void)[] {
   const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
-  for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
+  const { secret } = credentials;
+  return [...must(http2Servers, 'the gRPC library keeps its servers there').keys()].map((listening) => {
     listening.maxConnections = LIMITS.rpcConnectionsMax;
     listening.on('tlsClientError', (error: Error, { remoteAddress = '' }: TLSSocket) =>
       noteRefusal({ host: remoteAddress, reason: error.message }),
@@ -111,7 +120,10 @@ function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
       session.settings({ initialWindowSize: WINDOW_BYTES });
     });
     listening.on('stream', endRefused);
-  }
+    return secret === undefined
+      ? () => undefined
+      : guardConnections(listening, { secret, random, address, onRefused: noteRefusal });
+  });
 }
 
 /**
@@ -163,22 +175,26 @@ function createRefusalNotes({ clock, log, telemetry }: RpcServerDeps): NoteRefus
   };
 }
 
-function createDoor(admission: Admission, noteRefusal: NoteRefusal) {
+function createDoor(self: Member, noteRefusal: NoteRefusal) {
   return <Request, Response>(
     path: string,
     serve: (stream: ServerDuplexStream<Request, Response>, caller: NodeId) => void,
   ) => {
     return (stream: ServerDuplexStream<Request, Response>): void => {
-      const decision = admission.decide(path, stream.metadata);
+      const decision = decideAdmission(self, stream.metadata);
       if (decision.kind === 'admitted') {
         stream.sendMetadata(decision.headers);
         serve(stream, decision.caller);
         return;
       }
-      const { code, reason, trailers } = decision;
+      const { reason } = decision;
       const peer = stream.getPeer();
-      if (!decision.isChallenge) noteRefusal({ host: peer.slice(0, peer.lastIndexOf(':')), path, reason });
-      const refusal: StatusObject = { code, details: reason, metadata: trailers };
+      noteRefusal({ host: peer.slice(0, peer.lastIndexOf(':')), path, reason });
+      const refusal: StatusObject = {
+        code: status.FAILED_PRECONDITION,
+        details: reason,
+        metadata: new Metadata(),
+      };
       stream.emit('error', refusal);
     };
   };

@@ -1,5 +1,7 @@
 // Nodes of one cluster in this process that speak gRPC over loopback, for the contracts of the ports between them.
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hostPortText } from '../../../src/base/text/host-port.ts';
@@ -104,6 +106,15 @@ export async function startRpcNode(options: RpcNodeOptions): Promise<RpcNode> {
       await server.close();
     },
   };
+}
+
+/** A connection to `address` whose ends have proved the secret; HTTP/2 comes next. */
+export async function openProved(address: string, credentials: RpcCredentials): Promise<Socket> {
+  const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
+  await once(socket, 'connect');
+  const channel = { address, random: systemRandom, onRefused: () => undefined };
+  const connector = credentials.forChannel(channel)._createSecureConnector({ path: address }, {});
+  return (await connector.connect(socket)).socket;
 }
 
 export const secretSecurity: RpcSecurity = { mode: 'secret', secret: CLUSTER_SECRET };
