@@ -1,6 +1,7 @@
 // What one account, or somebody without any, can do to the others: runs the attacks of hostile/attacks.ts one by one
 // against a server of its own, beside a well-behaved account, and prints what that one noticed and what memory it took.
-// Run: npx node bench/hostile.ts [--seconds N] [--only WORD] [--keys N] [--scale N]
+// With --cluster both are at the first gateway of a cluster, and memory is that of its largest process.
+// Run: npx node bench/hostile.ts [--seconds N] [--only WORD] [--keys N] [--scale N] [--threads N | --cluster]
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,10 +11,10 @@ import { Command } from 'commander';
 import { must } from '../src/base/assert.ts';
 import type { Access } from '../tests/support/servers/raw-s3.ts';
 import { createAccount } from '../tests/support/servers/s3-api.ts';
-import { startServer } from '../tests/support/servers/start-server.ts';
 import { describeEnvironment } from './environment.ts';
 import { ATTACKS, prepare } from './hostile/attacks.ts';
 import { neighbourWork, prepareNeighbour, type Work } from './hostile/neighbour.ts';
+import { openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
 import { percentile } from './timing.ts';
@@ -23,6 +24,8 @@ interface Options {
   keys: number;
   scale: number;
   only?: string;
+  threads?: string;
+  cluster?: true;
 }
 
 const PATIENCE_MS = 10_000;
@@ -35,7 +38,9 @@ const program = new Command('hostile')
   .option('--seconds <n>', 'of each attack', count(600), 10)
   .option('--keys <n>', 'that the attacker lists', count(1_000_000), 20_000)
   .option('--scale <n>', 'times the usual number of connections', count(10), 1)
-  .option('--only <word>', 'attacks whose name has this in it');
+  .option('--only <word>', 'attacks whose name has this in it')
+  .option('--threads <n>', 'gateway.threads of the single server')
+  .option('--cluster', 'etcd, 3 metadata nodes, 3 storage nodes and 2 gateways in place of a single server');
 
 interface Noticed {
   /** By work: ms. */
@@ -46,22 +51,24 @@ interface Noticed {
   peakMiB: number;
 }
 
-async function main({ seconds, keys, scale, only }: Options): Promise<void> {
-  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+async function main({ seconds, keys, scale, only, ...form }: Options): Promise<void> {
+  const server = await openServer({ region: 'us-east', ...form });
   try {
-    const pid = must(server.pid, 'a child has a pid');
-    const [attacker, neighbour] = [await createAccount(server), await createAccount(server)];
+    const pids = Object.values(server.pids).flat();
+    const [endpoint] = server.target.endpoint.split(',');
+    const root = { ...server.target, endpoint: must(endpoint, 'an endpoint') };
+    const [attacker, neighbour] = [await createAccount(root), await createAccount(root)];
     await prepare(attacker, keys);
     await prepareNeighbour(neighbour);
-    const work = neighbourWork(neighbour, server, PATIENCE_MS);
-    const lines = [lineOf('nobody', await watch(pid, work, seconds), await rssMiB(pid), 'none')];
+    const work = neighbourWork(neighbour, root, PATIENCE_MS);
+    const lines = [lineOf('nobody', await watch(pids, work, seconds), await largestMiB(pids), 'none')];
     for (const [number, attack] of ATTACKS.entries()) {
       if (only !== undefined && !attack.name.includes(only)) continue;
       const attackerProcess = await begin(number, attacker, scale);
-      const noticed = await watch(pid, work, seconds);
+      const noticed = await watch(pids, work, seconds);
       const answered = await end(attackerProcess);
       await sleep(RECOVERY_MS);
-      lines.push(lineOf(attack.name, noticed, await rssMiB(pid), answered));
+      lines.push(lineOf(attack.name, noticed, await largestMiB(pids), answered));
       process.stderr.write(`${lines.at(-1)?.join(' | ')}\n`);
     }
     const heads = [
@@ -96,7 +103,7 @@ function lineOf(name: string, noticed: Noticed, afterMiB: number, answered: stri
 }
 
 /** Runs the neighbour's work, each kind one after another, for so long. */
-async function watch(pid: number, work: readonly Work[], seconds: number): Promise<Noticed> {
+async function watch(pids: readonly number[], work: readonly Work[], seconds: number): Promise<Noticed> {
   const noticed: Noticed = {
     latencies: new Map(work.map(({ name }) => [name, []])),
     refusals: new Map(),
@@ -117,11 +124,16 @@ async function watch(pid: number, work: readonly Work[], seconds: number): Promi
   };
   const look = async () => {
     for (; performance.now() < untilMs; await sleep(100)) {
-      noticed.peakMiB = Math.max(noticed.peakMiB, await rssMiB(pid));
+      noticed.peakMiB = Math.max(noticed.peakMiB, await largestMiB(pids));
     }
   };
   await Promise.all([look(), ...work.map(run)]);
   return noticed;
+}
+
+/** Of the process that has most of it. */
+async function largestMiB(pids: readonly number[]): Promise<number> {
+  return Math.max(...(await Promise.all(pids.map(rssMiB))));
 }
 
 async function rssMiB(pid: number): Promise<number> {

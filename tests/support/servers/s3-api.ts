@@ -125,7 +125,7 @@ export const freshWord = () => randomBytes(4).toString('hex');
 
 /** A new one, by the operator API. */
 export async function createAccount(
-  server: TestServer,
+  server: Access,
   { state, ...fields }: AccountFields = {},
 ): Promise<Omit<Account, 's3'>> {
   const name = `account ${freshWord()}`;
@@ -140,7 +140,7 @@ export async function createAccount(
 
 /** A call of the operator API, as root, which must succeed. */
 export async function callOperator(
-  server: TestServer,
+  server: Access,
   method: string,
   path: string,
   fields: object,
