@@ -10,7 +10,8 @@ export type SentParameters = ReadonlyMap<string, string>;
 /** Of texts that stand for bytes, one character each. Throws ValidationError. */
 export function readParameters(texts: readonly string[]): SentParameters {
   const sent = new Map<string, string>();
-  const pairs = texts.flatMap((text) => text.split('&'));
+  // One more than may be: the rest is not looked at.
+  const pairs = texts.flatMap((text) => text.split('&', LIMITS.queryParametersMax + 1));
   if (pairs.length > LIMITS.queryParametersMax)
     throw refused(`A request has at most ${LIMITS.queryParametersMax} parameters.`);
   for (const pair of pairs) {
