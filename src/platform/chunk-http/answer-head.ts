@@ -1,5 +1,6 @@
 // The head of an answer, from the bytes of a peer: strict, because both ends are of this program, and what is read loosely
 // here could be taken for the end of another answer.
+import { trimBlanks } from '../../base/text/trim-blanks.ts';
 import { parseWhole } from './wire.ts';
 
 export interface AnswerHead {
@@ -16,8 +17,7 @@ export interface AnswerHead {
 export const HEAD_END = Buffer.from('\r\n\r\n', 'latin1');
 
 const STATUS_LINE = /^HTTP\/1\.1 ([2-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
-const HEADER_LINE = /^([!#$%&'*+\-.^_`|~\w]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)$/;
-const BLANKS_AT_END = /[\t ]+$/;
+const HEADER_LINE = /^([!#$%&'*+\-.^_`|~\w]+):([\t\x20-\x7e\x80-\xff]*)$/;
 
 /** Of the text (latin1) before {@link HEAD_END}; undefined: no head of an answer. */
 export function parseAnswerHead(text: string): AnswerHead | undefined {
@@ -31,7 +31,7 @@ export function parseAnswerHead(text: string): AnswerHead | undefined {
     const key = name.toLowerCase();
     // Which of two counts is a question that peers must not answer differently.
     if (headers.has(key)) return undefined;
-    headers.set(key, value.replace(BLANKS_AT_END, ''));
+    headers.set(key, trimBlanks(value));
   }
   const length = headers.get('content-length');
   const sizeBytes = parseWhole(length);

@@ -51,6 +51,20 @@ test('other headers of a part are passed over', () => {
   expect(parsePartHead(lines)).toEqual({ name: 'a', fileName: undefined });
 });
 
+test('a line with a bare line feed behind many blanks is refused in less than 50 ms', () => {
+  const startedMs = performance.now();
+  expect(() => parsePartHead([`X:${' '.repeat(40_000)}\nfoo`])).toThrow(
+    expect.objectContaining({ code: 'MalformedPOSTRequest' }),
+  );
+  // It took 1.3 s.
+  expect(performance.now() - startedMs).toBeLessThan(50);
+});
+
+test.each(['\r', '\n', '\0'])('no line has the character %j', (character) => {
+  const lines = [`X: a${character}b`, 'Content-Disposition: form-data; name=a'];
+  expect(() => parsePartHead(lines)).toThrow(expect.objectContaining({ code: 'MalformedPOSTRequest' }));
+});
+
 test('a long run of what could be a parameter is refused at once', () => {
   expect(() => head(`name="${'\\'.repeat(10_000)}`)).toThrow();
   expect(() => head(`name=a${'; '.repeat(5000)}x`)).toThrow();
