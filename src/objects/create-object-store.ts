@@ -1,4 +1,5 @@
 // Builds the data path: the operations that the gateway uses, each in a file of its own.
+import { createFairTurns } from '../base/async/fair-turns.ts';
 import type { ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
@@ -49,6 +50,7 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const path: DataPath = {
     ...deps,
     keys: createObjectKeys(deps),
+    turns: createFairTurns(),
     budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry, threads }),
   };
   const compactor = createPieceCompactor(path);

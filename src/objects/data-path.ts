@@ -1,4 +1,5 @@
 // What the operations of this room share: ports, keys, memory and settings. Built once, by create-object-store.ts.
+import type { FairTurns } from '../base/async/fair-turns.ts';
 import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
@@ -19,6 +20,8 @@ export interface DataPath {
   readonly budget: BodyBudget;
   readonly buffers: ChunkBuffers;
   readonly times: ShardTimes;
+  /** Digests that this thread takes, in turns by account. */
+  readonly turns: FairTurns;
   readonly settings: ObjectSettings;
   /** Called for a lost chunk that a reader found, where there is no other copy. */
   noteLost?(id: ChunkId, kind: 'missing' | 'damaged'): void;

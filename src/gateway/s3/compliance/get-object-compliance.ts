@@ -113,6 +113,7 @@ async function digest(context: OperationContext, digested: Digested): Promise<st
     for await (const buffer of body.stream) {
       // Nobody waits for it any more.
       context.signal().throwIfAborted();
+      await context.turn();
       hash.update(buffer);
     }
   const sha256 = hash.digest('hex');
