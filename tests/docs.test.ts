@@ -355,7 +355,8 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
 of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
-So it is with the pages of lists of IAM, each of which counts as identityPageMemoryBytes.
+So it is with the pages of lists of IAM, each of which counts as identityPageMemoryBytes, and with what /api/v1 answers to a GET
+(managementPageMemoryBytes).
 
 ## How tenants share
 

@@ -72,8 +72,8 @@ const BUCKET_ID_DAYS = 2 ** 17;
 const COUNTED_ACCOUNTS_MAX = 1000;
 /** Records that are read at once to find those with a name, where days have fewer. */
 const SEARCHED_RECORDS = 2000;
-/** Accounts whose present is read at once. */
-const CURRENT_ACCOUNTS = 20;
+/** Records that are read at once for one list: the present of an account asks all shards. */
+const READ_AT_ONCE = 4;
 const NOTHING_STORED: StoredFigures = { activeBytes: 0, deletedBytes: 0 };
 
 export function usageId(customerId: number, day: number): number {
@@ -126,8 +126,8 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       return { id: usageId(id, day), customer, usage };
     };
     const records: CustomerUsage<Customer>[] = [];
-    for (let at = 0; at < places.length; at += CURRENT_ACCOUNTS)
-      records.push(...(await Promise.all(places.slice(at, at + CURRENT_ACCOUNTS).map(read))));
+    for (let at = 0; at < places.length; at += READ_AT_ONCE)
+      records.push(...(await Promise.all(places.slice(at, at + READ_AT_ONCE).map(read))));
     return records;
   }
 

@@ -1,4 +1,5 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
+import { createByteGate } from '../base/async/byte-gate.ts';
 import { createFairTurns } from '../base/async/fair-turns.ts';
 import type { Steps } from '../base/async/steps.ts';
 import type { MetadataPort, QueryOf, ResultOf } from '../ports/metadata/port.ts';
@@ -14,8 +15,11 @@ import {
   type UsageReader,
 } from '../types/usage.ts';
 
-/** Buckets of one page of the present. */
+/** Buckets of one page of the present. Smaller ones than the second are read without a turn of their own. */
 const PAGE = 1000;
+const SMALL_PAGE = 20;
+/** Accounts whose present is read at once. */
+const PRESENTS_AT_ONCE = 4;
 /** The same of a walk over all accounts. */
 const STORED_PAGE = 1000;
 /** Records that are put in order in one turn of the loop. */
@@ -124,7 +128,20 @@ export function createUsages(metadata: MetadataPort): Usages {
     }
   }
 
+  /** All shards are asked for each account: requests for many accounts wait here, not for thousands of answers. */
+  const presents = createByteGate(PRESENTS_AT_ONCE);
+
   async function current(accountId: AccountId, options: CurrentOptions): Promise<UsageDay[]> {
+    await presents.enter(1);
+    try {
+      await turns.take(turnOf(accountId));
+      return await readCurrent(accountId, options);
+    } finally {
+      presents.leave(1);
+    }
+  }
+
+  async function readCurrent(accountId: AccountId, options: CurrentOptions): Promise<UsageDay[]> {
     const walk = async (shard: number) => {
       const found: UsageDay[] = [];
       let after: BucketId | undefined;
@@ -133,7 +150,7 @@ export function createUsages(metadata: MetadataPort): Usages {
         const page: ResultOf<'list-current-usages'> = requireDone(
           await metadata.query({ shard }, 'list-current-usages', query),
         );
-        await turns.take(turnOf(accountId));
+        if (page.days.length > SMALL_PAGE) await turns.take(turnOf(accountId));
         found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
         after = page.next;
       } while (after !== undefined);

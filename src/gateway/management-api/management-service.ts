@@ -4,6 +4,7 @@ import type { ApiCaller } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { withAnswerMemory } from '../http/answer-memory.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readProved } from '../http/read-whole.ts';
 import { anybody } from '../http/serve-route.ts';
@@ -114,6 +115,9 @@ export const managementService: Service<ManagementCaller> = {
     const { request, uri, headers } = exchange;
     const method = request.method ?? '';
     const act = () => apiOf(deps).answer({ method, url: uri, body, caller });
+    // Whoever may ask a thousand times a minute may ask for the longest page each time.
+    if (method === 'GET')
+      return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.managementPageMemoryBytes }, act);
     const key = headers.values[IDEMPOTENCY_HEADER];
     if (method !== 'POST' || key === undefined) return act();
     const post = { key, keyId: caller.keyId, payer: tenantOf(caller), apiKey, url: uri, body };
