@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { runUntilIdle } from '../../tests/support/metadata/run-worker.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import { CLOSED_AFTER_MS, createUsageCloser } from '../metadata/usage/close-usage-worker.ts';
 import { accountTrafficId, bucketNumberOf, DEFAULT_METERING, METERED } from '../types/metered.ts';
 import type { AccountId, BucketId, BucketName } from '../types/names.ts';
@@ -249,4 +250,27 @@ test('what is stored is that of the last closed day, in shards that are ahead, t
   expect((await ahead.stored())(accountOf(2)).activeBytes).toBe(5048);
   await closeDays();
   expect((await ahead.stored())(accountOf(2))).toEqual({ activeBytes: 6048, deletedBytes: 5000 });
+});
+
+test('the present of few accounts is read at once, however many lists ask for it', async () => {
+  for (let id = 1; id <= 12; id++) await addCustomer(id);
+  let underWay = 0;
+  let most = 0;
+  const counted: typeof world.shards.query = async (...asked) => {
+    if (asked[1] !== 'list-current-usages') return world.shards.query(...asked);
+    most = Math.max(most, ++underWay);
+    try {
+      await nextTurn();
+      return await world.shards.query(...asked);
+    } finally {
+      underWay--;
+    }
+  };
+  const { shards } = world;
+  const metadata = { shardCount: 2, query: counted, execute: shards.execute.bind(shards) };
+  book = createUsageBook(createUsages(metadata), world.clock);
+  const lists = await Promise.all([1, 2, 3].map(() => book.list(customers, {}, PAGE)));
+  expect(lists.map(({ total }) => total)).toEqual([12, 12, 12]);
+  // Four accounts, each in two shards.
+  expect(most).toBeLessThanOrEqual(8);
 });

@@ -2,6 +2,7 @@ import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/objects/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
@@ -158,6 +159,19 @@ test('a copy keeps the checksum of its source, or gets one of another algorithm'
   expect((await world.copy('k', 'c', { checksumAlgorithm: 'CRC64NVME' })).checksum).toEqual(
     full('CRC64NVME', crc64),
   );
+});
+
+test('copies of one account digest one piece in each turn of the loop', async () => {
+  const world = await openObjectWorld();
+  const pieces = 4;
+  await world.put('k', randomBytes(pieces * CHUNK_BYTES));
+  let turnCount = 0;
+  const copies = Array.from({ length: 16 }, (_, at) =>
+    world.copy('k', `c${at}`, { checksumAlgorithm: 'SHA256' }),
+  );
+  const done = Promise.all(copies).then(() => true);
+  while (!(await Promise.race([done, nextTurn()]))) turnCount++;
+  expect(turnCount).toBeGreaterThanOrEqual(copies.length * pieces);
 });
 
 /** Runs `before` once, ahead of the first command of this name that commits a copy. */

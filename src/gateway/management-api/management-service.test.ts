@@ -32,6 +32,15 @@ const create = async (some: object = {}, as = 'one@example.com') => {
   return json.data;
 };
 
+test('an answer to a GET counts in the memory for bodies while it is made, by the control account', async () => {
+  const counted = vi.spyOn(world.store, 'withMemory');
+  await world.call({ path: '/members' });
+  await create();
+  const tenants = counted.mock.calls.map(([{ sizeBytes, tenant }]) => [sizeBytes, tenant.account]);
+  expect(tenants).toEqual([[LIMITS.managementPageMemoryBytes, expect.stringMatching(/^partner \d+$/)]]);
+  counted.mockRestore();
+});
+
 describe('credentials', () => {
   test('absent, wrong or malformed ones are answered 401 in the envelope, with WWW-Authenticate', async () => {
     for (const authorization of [
