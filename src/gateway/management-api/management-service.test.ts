@@ -41,6 +41,25 @@ test('an answer to a GET counts in the memory for bodies while it is made, by th
   counted.mockRestore();
 });
 
+test.each([
+  ['cross-site', undefined, 403],
+  ['same-site', undefined, 403],
+  [undefined, 'https://evil.example', 403],
+  [undefined, 'null', 403],
+  ['same-origin', 'https://a.name.that.a.proxy.changed', 200],
+  ['none', undefined, 200],
+  [undefined, 'own', 200],
+])('a POST of a page, Sec-Fetch-Site %s, Origin %s: %i', async (site, origin, status) => {
+  const headers = {
+    ...(site !== undefined && { 'sec-fetch-site': site }),
+    ...(origin !== undefined && { origin: origin === 'own' ? world.endpoint : origin }),
+    'content-type': 'text/plain',
+  };
+  const answer = await world.call({ path: '/sub-accounts', method: 'POST', body: newCustomer(), headers });
+  expect(answer.status).toBe(status);
+  expect((await world.call({ path: '/members', headers })).status).toBe(200);
+});
+
 describe('credentials', () => {
   test('absent, wrong or malformed ones are answered 401 in the envelope, with WWW-Authenticate', async () => {
     for (const authorization of [

@@ -41,6 +41,7 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
   async authenticate(deps, exchange, record) {
     deps.requireRoom(exchange);
     requirePrivate(deps, exchange);
+    refuseForeignPages(exchange);
     const given = credentialsIn(exchange.headers.values.authorization);
     const { address } = exchange.tenant;
     const authenticate = async () => given && apiOf(deps).authenticate({ ...given, address });
@@ -71,6 +72,24 @@ function requirePrivate({ takesSecretsOverHttp }: ServiceDependencies, { client 
   const message =
     'API keys are taken over HTTPS only. The request was refused before anything of it was looked at.';
   throw new AppError('InvalidRequest', { message });
+}
+
+/**
+ * Browsers send the login that somebody has once given with whatever a page of another site asks for: a form there may hold any
+ * text as its body. Browsers say so by Sec-Fetch-Site (W3C Fetch Metadata), older ones by Origin; other programs send neither.
+ */
+function refuseForeignPages({ request, headers, client }: Exchange): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return;
+  const { origin, 'sec-fetch-site': site } = headers.values;
+  const isOwn = site === undefined ? isOriginOf(client.host, origin) : OWN_SITES.has(site);
+  if (isOwn) return;
+  throw new AppError('AccessDenied', { message: 'Pages of other sites may not change anything here.' });
+}
+
+const OWN_SITES: ReadonlySet<string> = new Set(['same-origin', 'none']);
+
+function isOriginOf(host: string, origin: string | undefined): boolean {
+  return origin === undefined || origin.replace(/^https?:\/\//, '').toLowerCase() === host.toLowerCase();
 }
 
 function credentialsIn(header: string | undefined): { login: string; apiKey: string } | undefined {
