@@ -7,7 +7,7 @@ import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts'
 
 const MiB = 1024 * 1024;
 const UNKNOWN_VERSION = 'A'.repeat(32);
-const api = useApi();
+const api = useApi({ settings: { domain: 'store.test' } });
 const big = randomBytes(3 * MiB + 7);
 let bucket: string;
 let etag: string;
@@ -31,6 +31,23 @@ beforeAll(async () => {
   await api.put(bucket, 'empty', '');
   await api.put(bucket, 'big', big);
 });
+
+test.each([
+  ['document', 'path', 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts'],
+  ['document', 'host', undefined],
+  ['image', 'path', undefined],
+  [undefined, 'path', undefined],
+])(
+  'a browser that opens it (Sec-Fetch-Dest %s, bucket in the %s): Content-Security-Policy %s',
+  async (dest, style, policy) => {
+    const headers = { ...(dest !== undefined && { 'sec-fetch-dest': dest }) };
+    const answer = await (style === 'path'
+      ? get('ten', headers)
+      : api.send({ method: 'GET', path: '/ten', headers: { ...headers, host: `${bucket}.store.test` } }));
+    expectStatus(answer, 200);
+    expect(answer.headers['content-security-policy']).toBe(policy);
+  },
+);
 
 test('the whole object with all of its headers', async () => {
   const answer = await get('ten');

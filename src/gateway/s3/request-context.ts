@@ -365,6 +365,11 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return deps.digests.begin(this.bucket().record.owner);
     },
     hasCompany: () => deps.requestCount() > 1,
+    pageGuard() {
+      // A host that names no bucket serves /api/v1, whose logins browsers keep by host.
+      const isPage = PAGES.has(exchange.headers.values['sec-fetch-dest'] ?? '');
+      return isPage && !parts.isVirtualHost ? SANDBOX : NO_HEADERS;
+    },
     bucketUrl() {
       const { scheme, host } = exchange.client;
       return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;
@@ -372,6 +377,14 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   };
   return context;
 }
+
+/** Where browsers would show an answer as a page, or as a part of one that runs scripts (W3C Fetch Metadata, Sec-Fetch-Dest). */
+const PAGES: ReadonlySet<string> = new Set(['document', 'embed', 'frame', 'iframe', 'object']);
+/** Without allow-same-origin: the page has no host of its own, and requests of its scripts count as another site's. */
+const SANDBOX = {
+  'content-security-policy': 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts',
+};
+const NO_HEADERS = {};
 
 function originOf(caller: Caller, { requestId, remoteAddress: address }: AccessRecord): RequestOrigin {
   if (caller.kind === 'anonymous') return { requestId, address };
