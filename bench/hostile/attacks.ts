@@ -336,4 +336,29 @@ export const ATTACKS: readonly Attack[] = [
     by: 'account',
     begin: ({ crowd, account }) => crowd.loop(32, signed(account, 'GET', `/${BUCKET}?uploads=`)),
   },
+  {
+    name: 'forms with a line of 20,000 blanks and a bare line feed, 16 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) => {
+      const form = `--b\r\nX:${' '.repeat(20_000)}\nx\r\n\r\n`;
+      const type = 'multipart/form-data; boundary=b';
+      const head = bare(account, 'POST', `/${BUCKET}`, {
+        'Content-Type': type,
+        'Content-Length': `${form.length}`,
+      });
+      return crowd.loop(16, Buffer.concat([head, Buffer.from(form)]));
+    },
+  },
+  {
+    name: 'copies of 64 MiB with a checksum that the source has not, 64 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(
+        64,
+        signed(account, 'PUT', `/${BUCKET}/copy`, {
+          'x-amz-copy-source': `/${BUCKET}/large`,
+          'x-amz-checksum-algorithm': 'SHA256',
+        }),
+      ),
+  },
 ];
