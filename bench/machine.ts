@@ -19,15 +19,28 @@ export interface MachineBounds {
   kvLargeMiBps: number;
 }
 
+interface PlainServer {
+  endpoint: string;
+  stop(): Promise<void>;
+}
+
 /** A server that reads bodies to the end and answers GET /plain/SIZE with that many bytes; in a thread of its own. */
-export function startPlainServer(): Promise<{ endpoint: string; stop(): Promise<void> }> {
-  const worker = new Worker(new URL('./plain-server.ts', import.meta.url));
+export function startPlainServer(relayTo?: string): Promise<PlainServer> {
+  const worker = new Worker(new URL('./plain-server.ts', import.meta.url), { workerData: { relayTo } });
   return new Promise((resolve, reject) => {
     worker.once('error', reject);
     worker.once('message', (port: number) =>
       resolve({ endpoint: `http://127.0.0.1:${port}`, stop: async () => void (await worker.terminate()) }),
     );
   });
+}
+
+/** One that passes on the bytes of another plain server: each byte crosses a socket twice, as in a cluster. */
+export async function startPlainRelay(): Promise<PlainServer> {
+  const origin = await startPlainServer();
+  const relay = await startPlainServer(origin.endpoint);
+  const stop = async () => void (await Promise.all([relay.stop(), origin.stop()]));
+  return { endpoint: relay.endpoint, stop };
 }
 
 export async function measureMachine(): Promise<MachineBounds> {

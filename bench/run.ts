@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import { describeEnvironment } from './environment.ts';
 import { generate } from './load/generate.ts';
 import type { LoadSpec, Target } from './load/spec.ts';
-import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
+import { type MachineBounds, measureMachine, startPlainRelay, startPlainServer } from './machine.ts';
 import {
   addEndpointOptions,
   type EndpointOptions,
@@ -149,7 +149,8 @@ async function boundOf(input: {
   if (row.bound === 'kv-small') return row.unit === 'keys/s' ? undefined : bounds.kvSmallPerSecond;
   if (row.bound === 'kv-large') return Math.min(bounds.kvLargeMiBps, bounds.md5MiBps * row.concurrency);
   if (row.unit === 'keys/s') return undefined;
-  const plain = await startPlainServer();
+  // Of a cluster, the bytes of a large body come to the gateway from another process.
+  const plain = await (options.cluster && row.bound === 'http-get' ? startPlainRelay() : startPlainServer());
   const spec = specOf({ row: { ...row, workload: 'plain-get' }, options, bucket: 'plain' });
   const result = await generate({
     ...spec,
