@@ -93,9 +93,16 @@ export function watchHeap(
   void run();
 }
 
+/** What V8 lets a heap grow by before it collects, in percent of what lives in it. */
+const GROWTH_PERCENT = 150;
+/** A heap that may have so much grows by 300 percent otherwise, and a smaller one by less than 100. */
+const GROWING_BYTES_MIN = 2 * 1024 * 1024 * 1024;
+
 /** Of this thread, until `closing` is closed. */
 export function startHeapWatch(deps: { clock: ClockPort; log: Logger; closing: AsyncDisposableStack }): void {
   const stopping = new AbortController();
+  if (getHeapStatistics().heap_size_limit >= GROWING_BYTES_MIN)
+    setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
   deps.closing.defer(() => stopping.abort());
   watchHeap({ ...deps, heap: systemHeap }, stopping.signal);
 }
