@@ -1,7 +1,6 @@
 // Threads of a single node as the main thread has them: started, asked once a second how they stand, and ended. A thread that
 // ends by itself, or answers nothing for a minute, ends the process: requests that it had would hang.
 import { fileURLToPath } from 'node:url';
-import { getHeapStatistics } from 'node:v8';
 import { type TransferListItem, Worker } from 'node:worker_threads';
 import type { MetricFigures } from '../../src/platform/telemetry/prom-telemetry.ts';
 import { type CallTable, type Remote, remoteCalls } from '../../src/platform/threads/named-calls.ts';
@@ -21,12 +20,6 @@ const OF_PROCESS: ReadonlySet<string> = new Set(
     processSettings(command).flags.map(nameOf),
   ),
 );
-
-/**
- * V8 lets a heap that may have 2 GiB grow to four times of what lives in it before it collects, and a smaller one to two times at
- * most. The heaps of several threads add up.
- */
-const OLD_MIB_MAX = Math.min(2000, Math.floor(getHeapStatistics().heap_size_limit / 2 ** 20));
 
 /** A thread has failed: the process ends. */
 export class ThreadFailed extends Error {
@@ -90,7 +83,6 @@ export class WatchedThreads<C extends WatchedCalls> {
       name: `${role}-${number}`,
       workerData: data,
       transferList: moved,
-      resourceLimits: { maxOldGenerationSizeMb: OLD_MIB_MAX },
       execArgv: [
         ...process.execArgv.filter((flag) => !OF_PROCESS.has(nameOf(flag))),
         '--import',
