@@ -287,7 +287,8 @@ cluster. Each takes some 80 MiB of its own: a V8 heap, and 16 MiB of it for new 
 What V8's heap has taken for a crowd of connections (220 MiB for 2,200) it would keep for ever: the process gives it back when the
 heap has shrunk by 128 MiB, once a minute at most, or has grown by so much and the thread is idle, every 20 s at most. Where that has left 32 MiB more
 than once before, as in the middle of a crowd, it tries again on an idle thread, after twice as long each time until an hour. It
-stops the thread for some tenths of a second; \`heap-released\` in the log says how long, and what was given back.
+stops the thread for some tenths of a second; \`heap-released\` in the log says how long, and what was given back. V8 collects when the
+heap has twice of what lived in it (by itself four times, on machines of 16 GiB or more).
 
 Memory of bodies that are done is free only once V8 has looked, and malloc (of glibc) gives back what lies at the end of its heap
 alone. Behind that there is always some row or other that is in use. So after a crowd the process keeps what its bodies have had at

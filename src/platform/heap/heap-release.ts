@@ -93,9 +93,11 @@ export function watchHeap(
   void run();
 }
 
-/** What V8 lets a heap grow by before it collects, in percent of what lives in it. */
-const GROWTH_PERCENT = 150;
-/** A heap that may have so much grows by 300 percent otherwise, and a smaller one by less than 100. */
+/**
+ * V8 lets a heap that may have 2 GiB or more grow to four times of what lives in it before it collects, and a smaller one to two times
+ * at most. Crowds leave much behind, and the heaps of several threads add up: two times for all of them.
+ */
+const GROWTH_PERCENT = 100;
 const GROWING_BYTES_MIN = 2 * 1024 * 1024 * 1024;
 
 /** Of this thread, until `closing` is closed. */
