@@ -17,6 +17,7 @@ const PROOF_DIGITS = 64;
 /** What the callee says in the place of its own proof. */
 const REFUSED = 'not a member'.padEnd(PROOF_DIGITS);
 const NOT_A_MEMBER = 'this is for members of the cluster, who know its secret';
+const NO_GREETING = 'who connects does not greet as members with the secret do: is it of an older version?';
 
 export interface DoorDeps {
   secret: ClusterSecret;
@@ -77,6 +78,7 @@ export function guardConnections(
     const challenge = nonce === undefined ? '' : greet(socket, random);
     const said = nonce === undefined ? undefined : await hear(socket);
     if (nonce === undefined || said?.length !== PROOF_DIGITS) {
+      deps.onRefused({ host: socket.remoteAddress ?? '', reason: NO_GREETING });
       socket.destroy();
       return;
     }
