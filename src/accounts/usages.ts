@@ -150,7 +150,7 @@ export function createUsages(metadata: MetadataPort): Usages {
         const page: ResultOf<'list-current-usages'> = requireDone(
           await metadata.query({ shard }, 'list-current-usages', query),
         );
-        if (page.days.length > SMALL_PAGE) await turns.take(turnOf(accountId));
+        if (page.days.length > SMALL_PAGE || page.next !== undefined) await turns.take(turnOf(accountId));
         found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
         after = page.next;
       } while (after !== undefined);
