@@ -33,21 +33,31 @@ beforeAll(async () => {
 });
 
 test.each([
-  ['document', 'path', 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts'],
-  ['document', 'host', undefined],
-  ['image', 'path', undefined],
-  [undefined, 'path', undefined],
+  ['text/html', 'path', true],
+  ['image/svg+xml', 'path', true],
+  ['application/pdf, text/html', 'path', true],
+  ['unknown', 'path', true],
+  ['text/html', 'host', false],
+  ['application/pdf', 'path', false],
+  ['text/plain', 'path', false],
+  ['image/png', 'path', false],
 ])(
-  'a browser that opens it (Sec-Fetch-Dest %s, bucket in the %s): Content-Security-Policy %s',
-  async (dest, style, policy) => {
-    const headers = { ...(dest !== undefined && { 'sec-fetch-dest': dest }) };
+  'what a browser might run as a page is sandboxed: %s, bucket in the %s: %s',
+  async (type, style, isGuarded) => {
+    await api.put(bucket, 'page', '<p>', { 'content-type': type });
+    const host = `${bucket}.store.test`;
     const answer = await (style === 'path'
-      ? get('ten', headers)
-      : api.send({ method: 'GET', path: '/ten', headers: { ...headers, host: `${bucket}.store.test` } }));
+      ? get('page')
+      : api.send({ method: 'GET', path: '/page', headers: { host } }));
     expectStatus(answer, 200);
-    expect(answer.headers['content-security-policy']).toBe(policy);
+    expect(answer.headers['content-security-policy'] !== undefined).toBe(isGuarded);
   },
 );
+
+test('a type that the reader chooses counts', async () => {
+  const answer = await get('ten?response-content-type=text%2Fhtml');
+  expect(answer.headers['content-security-policy']).toMatch(/^sandbox allow-downloads/);
+});
 
 test('the whole object with all of its headers', async () => {
   const answer = await get('ten');

@@ -80,8 +80,8 @@ export interface OperationContext {
   beginDigest(): () => void;
   /** Whether this gateway has other requests under way: for work that may take its time. */
   hasCompany(): boolean;
-  /** Headers by which a browser keeps a stored page apart from what else this host serves. */
-  pageGuard(): Readonly<Record<string, string>>;
+  /** Headers by which a browser keeps a stored page apart from what else this host serves. `contentType`: of the answer. */
+  pageGuard(contentType: unknown): Readonly<Record<string, string>>;
   /** Where the client sees step 5's bucket, in path or virtual-host style, without a slash behind: for Location elements. */
   bucketUrl(): string;
 }

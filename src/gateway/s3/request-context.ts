@@ -365,10 +365,9 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return deps.digests.begin(this.bucket().record.owner);
     },
     hasCompany: () => deps.requestCount() > 1,
-    pageGuard() {
+    pageGuard(contentType) {
       // A host that names no bucket serves /api/v1, whose logins browsers keep by host.
-      const isPage = PAGES.has(exchange.headers.values['sec-fetch-dest'] ?? '');
-      return isPage && !parts.isVirtualHost ? SANDBOX : NO_HEADERS;
+      return parts.isVirtualHost || IS_NO_PAGE.test(String(contentType)) ? NO_HEADERS : SANDBOX;
     },
     bucketUrl() {
       const { scheme, host } = exchange.client;
@@ -378,8 +377,11 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   return context;
 }
 
-/** Where browsers would show an answer as a page, or as a part of one that runs scripts (W3C Fetch Metadata, Sec-Fetch-Dest). */
-const PAGES: ReadonlySet<string> = new Set(['document', 'embed', 'frame', 'iframe', 'object']);
+/**
+ * What no browser runs as a page, whole: of several types in one header they take the last. PDF viewers do not open in a sandbox.
+ */
+const IS_NO_PAGE =
+  /^(?:application\/(?:json|octet-stream|pdf|zip)|binary\/octet-stream|text\/plain|(?:audio|image|video)\/[\w.-]+)$/i;
 /** Without allow-same-origin: the page has no host of its own, and requests of its scripts count as another site's. */
 const SANDBOX = {
   'content-security-policy': 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts',

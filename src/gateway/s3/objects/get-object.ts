@@ -20,7 +20,7 @@ export const getObject = defineOperation({
     'PreconditionFailed',
   ],
   differences:
-    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix, but those that are the server\'s to say ([security.md](security.md#requests)). User metadata comes back as the bytes that were sent. Browsers that open an object as a page, at a host that names no bucket, get a Content-Security-Policy that keeps it apart from other pages of that host. Another key of the customer than the object\'s is 400 InvalidRequest.',
+    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix, but those that are the server\'s to say ([security.md](security.md#requests)). User metadata comes back as the bytes that were sent. What a browser might run as a page (all but some types of media, text and archives) has a Content-Security-Policy at hosts that name no bucket, which keeps it apart from other pages of that host. Another key of the customer than the object\'s is 400 InvalidRequest.',
   parse: parseRead,
   access: readAccess,
   async run(context, input) {
@@ -34,6 +34,6 @@ export const getObject = defineOperation({
       range,
       signal: context.signal(),
     });
-    return { status, headers: { ...headers, ...context.pageGuard() }, body };
+    return { status, headers: { ...headers, ...context.pageGuard(headers['Content-Type']) }, body };
   },
 });
