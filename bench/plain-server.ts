@@ -28,6 +28,7 @@ const server = createServer((request, response) => {
   request.resume();
   request.once('end', () => response.writeHead(200, { 'content-length': 0 }).end());
 });
+
 function relay(url: string, response: ServerResponse): void {
   httpRequest(url, { agent }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, { 'content-length': answer.headers['content-length'] });

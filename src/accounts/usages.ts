@@ -15,13 +15,14 @@ import {
   type UsageReader,
 } from '../types/usage.ts';
 
-/** Buckets of one page of the present. Smaller ones than the second are read without a turn of their own. */
+/** Buckets of one page of the present. */
 const PAGE = 1000;
+/** A page that has so many, and is the only one, takes no turn of the loop. */
 const SMALL_PAGE = 20;
+/** Accounts of one page of a walk over all accounts. */
+const STORED_PAGE = 1000;
 /** Accounts whose present is read at once. */
 const PRESENTS_AT_ONCE = 4;
-/** The same of a walk over all accounts. */
-const STORED_PAGE = 1000;
 /** Records that are put in order in one turn of the loop. */
 const RECORDS_OF_STEP = 1000;
 
