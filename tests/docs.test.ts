@@ -496,7 +496,7 @@ times are p50/p99 in ms, memory is resident MiB at its peak and 15 s after the a
 attacker. The well-behaved account keeps its connections; the newcomer asks for /health/live on a new one each time. In each row
 all four kinds of requests of the well-behaved account are answered, none by 503, with a p99 below 1 s. Measured at commit 10297bd8, all
 rows in one run; a row may have memory that was left by the one before it. Since then V8 collects earlier (commit 822eefb5): the row
-that had most, the halves of long heads, has 823 and 836 MiB in two runs (1,081 between them without), so that memory stays below 1 GiB.
+that had most, the halves of long heads, has 760 and 772 MiB in two runs of 4187dea9 (1,061 above), so that memory stays below 1 GiB.
 With \`--cluster\`, both at its first gateway (busy with other programs, before that commit), all are answered as well, none by 503; its
 largest process has 1,013 MiB, and the longest p99 is 1.5 s, of large documents of ampersands.
 
