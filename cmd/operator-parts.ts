@@ -44,7 +44,7 @@ export function accountApis(
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   void mails.run(stopping.signal);
-  const usages = createUsages(metadata);
+  const usages = createUsages(metadata, clock);
   const invoices = createInvoices({ metadata, usages, customers: billed, clock });
   const usageBook = createUsageBook(usages, clock);
   const { getsPerMinute, putsPerMinute, postsPerMinute, deletesPerMinute } = config.api;

@@ -43,9 +43,9 @@ export function createMonthWorker({
   ...deps
 }: Omit<Parameters<typeof createMonthCloser>[0], 'invoices'> & {
   metadata: MetadataPort;
-  clock: Pick<ClockPort, 'wallMs'>;
+  clock: Pick<ClockPort, 'wallMs' | 'sleep'>;
 }): Worker {
   const customers = createBilledCustomers(new TenancyTree(metadata, createTenancyDirectory(metadata)));
-  const invoices = createInvoices({ metadata, usages: createUsages(metadata), customers, clock });
+  const invoices = createInvoices({ metadata, usages: createUsages(metadata, clock), customers, clock });
   return createMonthCloser({ ...deps, invoices });
 }

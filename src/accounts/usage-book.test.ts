@@ -56,7 +56,7 @@ async function nextDay(): Promise<void> {
 beforeEach(async () => {
   world = await openMetadata({ shardCount: 2 });
   world.clock.advance(12 * 3_600_000);
-  book = createUsageBook(createUsages(world.shards), world.clock);
+  book = createUsageBook(createUsages(world.shards, world.clock), world.clock);
   customers = [];
   first = today();
 });
@@ -144,7 +144,7 @@ test('a page of early days, which have few sub-accounts, does not look at all of
     },
   });
   const usages = {
-    ...createUsages(world.shards),
+    ...createUsages(world.shards, world.clock),
     lastClosedDay: async () => 1000 + days,
     sums: async () => [],
   };
@@ -246,7 +246,7 @@ test('what is stored is that of the last closed day, in shards that are ahead, t
       telemetry: { gauge() {} },
     }),
   );
-  const ahead = createUsageBook(createUsages(shards), clock);
+  const ahead = createUsageBook(createUsages(shards, clock), clock);
   expect((await ahead.stored())(accountOf(2)).activeBytes).toBe(5048);
   await closeDays();
   expect((await ahead.stored())(accountOf(2))).toEqual({ activeBytes: 6048, deletedBytes: 5000 });
@@ -268,7 +268,7 @@ test('the present of few accounts is read at once, however many lists ask for it
   };
   const { shards } = world;
   const metadata = { shardCount: 2, query: counted, execute: shards.execute.bind(shards) };
-  book = createUsageBook(createUsages(metadata), world.clock);
+  book = createUsageBook(createUsages(metadata, world.clock), world.clock);
   const lists = await Promise.all([1, 2, 3].map(() => book.list(customers, {}, PAGE)));
   expect(lists.map(({ total }) => total)).toEqual([12, 12, 12]);
   // Four accounts, each in two shards.

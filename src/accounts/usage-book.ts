@@ -7,6 +7,7 @@ import { bucketNumberOf, dayOf } from '../types/metered.ts';
 import type { AccountId } from '../types/names.ts';
 import { activeBytes, METERED_NOTHING, type UsageDay } from '../types/usage.ts';
 import { createDayPages } from './day-pages.ts';
+import { type Asker, OPERATORS } from './present-places.ts';
 import type { Page, PageOf } from './tenancy.ts';
 import type { Usages } from './usages.ts';
 
@@ -47,19 +48,27 @@ export interface StoredFigures {
   deletedBytes: number;
 }
 
+/** `asker`: default an operator. Throws ServiceUnavailable. */
 export interface UsageBook {
   /** Of these sub-accounts, which are in order of ids. */
   list<Customer extends MeteredCustomer>(
     customers: readonly Customer[],
     filter: UsageFilter,
     page: Page,
+    asker?: Asker,
   ): Promise<PageOf<CustomerUsage<Customer>>>;
   /** Undefined: the sub-account has no record of that day. */
   get<Customer extends MeteredCustomer>(
     customer: Customer,
     day: number,
+    asker?: Asker,
   ): Promise<CustomerUsage<Customer> | undefined>;
-  buckets(customer: MeteredCustomer, filter: BucketUsageFilter, page: Page): Promise<PageOf<BucketUsage>>;
+  buckets(
+    customer: MeteredCustomer,
+    filter: BucketUsageFilter,
+    page: Page,
+    asker?: Asker,
+  ): Promise<PageOf<BucketUsage>>;
   /** What accounts had stored at the end of the last closed day. */
   stored(): Promise<(accountId: AccountId) => StoredFigures>;
 }
@@ -106,7 +115,7 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
 
   async function readAll<Customer extends MeteredCustomer>(
     places: readonly { customer: Customer; day: number }[],
-    closedDay: number,
+    { closedDay, asker }: { closedDay: number; asker: Asker },
   ): Promise<CustomerUsage<Customer>[]> {
     const closed = places.filter(({ day }) => day <= closedDay);
     const days = Map.groupBy(closed, ({ customer }) => customer.accountId);
@@ -122,7 +131,7 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       const none = { ...METERED_NOTHING, accountId, day, isClosed };
       const usage = isClosed
         ? (found.get(`${accountId} ${day}`) ?? none)
-        : { ...none, ...(await usages.currentOf(accountId)) };
+        : { ...none, ...(await usages.currentOf(accountId, asker)) };
       return { id: usageId(id, day), customer, usage };
     };
     const records: CustomerUsage<Customer>[] = [];
@@ -133,15 +142,16 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
 
   async function bucketsOn(
     customer: MeteredCustomer,
-    { closedDay, filter, page }: { closedDay: number; filter: BucketUsageFilter; page: Page },
+    asked: { closedDay: number; filter: BucketUsageFilter; page: Page; asker: Asker },
   ): Promise<PageOf<UsageDay>> {
+    const { closedDay, filter, page, asker } = asked;
     const { accountId } = customer;
     const { fromDay, toDay } = rangeOf(filter, { first: firstDayOf(customer), closedDay });
     const { bucketNumber } = filter;
     const ofNumber = bucketNumber === undefined ? {} : { bucketNumber };
     const isNow = today() >= (filter.fromDay ?? 0) && today() <= (filter.toDay ?? Number.MAX_SAFE_INTEGER);
     const fresh = isNow
-      ? (await usages.current(accountId, { withoutRecordOf: closedDay, ...ofNumber })).filter(
+      ? (await usages.current(accountId, { asker, withoutRecordOf: closedDay, ...ofNumber })).filter(
           (usage) => usage.bucketId !== undefined && matches(usage, filter),
         )
       : [];
@@ -201,7 +211,7 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
   }
 
   return {
-    async list(customers, filter, page) {
+    async list(customers, filter, page, asker = OPERATORS) {
       const closedDay = (await usages.lastClosedDay()) ?? -1;
       const firsts = customers.map(firstDayOf);
       const now = today();
@@ -231,19 +241,19 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
         skipped = Math.max(0, skipped - count);
       }
       const total = groups.reduce((sum, { count }) => sum + count, 0);
-      return { items: await readAll(places, closedDay), total };
+      return { items: await readAll(places, { closedDay, asker }), total };
     },
 
-    async get(customer, day) {
+    async get(customer, day, asker = OPERATORS) {
       const closedDay = (await usages.lastClosedDay()) ?? -1;
       const first = firstDayOf(customer);
       const isThere = first > closedDay ? day === today() : day >= first && day <= closedDay;
-      return isThere ? (await readAll([{ customer, day }], closedDay))[0] : undefined;
+      return isThere ? (await readAll([{ customer, day }], { closedDay, asker }))[0] : undefined;
     },
 
-    async buckets(customer, filter, page) {
+    async buckets(customer, filter, page, asker = OPERATORS) {
       const closedDay = (await usages.lastClosedDay()) ?? -1;
-      const { items, total } = await bucketsOn(customer, { closedDay, filter, page });
+      const { items, total } = await bucketsOn(customer, { closedDay, filter, page, asker });
       return { items: items.flatMap(bucketUsage), total };
     },
 

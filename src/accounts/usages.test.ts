@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { createManualClock } from '../../tests/support/run/simulated.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import type { BucketDay, UsagePlace } from '../ports/metadata/usage.ts';
+import { LIMITS } from '../types/limits.ts';
 import { METERED } from '../types/metered.ts';
 import type { AccountId, BucketId, BucketName } from '../types/names.ts';
 import { createUsages } from './usages.ts';
@@ -28,7 +31,7 @@ function openUsages(count: number) {
       return { kind: 'done', value: { days: some, ...(last && { next: last }) }, timeMs: 0 };
     },
   } as unknown as MetadataPort;
-  return { usages: createUsages(metadata), ids: days.map(({ bucketId }) => bucketId) };
+  return { usages: createUsages(metadata, createManualClock(0)), ids: days.map(({ bucketId }) => bucketId) };
 }
 
 test('records of many buckets of one day are in order, and are read and put together in many turns of the loop', async () => {
@@ -46,4 +49,40 @@ test('records of many buckets of one day are in order, and are read and put toge
   expect(found.map(({ bucketId }) => bucketId)).toEqual(ids);
   // A page in one, and a thousand in order in one.
   expect(turns).toBeGreaterThanOrEqual(count / PAGE + count / 1000 - 1);
+});
+
+test('while a shard does not answer, who asks for the present waits for his own questions alone, and so long at most', async () => {
+  const silent = Promise.withResolvers<void>();
+  const asked: AccountId[] = [];
+  const metadata = {
+    shardCount: 1,
+    async query(_envelope: object, _name: string, { accountId }: { accountId: AccountId }) {
+      asked.push(accountId);
+      if (accountId === ACCOUNT) await silent.promise;
+      return { kind: 'done', value: { days: [] }, timeMs: 0 };
+    },
+  } as unknown as MetadataPort;
+  const clock = createManualClock(0);
+  const usages = createUsages(metadata, clock);
+  const asker = { payer: 'partner 1' };
+  const blocked = Array.from({ length: 4 }, () => usages.currentOf(ACCOUNT, asker));
+  const gone = new AbortController();
+  const left = expect(usages.currentOf(ACCOUNT, { ...asker, gone: () => gone.signal })).rejects;
+  const late = expect(usages.currentOf(ACCOUNT, asker)).rejects;
+
+  const other = '000000000012' as AccountId;
+  await usages.currentOf(other, { payer: 'partner 2' });
+  gone.abort();
+  await left.toMatchObject({ code: 'ServiceUnavailable' });
+  clock.advance(LIMITS.metadataAnswerMaxMs);
+  await late.toMatchObject({ code: 'ServiceUnavailable' });
+  const begun = [...blocked.map(() => ACCOUNT), other];
+  await vi.waitFor(() => expect(asked.toSorted()).toEqual(begun));
+
+  const next = usages.currentOf(ACCOUNT, asker);
+  await nextTurn();
+  silent.resolve();
+  await Promise.all([...blocked, next]);
+  await expect(usages.currentOf(ACCOUNT, { ...asker, gone: () => gone.signal })).rejects.toThrow();
+  expect(asked).toHaveLength(6);
 });

@@ -1,7 +1,7 @@
 // Usage of accounts and of their buckets by day, out of the records of all shards.
-import { createByteGate } from '../base/async/byte-gate.ts';
 import { createFairTurns } from '../base/async/fair-turns.ts';
 import type { Steps } from '../base/async/steps.ts';
+import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import type { BucketDay, MeteredBucket, UsagePlace } from '../ports/metadata/usage.ts';
 import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
@@ -14,6 +14,7 @@ import {
   type UsageFigures,
   type UsageReader,
 } from '../types/usage.ts';
+import { type Asker, createPresentPlaces, OPERATORS } from './present-places.ts';
 
 /** Buckets of one page of the present. */
 const PAGE = 1000;
@@ -21,8 +22,6 @@ const PAGE = 1000;
 const SMALL_PAGE = 20;
 /** Accounts of one page of a walk over all accounts. */
 const STORED_PAGE = 1000;
-/** Accounts whose present is read at once. */
-const PRESENTS_AT_ONCE = 4;
 /** Records that are put in order in one turn of the loop. */
 const RECORDS_OF_STEP = 1000;
 
@@ -39,6 +38,8 @@ export interface DayRange {
 }
 
 interface CurrentOptions {
+  /** Default an operator. */
+  asker?: Asker;
   withoutRecordOf?: number;
   bucketNumber?: number;
 }
@@ -61,13 +62,13 @@ export interface Usages extends UsageReader {
    */
   current(accountId: AccountId, options?: CurrentOptions): Promise<UsageDay[]>;
   /** The same of the whole account. */
-  currentOf(accountId: AccountId): Promise<UsageFigures>;
+  currentOf(accountId: AccountId, asker?: Asker): Promise<UsageFigures>;
   /** Of all accounts on a closed day, by those that have records. */
   totals(day: number): Promise<Map<AccountId, UsageFigures>>;
 }
 
 /** Throws ServiceUnavailable while a shard cannot answer. */
-export function createUsages(metadata: MetadataPort): Usages {
+export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sleep'>): Usages {
   const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   /** An account may have made and deleted any number of buckets. */
   const turns = createFairTurns();
@@ -129,25 +130,24 @@ export function createUsages(metadata: MetadataPort): Usages {
     }
   }
 
-  /** All shards are asked for each account: requests for many accounts wait here, not for thousands of answers. */
-  const presents = createByteGate(PRESENTS_AT_ONCE);
+  const presents = createPresentPlaces(clock);
 
-  async function current(accountId: AccountId, options: CurrentOptions): Promise<UsageDay[]> {
-    await presents.enter(1);
-    try {
+  function current(accountId: AccountId, { asker = OPERATORS, ...which }: CurrentOptions = {}) {
+    return presents.within(asker, async () => {
       await turns.take(turnOf(accountId));
-      return await readCurrent(accountId, options);
-    } finally {
-      presents.leave(1);
-    }
+      return await readCurrent(accountId, which);
+    });
   }
 
-  async function readCurrent(accountId: AccountId, options: CurrentOptions): Promise<UsageDay[]> {
+  async function readCurrent(
+    accountId: AccountId,
+    which: Omit<CurrentOptions, 'asker'>,
+  ): Promise<UsageDay[]> {
     const walk = async (shard: number) => {
       const found: UsageDay[] = [];
       let after: BucketId | undefined;
       do {
-        const query = { accountId, limit: PAGE, ...options, ...(after !== undefined && { after }) };
+        const query = { accountId, limit: PAGE, ...which, ...(after !== undefined && { after }) };
         const page: ResultOf<'list-current-usages'> = requireDone(
           await metadata.query({ shard }, 'list-current-usages', query),
         );
@@ -203,9 +203,9 @@ export function createUsages(metadata: MetadataPort): Usages {
       return total;
     },
     sums,
-    current: (accountId, options = {}) => current(accountId, options),
-    currentOf: async (accountId) =>
-      (await current(accountId, {})).reduce<UsageFigures>(addFigures, METERED_NOTHING),
+    current,
+    currentOf: async (accountId, asker = OPERATORS) =>
+      (await current(accountId, { asker })).reduce<UsageFigures>(addFigures, METERED_NOTHING),
     async totals(day) {
       const total = new Map<AccountId, UsageFigures>();
       const walk = async (shard: number) => {

@@ -243,7 +243,7 @@ test.each(seeds)(
     }
     await store.runWorkers();
 
-    const usages = createUsages(store.metadata);
+    const usages = createUsages(store.metadata, store.clock);
     const seen = { orphanedBytes: 0, deletedBytes: 0, downloadBytes: 0, listCalls: 0 };
     expect(await usages.lastClosedDay()).toBe(LAST_DAY);
     for (const { ledger, view } of customers) {

@@ -80,7 +80,7 @@ async function closeDays(cluster: ShardCluster, metadata: RoutedCluster, through
   const { clock } = cluster;
   const deps = { metadata, clock, metering: DEFAULT_METERING, telemetry, shards: () => SHARDS };
   const closer = createUsageCloser(deps);
-  const usages = createUsages(metadata);
+  const usages = createUsages(metadata, clock);
   while (((await usages.lastClosedDay()) ?? 0) < throughDay) {
     const outcome = await closer.work(new AbortController().signal);
     expect(outcome.failures ?? []).toEqual([]);
@@ -105,7 +105,7 @@ async function openStore(cluster: ShardCluster, metadata: RoutedCluster, seed: n
   });
   const meter = createTrafficMeter({ metadata, clock, random, log, telemetry, flushEveryMs: 60_000 });
   const customers = createBilledCustomers(new TenancyTree(metadata, createTenancyDirectory(metadata)));
-  const usages = createUsages(metadata);
+  const usages = createUsages(metadata, clock);
   return { world, tenancy, meter, usages, invoices: createInvoices({ metadata, usages, customers, clock }) };
 }
 

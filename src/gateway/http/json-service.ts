@@ -111,6 +111,7 @@ export function createJsonService<Authenticated>({
     parseObject(body),
   );
   app.decorateRequest('caller', { getter: () => callOf().request.caller });
+  app.decorateRequest('gone', { getter: () => callOf().request.gone });
   app.setErrorHandler((error, request, reply) => {
     callOf().failure = toAppError(error, request, isLenientAt(request));
     return reply.code(500).send();

@@ -140,6 +140,8 @@ export interface JsonRequest<Authenticated> {
   /** JSON in UTF-8, or nothing. */
   readonly body: Buffer;
   readonly caller: Authenticated;
+  /** Aborts when the client has gone. */
+  gone?(): AbortSignal;
 }
 
 /** A service that takes and gives JSON (json-service.ts). It has no listener: who asks has been checked before. */

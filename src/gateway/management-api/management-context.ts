@@ -2,6 +2,7 @@
 
 import type { FastifyRequest } from 'fastify';
 import type { InvoiceBook } from '../../accounts/invoice-book.ts';
+import { type Asker, OPERATORS } from '../../accounts/present-places.ts';
 import type { ApiCaller, Tenancy } from '../../accounts/tenancy.ts';
 import { OPERATOR } from '../../accounts/tenancy-rules.ts';
 import type { UsageBook } from '../../accounts/usage-book.ts';
@@ -17,4 +18,14 @@ export interface ManagementContext {
 export function callerOf(request: FastifyRequest): ApiCaller {
   const caller = request.getDecorator<ApiCaller | SignedCaller>('caller');
   return 'keyId' in caller ? caller : OPERATOR;
+}
+
+/** Whom requests of a caller count against: not the accounts that they have to do with. */
+export function payerOf({ partnerId }: ApiCaller): string {
+  return partnerId === undefined ? OPERATORS.payer : `partner ${partnerId}`;
+}
+
+export function askerOf(request: FastifyRequest): Asker {
+  const gone = request.getDecorator<Asker['gone']>('gone');
+  return { payer: payerOf(callerOf(request)), ...(gone && { gone }) };
 }

@@ -20,6 +20,7 @@ import { takePlaces } from '../http/shedding.ts';
 import { readDocsFile } from './docs-page.ts';
 import { renderEnvelopeError } from './envelope.ts';
 import { MANAGEMENT_BODY_BYTES_MAX, MANAGEMENT_PREFIX, type ManagementApi } from './management-api.ts';
+import { payerOf } from './management-context.ts';
 import { IDEMPOTENCY_HEADER } from './repeated-posts.ts';
 
 interface ManagementCaller {
@@ -48,7 +49,7 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     const caller = await authenticate();
     if (given === undefined || caller === undefined) throw wrongCredentials();
     noteCaller(record, exchange, caller);
-    exchange.proveAccount(tenantOf(caller));
+    exchange.proveAccount(payerOf(caller));
     apiOf(deps).rates.take(caller.keyId, exchange.request.method ?? '');
     deps.requireShare(exchange);
     const isThere = exchange.body.isAtEnd;
@@ -60,11 +61,6 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     return { caller: present, apiKey: given.apiKey, body };
   },
 };
-
-/** Whom its requests count against: not the accounts that it has to do with. */
-function tenantOf({ partnerId }: ApiCaller): string {
-  return partnerId === undefined ? 'operator' : `partner ${partnerId}`;
-}
 
 /** An API key must not be read by others on its way: the rule is that of keys of customers. */
 function requirePrivate({ takesSecretsOverHttp }: ServiceDependencies, { client }: Exchange): void {
@@ -133,13 +129,13 @@ export const managementService: Service<ManagementCaller> = {
   answer({ deps, exchange, caller: { caller, apiKey, body } }) {
     const { request, uri, headers } = exchange;
     const method = request.method ?? '';
-    const act = () => apiOf(deps).answer({ method, url: uri, body, caller });
+    const act = () => apiOf(deps).answer({ method, url: uri, body, caller, gone: () => exchange.signal });
     // Whoever may ask a thousand times a minute may ask for the longest page each time.
     if (method === 'GET')
       return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.managementPageMemoryBytes }, act);
     const key = headers.values[IDEMPOTENCY_HEADER];
     if (method !== 'POST' || key === undefined) return act();
-    const post = { key, keyId: caller.keyId, payer: tenantOf(caller), apiKey, url: uri, body };
+    const post = { key, keyId: caller.keyId, payer: payerOf(caller), apiKey, url: uri, body };
     return apiOf(deps).repeats.once(post, act);
   },
 };

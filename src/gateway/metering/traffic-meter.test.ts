@@ -53,8 +53,8 @@ function scripted(answers: Reply<unknown>['kind'][]) {
   return { sent, execute };
 }
 
-const metered = async ({ shards }: MetadataShards) =>
-  (await createUsages(shards).current(OWNER)).map(
+const metered = async ({ shards, clock }: MetadataShards) =>
+  (await createUsages(shards, clock).current(OWNER)).map(
     ({ bucketId, putCalls, uploadBytes, downloadBytes, wroteBytes }) => ({
       bucketId,
       putCalls,
@@ -162,5 +162,5 @@ test('requests about no bucket, and those about one that is gone, count for the 
     { bucketId: BUCKET, putCalls: 0, uploadBytes: 0, downloadBytes: 0, wroteBytes: 0 },
     { bucketId: undefined, putCalls: 2, uploadBytes: 20, downloadBytes: 2, wroteBytes: 18 },
   ]);
-  expect(await createUsages(world.shards).current('000000000002' as AccountId)).toEqual([]);
+  expect(await createUsages(world.shards, world.clock).current('000000000002' as AccountId)).toEqual([]);
 });

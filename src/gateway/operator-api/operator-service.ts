@@ -24,7 +24,8 @@ export const operatorService: Service<SignedCaller> = {
     const { request, uri } = exchange;
     const asker = callerOf(caller, exchange, { nowMs: deps.clock.wallMs(), record });
     const asked = { method: request.method ?? '', url: uri, body: caller.body };
-    return deps.operatorApi.answer({ ...asked, caller: { ...caller, asker } });
+    const gone = () => exchange.signal;
+    return deps.operatorApi.answer({ ...asked, caller: { ...caller, asker }, gone });
   },
 };
 

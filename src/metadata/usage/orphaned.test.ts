@@ -187,7 +187,7 @@ test('records of 120 days charge each upload once: with its object, as deleted, 
   }
   expect(orphanDays).toBeGreaterThan(5);
   const range = { fromDay: first, toDay: first + 119 };
-  const days = await createUsages(world.shards).byAccount([OWNER], range);
+  const days = await createUsages(world.shards, world.clock).byAccount([OWNER], range);
   expect(days).toHaveLength(120);
   for (const day of days) expect(day, `seed ${seed}`).toMatchObject(wanted.get(day.day) ?? {});
   expect(await world.query('recount-usage', { bucketId: BUCKET })).toMatchObject({ missing: [0, 0, 0, 0] });
@@ -232,7 +232,10 @@ test('a piece that is appended to a copy is charged with the copy alone, though 
     await closeDays(world);
   }
   const day = today(world);
-  const [last] = await createUsages(world.shards).byAccount([OWNER], { fromDay: day - 1, toDay: day - 1 });
+  const [last] = await createUsages(world.shards, world.clock).byAccount([OWNER], {
+    fromDay: day - 1,
+    toDay: day - 1,
+  });
   // The data of `log`, and the piece of the copy; the piece of `log` is in the blob that the copy is charged for.
   expect(last).toMatchObject({ paddedBytes: 4096, orphanedBytes: 4096, deletedBytes: 0 });
 });
@@ -250,7 +253,7 @@ test('small pieces that were appended are charged each by itself, also once thei
     await closeDays(world);
   }
   const range = { fromDay: day, toDay: day + MINIMUM_DAYS };
-  const days = await createUsages(world.shards).byAccount([OWNER], range);
+  const days = await createUsages(world.shards, world.clock).byAccount([OWNER], range);
   const charged = 4 * 4096;
   expect(days.at(0)).toMatchObject({ paddedBytes: 0, deletedBytes: charged, orphanedBytes: 0 });
   expect(days.at(-2)).toMatchObject({ deletedBytes: charged, orphanedBytes: 0 });

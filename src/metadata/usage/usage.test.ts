@@ -97,7 +97,7 @@ test('records of 250 days are equal to an independent calculation, across restar
       }
     }
     wanted.set(day, book.atEndOf(day));
-    const [current] = await createUsages(world.shards).current(OWNER);
+    const [current] = await createUsages(world.shards, world.clock).current(OWNER);
     expect(current, `seed ${seed}, day ${day}`).toMatchObject({ ...book.atEndOf(day), day, isClosed: false });
     world.clock.advance(DAY_MS);
     if (pick(10) === 0) {
@@ -114,7 +114,7 @@ test('records of 250 days are equal to an independent calculation, across restar
   }
   world.clock.advance(CLOSED_AFTER_MS);
   await closeDays(world);
-  const usages = createUsages(world.shards);
+  const usages = createUsages(world.shards, world.clock);
   expect(await usages.lastClosedDay()).toBe(first + 249);
   const range = { fromDay: first, toDay: first + 249 };
   const days = await usages.byAccount([OWNER], range);
@@ -133,7 +133,10 @@ test('deleted storage is in the records of the minimum duration, and of no day m
   await world.remove('a');
   world.clock.advance(91 * DAY_MS + CLOSED_AFTER_MS);
   await closeDays(world);
-  const days = await createUsages(world.shards).byAccount([OWNER], { fromDay: first, toDay: first + 90 });
+  const days = await createUsages(world.shards, world.clock).byAccount([OWNER], {
+    fromDay: first,
+    toDay: first + 90,
+  });
   expect(days.map(({ deletedBytes }) => deletedBytes)).toEqual([...Array(90).fill(4096), 0]);
 });
 
@@ -174,7 +177,7 @@ test('traffic is in the record of its day; what comes late, or too early, in the
   await add(first, { putCalls: 1 });
   world.clock.advance(2 * DAY_MS);
   await closeDays(world);
-  const usages = createUsages(world.shards);
+  const usages = createUsages(world.shards, world.clock);
   const range = { fromDay: first, toDay: first + 2 };
   const buckets = await usages.byBucket(OWNER, range);
   expect(

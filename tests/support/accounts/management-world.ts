@@ -55,7 +55,7 @@ export function managementDependencies(metadata: MetadataPort, tenancy: ModelTen
         return INVOICE;
       },
     },
-    usageBook: createUsageBook(createUsages(metadata), systemClock),
+    usageBook: createUsageBook(createUsages(metadata, systemClock), systemClock),
     clock: systemClock,
     random: systemRandom,
     log: { warn() {} },

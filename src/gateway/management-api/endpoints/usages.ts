@@ -13,7 +13,7 @@ import {
 import { activeBytes, apiCallCount, type UsageDay } from '../../../types/usage.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
 import { envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
-import { callerOf, type ManagementContext } from '../management-context.ts';
+import { askerOf, callerOf, type ManagementContext } from '../management-context.ts';
 import {
   BOOLEAN,
   DATE_QUERY,
@@ -247,7 +247,7 @@ export async function usages(
       const page = pageOf(request.query);
       const filter = daysOf(request.query);
       const customers = await tenancy.visibleCustomers(caller, customersOf(request.query));
-      const found = await usageBook.list(customers, filter, page);
+      const found = await usageBook.list(customers, filter, page, askerOf(request));
       return readAnswer(listOf(found, page, (record) => usageOf(record, { caller, tenancy })));
     },
   );
@@ -267,7 +267,7 @@ export async function usages(
       const caller = callerOf(request);
       const { customerId, day } = readUsageId(request.params.id);
       const [customer] = await tenancy.visibleCustomers(caller, { subAccountId: customerId });
-      const record = customer && (await usageBook.get(customer, day));
+      const record = customer && (await usageBook.get(customer, day, askerOf(request)));
       if (record === undefined) throw noSuch('usage');
       return readAnswer(usageOf(record, { caller, tenancy }));
     },
@@ -299,7 +299,9 @@ function addBuckets(app: FastifyInstance, { tenancy, usageBook }: ManagementCont
       const [customer] = await tenancy.visibleCustomers(callerOf(request), asked);
       if (customer === undefined) throw noSuch('sub-account');
       const isElsewhere = query.region !== undefined && query.region.toLowerCase() !== REGION;
-      const found = isElsewhere ? { items: [], total: 0 } : await usageBook.buckets(customer, filter, page);
+      const found = isElsewhere
+        ? { items: [], total: 0 }
+        : await usageBook.buckets(customer, filter, page, askerOf(request));
       return readAnswer(listOf(found, page, bucketOf));
     },
   );
