@@ -268,6 +268,8 @@ export const LIMITS = {
   /** Prefix renames under way at once in one shard, and of them those of one account, so that others get their turn. */
   jobsMax: 64,
   jobsPerAccountMax: 16,
+  /** The same with the only ones of accounts that have come when others had filled the shard. */
+  jobsWithOnlyOnesMax: 128,
 
   // Events that wait for their consumers.
   /** Of one shard and consumer; beyond it the oldest go. */

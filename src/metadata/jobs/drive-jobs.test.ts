@@ -340,12 +340,13 @@ test('their number is known without reading them', async () => {
   expect(await countsOf()).toEqual(['move-prefix under-way 1']);
 });
 
-test('an account has a bounded number under way in a shard, and so has the shard', async () => {
+test('an account has a bounded number under way in a shard, and so has the shard, where each other account may have one yet', async () => {
   const accountCount = LIMITS.jobsMax / LIMITS.jobsPerAccountMax;
+  const othersCount = LIMITS.jobsWithOnlyOnesMax - LIMITS.jobsMax;
   const bucketIds = [BUCKET];
-  for (let at = 1; at <= accountCount; at++) {
-    const bucketId = `b00000000000100${at}` as BucketId;
-    const owner = `00000000010${at}` as AccountId;
+  for (let at = 1; at <= accountCount + othersCount; at++) {
+    const bucketId = `b000000000001${String(at).padStart(3, '0')}` as BucketId;
+    const owner = `000000001${String(at).padStart(3, '0')}` as AccountId;
     await world.execute('create-bucket', { bucketId, name: `other-${at}` as BucketName, owner });
     bucketIds.push(bucketId);
   }
@@ -360,6 +361,10 @@ test('an account has a bounded number under way in a shard, and so has the shard
     expect(await begin(bucketId)).toEqual({ kind: 'too-many-jobs' });
   }
   expect(began).toHaveLength(LIMITS.jobsMax);
+  for (const bucketId of bucketIds.slice(accountCount, -1)) {
+    expect(await begin(bucketId)).toMatchObject({ kind: 'begun' });
+    expect(await begin(bucketId)).toEqual({ kind: 'too-many-jobs' });
+  }
   const last = bucketIds.at(-1);
   expect(await begin(last)).toEqual({ kind: 'too-many-jobs' });
   await driveJob(world, began[0] as MovePrefixJob);

@@ -90,7 +90,7 @@ export function createJobDriver(deps: {
 
   /** Of this shard, those that nobody else drives. */
   async function findLeft(shard: number): Promise<Task[]> {
-    const query = { kind: 'move-prefix', limit: LIMITS.jobsMax } as const;
+    const query = { kind: 'move-prefix', limit: LIMITS.jobsWithOnlyOnesMax } as const;
     const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
     const left = jobs.filter(isMove).filter((job) => mayDrive(job, DRIVER, nowMs));
     return left.map((job) => ({ shard, job }));

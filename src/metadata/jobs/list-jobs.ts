@@ -55,8 +55,9 @@ export const listEndedJobs: QuerySpec<QueryOf<'list-ended-jobs'>, ResultOf<'list
   async run({ limit }, state, { nowMs }) {
     // What began later cannot have ended long enough ago; of the others few are under way, or ended late.
     const toMs = Math.max(0, nowMs - LIMITS.jobKeptMs);
-    const bytesMax = LIMITS.queryPageBytesMax + LIMITS.jobsMax * LIMITS.moveErrorsKeptBytesMax;
-    const range = { ...timeRange({ table: TABLES.jobs, toMs, limit: limit + LIMITS.jobsMax }), bytesMax };
+    const openMax = LIMITS.jobsWithOnlyOnesMax;
+    const bytesMax = LIMITS.queryPageBytesMax + openMax * LIMITS.moveErrorsKeptBytesMax;
+    const range = { ...timeRange({ table: TABLES.jobs, toMs, limit: limit + openMax }), bytesMax };
     const jobs = (await state.range(range)).map(({ value }) => jobCodec.decode(value));
     return {
       jobIds: jobs

@@ -21,7 +21,7 @@ interface Begun {
   jobId: JobId;
 }
 
-export const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsMax });
+export const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsWithOnlyOnesMax });
 
 export const beginMove = defineCommand<Command, Outcome>({
   locks: (command) => [shared(LOCK.bucket(command.bucketId)), exclusive(LOCK.jobs), ...tokenLocks(command)],
@@ -72,10 +72,11 @@ export const beginMove = defineCommand<Command, Outcome>({
   },
 });
 
-/** One account leaves room for others. `view` has looked at OPEN_MOVES. */
+/** One account leaves room for others, and where some have filled the shard each other may have one. `view` has looked at OPEN_MOVES. */
 export function isBusy(view: View, owner: AccountId): boolean {
   const marks = view.range(OPEN_MOVES).map(({ value }) => value);
   const own = markOf({ kind: 'move-prefix', owner });
   const ownCount = marks.filter((mark) => equalBytes(mark, own)).length;
+  if (ownCount === 0) return marks.length >= LIMITS.jobsWithOnlyOnesMax;
   return marks.length >= LIMITS.jobsMax || ownCount >= LIMITS.jobsPerAccountMax;
 }
