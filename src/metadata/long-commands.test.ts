@@ -39,11 +39,18 @@ async function openCounted() {
     return rows;
   };
   const taken: string[] = [];
+  /** Before computations of many steps. */
+  const readBefore: number[] = [];
+  const fair = createFairTurns();
   const turns: FairTurns = {
     async take({ owner }) {
       taken.push(String(owner));
     },
-    finish: createFairTurns().finish,
+    finish(turn, steps) {
+      readBefore.push(counts.rows);
+      return fair.finish(turn, steps);
+    },
+    begin: fair.begin,
   };
   const world = await openMetadata({ kv, turns });
   await world.createBucket();
@@ -52,24 +59,42 @@ async function openCounted() {
     await work();
     return counts.rows;
   };
-  return { world, taken, count };
+  return { world, taken, readBefore, count };
+}
+
+type Counted = Awaited<ReturnType<typeof openCounted>>['world'];
+
+/** An upload of so many parts, and its Complete. */
+async function beginComplete(world: Counted, name: string, count: number) {
+  const uploadId = await beginUpload(world, name);
+  for (let partNumber = 1; partNumber <= count; partNumber++)
+    await putPart(
+      world,
+      { key: key(name), uploadId },
+      { partNumber, data: world.newData({ sizeBytes: 5 * MiB }) },
+    );
+  const all = Array.from({ length: count }, (_, at) => ({
+    partNumber: at + 1,
+    etag: etagOf(`part ${at + 1}`),
+  }));
+  const complete = (parts: { partNumber: number; etag: string }[]) =>
+    world.shards.execute({ shard: 0, bucket }, 'complete-upload', {
+      bucketId: BUCKET,
+      key: key(name),
+      uploadId,
+      parts,
+    });
+  return { all, complete };
 }
 
 test('a Complete with a wrong list reads no part behind the first wrong one, however many there are', async () => {
   const { world, count } = await openCounted();
-  const uploadId = await beginUpload(world, 'a');
-  for (let partNumber = 1; partNumber <= 300; partNumber++)
-    await putPart(
-      world,
-      { key: key('a'), uploadId },
-      { partNumber, data: world.newData({ sizeBytes: 5 * MiB }) },
-    );
-  const complete = (parts: { partNumber: number; etag: string }[]) =>
-    world.execute('complete-upload', { bucketId: BUCKET, key: key('a'), uploadId, parts });
-  const all = Array.from({ length: 300 }, (_, at) => ({
-    partNumber: at + 1,
-    etag: etagOf(`part ${at + 1}`),
-  }));
+  const upload = await beginComplete(world, 'a', 300);
+  const { all } = upload;
+  const complete = async (parts: typeof all) => {
+    const reply = await upload.complete(parts);
+    return reply.kind === 'done' ? reply.value : reply;
+  };
   const [first, second] = all;
   const wrong = { partNumber: 7, etag: etagOf('another') };
   expect(
@@ -83,6 +108,19 @@ test('a Complete with a wrong list reads no part behind the first wrong one, how
     await count(async () => expect(await complete(lastWrong)).toMatchObject({ partNumber: 7 })),
   ).toBeLessThan(80);
   expect(await complete(all)).toMatchObject({ kind: 'committed' });
+});
+
+test('of one owner two commands that read many rows by and by are under way at once', async () => {
+  const { world, readBefore, count } = await openCounted();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const uploads = await Promise.all(names.map((name) => beginComplete(world, name, 500)));
+  await count(async () => {
+    const completed = uploads.map(({ all, complete }) => complete(all));
+    expect(await Promise.all(completed)).toMatchObject(names.map(() => ({ value: { kind: 'committed' } })));
+  });
+  expect(readBefore).toHaveLength(names.length);
+  // Of the others what they read before they were long.
+  expect(readBefore[0]).toBeLessThan(2 * 500 + 3 * 200);
 });
 
 test('a MOVE onto a protected object reads none of the older versions', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFairTurns } from './fair-turns.ts';
+import { nextTurn } from './next-turn.ts';
 import type { Steps } from './steps.ts';
 
 const of = (owner: string, work = 'some') => ({ owner, work });
@@ -81,4 +82,25 @@ test('a failed computation affects its own owner only', async () => {
   const good = turns.finish(of('one'), count('a', 2, []));
   await expect(failed).rejects.toThrow('of the first');
   expect(await good).toBe('a');
+});
+
+test('of an owner and kind of work two computations are begun at once, of all eight; owners that wait take turns', async () => {
+  const turns = createFairTurns();
+  const seen: string[] = [];
+  const ends: (() => void)[] = [];
+  const begin = (owner: string, work?: string) =>
+    turns.begin(of(owner, work)).then((end) => {
+      seen.push(owner);
+      ends.push(end);
+    });
+  const begun = ['1', '1', '1', '1', '2', '3', '4', '5'].map((owner) => begin(owner));
+  begun.push(begin('1', 'other'), begin('6'), begin('7'));
+  await nextTurn();
+  expect(seen.toSorted()).toEqual(['1', '1', '1', '2', '3', '4', '5', '6']);
+  while (ends.length > 0) {
+    ends.shift()?.();
+    await nextTurn();
+  }
+  await Promise.all(begun);
+  expect(seen.slice(8)).toEqual(['1', '7', '1']);
 });

@@ -5,12 +5,18 @@
 import { must } from '../assert.ts';
 import { nextTurn } from './next-turn.ts';
 import type { Steps } from './steps.ts';
+import { createTenantQueue } from './tenant-queue.ts';
 
 export interface FairTurns {
   /** Does all steps, each when it is the owner's turn. Rejects with what a step throws. */
   finish<T>(turn: TurnOf, steps: Steps<T>): Promise<T>;
   /** Resolves when it is the owner's turn: the caller then has the thread for one short step. */
   take(turn: TurnOf): Promise<void>;
+  /**
+   * For a computation that takes turns one by one and keeps what it has read meanwhile. Resolves when few of this owner and kind
+   * are under way, and of all; when it is over, the function that it gives is called.
+   */
+  begin(turn: TurnOf): Promise<() => void>;
 }
 
 export interface TurnOf {
@@ -33,6 +39,9 @@ export interface FairTurnsOptions {
 /** A longer step cannot be divided (a command that decides on thousands of rows). */
 const LONG_STEP_MS = 40;
 const REST_MAX_MS = 1000;
+/** Computations that have begun and keep what they have read: of all owners, and of one, where one reads while the other has its turn. */
+const BEGUN_MAX = 8;
+const BEGUN_OF_OWNER_MAX = 2;
 
 export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = {}): FairTurns {
   /** By owner, and of each by kind of work, in the order of their turns. */
@@ -83,6 +92,7 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
   }
 
   return {
+    begin: createBegun(),
     finish: (turn, steps) =>
       new Promise((resolve, reject) => {
         enqueue(turn, () => {
@@ -104,6 +114,36 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
         });
       }),
   };
+}
+
+function createBegun(): FairTurns['begin'] {
+  /** By owner and kind of work. */
+  const begun = new Map<string, number>();
+  let count = 0;
+  const waiting = createTenantQueue<{ name: string; resolve(end: () => void): void }>();
+
+  function letIn(): void {
+    const countOf = (name: string) => begun.get(name) ?? 0;
+    while (count < BEGUN_MAX) {
+      const next = waiting.next(({ name }) => countOf(name) < BEGUN_OF_OWNER_MAX);
+      if (next === undefined) return;
+      const { name } = next;
+      count++;
+      begun.set(name, countOf(name) + 1);
+      next.resolve(() => {
+        count--;
+        if (countOf(name) === 1) begun.delete(name);
+        else begun.set(name, countOf(name) - 1);
+        letIn();
+      });
+    }
+  }
+
+  return ({ owner = '', work }) =>
+    new Promise((resolve) => {
+      waiting.add([owner, work], { name: `${owner}\n${work}`, resolve });
+      letIn();
+    });
 }
 
 function first<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {

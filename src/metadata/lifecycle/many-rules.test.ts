@@ -37,6 +37,7 @@ beforeEach(async () => {
       turnCount++;
     },
     finish: () => Promise.reject(new Error('nobody asks for it')),
+    begin: async () => () => {},
   };
   world = await openMetadata({ turns });
   largestRead = 0;
