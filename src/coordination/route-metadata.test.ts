@@ -24,10 +24,10 @@ function openRouter(
   answer: (node: string, nowMs: number, kind: ShardCall['kind']) => ShardReply | undefined,
 ) {
   const clock = createManualClock(0);
-  const asked: { node: string; atMs: number; isRetry: boolean; budgetMs: number }[] = [];
+  const asked: { node: string; kind: string; atMs: number; isRetry: boolean; budgetMs: number }[] = [];
   const calls = {
     call(node: string, { kind, envelope, budgetMs }: ShardCall): Promise<ShardReply> {
-      asked.push({ node, atMs: clock.monotonicMs(), isRetry: envelope.isRetry === true, budgetMs });
+      asked.push({ node, atMs: clock.monotonicMs(), isRetry: envelope.isRetry === true, budgetMs, kind });
       const reply = answer(node, clock.monotonicMs(), kind);
       return reply === undefined ? new Promise(() => {}) : Promise.resolve(reply);
     },
@@ -105,6 +105,21 @@ test('a node that holds one answer back and gives others is asked for those as b
   });
   while (!isAnswered) expect(await timeOf(1)).toBeLessThan(200);
   expect(await heldBack).toMatchObject({ kind: 'done' });
+});
+
+test('a call that a node has is not sent to it again for seconds, though it answers others and is named as the primary', async () => {
+  const { asked, timeOf, execute } = openRouter((node, _nowMs, kind) => {
+    if (node === OTHER) return { kind: 'not-primary', primary: OLD };
+    return kind === 'execute' ? undefined : done;
+  });
+  let isAnswered = false;
+  const heldBack = execute().finally(() => {
+    isAnswered = true;
+  });
+  while (!isAnswered) await timeOf(1);
+  expect(await heldBack).toMatchObject({ kind: 'unknown' });
+  const sentMs = asked.filter(({ kind, node }) => kind === 'execute' && node === OLD).map(({ atMs }) => atMs);
+  expect(sentMs).toHaveLength(2);
 });
 
 test('busy is returned at once, but not while an earlier try may still be evaluated', async () => {

@@ -156,6 +156,8 @@ class Attempts {
   #isResolved = false;
   /** Calls under way, which `ending` would end. */
   #callCount = 0;
+  /** Monotonic ms of the last call to a node, of those that have not answered. */
+  readonly #sentMs = new Map<NodeId, number>();
   #pausing: AbortController | undefined;
   /** To a node that may have evaluated it. */
   #wasSent = false;
@@ -191,7 +193,8 @@ class Attempts {
     const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
     while (!this.#isResolved && !this.#shared.isStopped && hasTime()) {
       const node = this.#choose();
-      if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
+      const isLater = node === undefined || this.#hasIt(node) || (await this.#ask(node)) === 'later';
+      if (isLater) await this.#pause(this.#pauseMs());
     }
     if (!this.#isResolved) await this.#giveUp();
   }
@@ -206,6 +209,15 @@ class Attempts {
     await deps.clock.sleep(ms, pausing.signal);
     pauses.delete(pausing);
     this.#pausing = undefined;
+  }
+
+  /**
+   * A node that has the call may take its time, and would keep the call a second time for the same answer: a list of 10,000 parts
+   * is 2 MB of its memory. It is sent again late, for an answer that was lost.
+   */
+  #hasIt(node: NodeId): boolean {
+    const sentMs = this.#sentMs.get(node);
+    return sentMs !== undefined && this.#shared.deps.clock.monotonicMs() - sentMs < LEFT_ALONE_MS;
   }
 
   #choose(): NodeId | undefined {
@@ -238,9 +250,11 @@ class Attempts {
       });
       const ended = () => {
         this.#callCount--;
+        this.#sentMs.delete(node);
         this.#shared.patience.end(wait);
       };
       this.#callCount++;
+      this.#sentMs.set(node, sentMs);
       calls.call(node, call, this.#ending.signal).then(
         (reply) => {
           ended();
