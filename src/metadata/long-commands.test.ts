@@ -1,6 +1,6 @@
 // What commands cost that look at many rows: a refusal reads no more than it needs, and those that must read much wait for
 // their turns.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -13,6 +13,7 @@ import {
 import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import type { ObjectKey } from '../types/names.ts';
+import { CommandView } from './engine/command-view.ts';
 import { SHARD_COLUMNS } from './engine/shards.ts';
 
 const MiB = 1024 * 1024;
@@ -108,6 +109,16 @@ test('a Complete with a wrong list reads no part behind the first wrong one, how
     await count(async () => expect(await complete(lastWrong)).toMatchObject({ partNumber: 7 })),
   ).toBeLessThan(80);
   expect(await complete(all)).toMatchObject({ kind: 'committed' });
+});
+
+test('a Complete looks at each part once as it reads them, and once to decide, however many rounds it reads in', async () => {
+  const { world } = await openCounted();
+  const { all, complete } = await beginComplete(world, 'a', 900);
+  const looks = vi.spyOn(CommandView.prototype, 'has');
+  expect(await complete(all)).toMatchObject({ value: { kind: 'committed' } });
+  // Whether it is there, and its row: of each part twice.
+  expect(looks.mock.calls.length).toBeLessThan(4 * all.length);
+  looks.mockRestore();
 });
 
 test('of one owner two commands that read many rows by and by are under way at once', async () => {

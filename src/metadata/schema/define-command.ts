@@ -65,24 +65,46 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
 
 const NOTHING_SEEN: View = { has: () => false, row: () => undefined, range: () => [] };
 
+/** What `look` is given for what one command has read so far: the same each time, so that it may keep by it what it has judged. */
+const lookers = new WeakMap<View, Looker>();
+
 /** What `look` asks for and `seen` does not have yet; undefined when that is nothing. */
 function unseen(seen: View, look: (view: View) => void): Reads | undefined {
-  const rows: RowAddress[] = [];
-  const ranges: RangeAddress[] = [];
-  look({
-    has: (address) => seen.has(address),
-    row(address) {
-      if (seen.has(address)) return seen.row(address);
-      rows.push(address);
-      return undefined;
-    },
-    range(address) {
-      if (seen.has(address)) return seen.range(address);
-      ranges.push(address);
-      return [];
-    },
-  });
+  const looker = (seen !== NOTHING_SEEN && lookers.get(seen)) || createLooker(seen);
+  if (seen !== NOTHING_SEEN) lookers.set(seen, looker);
+  looker.rows = [];
+  looker.ranges = [];
+  look(looker.view);
+  const { rows, ranges } = looker;
   return rows.length === 0 && ranges.length === 0 ? undefined : { rows, ranges };
+}
+
+interface Looker {
+  readonly view: View;
+  /** What has been asked for and was not there. */
+  rows: RowAddress[];
+  ranges: RangeAddress[];
+}
+
+function createLooker(seen: View): Looker {
+  const looker: Looker = {
+    rows: [],
+    ranges: [],
+    view: {
+      has: (address) => seen.has(address),
+      row(address) {
+        if (seen.has(address)) return seen.row(address);
+        looker.rows.push(address);
+        return undefined;
+      },
+      range(address) {
+        if (seen.has(address)) return seen.range(address);
+        looker.ranges.push(address);
+        return [];
+      },
+    },
+  };
+  return looker;
 }
 
 // ---- lock names ----

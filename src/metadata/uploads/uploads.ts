@@ -44,10 +44,21 @@ export type FoundParts =
   /** They are more than one entry may hold, which takes many parts that are copies of many pieces. */
   | { kind: 'too-many-segments' };
 
+/** Parts of a list that have been read and are right. */
+interface Judged {
+  parts: Readonly<PartRecord>[];
+  sizeBytes: number;
+  /** Of the next round. */
+  count: number;
+}
+
+/** By the view of a Complete: what it has read stays as it is. */
+const judgedParts = new WeakMap<View, Judged>();
+
 /**
  * The parts that a Complete lists, by number. Its list is judged as far as it has been read: a list in the wrong order
  * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` does it too, so each part is
- * decoded in the round that has read it, and 10,000 parts do not hold the thread.
+ * decoded in the round that has read it, and 10,000 parts do not hold the thread. Each round goes on where the last one ended.
  */
 export function* findParts(
   view: View,
@@ -57,10 +68,11 @@ export function* findParts(
   if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
   const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
   if (!isOrdered) return { kind: 'invalid-part-order' };
-  const parts: Readonly<PartRecord>[] = [];
-  let sizeBytes = 0;
-  for (let [from, count] = [0, PARTS_OF_FIRST_ROUND]; from < listed.length; ) {
-    const group = listed.slice(from, from + count);
+  const judged = judgedParts.get(view) ?? { parts: [], sizeBytes: 0, count: PARTS_OF_FIRST_ROUND };
+  judgedParts.set(view, judged);
+  const { parts } = judged;
+  while (parts.length < listed.length) {
+    const group = listed.slice(parts.length, parts.length + judged.count);
     const values: (Uint8Array | undefined)[] = [];
     let isRead = true;
     for (const { partNumber } of group) {
@@ -69,16 +81,19 @@ export function* findParts(
       values.push(view.row(row));
     }
     if (!isRead) return { kind: 'found', parts };
+    const found: Readonly<PartRecord>[] = [];
+    let sizeBytes = judged.sizeBytes;
     for (const [at, { partNumber, etag }] of group.entries()) {
       const value = values[at];
       const part = value && decodePart(value);
       if (value === undefined || part?.etag !== etag) return { kind: 'invalid-part', partNumber };
-      parts.push(part);
+      found.push(part);
       sizeBytes += value.length;
     }
     if (sizeBytes > LIMITS.uploadPartsBytesMax) return { kind: 'too-many-segments' };
-    from += group.length;
-    count = Math.min(2 * count, PARTS_OF_ROUND_MAX);
+    parts.push(...found);
+    judged.sizeBytes = sizeBytes;
+    judged.count = Math.min(2 * judged.count, PARTS_OF_ROUND_MAX);
     yield;
   }
   return { kind: 'found', parts };
