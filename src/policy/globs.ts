@@ -9,6 +9,9 @@ export type GlobToken =
   | { readonly kind: 'any' }
   | { readonly kind: 'one' };
 
+/** Of a part of a pattern. A typed array would take 200 bytes beside its codes, and patterns have thousands of short parts. */
+type Codes = readonly number[];
+
 /** The stretches between `*`, in their order. */
 export type Glob =
   | { readonly kind: 'all' }
@@ -24,7 +27,7 @@ export type Glob =
       readonly kind: 'codes';
       /** As they begin, before the first wildcard. */
       readonly start: string;
-      readonly parts: readonly Int32Array[];
+      readonly parts: readonly Codes[];
       readonly codesMin: number;
     };
 
@@ -57,7 +60,35 @@ function makeCodes(tokens: readonly GlobToken[]): Glob {
   const codesMin = parts.reduce((sum, part) => sum + part.length, 0);
   const [first] = tokens;
   const start = first?.kind === 'text' ? first.text : '';
-  return { kind: 'codes', start, parts: parts.map((part) => Int32Array.from(part)), codesMin };
+  return { kind: 'codes', start, parts: parts.map((part) => part.slice()), codesMin };
+}
+
+/** The pieces that it was made of. */
+export function tokensOfGlob(glob: Glob): GlobToken[] {
+  switch (glob.kind) {
+    case 'all':
+      return [{ kind: 'any' }];
+    case 'exact':
+      return textTokens(glob.text);
+    case 'prefix':
+      return [...textTokens(glob.text), { kind: 'any' }];
+    case 'texts':
+      return glob.parts.flatMap((part, at) => [...anyBefore(at), ...textTokens(part)]);
+    case 'codes':
+      return glob.parts.flatMap((part, at) => [...anyBefore(at), ...part.flatMap(codeTokens)]);
+  }
+}
+
+function anyBefore(at: number): GlobToken[] {
+  return at === 0 ? [] : [{ kind: 'any' }];
+}
+
+function textTokens(text: string): GlobToken[] {
+  return text === '' ? [] : [{ kind: 'text', text }];
+}
+
+function codeTokens(code: number): GlobToken[] {
+  return code === ONE_CODE ? [{ kind: 'one' }] : [{ kind: 'text', text: String.fromCodePoint(code) }];
 }
 
 /** The code points of a text. */
@@ -154,11 +185,11 @@ function matchTexts(parts: readonly string[], text: string): boolean {
 const TEXT_STEPS = 2;
 
 function matchCodes(
-  { parts, codesMin }: { parts: readonly Int32Array[]; codesMin: number },
+  { parts, codesMin }: { parts: readonly Codes[]; codesMin: number },
   text: Int32Array,
 ): boolean {
   if (codesMin > text.length) return false;
-  const [first = new Int32Array(0)] = parts;
+  const [first = []] = parts;
   spend(first.length);
   if (parts.length === 1) return text.length === first.length && isAt(first, text, 0);
   const last = parts[parts.length - 1] ?? first;
@@ -175,7 +206,7 @@ function matchCodes(
   return at <= end;
 }
 
-function isAt(part: Int32Array, text: Int32Array, from: number): boolean {
+function isAt(part: Codes, text: Int32Array, from: number): boolean {
   for (let at = 0; at < part.length; at++) {
     if (part[at] !== ONE_CODE && part[at] !== text[from + at]) return false;
   }
@@ -185,7 +216,7 @@ function isAt(part: Int32Array, text: Int32Array, from: number): boolean {
 const WORD_BITS = 32;
 
 /** Where the part comes first in the text, from an index on; below 0: nowhere. */
-function find(part: Int32Array, text: Int32Array, from: number): number {
+function find(part: Codes, text: Int32Array, from: number): number {
   const isLong = part.length > WORD_BITS;
   spend(1 + part.length * (isLong ? LONG_PART_STEPS : PART_STEPS));
   if (part.length > text.length - from) return -1;
@@ -206,7 +237,7 @@ const ASCII_CODES = 128;
 const shortMasks = new Int32Array(ASCII_CODES);
 
 /** By the bits of all beginnings of the part that the text ends in so far ("Shift-And"), in one number. */
-function findShort(part: Int32Array, text: Int32Array, from: number): number {
+function findShort(part: Codes, text: Int32Array, from: number): number {
   if (part.length === 0) return from <= text.length ? from : -1;
   let ones = 0;
   let others: Map<number, number> | undefined;
@@ -236,7 +267,7 @@ function findShort(part: Int32Array, text: Int32Array, from: number): number {
 }
 
 /** By the bits of all beginnings of the part that the text ends in so far ("Shift-And"), 32 at a time. */
-function findLong(part: Int32Array, text: Int32Array, from: number): number {
+function findLong(part: Codes, text: Int32Array, from: number): number {
   const words = Math.ceil(part.length / WORD_BITS);
   const { ones, often, seldom } = bitsOf(part, words);
   const state = new Int32Array(words);
@@ -274,7 +305,7 @@ function goesOn(state: Int32Array, place: number): boolean {
 }
 
 /** Where each code stands in the part: as bits for those that are there often, else as a list. So both stay small. */
-function bitsOf(part: Int32Array, words: number) {
+function bitsOf(part: Codes, words: number) {
   const seldom = new Map<number, number[]>();
   for (let at = 0; at < part.length; at++) {
     const code = part[at] ?? 0;

@@ -1,7 +1,16 @@
 // Patterns of policies: text with wildcards (globs.ts) and policy variables (`${aws:username}`, `${key, 'default'}`; AWS "IAM
 // policy elements: Variables and tags").
 import { normalizeKey } from './condition-keys.ts';
-import { beginsWith, codesOf, type Glob, type GlobToken, makeGlob, matchGlob, ONE_CODE } from './globs.ts';
+import {
+  beginsWith,
+  codesOf,
+  type Glob,
+  type GlobToken,
+  makeGlob,
+  matchGlob,
+  ONE_CODE,
+  tokensOfGlob,
+} from './globs.ts';
 import { COMPARISON_STEPS, spend } from './match-work.ts';
 
 /** The value of a condition key in a request; undefined: the request has none. A list: of a key with many values. */
@@ -27,6 +36,7 @@ type Token = GlobToken | { readonly kind: 'variable'; readonly variable: Variabl
 export interface Pattern {
   /** As the policy has it. */
   readonly source: string;
+  /** Of one with variables; tokens of others are in their glob. */
   readonly tokens: readonly Token[];
   /** What every text that it matches begins with, whatever its variables are. */
   readonly start: string;
@@ -68,11 +78,19 @@ export function parsePatternParts(source: string, options: PatternOptions & { co
   return parts.map((tokens) => makePattern(source, tokens));
 }
 
+/** Thousands of patterns share it. */
+const NONE: readonly never[] = [];
+
 function makePattern(source: string, tokens: readonly Token[]): Pattern {
-  const keys = tokens.flatMap((token) => (token.kind === 'variable' ? [token.variable.key] : []));
   const [first] = tokens;
   const start = first?.kind === 'text' ? first.text : '';
-  return { source, tokens, start, keys, glob: keys.length === 0 ? makeGlob(putIn(tokens, [])) : undefined };
+  const keys = tokens.flatMap((token) => (token.kind === 'variable' ? [token.variable.key] : []));
+  if (keys.length > 0) return { source, tokens, start, keys, glob: undefined };
+  return { source, tokens: NONE, start, keys: NONE, glob: makeGlob(putIn(tokens, NONE)) };
+}
+
+function tokensOf({ tokens, glob }: Pattern): readonly Token[] {
+  return glob === undefined ? tokens : tokensOfGlob(glob);
 }
 
 /** Of a part of a pattern that is made anew for its variables. */
@@ -94,7 +112,7 @@ export function matchPattern(pattern: Pattern, text: string, contextOf: ContextO
 export function textOf(pattern: Pattern, contextOf: ContextOf): string | undefined {
   const values = valuesOf(pattern, contextOf);
   if (values === undefined) return undefined;
-  return putIn(pattern.tokens, values)
+  return putIn(tokensOf(pattern), values)
     .map((token) => (token.kind === 'text' ? token.text : ''))
     .join('');
 }
@@ -126,7 +144,7 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
   spend(text.length);
   const codes = codesOf(text);
   // Between two wildcards of any length stands a character at least: further units are not reached.
-  const units = firstUnits(pattern.tokens, 2 * codes.length + 2);
+  const units = firstUnits(tokensOf(pattern), 2 * codes.length + 2);
   /** In which step a place was reached last. */
   const reached = new Int32Array(units.length + 1).fill(-1);
   let places: number[] = [];
@@ -154,7 +172,7 @@ export function mayMatch(pattern: Pattern, text: string): { itself: boolean; lon
 /** How many of the texts that begin with `prefix` the pattern matches. `some` also where only values of variables decide it. */
 export function reachOf(pattern: Pattern, prefix: string, contextOf: ContextOf): 'none' | 'some' | 'all' {
   // What ends in a wildcard and matches the prefix matches all that begins with it.
-  const isOpen = pattern.tokens.at(-1)?.kind === 'any';
+  const isOpen = tokensOf(pattern).at(-1)?.kind === 'any';
   if (isOpen && matchPattern(pattern, prefix, contextOf) === true) return 'all';
   const { itself, longer } = mayMatch(pattern, prefix);
   return itself || longer ? 'some' : 'none';

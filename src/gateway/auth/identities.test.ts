@@ -251,6 +251,35 @@ describe('a session', () => {
     },
   );
 
+  test('counts with its own policies in what is cached: a crowd of them with the longest takes no more memory', async () => {
+    const createdAtMs = (await identities.find('AKann'))?.principal.keyCreatedAtMs ?? 0;
+    const Action = Array.from({ length: 1200 }, () => ':?');
+    const policyOf = (Sid: string) => ({
+      name: Sid,
+      text: JSON.stringify({
+        Version: '2012-10-17',
+        Statement: { Sid, Effect: 'Allow', Action, Resource: '*' },
+      }),
+    });
+    const bytes = await keptBytesOf(async () => {
+      for (let at = 0; at < 60; at++) {
+        const accessKey = `ASIA${at}`;
+        const token = identities.sessions.seal({
+          ...ofRole,
+          accessKey,
+          secretKey: 'secret',
+          issuer: 'AKann',
+          issuerKey: { accountId: ANN, principalId: 'root', createdAtMs },
+          issuedAtMs: 0,
+          expiresAtMs: 1,
+          policies: Array.from({ length: 10 }, (_, policy) => policyOf(`s${at}p${policy}`)),
+        });
+        expect(await identities.findSession(accessKey, token, 0)).toBeDefined();
+      }
+    });
+    expect(bytes).toBeLessThan(100 * 1024 * 1024);
+  });
+
   test('is opened by a whole tag alone', async () => {
     const token = Buffer.from(identities.sessions.seal({ ...ofRole } as never), 'base64');
     // With less of it, fewer guesses would do.
@@ -316,8 +345,8 @@ test('a read that a change has overtaken serves its request, and is not cached',
   ]);
 });
 
-test('what is cached of users is bounded by the texts of their policies', async () => {
-  const text = ' '.repeat(1 << 20);
+test('what is cached of users is bounded by the texts of their policies, too', async () => {
+  const text = ' '.repeat(2 << 20);
   const users = Array.from({ length: 20 }, (_, at) => ({
     name: `u${at}`,
     id: `AIDA${at}`,

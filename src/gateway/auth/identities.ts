@@ -19,6 +19,7 @@ import type { AccountRecord } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
 import { createPolicyCache, type PolicyCache } from './policy-cache.ts';
 import { type Principal, rootPrincipal, storedPrincipal } from './principal.ts';
+import { type Rights, rightsBytes } from './rights-memory.ts';
 import { createSessions, type IssuerKey, type Session, type Sessions } from './sessions.ts';
 import type { CredentialScope } from './sigv4-fields.ts';
 
@@ -58,10 +59,10 @@ export interface Identities {
 
 const ENTRIES_MAX = 10_000;
 /**
- * Characters of the policies of all entries of a cache together. Each entry has texts of its own: one user may have a hundred
- * policies of 30 KiB, with their white space.
+ * Of what the entries of a cache hold together: policies as texts and compiled, tags, sessions. One user may have a hundred policies
+ * of 30 KiB, with their white space, and a policy of 6 KiB takes up to 600 KiB when it is compiled.
  */
-const POLICY_CHARACTERS_MAX = 16 * 1024 * 1024;
+const RIGHTS_BYTES_MAX = 32 * 1024 * 1024;
 /** A client signs for one region and service, and at midnight for two days. */
 const SIGNING_KEYS_MAX = 4;
 
@@ -85,15 +86,8 @@ interface CachedSession extends Pick<Base, 'read' | 'stored'> {
 
 type Role = NonNullable<ResultOf<'get-principal'>>;
 
-function byPolicies<V>(storedOf: (value: V) => StoredPrincipal | undefined): Weighing<V> {
-  const weightOf = (value: V) => policyCharacters(storedOf(value));
-  return { weightMax: POLICY_CHARACTERS_MAX, weightOf };
-}
-
-function policyCharacters(stored: StoredPrincipal | undefined): number {
-  if (stored === undefined) return 0;
-  const inline = [stored.entity, ...stored.groups].flatMap(({ inlinePolicies }) => inlinePolicies);
-  return [...inline, ...stored.policies].reduce((sum, { text }) => sum + text.length, 0);
+function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
+  return { weightMax: RIGHTS_BYTES_MAX, weightOf: (value) => rightsBytes(rightsOf(value)) };
 }
 
 export function createIdentities(deps: {
@@ -107,18 +101,18 @@ export function createIdentities(deps: {
   const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(
     ENTRIES_MAX,
-    byPolicies(({ stored }) => stored),
+    byRights(({ stored, principal }) => ({ stored, principal })),
   );
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
   /** By account and role id. */
   const roles = new BoundedMap<string, Role>(
     ENTRIES_MAX,
-    byPolicies(({ principal }) => principal),
+    byRights(({ principal }) => ({ stored: principal })),
   );
   /** By the session's access key: principals are made anew when what they hang on has been read anew. */
   const sessionIdentities = new BoundedMap<string, CachedSession>(
     ENTRIES_MAX,
-    byPolicies(({ stored }) => stored),
+    byRights(({ stored, identity: { principal } }) => ({ stored, principal })),
   );
   const policies = createPolicyCache(deps.turns);
   const sessions = createSessions(deps);

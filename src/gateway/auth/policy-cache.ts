@@ -3,6 +3,7 @@
 import { createFairTurns, type FairTurns } from '../../base/async/fair-turns.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { ownText } from '../../base/text/own-text.ts';
 import {
   type CompiledPolicy,
   compileStoredInSteps,
@@ -13,12 +14,12 @@ import type { NamedPolicy } from '../../policy/evaluate.ts';
 type DocumentType = Parameters<typeof compileStoredPolicy>[1];
 
 const ENTRIES_MAX = 2000;
-/** Of their texts. What is compiled takes 20 to 50 bytes for each. */
-const CHARACTERS_MAX = 4 * 1024 * 1024;
+/** Of what is compiled, with its texts. */
+const BYTES_MAX = 32 * 1024 * 1024;
 
 interface Entry {
   readonly policy: CompiledPolicy;
-  readonly charactersCount: number;
+  readonly bytes: number;
 }
 
 /** Longer ones are compiled in turns with those of other accounts: a user may have a hundred of the longest. */
@@ -40,11 +41,17 @@ export interface PolicyCache {
 
 export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyCache {
   const compiled = new BoundedMap<string, Entry>(ENTRIES_MAX, {
-    weightMax: CHARACTERS_MAX,
-    weightOf: ({ charactersCount }) => charactersCount,
+    weightMax: BYTES_MAX,
+    weightOf: ({ bytes }) => bytes,
   });
+  /** Also those that only callers still hold: whoever asks for one more texts than are kept gets no second copy of any. */
+  const held = createHeld();
   /** Many who wait for one text do not each compile it. */
   const underWay = new Map<string, Promise<CompiledPolicy>>();
+
+  function keep(key: string, policy: CompiledPolicy): void {
+    compiled.set(key, { policy, bytes: key.length + policy.memoryBytes });
+  }
 
   async function compile(key: string, { text, type, accountId }: StoredPolicy): Promise<CompiledPolicy> {
     const steps = compileStoredInSteps(text, type);
@@ -53,7 +60,8 @@ export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyC
       ? finishAtOnce(steps)
       : await turns.finish({ owner: accountId, work: 'policies' }, steps);
     const policy = outcome.kind === 'compiled' ? outcome.policy : denyAll(type);
-    compiled.set(key, { policy, charactersCount: key.length });
+    keep(key, policy);
+    held.set(key, policy);
     return policy;
   }
 
@@ -64,12 +72,33 @@ export function createPolicyCache(turns: FairTurns = createFairTurns()): PolicyC
       const key = `${stored.type}:${stored.text}`;
       const known = compiled.get(key);
       if (known !== undefined) return { ...kept, policy: known.policy };
+      const policy = held.get(key);
+      if (policy !== undefined) {
+        keep(key, policy);
+        return { ...kept, policy };
+      }
       let making = underWay.get(key);
       if (making === undefined) {
         making = compile(key, stored).finally(() => underWay.delete(key));
         underWay.set(key, making);
       }
       return { ...kept, policy: await making };
+    },
+  };
+}
+
+/** By their texts, as long as anybody holds them. */
+function createHeld() {
+  const policies = new Map<string, WeakRef<CompiledPolicy>>();
+  const gone = new FinalizationRegistry<string>((key) => {
+    if (policies.get(key)?.deref() === undefined) policies.delete(key);
+  });
+  return {
+    get: (key: string) => policies.get(key)?.deref(),
+    set(key: string, policy: CompiledPolicy): void {
+      const own = ownText(key);
+      policies.set(own, new WeakRef(policy));
+      gone.register(policy, own);
     },
   };
 }

@@ -41,6 +41,9 @@ export interface UnderstoodValue {
 
 type Understand = OperatorRow['understand'];
 
+/** Thousands of values share it. */
+const NO_KEYS: readonly never[] = [];
+
 function equals(fold: (text: string) => string): Understand {
   // Statements of one request ask about the same value: it is folded once.
   let last = { text: '', folded: fold('') };
@@ -53,8 +56,7 @@ function equals(fold: (text: string) => string): Understand {
   return (value, { hasVariables }) => {
     const pattern = parsePattern(value, { hasVariables, hasWildcards: false });
     if (pattern.keys.length === 0) {
-      const wanted = fold(textOf(pattern, () => undefined) ?? '');
-      return { keys: [], test: (text) => isSameText(folded(text), wanted) };
+      return { keys: NO_KEYS, test: isTextOf(fold(textOf(pattern, () => undefined) ?? ''), folded) };
     }
     return {
       keys: pattern.keys,
@@ -64,6 +66,11 @@ function equals(fold: (text: string) => string): Understand {
       },
     };
   };
+}
+
+/** It keeps the text alone, and not what it was made of. */
+function isTextOf(wanted: string, folded: (text: string) => string): ValueTest {
+  return (text) => isSameText(folded(text), wanted);
 }
 
 /**
@@ -151,7 +158,7 @@ function parsed<Value>(
     const wanted = parseWanted(value);
     if (wanted === undefined) return undefined;
     return {
-      keys: [],
+      keys: NO_KEYS,
       test(text) {
         if (text !== last.text) {
           spend(PARSE_STEPS + PARSE_UNIT_STEPS * text.length);
@@ -165,7 +172,7 @@ function parsed<Value>(
 
 const address: Understand = (value) => {
   const range = parseAddressRange(value);
-  return range && { keys: [], test: (text) => isInRange(text, range) };
+  return range && { keys: NO_KEYS, test: (text) => isInRange(text, range) };
 };
 
 type Order = (order: number) => boolean;

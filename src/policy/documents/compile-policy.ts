@@ -11,6 +11,7 @@ import { makePrincipalSet, type PrincipalSet, parsePrincipal } from '../principa
 import { checkBucketDocument } from './check-bucket-document.ts';
 import { checkIdentityDocument, checkSids, checkVersion, legacyFault } from './check-identity-document.ts';
 import { checkTrustDocument } from './check-trust-document.ts';
+import { memoryOf } from './policy-memory.ts';
 import {
   type ConditionEntry,
   type DocumentForm,
@@ -81,6 +82,8 @@ export interface CompiledPolicy {
   /** Of all statements. */
   readonly keys: ReadonlySet<string>;
   readonly families: ReadonlySet<string>;
+  /** What it takes in memory, about. */
+  readonly memoryBytes: number;
   /** Found once for each action that is asked about. */
   about(action: string): ActionStatements;
 }
@@ -208,6 +211,7 @@ export function makePolicy(
     ...parts,
     keys: new Set(statements.flatMap(({ keys }) => [...keys])),
     families: new Set(statements.flatMap(({ families }) => [...families])),
+    memoryBytes: memoryOf(statements),
     about(action) {
       const found = known.get(action) ?? (last?.action === action ? last.about : undefined);
       if (found !== undefined) return found;
