@@ -10,6 +10,7 @@ import type { IdentityChange, IdentityFeed } from '../../ports/identity-feed.ts'
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
 import { createIdentities, type Identities } from './identities.ts';
+import type { Principal } from './principal.ts';
 import type { Session } from './sessions.ts';
 
 const ANN = '000000000011' as AccountId;
@@ -251,7 +252,7 @@ describe('a session', () => {
     },
   );
 
-  test('counts with its own policies in what is cached: a crowd of them with the longest takes no more memory', async () => {
+  test('counts with its own policies in what is cached, and requests under way keep none of what is compiled', async () => {
     const createdAtMs = (await identities.find('AKann'))?.principal.keyCreatedAtMs ?? 0;
     const Action = Array.from({ length: 1200 }, () => ':?');
     const policyOf = (Sid: string) => ({
@@ -261,6 +262,7 @@ describe('a session', () => {
         Statement: { Sid, Effect: 'Allow', Action, Resource: '*' },
       }),
     });
+    const underWay: Principal[] = [];
     const bytes = await keptBytesOf(async () => {
       for (let at = 0; at < 60; at++) {
         const accessKey = `ASIA${at}`;
@@ -274,10 +276,16 @@ describe('a session', () => {
           expiresAtMs: 1,
           policies: Array.from({ length: 10 }, (_, policy) => policyOf(`s${at}p${policy}`)),
         });
-        expect(await identities.findSession(accessKey, token, 0)).toBeDefined();
+        const identity = await identities.findSession(accessKey, token, 0);
+        if (identity !== undefined) underWay.push(identity.principal);
       }
     });
+    expect(underWay).toHaveLength(60);
     expect(bytes).toBeLessThan(100 * 1024 * 1024);
+    for (const principal of underWay) {
+      const { session = [] } = await principal.policies();
+      expect(session.map(({ name }) => name)).toEqual(principal.session?.policies?.map(({ name }) => name));
+    }
   });
 
   test('is opened by a whole tag alone', async () => {

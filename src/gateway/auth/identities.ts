@@ -8,6 +8,7 @@ import type { FairTurns } from '../../base/async/fair-turns.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
 import { ownText } from '../../base/text/own-text.ts';
+import { type CallerPolicies, NO_POLICIES } from '../../policy/evaluate.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
@@ -71,6 +72,7 @@ interface CachedIdentity extends Identity {
   readonly wrappedSecret: Uint8Array;
   /** Of a user; absent: the root. */
   readonly stored?: StoredPrincipal;
+  readonly compiled: CallerPolicies;
 }
 
 /** What a session hangs on. `read`: the same object as long as it has not been read anew. */
@@ -80,7 +82,7 @@ interface Base {
   readonly stored: StoredPrincipal | undefined;
 }
 
-interface CachedSession extends Pick<Base, 'read' | 'stored'> {
+interface CachedSession extends Pick<Base, 'read' | 'stored'>, Pick<CachedIdentity, 'compiled'> {
   readonly identity: Identity;
 }
 
@@ -101,7 +103,7 @@ export function createIdentities(deps: {
   const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(
     ENTRIES_MAX,
-    byRights(({ stored, principal }) => ({ stored, principal })),
+    byRights((identity) => identity),
   );
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
   /** By account and role id. */
@@ -112,7 +114,7 @@ export function createIdentities(deps: {
   /** By the session's access key: principals are made anew when what they hang on has been read anew. */
   const sessionIdentities = new BoundedMap<string, CachedSession>(
     ENTRIES_MAX,
-    byRights(({ stored, identity: { principal } }) => ({ stored, principal })),
+    byRights(({ stored, compiled, identity }) => ({ stored, compiled, session: identity.principal.session })),
   );
   const policies = createPolicyCache(deps.turns);
   const sessions = createSessions(deps);
@@ -147,16 +149,19 @@ export function createIdentities(deps: {
       cached !== undefined && equalBytes(cached.wrappedSecret, sealedSecret.wrapped)
         ? { signingKey: cached.signingKey, secret: cached.secret }
         : makeKeys(keyring.unwrap(sealedSecret));
-    const principal = {
-      ...(stored === undefined
-        ? rootPrincipal(account)
-        : await storedPrincipal({ account, principal: stored }, { policies })),
-      keyCreatedAtMs: found.accessKey.createdAtMs,
-    };
+    const made =
+      stored === undefined
+        ? { principal: rootPrincipal(account), compiled: NO_POLICIES }
+        : await storedPrincipal(
+            { account, principal: stored },
+            { policies, again: () => policiesAgain(signer) },
+          );
+    const principal = { ...made.principal, keyCreatedAtMs: found.accessKey.createdAtMs };
+    const signer: Signer = { accessKey: ownText(accessKey), principal };
     const identity = {
-      accessKey: ownText(accessKey),
+      ...signer,
       account,
-      principal,
+      compiled: made.compiled,
       ...keys,
       wrappedSecret: ownBytes(sealedSecret.wrapped),
       ...(stored && { stored }),
@@ -213,34 +218,49 @@ export function createIdentities(deps: {
   }
 
   /** Undefined: what it hangs on is gone. */
-  async function findIdentity(accessKey: string, session: Session): Promise<Identity | undefined> {
+  async function findIdentity(accessKey: string, session: Session): Promise<CachedSession | undefined> {
     const base = await findBase(session);
     if (base === undefined) return undefined;
     const cached = sessionIdentities.get(accessKey);
-    if (cached?.read === base.read && cached.identity.principal.session === session) return cached.identity;
+    if (cached?.read === base.read && cached.identity.principal.session === session) return cached;
     const { account, stored, read } = base;
-    const principal =
+    const { principal, compiled } =
       stored === undefined
-        ? rootPrincipal(account, session)
-        : await storedPrincipal({ account, principal: stored }, { policies, session });
+        ? { principal: rootPrincipal(account, session), compiled: NO_POLICIES }
+        : await storedPrincipal(
+            { account, principal: stored },
+            { policies, session, again: () => policiesAgain(signer) },
+          );
+    const signer: Signer = { accessKey: ownText(accessKey), principal };
     const keys =
       cached?.identity.principal.session === session
         ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
         : makeKeys(Buffer.from(session.secretKey));
-    const identity: Identity = { accessKey: ownText(accessKey), account, principal, ...keys };
-    sessionIdentities.set(accessKey, { read, stored, identity });
-    return identity;
+    const identity: Identity = { ...signer, account, ...keys };
+    const found = { read, stored, identity, compiled };
+    sessionIdentities.set(accessKey, found);
+    return found;
   }
 
-  async function lookAgain({ accessKey, principal }: Signer): Promise<Identity> {
-    const { session } = principal;
-    const found = await (session === undefined
-      ? findSame(accessKey, principal)
-      : findIdentity(accessKey, session));
+  async function lookAgain({
+    accessKey,
+    principal,
+  }: Signer): Promise<Pick<CachedSession, 'identity' | 'compiled'>> {
+    const found = await findAgain(accessKey, principal);
     if (found === undefined)
       throw new AppError('InvalidAccessKeyId', { fields: { AWSAccessKeyId: accessKey } });
-    if (found.account.state === 'suspended') throw new AppError('AccountProblem');
+    if (found.identity.account.state === 'suspended') throw new AppError('AccountProblem');
     return found;
+  }
+
+  async function findAgain(accessKey: string, principal: Principal) {
+    if (principal.session !== undefined) return findIdentity(accessKey, principal.session);
+    const identity = await findSame(accessKey, principal);
+    return identity && { identity, compiled: identity.compiled };
+  }
+
+  async function policiesAgain(signer: Signer): Promise<CallerPolicies> {
+    return (await lookAgain(signer)).compiled;
   }
 
   return {
@@ -249,11 +269,11 @@ export function createIdentities(deps: {
       const session = sessions.open(token);
       if (session.accessKey !== accessKey) throw new AppError('InvalidToken');
       if (session.expiresAtMs <= nowMs) throw new AppError('ExpiredToken');
-      return findIdentity(accessKey, session);
+      return (await findIdentity(accessKey, session))?.identity;
     },
     requireStill({ accessKey, principal }) {
       if (identities.get(accessKey)?.principal === principal && feed.isCurrent()) return undefined;
-      return lookAgain({ accessKey, principal });
+      return lookAgain({ accessKey, principal }).then(({ identity }) => identity);
     },
     async account(accountId) {
       const cached = accounts.get(accountId);

@@ -13,7 +13,11 @@ import type { Session } from './sessions.ts';
 
 export interface Principal {
   readonly caller: Exclude<PolicyCaller, { kind: 'anonymous' }>;
-  readonly policies: CallerPolicies;
+  /**
+   * What is compiled belongs to who caches the principal. A request in the middle of a long body does not keep it: where it has gone
+   * meanwhile it is looked up again, with the errors of Identities.requireStill.
+   */
+  policies(): CallerPolicies | Promise<CallerPolicies>;
   /** Of the condition keys about the caller, whenever they are asked for: `nowMs` is the request's time. */
   valuesAt(nowMs: number): ContextOf;
   /** The user's or role's id, or `root`. */
@@ -45,22 +49,45 @@ export function rootPrincipal(account: AccountRecord, session?: Session): Princi
   const arn = `arn:aws:iam::${accountId}:root`;
   return withValues({
     caller: { kind: 'root', accountId, canonicalId, arn },
-    policies: NO_POLICIES,
+    policies: () => NO_POLICIES,
     id: 'root',
     ...(session && { session }),
     facts: { principalArn: arn, type: 'Account', tags: [] },
   });
 }
 
-/** `session`: of a user, GetSessionToken's; of a role, always there. */
+export interface CompiledPrincipal {
+  readonly principal: Principal;
+  /** Its policies stay as long as this is kept. */
+  readonly compiled: CallerPolicies;
+}
+
+/** `session`: of a user, GetSessionToken's; of a role, always there. `again` compiles its policies when they have gone. */
 export async function storedPrincipal(
   { account, principal }: { account: AccountRecord; principal: StoredPrincipal },
-  { policies, session }: { policies: PolicyCache; session?: Session },
-): Promise<Principal> {
+  {
+    policies,
+    session,
+    again,
+  }: { policies: PolicyCache; session?: Session; again(): Promise<CallerPolicies> },
+): Promise<CompiledPrincipal> {
+  const compiled = await policiesOf(principal, { cache: policies, session, accountId: account.accountId });
+  const held = new WeakRef(compiled);
+  const given = { account, entity: principal.entity, session };
+  return { principal: principalOf(given, () => held.deref() ?? again()), compiled };
+}
+
+function principalOf(
+  {
+    account,
+    entity,
+    session,
+  }: { account: AccountRecord; entity: StoredPrincipal['entity']; session: Session | undefined },
+  policies: Principal['policies'],
+): Principal {
   const { accountId, canonicalId } = account;
-  const { entity } = principal;
   const common = {
-    policies: await policiesOf(principal, { cache: policies, session, accountId }),
+    policies,
     id: entity.id,
     ...(session && { session }),
   };

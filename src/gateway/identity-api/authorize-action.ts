@@ -110,10 +110,11 @@ export async function authorizeAction(caller: IdentityCaller, question: ActionQu
   // AWS "GetSessionToken": such credentials call IAM only where MFA stood behind them.
   const isPlainSession = session !== undefined && session.kind !== 'role' && session.mfaAtMs === undefined;
   if (isPlainSession && action.startsWith('iam:')) throw new AppError('InvalidClientTokenId');
-  await findAbout(identity.policies, action);
+  const policies = await identity.policies();
+  await findAbout(policies, action);
   const decision = evaluate({
     caller: principal,
-    policies: isGranted && principal.kind === 'user' ? withGrant(identity.policies) : identity.policies,
+    policies: isGranted && principal.kind === 'user' ? withGrant(policies) : policies,
     action,
     resource,
     resourceAccount,

@@ -65,7 +65,7 @@ const OWNING: Caller = {
   account: { accountId: OWNER } as AccountRecord,
   principal: {
     caller: { kind: 'root', accountId: OWNER, canonicalId: 'c', arn: `arn:aws:iam::${OWNER}:root` },
-    policies: NO_POLICIES,
+    policies: () => NO_POLICIES,
     id: 'root',
     valuesAt: () => () => undefined,
   },

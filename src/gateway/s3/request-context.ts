@@ -96,7 +96,7 @@ export async function mayDo(
   },
 ): Promise<boolean> {
   const { caller, pairs, bucket, facts, record, isProbe = false } = asked;
-  const asker = askerOf(caller);
+  const asker = await askerOf(caller);
   const judged = bucket && (await judgedBucket(deps, caller, bucket));
   const isJudged = await isAllowed({
     asker,
@@ -150,15 +150,20 @@ export async function mayDoSome(
   asked: { caller: Caller; actions: readonly PolicyAction[]; bucket: ResolvedBucket | undefined },
 ): Promise<boolean> {
   const bucket = await judgedBucket(deps, asked.caller, must(asked.bucket, 'keys are in a bucket'));
-  const asker = askerOf(asked.caller);
+  const asker = await askerOf(asked.caller);
   for (const action of asked.actions) await findAbout(asker.policies, action);
   return isSomeAllowed({ asker, bucket }, asked.actions);
 }
 
 const ANONYMOUS: Asker = { caller: { kind: 'anonymous' }, policies: NO_POLICIES };
 
-function askerOf(caller: Caller): Asker {
-  return caller.kind === 'anonymous' ? ANONYMOUS : caller.principal;
+function askerOf(caller: Caller): Asker | Promise<Asker> {
+  if (caller.kind === 'anonymous') return ANONYMOUS;
+  const { principal } = caller;
+  const policies = principal.policies();
+  return policies instanceof Promise
+    ? policies.then((again) => ({ caller: principal.caller, policies: again }))
+    : { caller: principal.caller, policies };
 }
 
 async function judgedBucket(

@@ -17,7 +17,7 @@ export function operatorCaller(body: Buffer, policies?: CallerPolicies): Operato
     arn,
   };
   const id = policies === undefined ? 'root' : 'AIDA';
-  const principal = { caller, policies: policies ?? NO_POLICIES, id, valuesAt: () => () => undefined };
+  const principal = { caller, policies: () => policies ?? NO_POLICIES, id, valuesAt: () => () => undefined };
   const accessKey = 'AK';
   const known = { account, accessKey, principal: caller, identity: principal };
   const asker: OperatorCaller['asker'] = {

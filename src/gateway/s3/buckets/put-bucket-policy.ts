@@ -46,7 +46,7 @@ export const putBucketPolicy = defineOperation({
   async run(context, { resource, mayLockOut }, { text, policy }) {
     requireOwnAccount(context);
     if (publicStatements(policy).length > 0) await requireMayBePublic(context, context.bucket().record.owner);
-    if (!mayLockOut && locksOut(context, policy, resource)) {
+    if (!mayLockOut && (await locksOut(context, policy, resource))) {
       throw new AppError('AccessDenied', {
         message: `The policy would keep you from changing it. Send ${CONFIRM_HEADER}: true to put it all the same.`,
       });
@@ -69,16 +69,16 @@ function readText(body: Buffer): string {
 }
 
 /** Whether its author could not put another one. An account's root can always repair the policies of its own buckets. */
-function locksOut(
+async function locksOut(
   { caller, bucket, clock }: OperationContext,
   policy: CompiledPolicy,
   resource: string,
-): boolean {
+): Promise<boolean> {
   if (caller.kind === 'anonymous') return false;
   const { principal } = caller;
   return !evaluate({
     caller: principal.caller,
-    policies: principal.policies,
+    policies: await principal.policies(),
     action: 's3:PutBucketPolicy',
     resource,
     resourceAccount: bucket().record.owner,
