@@ -77,6 +77,21 @@ test('an identity is read once while the feed is current', async () => {
   expect(await stateOf('AKann')).toBe('paid');
 });
 
+test('a crowd of one key, or of sessions of one role, reads it once; while the feed is not current, twice', async () => {
+  const crowd = (act: () => Promise<unknown>) => Promise.all(Array.from({ length: 20 }, act));
+  expect(await crowd(() => stateOf('AKann'))).toEqual(Array.from({ length: 20 }, () => 'paid'));
+  expect(takeAsked()).toEqual(['get-access-key']);
+  isCurrent = false;
+  await crowd(() => stateOf('AKann'));
+  expect(takeAsked()).toEqual(['get-access-key', 'get-access-key']);
+  isCurrent = true;
+  const ofRole = { kind: 'role', accountId: BOB, id: 'AROAGONE', issuer: 'AKann', name: 'job' } as const;
+  const session: Session = { ...ofRole, accessKey: 'ASIA', secretKey: 's', issuedAtMs: 0, expiresAtMs: 1 };
+  const token = identities.sessions.seal(session);
+  await crowd(() => identities.findSession('ASIA', token, 0));
+  expect(takeAsked()).toEqual(['get-principal', 'get-principal']);
+});
+
 test('an identity keeps nothing of the request that named its key', async () => {
   await create('000000000033' as AccountId, 'with-a-longer-name');
   const MiB = 1024 * 1024;

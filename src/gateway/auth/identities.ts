@@ -5,6 +5,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { isInactiveMember } from '../../accounts/member-roles.ts';
 import { assert } from '../../base/assert.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
+import { createSharedLooks } from '../../base/async/shared-looks.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
 import { ownText } from '../../base/text/own-text.ts';
@@ -92,6 +93,53 @@ function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
   return { weightMax: RIGHTS_BYTES_MAX, weightOf: (value) => rightsBytes(rightsOf(value)) };
 }
 
+/** Of the roles of sessions, likewise. */
+function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
+  /** By account and role id. */
+  const roles = new BoundedMap<string, Role>(
+    ENTRIES_MAX,
+    byRights(({ principal }) => ({ stored: principal })),
+  );
+  const lookUp = createSharedLooks(read);
+  let tellings = 0;
+
+  function known(name: string): Role | undefined {
+    const cached = roles.get(name);
+    return cached !== undefined && feed.isCurrent() ? cached : undefined;
+  }
+
+  async function read(name: string): Promise<Role | undefined> {
+    const cached = known(name);
+    if (cached !== undefined) return cached;
+    const [accountId = '', id = ''] = name.split('/');
+    const tellingsBefore = tellings;
+    const query = { accountId: accountId as AccountId, id };
+    const role = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', query));
+    if (role === null) {
+      roles.delete(name);
+      return undefined;
+    }
+    if (tellings === tellingsBefore) roles.set(name, role);
+    return role;
+  }
+
+  return {
+    async find(accountId: AccountId, id: string): Promise<Role | undefined> {
+      const name = `${accountId}/${id}`;
+      return known(name) ?? lookUp(name);
+    },
+    forget(changes: Parameters<Parameters<IdentityFeed['listen']>[0]>[0]): void {
+      tellings++;
+      if (changes === 'all') {
+        roles.clear();
+        return;
+      }
+      const changed = new Set(changes.map(({ accountId }) => accountId));
+      roles.deleteWhere(({ account }) => changed.has(account.accountId));
+    },
+  };
+}
+
 export function createIdentities(deps: {
   metadata: MetadataPort;
   keyring: KeyringPort;
@@ -106,11 +154,7 @@ export function createIdentities(deps: {
     byRights((identity) => identity),
   );
   const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
-  /** By account and role id. */
-  const roles = new BoundedMap<string, Role>(
-    ENTRIES_MAX,
-    byRights(({ principal }) => ({ stored: principal })),
-  );
+  const roles = createRoles(deps);
   /** By the session's access key: principals are made anew when what they hang on has been read anew. */
   const sessionIdentities = new BoundedMap<string, CachedSession>(
     ENTRIES_MAX,
@@ -123,19 +167,33 @@ export function createIdentities(deps: {
 
   feed.listen((changes) => {
     tellings++;
+    roles.forget(changes);
     if (changes === 'all') {
-      for (const cache of [identities, accounts, roles, sessionIdentities]) cache.clear();
+      for (const cache of [identities, accounts, sessionIdentities]) cache.clear();
       return;
     }
     const changed = new Set(changes.map(({ accountId }) => accountId));
     identities.deleteWhere(({ account }) => changed.has(account.accountId));
-    roles.deleteWhere(({ account }) => changed.has(account.accountId));
     for (const accountId of changed) accounts.delete(accountId);
   });
 
+  /** A crowd of one user reads, and has in memory, his policies once. */
+  const lookUp = createSharedLooks(readIdentity);
+
   async function find(accessKey: string): Promise<CachedIdentity | undefined> {
+    return knownIdentity(accessKey) ?? lookUp(ownText(accessKey));
+  }
+
+  function knownIdentity(accessKey: string): CachedIdentity | undefined {
     const cached = identities.get(accessKey);
-    if (cached !== undefined && feed.isCurrent()) return cached;
+    return cached !== undefined && feed.isCurrent() ? cached : undefined;
+  }
+
+  async function readIdentity(accessKey: string): Promise<CachedIdentity | undefined> {
+    // What another one has read meanwhile.
+    const known = knownIdentity(accessKey);
+    if (known !== undefined) return known;
+    const cached = identities.get(accessKey);
     const tellingsBefore = tellings;
     const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
     if (found.kind === 'unknown') {
@@ -170,35 +228,19 @@ export function createIdentities(deps: {
     return identity;
   }
 
-  async function findRole(accountId: AccountId, id: string): Promise<Role | undefined> {
-    const name = `${accountId}/${id}`;
-    const cached = roles.get(name);
-    if (cached !== undefined && feed.isCurrent()) return cached;
-    const tellingsBefore = tellings;
-    const role = requireDone(
-      await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', { accountId, id }),
-    );
-    if (role === null) {
-      roles.delete(name);
-      return undefined;
-    }
-    if (tellings === tellingsBefore) roles.set(name, role);
-    return role;
-  }
-
   /** What a session hangs on, as it is now: its account with the user or role, or the root alone. */
   async function findBase(session: Session): Promise<Base | undefined> {
     const issuer = await find(session.issuer);
     if (issuer === undefined || issuer.account.state === 'suspended') return undefined;
     if (session.issuerKey !== undefined && !isKey(issuer, session.issuerKey)) return undefined;
     for (const { accountId, id } of session.through ?? []) {
-      const role = await findRole(accountId, id);
+      const role = await roles.find(accountId, id);
       if (role === undefined || role.account.state === 'suspended') return undefined;
     }
     if (session.kind === 'role') {
       if (issuer.stored !== undefined && isInactiveMember(issuer.stored.entity.inlinePolicies))
         return undefined;
-      const role = await findRole(session.accountId, session.id);
+      const role = await roles.find(session.accountId, session.id);
       return role && { read: role, account: role.account, stored: role.principal };
     }
     const { account, principal, stored } = issuer;
