@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { amongOthers, cutOut, keptBytesOf } from '../../../tests/support/run/kept-memory.ts';
@@ -368,9 +369,9 @@ test('a read that a change has overtaken serves its request, and is not cached',
   ]);
 });
 
-test('what is cached of users is bounded by the texts of their policies, too', async () => {
-  const text = ' '.repeat(2 << 20);
-  const users = Array.from({ length: 20 }, (_, at) => ({
+/** Users of ANN, `AKuser0` and so on, each with a policy of this text. */
+async function createUsers(count: number, text: string) {
+  const users = Array.from({ length: count }, (_, at) => ({
     name: `u${at}`,
     id: `AIDA${at}`,
     accessKey: `AKuser${at}`,
@@ -402,11 +403,41 @@ test('what is cached of users is bounded by the texts of their policies, too', a
     });
     expect(outcome.kind).toBe('changed');
   }
+  return users;
+}
+
+test('of one account two users with long policies are read at once, and one of another account beside them', async () => {
+  const users = await createUsers(6, ' '.repeat(100_000));
+  const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
+  gate = first;
+  const states = users.map(({ accessKey }) => stateOf(accessKey));
+  await turnsOfLoop();
+  // Whose they are, and that they are long, is known by then.
+  expect(takeAsked()).toHaveLength(6);
+  const { promise: second, resolve: endSecond } = Promise.withResolvers<void>();
+  gate = second;
+  endFirst();
+  await turnsOfLoop();
+  expect(takeAsked()).toHaveLength(2);
+  gate = Promise.resolve();
+  expect(await stateOf('AKbob')).toBe('paid');
+  endSecond();
+  expect(new Set(await Promise.all(states))).toEqual(new Set(['paid']));
+  expect(takeAsked()).toHaveLength(1 + 4);
+});
+
+async function turnsOfLoop(): Promise<void> {
+  for (let count = 0; count < 20; count++) await nextTurn();
+}
+
+test('what is cached of users is bounded by the texts of their policies, too', async () => {
+  const users = await createUsers(20, ' '.repeat(2 << 20));
   await stateOf('AKbob');
   for (const { accessKey } of users) await stateOf(accessKey);
   takeAsked();
   await stateOf('AKuser19');
   expect(takeAsked()).toEqual([]);
   await stateOf('AKuser0');
-  expect(takeAsked()).toEqual(['get-access-key']);
+  // Once to know that it is long, and once in its place.
+  expect(takeAsked()).toEqual(['get-access-key', 'get-access-key']);
 });

@@ -4,7 +4,7 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { isInactiveMember } from '../../accounts/member-roles.ts';
 import { assert } from '../../base/assert.ts';
-import type { FairTurns } from '../../base/async/fair-turns.ts';
+import { createFairTurns, type FairTurns } from '../../base/async/fair-turns.ts';
 import { createSharedLooks } from '../../base/async/shared-looks.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
@@ -65,6 +65,8 @@ const ENTRIES_MAX = 10_000;
  * of 30 KiB, with their white space, and a policy of 6 KiB takes up to 600 KiB when it is compiled.
  */
 const RIGHTS_BYTES_MAX = 32 * 1024 * 1024;
+/** Whose texts take more is read and compiled in one of few places of his account: it takes megabytes, and a turn of each policy. */
+const LARGE_RIGHTS_BYTES = 64 * 1024;
 /** A client signs for one region and service, and at midnight for two days. */
 const SIGNING_KEYS_MAX = 4;
 
@@ -88,6 +90,18 @@ interface CachedSession extends Pick<Base, 'read' | 'stored'>, Pick<CachedIdenti
 }
 
 type Role = NonNullable<ResultOf<'get-principal'>>;
+
+type FoundKey = Extract<ResultOf<'get-access-key'>, { kind: 'found' }>;
+
+/** It has much to read, and nothing of it is kept while it waits for a place. */
+interface Large {
+  readonly kind: 'large';
+  readonly accountId: AccountId;
+}
+
+function isLarge(stored: StoredPrincipal | undefined): boolean {
+  return rightsBytes({ stored }) > LARGE_RIGHTS_BYTES;
+}
 
 function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
   return { weightMax: RIGHTS_BYTES_MAX, weightOf: (value) => rightsBytes(rightsOf(value)) };
@@ -177,6 +191,19 @@ export function createIdentities(deps: {
     for (const accountId of changed) accounts.delete(accountId);
   });
 
+  /** Who has a place of a session may wait for one of its user, and never the other way round. */
+  const userPlaces = createFairTurns();
+  const sessionPlaces = createFairTurns();
+
+  async function inPlace<T>(places: FairTurns, owner: AccountId, work: () => Promise<T>): Promise<T> {
+    const end = await places.begin({ owner, work: 'rights' });
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
   /** A crowd of one user reads, and has in memory, his policies once. */
   const lookUp = createSharedLooks(readIdentity);
 
@@ -193,13 +220,36 @@ export function createIdentities(deps: {
     // What another one has read meanwhile.
     const known = knownIdentity(accessKey);
     if (known !== undefined) return known;
-    const cached = identities.get(accessKey);
+    const found = await readSmall(accessKey);
+    if (found === undefined || !('kind' in found)) return found;
+    return inPlace(userPlaces, found.accountId, async () => {
+      const tellingsBefore = tellings;
+      const again = await readKey(accessKey);
+      return again && makeIdentity(accessKey, again, tellingsBefore);
+    });
+  }
+
+  async function readSmall(accessKey: string): Promise<CachedIdentity | Large | undefined> {
     const tellingsBefore = tellings;
+    const found = await readKey(accessKey);
+    if (found === undefined) return undefined;
+    if (isLarge(found.principal)) return { kind: 'large', accountId: found.account.accountId };
+    return makeIdentity(accessKey, found, tellingsBefore);
+  }
+
+  async function readKey(accessKey: string): Promise<FoundKey | undefined> {
     const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
-    if (found.kind === 'unknown') {
-      identities.delete(accessKey);
-      return undefined;
-    }
+    if (found.kind === 'found') return found;
+    identities.delete(accessKey);
+    return undefined;
+  }
+
+  async function makeIdentity(
+    accessKey: string,
+    found: FoundKey,
+    tellingsBefore: number,
+  ): Promise<CachedIdentity> {
+    const cached = identities.get(accessKey);
     const { account, principal: stored } = found;
     const { sealedSecret } = found.accessKey;
     // The same secret keeps its signing keys.
@@ -261,10 +311,25 @@ export function createIdentities(deps: {
 
   /** Undefined: what it hangs on is gone. */
   async function findIdentity(accessKey: string, session: Session): Promise<CachedSession | undefined> {
+    const found = await findSmall(accessKey, session);
+    if (found === undefined || !('kind' in found)) return found;
+    return inPlace(sessionPlaces, found.accountId, async () => {
+      const base = await findBase(session);
+      return base && makeSession(accessKey, session, base);
+    });
+  }
+
+  async function findSmall(accessKey: string, session: Session): Promise<CachedSession | Large | undefined> {
     const base = await findBase(session);
     if (base === undefined) return undefined;
     const cached = sessionIdentities.get(accessKey);
     if (cached?.read === base.read && cached.identity.principal.session === session) return cached;
+    if (isLarge(base.stored)) return { kind: 'large', accountId: base.account.accountId };
+    return makeSession(accessKey, session, base);
+  }
+
+  async function makeSession(accessKey: string, session: Session, base: Base): Promise<CachedSession> {
+    const cached = sessionIdentities.get(accessKey);
     const { account, stored, read } = base;
     const { principal, compiled } =
       stored === undefined
