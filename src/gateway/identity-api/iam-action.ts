@@ -47,6 +47,8 @@ interface IamActionRow<R extends Rules> {
   /** As requests name it; policies write `iam:` before it. */
   readonly name: string;
   readonly parameters: R;
+  /** It reads all policies of somebody, or is given some; default: it gives a page of a list (`MaxItems`). */
+  readonly readsPolicies?: true;
   /** What the caller must be allowed; at least one. */
   access(
     values: ValuesOf<R>,
@@ -59,7 +61,7 @@ interface IamActionRow<R extends Rules> {
 export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAction {
   return {
     name: row.name,
-    isPaged: 'MaxItems' in row.parameters,
+    isLarge: row.readsPolicies === true || 'MaxItems' in row.parameters,
     async perform({ deps, caller: first, sent }) {
       const values = readValues(row.parameters, sent);
       const nowMs = deps.clock.wallMs();

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { SIMULATION_ACTIONS } from './simulate.ts';
 
 const MiB = 1024 * 1024;
 const CROWD = 40;
@@ -41,4 +42,8 @@ test('a crowd of pages of IAM has its share of memory, and none is refused', asy
   end.resolve();
   for (const answer of await Promise.all(crowd)) expect(answer).toMatchObject({ status: 200 });
   expect(world.heldBytes()).toBe(0);
+});
+
+test('what reads or is given many policies counts as a page does', () => {
+  for (const { name, isLarge } of SIMULATION_ACTIONS) expect(isLarge, name).toBe(true);
 });

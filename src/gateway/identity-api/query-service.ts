@@ -24,8 +24,11 @@ export interface QueryRequest {
 export interface QueryAction {
   /** As requests name it. */
   readonly name: string;
-  /** It answers with a page of a list, whose texts take up to LIMITS.identityPageMemoryBytes while they are made. */
-  readonly isPaged?: boolean;
+  /**
+   * It answers with a page of a list, or reads all policies of somebody: their texts take up to LIMITS.identityPageMemoryBytes
+   * until it is answered.
+   */
+  readonly isLarge?: boolean;
   /** Resolves with the elements of the result, or nothing for an action that has none. Throws AppError. */
   perform(request: QueryRequest): Promise<string | undefined>;
 }
@@ -68,7 +71,7 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
         const result = await action.perform({ deps, caller: asker, sent });
         return renderResult(api, { action: action.name, result, requestId: record.requestId });
       };
-      if (action.isPaged !== true) return perform();
+      if (action.isLarge !== true) return perform();
       return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.identityPageMemoryBytes }, perform);
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),

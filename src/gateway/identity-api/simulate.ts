@@ -217,6 +217,7 @@ function* keysOf(stored: readonly StoredPolicy[], given: readonly string[]): Ste
 
 const getContextKeysForCustomPolicy = defineIamAction({
   name: 'GetContextKeysForCustomPolicy',
+  readsPolicies: true,
   parameters: { PolicyInputList: required(documents) },
   access: () => [ANY_RESOURCE],
   run: async ({ PolicyInputList }, context) => inTurns(context, keysOf([], PolicyInputList)),
@@ -224,6 +225,7 @@ const getContextKeysForCustomPolicy = defineIamAction({
 
 const getContextKeysForPrincipalPolicy = defineIamAction({
   name: 'GetContextKeysForPrincipalPolicy',
+  readsPolicies: true,
   parameters: { PolicySourceArn: sourceArn, PolicyInputList: documents },
   access: ({ PolicySourceArn }) => [{ resource: PolicySourceArn }],
   async run({ PolicySourceArn, PolicyInputList = [] }, context) {
