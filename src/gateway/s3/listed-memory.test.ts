@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { defineOperation } from './operation.ts';
 import { OPERATIONS } from './registry.ts';
 
@@ -55,9 +56,44 @@ test('a crowd of listings has its share of memory, another tenant is served mean
   expect(world.heldBytes()).toBe(0);
 });
 
-test('all listings of names that may be long count what they take', () => {
+test('a document counts until its operation is over: what it says may wait for locks and turns', async () => {
+  const text = '<A/>'.padEnd(50_000);
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const taking = defineOperation({
+    name: 'Taking',
+    match: { method: 'PUT', on: 'service' },
+    logName: 'REST.PUT.TAKING',
+    body: 'xml',
+    auth: 'none',
+    errors: [],
+    parse: () => undefined,
+    access: () => [],
+    *parseDocument(document) {
+      yield;
+      return document.length;
+    },
+    async run(_context, _input, sizeBytes) {
+      expect(sizeBytes).toBe(text.length);
+      begun.resolve();
+      await end.promise;
+      return { status: 200, body: { kind: 'xml', text: '<A/>' } };
+    },
+  });
+  world = await openGatewayWorld({ deps: { operations: [taking] } });
+  const answered = fetch(world.endpoint, { method: 'PUT', body: text });
+  await begun.promise;
+  expect(world.heldBytes()).toBe(LIMITS.documentMemoryFactor * text.length);
+  end.resolve();
+  expect((await answered).status).toBe(200);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('all lists of what may be long, or many, count what they take', () => {
   const counted = OPERATIONS.filter(({ memoryBytes }) => memoryBytes !== undefined).map(({ name }) => name);
   expect(counted.sort()).toEqual([
+    'GetBucketLifecycleConfiguration',
+    'ListBuckets',
     'ListMultipartUploads',
     'ListObjectVersions',
     'ListObjects',

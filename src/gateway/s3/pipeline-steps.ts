@@ -360,17 +360,19 @@ async function isGranted(
 // ---- 8 ----
 
 /**
- * The document of an `xml` operation, read and understood. A short one is understood at once, a longer one in turns with
- * those of other accounts. Errors of openBody, readDocument and the row.
+ * What `run` gives for the document of an `xml` operation, read and understood. A short one is understood at once, a longer one
+ * in turns with those of other accounts. Its memory counts until `run` is over: what was understood may wait for locks and
+ * turns. Errors of openBody, readDocument, the row and `run`.
  */
-export async function takeDocument(
+export async function withDocument<T>(
   deps: S3Dependencies,
   parts: Judged & Surrounding & { granted: Granted },
-): Promise<never> {
+  run: (document: never) => Promise<T>,
+): Promise<T> {
   const { row, input, headers, identity, exchange } = parts;
   const { form, seed } = identity;
   const { parseDocument } = row;
-  if (parseDocument === undefined) return undefined as never;
+  if (parseDocument === undefined) return run(undefined as never);
   const { checksumOf } = row;
   const body = openBody(exchange, {
     headers,
@@ -388,6 +390,7 @@ export async function takeDocument(
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);
       return await deps.turns.finish({ owner: exchange.tenant.account, work: 'documents' }, steps);
     },
+    use: run,
   });
 }
 

@@ -15,7 +15,7 @@ import {
   resolveBucket,
   runOperation,
   type S3Dependencies,
-  takeDocument,
+  withDocument,
 } from './pipeline-steps.ts';
 import { checkNames } from './request/target.ts';
 import { createRequestFacts } from './request-facts.ts';
@@ -54,9 +54,10 @@ export async function serveS3(
     const granted = await authorise(deps, asked);
     // 8 Run, with the document of an operation that takes one.
     const judged = { ...asked, granted, exchange, isVirtualHost: bucketLabel !== undefined };
-    const document = await takeDocument(deps, judged);
-    const present = await authoriseAgain(deps, judged);
-    const result = await runOperation(deps, { ...present, document });
+    const result = await withDocument(deps, judged, async (document) => {
+      const present = await authoriseAgain(deps, judged);
+      return runOperation(deps, { ...present, document });
+    });
     // 9 Respond.
     await sendResult(reply, result);
   } catch (error) {

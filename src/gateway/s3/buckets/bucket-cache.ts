@@ -1,6 +1,7 @@
 // Names of buckets to their rows and the documents that configure them. A hit costs no query, because the bucket's home
 // shard refuses a request that names an outdated row (R45); missing names are always read through, so a bucket is there as
 // soon as its creation is answered.
+import { createSharedLooks } from '../../../base/async/shared-looks.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
@@ -35,7 +36,7 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
     weightOf: documentBytes,
   });
 
-  async function read(text: string): Promise<ResolvedBucket | undefined> {
+  async function lookUp(text: string): Promise<ResolvedBucket | undefined> {
     buckets.delete(text);
     const name = parseBucketName(text);
     if (name === undefined) return undefined;
@@ -44,14 +45,27 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
     return found;
   }
 
+  function findCached(name: string) {
+    const bucket = buckets.get(name);
+    return bucket && { bucket, isCached: true };
+  }
+
+  /** A crowd at one bucket has its documents in memory once. */
+  const read = createSharedLooks(lookUp);
+  const findMissing = createSharedLooks(async (name) => {
+    // What another one has read meanwhile.
+    const cached = findCached(name);
+    if (cached !== undefined) return cached;
+    const bucket = await lookUp(name);
+    return bucket && { bucket, isCached: false };
+  });
+
   return {
-    async find(name) {
-      const cached = buckets.get(name);
-      if (cached !== undefined) return { bucket: cached, isCached: true };
-      const bucket = await read(name);
-      return bucket && { bucket, isCached: false };
+    find: async (name) => findCached(name) ?? findMissing(name),
+    read(name) {
+      buckets.delete(name);
+      return read(name);
     },
-    read,
     forget: (name) => buckets.delete(name),
   };
 }

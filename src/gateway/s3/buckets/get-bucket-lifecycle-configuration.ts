@@ -1,5 +1,6 @@
 // GetBucketLifecycleConfiguration: the rules as they were put, with the ids that were made up.
 import { AppError } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { lifecycleDocument } from '../xml/lifecycle-xml.ts';
 import { presentConfigs } from './present-bucket.ts';
@@ -13,6 +14,7 @@ export const getBucketLifecycleConfiguration = defineOperation({
   errors: ['NoSuchLifecycleConfiguration'],
   parse: ({ bucket }) => ({ bucket, resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetLifecycleConfiguration', resource]],
+  memoryBytes: () => LIMITS.documentMemoryFactor * LIMITS.lifecycleBodyBytesMax,
   async run(context, { bucket }) {
     const { lifecycle } = await presentConfigs(context);
     if (lifecycle === undefined)

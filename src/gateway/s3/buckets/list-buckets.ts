@@ -13,6 +13,8 @@ const PAGE_MAX = 10_000;
 const PARAMETERS = ['bucket-region', 'continuation-token', 'max-buckets', 'prefix'];
 /** Rows asked of the shard at a time. */
 const SCAN_PAGE = 1000;
+/** Memory of a bucket while the list is made, about. */
+const LISTED_BUCKET_BYTES = 1024;
 
 export const listBuckets = defineOperation({
   name: 'ListBuckets',
@@ -34,6 +36,7 @@ export const listBuckets = defineOperation({
     };
   },
   access: () => [['s3:ListAllMyBuckets', 'arn:aws:s3:::*']],
+  memoryBytes: ({ max }) => Math.min(max, SCAN_PAGE) * LISTED_BUCKET_BYTES,
   async run(context, { max, prefix, after, region }) {
     const { accountId } = context.account();
     const { names, isTruncated } = await readNames(context, { max, prefix, after });

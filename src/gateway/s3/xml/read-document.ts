@@ -9,15 +9,21 @@ import type { Tenant } from '../../../types/tenant.ts';
 import type { RequestBody } from '../request/request-body.ts';
 
 /**
- * What `understand` makes of it. Throws what that throws, NotImplemented (of unknown size), MaxMessageLengthExceeded,
- * BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws.
+ * What `use` gives for what `understand` has made of it; the document's memory counts until then. Throws what they throw,
+ * NotImplemented (of unknown size), MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the
+ * body's stream throws.
  */
-export async function readDocument<T>(
+export async function readDocument<Understood, T>(
   objects: Pick<ObjectStore, 'collectBody'>,
   body: RequestBody,
-  options: { bytesMax: number; tenant: Tenant; understand(document: Buffer): Promise<T> },
+  options: {
+    bytesMax: number;
+    tenant: Tenant;
+    understand(document: Buffer): Promise<Understood>;
+    use(understood: Understood): Promise<T>;
+  },
 ): Promise<T> {
-  const { bytesMax, tenant, understand } = options;
+  const { bytesMax, tenant, understand, use } = options;
   const { stream, sizeBytes } = body;
   if (sizeBytes === undefined) {
     throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
@@ -25,11 +31,15 @@ export async function readDocument<T>(
   if (sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  return await objects.collectBody({ stream, sizeBytes }, tenant, async (buffers) => {
+  /** In a function of its own: the bytes are not kept while what they say is used. */
+  function understood(buffers: Buffer[]): Promise<Understood> {
     const document = buffers.length === 1 ? (buffers[0] as Buffer) : Buffer.concat(buffers);
     buffers.length = 0;
     checkDigests(body, document);
-    return await understand(document);
+    return understand(document);
+  }
+  return await objects.collectBody({ stream, sizeBytes }, tenant, async (buffers) => {
+    return await use(await understood(buffers));
   });
 }
 
