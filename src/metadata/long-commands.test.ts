@@ -28,7 +28,7 @@ const deletion = (count: number) => ({
 /** A world that counts the rows which are read from its store, and the turns that are taken. */
 async function openCounted() {
   const kv = createMemoryKv(SHARD_COLUMNS);
-  const counts = { rows: 0 };
+  const counts = { rows: 0, bytesMax: 0 };
   const { getMany, range } = kv;
   kv.getMany = async (column, keys) => {
     counts.rows += keys.length;
@@ -37,6 +37,10 @@ async function openCounted() {
   kv.range = async (bounds) => {
     const rows = await range.call(kv, bounds);
     counts.rows += rows.length;
+    counts.bytesMax = Math.max(
+      counts.bytesMax,
+      rows.reduce((bytes, { value }) => bytes + value.length, 0),
+    );
     return rows;
   };
   const taken: string[] = [];
@@ -60,7 +64,7 @@ async function openCounted() {
     await work();
     return counts.rows;
   };
-  return { world, taken, readBefore, count };
+  return { world, taken, readBefore, count, counts };
 }
 
 type Counted = Awaited<ReturnType<typeof openCounted>>['world'];
@@ -121,6 +125,25 @@ test('a Complete looks at each part once as it reads them, and once to decide, h
   looks.mockRestore();
 });
 
+test('a list of parts reads a bounded number of bytes at a time, however much is stored of each part', async () => {
+  const { world, counts } = await openCounted();
+  const uploadId = await beginUpload(world, 'a');
+  for (let partNumber = 1; partNumber <= 12; partNumber++) {
+    const data = world.newData({ sizeBytes: 5 * MiB });
+    for (const use of data.uses) Object.assign(use, { wrappedDataKey: new Uint8Array(60_000) });
+    await putPart(world, { key: key('a'), uploadId }, { partNumber, data });
+  }
+  counts.bytesMax = 0;
+  const query = { bucketId: BUCKET, key: key('a'), uploadId, after: 0, max: 11 };
+  const listed = await world.query('list-parts', query);
+  if (listed.kind !== 'parts') throw new Error(listed.kind);
+  expect(listed.parts.map(({ partNumber }) => partNumber)).toEqual(
+    Array.from({ length: 11 }, (_, at) => at + 1),
+  );
+  expect(listed.isTruncated).toBe(true);
+  expect(counts.bytesMax).toBeLessThan(400_000);
+});
+
 test('of one owner two commands that read many rows by and by are under way at once', async () => {
   const { world, readBefore, count } = await openCounted();
   const names = ['a', 'b', 'c', 'd', 'e'];
@@ -157,4 +180,10 @@ test("a command on many rows takes turns of its bucket's owner, and one on few r
   await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(500));
   expect(taken.length).toBeGreaterThan(0);
   expect(new Set(taken)).toEqual(new Set([OWNER]));
+});
+
+test('a list of buckets takes turns of its account', async () => {
+  const { world, taken } = await openCounted();
+  await world.query('list-names', { owner: OWNER, max: 1000 });
+  expect(taken).toEqual([OWNER]);
 });

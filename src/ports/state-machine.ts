@@ -149,6 +149,8 @@ export interface RowCursor {
 }
 
 export interface QuerySpec<Query, Result> {
+  /** Of one that is about no bucket and reads much: whose turns it takes. */
+  ownerOf?(query: Query): string;
   run(
     query: Query,
     state: StateReader,

@@ -174,6 +174,7 @@ export const noteKeyUses = defineCommand<CommandOf<'note-key-uses'>, OutcomeOf<'
 });
 
 export const readIdentities: QuerySpec<QueryOf<'read-identities'>, ResultOf<'read-identities'>> = {
+  ownerOf: ({ accountId }) => accountId,
   async run({ accountId, keys = [], ranges = [] }, state) {
     const view = state.view();
     try {

@@ -17,6 +17,7 @@ export const findName: QuerySpec<QueryOf<'find-name'>, ResultOf<'find-name'>> = 
 
 /** Names that readers see, in order. `after` is exclusive. */
 export const listNames: QuerySpec<QueryOf<'list-names'>, ResultOf<'list-names'>> = {
+  ownerOf: ({ owner }) => owner,
   async run({ owner, prefix = '', after, max }, state) {
     const start = accountBucketRow(owner, prefix).key;
     const lt = must(afterPrefix(start), 'an account has something behind it');

@@ -172,7 +172,7 @@ export class Shard {
       `unknown query ${name}`,
     );
     const { timeMs } = log.committed;
-    let owner = '';
+    let owner = spec.ownerOf?.(query as never) ?? '';
     if (bucket !== undefined) {
       const { bucketGuard } = machine;
       const [row] = await this.#parts.state.rows([bucketGuard.address(bucket.bucketId)]);
@@ -187,7 +187,7 @@ export class Shard {
     return { kind: 'done', value, timeMs };
   }
 
-  /** Queries on buckets of one owner share its turns; those of none are the server's own work. */
+  /** Queries of one owner, or on its buckets, share its turns; those of none are the server's own work. */
   #stateFor(owner: string): StateReader {
     const { state, turns } = this.#parts;
     return turns === undefined ? state : readInTurns(state, () => turns.take({ owner, work: 'queries' }));

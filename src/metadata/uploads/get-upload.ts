@@ -5,6 +5,7 @@ import type { ListedPart } from '../../ports/metadata/uploads.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { completedUploadCodec, partCodec, type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { completedUploadRow, partRange, uploadRow } from '../schema/keyspace.ts';
+import { isLastPage } from '../schema/row-pages.ts';
 import type { UploadName } from './uploads.ts';
 
 export const getUpload: QuerySpec<QueryOf<'get-upload'>, ResultOf<'get-upload'>> = {
@@ -14,8 +15,9 @@ export const getUpload: QuerySpec<QueryOf<'get-upload'>, ResultOf<'get-upload'>>
   },
 };
 
-/** Rows of parts that are read at once: each may have LIMITS.partSegmentsMax segments. */
+/** Rows of parts that are read at once: each may have LIMITS.partSegmentsMax segments, and is decoded with all of them. */
 const ROWS_MAX = 100;
+const ROWS_BYTES_MAX = 256 * 1024;
 
 /** Parts by number, behind `after`. */
 export const listParts: QuerySpec<QueryOf<'list-parts'>, ResultOf<'list-parts'>> = {
@@ -25,14 +27,14 @@ export const listParts: QuerySpec<QueryOf<'list-parts'>, ResultOf<'list-parts'>>
     if (upload === null) return { kind: 'no-such-upload' };
     const parts: ListedPart[] = [];
     for (let last = after; parts.length <= max; ) {
-      const limit = Math.min(ROWS_MAX, max + 1 - parts.length);
-      const rows = await state.range(partRange({ uploadId, after: last, limit }));
+      const asked = { limit: Math.min(ROWS_MAX, max + 1 - parts.length), bytesMax: ROWS_BYTES_MAX };
+      const rows = await state.range({ ...partRange({ uploadId, after: last, ...asked }), ...asked });
       for (const { value } of rows) {
         const { uses: _uses, segments: _segments, ...part } = partCodec.decode(value);
         parts.push(part);
         last = part.partNumber;
       }
-      if (rows.length < limit) break;
+      if (isLastPage(rows, asked)) break;
     }
     return { kind: 'parts', upload, parts: parts.slice(0, max), isTruncated: max > 0 && parts.length > max };
   },
