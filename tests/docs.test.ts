@@ -349,19 +349,16 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
   waits. A body in small chunks that is refused is not read on.
 - JSON of the operator API and /api/v1 has jsonValuesMax values at most, a lifecycle document 20,000: they are counted before it
   is parsed. An error names ten fields at most, and how many more are wrong.
-- From its last byte until its operation is over a document counts documentMemoryFactor times in the memory of bodies: what it
-  says may wait for locks and turns.
+- From its last byte until its operation is over a document counts documentMemoryFactor times in the memory of bodies.
 
 ## How listings share memory
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
 of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
-So it is with the pages of lists of IAM and with simulations and lists of context keys, each of which counts as
-identityPageMemoryBytes, with what /api/v1 answers to a GET (managementPageMemoryBytes), with ListBuckets (1 KiB for each bucket, 1 MiB
-at most) and GetBucketLifecycleConfiguration (2 MiB).
-Who signs with more than 64 KiB of policies, and is not known from before, is read and compiled in one of two places of his
-account, eight of all: a crowd of such users waits there, with nothing in memory.
+So it is with pages of lists of IAM, simulations and lists of context keys (identityPageMemoryBytes each), with what /api/v1 answers
+to a GET (managementPageMemoryBytes), ListBuckets (1 MiB) and GetBucketLifecycleConfiguration (2 MiB). Users with more than 64 KiB
+of policies who are not known from before are read two at a time of an account, eight of all.
 
 ## How tenants share
 

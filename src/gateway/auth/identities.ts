@@ -107,6 +107,32 @@ function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
   return { weightMax: RIGHTS_BYTES_MAX, weightOf: (value) => rightsBytes(rightsOf(value)) };
 }
 
+type Changes = Parameters<Parameters<IdentityFeed['listen']>[0]>[0];
+
+/** Accounts alone. A read during reported changes may be outdated, and is not cached. */
+function createAccounts({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
+  const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
+  let tellings = 0;
+  return {
+    async find(accountId: AccountId): Promise<AccountRecord | null> {
+      const cached = accounts.get(accountId);
+      if (cached !== undefined && feed.isCurrent()) return cached;
+      const tellingsBefore = tellings;
+      const { account } = requireDone(
+        await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
+      );
+      if (account === null) accounts.delete(accountId);
+      else if (tellings === tellingsBefore) accounts.set(accountId, account);
+      return account;
+    },
+    forget(changes: Changes): void {
+      tellings++;
+      if (changes === 'all') accounts.clear();
+      else for (const { accountId } of changes) accounts.delete(accountId);
+    },
+  };
+}
+
 /** Of the roles of sessions, likewise. */
 function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
   /** By account and role id. */
@@ -142,7 +168,7 @@ function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: Identit
       const name = `${accountId}/${id}`;
       return known(name) ?? lookUp(name);
     },
-    forget(changes: Parameters<Parameters<IdentityFeed['listen']>[0]>[0]): void {
+    forget(changes: Changes): void {
       tellings++;
       if (changes === 'all') {
         roles.clear();
@@ -154,101 +180,82 @@ function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: Identit
   };
 }
 
-export function createIdentities(deps: {
-  metadata: MetadataPort;
-  keyring: KeyringPort;
-  random: RandomPort;
-  feed: IdentityFeed;
-  /** Long policies are compiled in them; absent: in turns of their own. */
-  turns?: FairTurns;
-}): Identities {
-  const { metadata, keyring, feed } = deps;
-  const identities = new BoundedMap<string, CachedIdentity>(
-    ENTRIES_MAX,
-    byRights((identity) => identity),
-  );
-  const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
-  const roles = createRoles(deps);
-  /** By the session's access key: principals are made anew when what they hang on has been read anew. */
-  const sessionIdentities = new BoundedMap<string, CachedSession>(
-    ENTRIES_MAX,
-    byRights(({ stored, compiled, identity }) => ({ stored, compiled, session: identity.principal.session })),
-  );
-  const policies = createPolicyCache(deps.turns);
-  const sessions = createSessions(deps);
-  /** A read during reported changes may be outdated, and is not cached. */
-  let tellings = 0;
-
-  feed.listen((changes) => {
-    tellings++;
-    roles.forget(changes);
-    if (changes === 'all') {
-      for (const cache of [identities, accounts, sessionIdentities]) cache.clear();
-      return;
-    }
-    const changed = new Set(changes.map(({ accountId }) => accountId));
-    identities.deleteWhere(({ account }) => changed.has(account.accountId));
-    for (const accountId of changed) accounts.delete(accountId);
-  });
-
-  /** Who has a place of a session may wait for one of its user, and never the other way round. */
-  const userPlaces = createFairTurns();
-  const sessionPlaces = createFairTurns();
-
-  async function inPlace<T>(places: FairTurns, owner: AccountId, work: () => Promise<T>): Promise<T> {
-    const end = await places.begin({ owner, work: 'rights' });
+/** Does work in one of few places of an account. */
+function createPlaces() {
+  const turns = createFairTurns();
+  return async <T>(owner: AccountId, work: () => Promise<T>): Promise<T> => {
+    const end = await turns.begin({ owner, work: 'rights' });
     try {
       return await work();
     } finally {
       end();
     }
-  }
+  };
+}
+
+/** Who signs with a key of its own: roots and users. A read during reported changes may be outdated, and is not cached. */
+function createKeyOwners({
+  metadata,
+  keyring,
+  feed,
+  policies,
+  again,
+}: {
+  metadata: MetadataPort;
+  keyring: KeyringPort;
+  feed: IdentityFeed;
+  policies: PolicyCache;
+  /** Policies that have gone since, of somebody whom a request has found. */
+  again(signer: Signer): Promise<CallerPolicies>;
+}) {
+  const identities = new BoundedMap<string, CachedIdentity>(
+    ENTRIES_MAX,
+    byRights((identity) => identity),
+  );
+  const inPlace = createPlaces();
+  let tellings = 0;
 
   /** A crowd of one user reads, and has in memory, his policies once. */
-  const lookUp = createSharedLooks(readIdentity);
+  const lookUp = createSharedLooks(read);
 
   async function find(accessKey: string): Promise<CachedIdentity | undefined> {
-    return knownIdentity(accessKey) ?? lookUp(ownText(accessKey));
+    return known(accessKey) ?? lookUp(ownText(accessKey));
   }
 
-  function knownIdentity(accessKey: string): CachedIdentity | undefined {
+  function known(accessKey: string): CachedIdentity | undefined {
     const cached = identities.get(accessKey);
     return cached !== undefined && feed.isCurrent() ? cached : undefined;
   }
 
-  async function readIdentity(accessKey: string): Promise<CachedIdentity | undefined> {
+  async function read(accessKey: string): Promise<CachedIdentity | undefined> {
     // What another one has read meanwhile.
-    const known = knownIdentity(accessKey);
-    if (known !== undefined) return known;
+    const before = known(accessKey);
+    if (before !== undefined) return before;
     const found = await readSmall(accessKey);
     if (found === undefined || !('kind' in found)) return found;
-    return inPlace(userPlaces, found.accountId, async () => {
+    return inPlace(found.accountId, async () => {
       const tellingsBefore = tellings;
-      const again = await readKey(accessKey);
-      return again && makeIdentity(accessKey, again, tellingsBefore);
+      return makeIdentity(accessKey, await readKey(accessKey), tellingsBefore);
     });
   }
 
   async function readSmall(accessKey: string): Promise<CachedIdentity | Large | undefined> {
     const tellingsBefore = tellings;
     const found = await readKey(accessKey);
-    if (found === undefined) return undefined;
-    if (isLarge(found.principal)) return { kind: 'large', accountId: found.account.accountId };
+    if (found !== undefined && isLarge(found.principal))
+      return { kind: 'large', accountId: found.account.accountId };
     return makeIdentity(accessKey, found, tellingsBefore);
-  }
-
-  async function readKey(accessKey: string): Promise<FoundKey | undefined> {
-    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
-    if (found.kind === 'found') return found;
-    identities.delete(accessKey);
-    return undefined;
   }
 
   async function makeIdentity(
     accessKey: string,
-    found: FoundKey,
+    found: FoundKey | undefined,
     tellingsBefore: number,
-  ): Promise<CachedIdentity> {
+  ): Promise<CachedIdentity | undefined> {
+    if (found === undefined) {
+      identities.delete(accessKey);
+      return undefined;
+    }
     const cached = identities.get(accessKey);
     const { account, principal: stored } = found;
     const { sealedSecret } = found.accessKey;
@@ -260,10 +267,7 @@ export function createIdentities(deps: {
     const made =
       stored === undefined
         ? { principal: rootPrincipal(account), compiled: NO_POLICIES }
-        : await storedPrincipal(
-            { account, principal: stored },
-            { policies, again: () => policiesAgain(signer) },
-          );
+        : await storedPrincipal({ account, principal: stored }, { policies, again: () => again(signer) });
     const principal = { ...made.principal, keyCreatedAtMs: found.accessKey.createdAtMs };
     const signer: Signer = { accessKey: ownText(accessKey), principal };
     const identity = {
@@ -278,9 +282,54 @@ export function createIdentities(deps: {
     return identity;
   }
 
+  async function readKey(accessKey: string): Promise<FoundKey | undefined> {
+    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
+    return found.kind === 'found' ? found : undefined;
+  }
+
+  return {
+    find,
+    known,
+    forget(changes: Changes): void {
+      tellings++;
+      if (changes === 'all') {
+        identities.clear();
+        return;
+      }
+      const changed = new Set(changes.map(({ accountId }) => accountId));
+      identities.deleteWhere(({ account }) => changed.has(account.accountId));
+    },
+  };
+}
+
+export function createIdentities(deps: {
+  metadata: MetadataPort;
+  keyring: KeyringPort;
+  random: RandomPort;
+  feed: IdentityFeed;
+  /** Long policies are compiled in them; absent: in turns of their own. */
+  turns?: FairTurns;
+}): Identities {
+  const policies = createPolicyCache(deps.turns);
+  const keys = createKeyOwners({ ...deps, policies, again: policiesAgain });
+  const accounts = createAccounts(deps);
+  const roles = createRoles(deps);
+  /** By the session's access key: principals are made anew when what they hang on has been read anew. */
+  const sessionIdentities = new BoundedMap<string, CachedSession>(
+    ENTRIES_MAX,
+    byRights(({ stored, compiled, identity }) => ({ stored, compiled, session: identity.principal.session })),
+  );
+  const sessions = createSessions(deps);
+  const inPlace = createPlaces();
+
+  deps.feed.listen((changes) => {
+    for (const cache of [keys, accounts, roles]) cache.forget(changes);
+    if (changes === 'all') sessionIdentities.clear();
+  });
+
   /** What a session hangs on, as it is now: its account with the user or role, or the root alone. */
   async function findBase(session: Session): Promise<Base | undefined> {
-    const issuer = await find(session.issuer);
+    const issuer = await keys.find(session.issuer);
     if (issuer === undefined || issuer.account.state === 'suspended') return undefined;
     if (session.issuerKey !== undefined && !isKey(issuer, session.issuerKey)) return undefined;
     for (const { accountId, id } of session.through ?? []) {
@@ -300,7 +349,7 @@ export function createIdentities(deps: {
 
   /** Undefined also where the name is another key's by now. */
   async function findSame(accessKey: string, { id, caller, keyCreatedAtMs }: Principal) {
-    const found = await find(accessKey);
+    const found = await keys.find(accessKey);
     const key = {
       accountId: caller.accountId as AccountId,
       principalId: id,
@@ -313,7 +362,8 @@ export function createIdentities(deps: {
   async function findIdentity(accessKey: string, session: Session): Promise<CachedSession | undefined> {
     const found = await findSmall(accessKey, session);
     if (found === undefined || !('kind' in found)) return found;
-    return inPlace(sessionPlaces, found.accountId, async () => {
+    // Who has a place of a session may wait for one of its user (createKeyOwners), and never the other way round.
+    return inPlace(found.accountId, async () => {
       const base = await findBase(session);
       return base && makeSession(accessKey, session, base);
     });
@@ -339,11 +389,11 @@ export function createIdentities(deps: {
             { policies, session, again: () => policiesAgain(signer) },
           );
     const signer: Signer = { accessKey: ownText(accessKey), principal };
-    const keys =
+    const signingKeys =
       cached?.identity.principal.session === session
         ? { signingKey: cached.identity.signingKey, secret: cached.identity.secret }
         : makeKeys(Buffer.from(session.secretKey));
-    const identity: Identity = { ...signer, account, ...keys };
+    const identity: Identity = { ...signer, account, ...signingKeys };
     const found = { read, stored, identity, compiled };
     sessionIdentities.set(accessKey, found);
     return found;
@@ -371,7 +421,7 @@ export function createIdentities(deps: {
   }
 
   return {
-    find,
+    find: keys.find,
     async findSession(accessKey, token, nowMs) {
       const session = sessions.open(token);
       if (session.accessKey !== accessKey) throw new AppError('InvalidToken');
@@ -379,20 +429,10 @@ export function createIdentities(deps: {
       return (await findIdentity(accessKey, session))?.identity;
     },
     requireStill({ accessKey, principal }) {
-      if (identities.get(accessKey)?.principal === principal && feed.isCurrent()) return undefined;
+      if (keys.known(accessKey)?.principal === principal) return undefined;
       return lookAgain({ accessKey, principal }).then(({ identity }) => identity);
     },
-    async account(accountId) {
-      const cached = accounts.get(accountId);
-      if (cached !== undefined && feed.isCurrent()) return cached;
-      const tellingsBefore = tellings;
-      const { account } = requireDone(
-        await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
-      );
-      if (account === null) accounts.delete(accountId);
-      else if (tellings === tellingsBefore) accounts.set(accountId, account);
-      return account;
-    },
+    account: accounts.find,
     sessions,
     policies,
   };
