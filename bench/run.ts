@@ -1,5 +1,5 @@
-// `npm run bench`: measures the machine and then every row of the suite, each with a server of its own (or --endpoint)
-// and in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
+// `npm run bench`: measures every row of the suite, each with a server of its own (or --endpoint) and in a fresh generator
+// process, and then the machine, whose writes would cost the first row a tenth of its CPU; with --against it alternates between the two endpoints, so that drift of
 // the machine hits both. Prints a table, and with --out writes table, JSON and chart.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -58,11 +58,6 @@ const say = (text: string) => process.stderr.write(text);
 
 async function main(options: Options): Promise<void> {
   const rows = SUITE.filter(({ name }) => isWanted(name, options.only));
-  const bounds = options.machine ? await measureMachine() : undefined;
-  if (bounds !== undefined)
-    say(
-      `machine: ${JSON.stringify(bounds, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`,
-    );
   const other = openOther(options);
   const report: ReportRow[] = [];
   for (const row of rows) {
@@ -70,9 +65,19 @@ async function main(options: Options): Promise<void> {
     const server = await openServer(options);
     const own = options.user ? await asUser(server) : server;
     try {
-      report.push(await measureRow({ row, own, other, options, bounds }));
+      report.push(await measureRow({ row, own, other, options }));
     } finally {
       await own.stop();
+    }
+  }
+  const bounds = options.machine ? await measureMachine() : undefined;
+  if (bounds !== undefined) {
+    say(
+      `machine: ${JSON.stringify(bounds, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`,
+    );
+    for (const entry of report) {
+      const bound = writeBound(entry.row, bounds);
+      if (bound !== undefined) entry.bound = bound;
     }
   }
   const table = toMarkdown(report);
@@ -100,9 +105,8 @@ async function measureRow(input: {
   own: MeasuredServer;
   other: Target | undefined;
   options: Options;
-  bounds: MachineBounds | undefined;
 }): Promise<ReportRow> {
-  const { row, own, other, options, bounds } = input;
+  const { row, own, other, options } = input;
   const entry: ReportRow = { row, own: [], other: [] };
   for (let round = 0; round < Number(options.rounds); round++) {
     const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
@@ -113,8 +117,7 @@ async function measureRow(input: {
   }
   const pids = Object.values(own.pids).flat();
   if (pids.length > 0) entry.rssMaxMiB = (await Promise.all(pids.map(peakRssMiB))).reduce((a, b) => a + b);
-  const bound =
-    bounds === undefined ? undefined : await boundOf({ row, options, bounds, target: own.target });
+  const bound = options.machine ? await readBound({ row, options, target: own.target }) : undefined;
   if (bound !== undefined) entry.bound = bound;
   return entry;
 }
@@ -138,17 +141,21 @@ function specOf(input: { row: SuiteRow; options: Options; bucket: string }): Omi
   };
 }
 
-/** The rate that the machine allows the row, in the row's unit; HTTP bounds are measured at the row's own shape. */
-async function boundOf(input: {
-  row: SuiteRow;
-  options: Options;
-  bounds: MachineBounds;
-  target: Target;
-}): Promise<number | undefined> {
-  const { row, options, bounds, target } = input;
+/** The rate that the machine allows a row that writes, in the row's unit. */
+function writeBound(row: SuiteRow, bounds: MachineBounds): number | undefined {
   if (row.bound === 'kv-small') return row.unit === 'keys/s' ? undefined : bounds.kvSmallPerSecond;
   if (row.bound === 'kv-large') return Math.min(bounds.kvLargeMiBps, bounds.md5MiBps * row.concurrency);
-  if (row.unit === 'keys/s') return undefined;
+  return undefined;
+}
+
+/** Of a row that reads: what a bare server gives at the row's own shape. */
+async function readBound(input: {
+  row: SuiteRow;
+  options: Options;
+  target: Target;
+}): Promise<number | undefined> {
+  const { row, options, target } = input;
+  if (row.bound === 'kv-small' || row.bound === 'kv-large' || row.unit === 'keys/s') return undefined;
   // Of a cluster, the bytes of a large body come to the gateway from another process.
   const plain = await (options.cluster && row.bound === 'http-get' ? startPlainRelay() : startPlainServer());
   const spec = specOf({ row: { ...row, workload: 'plain-get' }, options, bucket: 'plain' });
