@@ -109,74 +109,82 @@ function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
 
 type Changes = Parameters<Parameters<IdentityFeed['listen']>[0]>[0];
 
-/** Accounts alone. A read during reported changes may be outdated, and is not cached. */
-function createAccounts({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
-  const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
+/** What was read, by name, as long as the feed tells of changes. A read during reported changes may be outdated, and is not kept. */
+function createFollowed<V>(
+  feed: IdentityFeed,
+  { accountOf, weighing }: { accountOf(value: V): AccountId; weighing?: Weighing<V> },
+) {
+  const values = new BoundedMap<string, V>(ENTRIES_MAX, weighing);
   let tellings = 0;
   return {
-    async find(accountId: AccountId): Promise<AccountRecord | null> {
-      const cached = accounts.get(accountId);
-      if (cached !== undefined && feed.isCurrent()) return cached;
-      const tellingsBefore = tellings;
-      const { account } = requireDone(
-        await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
-      );
-      if (account === null) accounts.delete(accountId);
-      else if (tellings === tellingsBefore) accounts.set(accountId, account);
-      return account;
+    /** Also while the feed is behind. */
+    latest: (name: string) => values.get(name),
+    known: (name: string) => (feed.isCurrent() ? values.get(name) : undefined),
+    /** Before a read: what `keep` is told. */
+    tellings: () => tellings,
+    /** undefined: it is gone. */
+    keep(name: string, value: V | undefined, tellingsBefore: number): void {
+      if (value === undefined) values.delete(name);
+      else if (tellings === tellingsBefore) values.set(name, value);
     },
     forget(changes: Changes): void {
       tellings++;
-      if (changes === 'all') accounts.clear();
-      else for (const { accountId } of changes) accounts.delete(accountId);
+      if (changes === 'all') {
+        values.clear();
+        return;
+      }
+      const changed = new Set(changes.map(({ accountId }) => accountId));
+      values.deleteWhere((value) => changed.has(accountOf(value)));
     },
+  };
+}
+
+/** Accounts alone. */
+function createAccounts({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
+  const accounts = createFollowed<AccountRecord>(feed, { accountOf: ({ accountId }) => accountId });
+  return {
+    async find(accountId: AccountId): Promise<AccountRecord | null> {
+      const cached = accounts.known(accountId);
+      if (cached !== undefined) return cached;
+      const tellingsBefore = accounts.tellings();
+      const { account } = requireDone(
+        await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
+      );
+      accounts.keep(accountId, account ?? undefined, tellingsBefore);
+      return account;
+    },
+    forget: accounts.forget,
   };
 }
 
 /** Of the roles of sessions, likewise. */
 function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
   /** By account and role id. */
-  const roles = new BoundedMap<string, Role>(
-    ENTRIES_MAX,
-    byRights(({ principal }) => ({ stored: principal })),
-  );
+  const roles = createFollowed<Role>(feed, {
+    accountOf: ({ account }) => account.accountId,
+    weighing: byRights(({ principal }) => ({ stored: principal })),
+  });
   const lookUp = createSharedLooks(read);
-  let tellings = 0;
-
-  function known(name: string): Role | undefined {
-    const cached = roles.get(name);
-    return cached !== undefined && feed.isCurrent() ? cached : undefined;
-  }
 
   async function read(name: string): Promise<Role | undefined> {
-    const cached = known(name);
+    // What another one has read meanwhile.
+    const cached = roles.known(name);
     if (cached !== undefined) return cached;
     const [accountId = '', id = ''] = name.split('/');
-    const tellingsBefore = tellings;
+    const tellingsBefore = roles.tellings();
     const query = { accountId: accountId as AccountId, id };
-    const role = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', query));
-    if (role === null) {
-      roles.delete(name);
-      return undefined;
-    }
-    if (tellings === tellingsBefore) roles.set(name, role);
+    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', query));
+    const role = found ?? undefined;
+    roles.keep(name, role, tellingsBefore);
     return role;
   }
 
   return {
     async find(accountId: AccountId, id: string): Promise<Role | undefined> {
       const name = `${accountId}/${id}`;
-      return known(name) ?? lookUp(name);
+      return roles.known(name) ?? lookUp(name);
     },
-    forget(changes: Changes): void {
-      tellings++;
-      if (changes === 'all') {
-        roles.clear();
-        return;
-      }
-      const changed = new Set(changes.map(({ accountId }) => accountId));
-      roles.deleteWhere(({ account }) => changed.has(account.accountId));
-    },
+    forget: roles.forget,
   };
 }
 
@@ -193,7 +201,7 @@ function createPlaces() {
   };
 }
 
-/** Who signs with a key of its own: roots and users. A read during reported changes may be outdated, and is not cached. */
+/** Who signs with a key of its own: roots and users. */
 function createKeyOwners({
   metadata,
   keyring,
@@ -208,39 +216,33 @@ function createKeyOwners({
   /** Policies that have gone since, of somebody whom a request has found. */
   again(signer: Signer): Promise<CallerPolicies>;
 }) {
-  const identities = new BoundedMap<string, CachedIdentity>(
-    ENTRIES_MAX,
-    byRights((identity) => identity),
-  );
+  const identities = createFollowed<CachedIdentity>(feed, {
+    accountOf: ({ account }) => account.accountId,
+    weighing: byRights((identity) => identity),
+  });
   const inPlace = createPlaces();
-  let tellings = 0;
 
   /** A crowd of one user reads, and has in memory, his policies once. */
   const lookUp = createSharedLooks(read);
 
   async function find(accessKey: string): Promise<CachedIdentity | undefined> {
-    return known(accessKey) ?? lookUp(ownText(accessKey));
-  }
-
-  function known(accessKey: string): CachedIdentity | undefined {
-    const cached = identities.get(accessKey);
-    return cached !== undefined && feed.isCurrent() ? cached : undefined;
+    return identities.known(accessKey) ?? lookUp(ownText(accessKey));
   }
 
   async function read(accessKey: string): Promise<CachedIdentity | undefined> {
     // What another one has read meanwhile.
-    const before = known(accessKey);
+    const before = identities.known(accessKey);
     if (before !== undefined) return before;
     const found = await readSmall(accessKey);
     if (found === undefined || !('kind' in found)) return found;
     return inPlace(found.accountId, async () => {
-      const tellingsBefore = tellings;
+      const tellingsBefore = identities.tellings();
       return makeIdentity(accessKey, await readKey(accessKey), tellingsBefore);
     });
   }
 
   async function readSmall(accessKey: string): Promise<CachedIdentity | Large | undefined> {
-    const tellingsBefore = tellings;
+    const tellingsBefore = identities.tellings();
     const found = await readKey(accessKey);
     if (found !== undefined && isLarge(found.principal))
       return { kind: 'large', accountId: found.account.accountId };
@@ -253,10 +255,10 @@ function createKeyOwners({
     tellingsBefore: number,
   ): Promise<CachedIdentity | undefined> {
     if (found === undefined) {
-      identities.delete(accessKey);
+      identities.keep(accessKey, undefined, tellingsBefore);
       return undefined;
     }
-    const cached = identities.get(accessKey);
+    const cached = identities.latest(accessKey);
     const { account, principal: stored } = found;
     const { sealedSecret } = found.accessKey;
     // The same secret keeps its signing keys.
@@ -278,7 +280,7 @@ function createKeyOwners({
       wrappedSecret: ownBytes(sealedSecret.wrapped),
       ...(stored && { stored }),
     };
-    if (tellings === tellingsBefore) identities.set(accessKey, identity);
+    identities.keep(accessKey, identity, tellingsBefore);
     return identity;
   }
 
@@ -287,19 +289,7 @@ function createKeyOwners({
     return found.kind === 'found' ? found : undefined;
   }
 
-  return {
-    find,
-    known,
-    forget(changes: Changes): void {
-      tellings++;
-      if (changes === 'all') {
-        identities.clear();
-        return;
-      }
-      const changed = new Set(changes.map(({ accountId }) => accountId));
-      identities.deleteWhere(({ account }) => changed.has(account.accountId));
-    },
-  };
+  return { find, known: identities.known, forget: identities.forget };
 }
 
 export function createIdentities(deps: {
@@ -365,17 +355,23 @@ export function createIdentities(deps: {
     // Who has a place of a session may wait for one of its user (createKeyOwners), and never the other way round.
     return inPlace(found.accountId, async () => {
       const base = await findBase(session);
-      return base && makeSession(accessKey, session, base);
+      // Another request of the session may have made it meanwhile.
+      return base && (knownSession(accessKey, session, base) ?? makeSession(accessKey, session, base));
     });
   }
 
   async function findSmall(accessKey: string, session: Session): Promise<CachedSession | Large | undefined> {
     const base = await findBase(session);
     if (base === undefined) return undefined;
-    const cached = sessionIdentities.get(accessKey);
-    if (cached?.read === base.read && cached.identity.principal.session === session) return cached;
+    const known = knownSession(accessKey, session, base);
+    if (known !== undefined) return known;
     if (isLarge(base.stored)) return { kind: 'large', accountId: base.account.accountId };
     return makeSession(accessKey, session, base);
+  }
+
+  function knownSession(accessKey: string, session: Session, { read }: Base): CachedSession | undefined {
+    const cached = sessionIdentities.get(accessKey);
+    return cached?.read === read && cached.identity.principal.session === session ? cached : undefined;
   }
 
   async function makeSession(accessKey: string, session: Session, base: Base): Promise<CachedSession> {
