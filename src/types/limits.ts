@@ -88,7 +88,7 @@ export const LIMITS = {
   xmlTextUnitsMax: 64 * KiB,
   /** Longer documents are read only if what their head says does not refuse the request. */
   shortDocumentBytesMax: 64 * KiB,
-  /** Memory that a document has while it is understood, of its size: its bytes, its text and its elements. */
+  /** Memory that a document has until its operation is over, of its size: its bytes, its text and its elements. */
   documentMemoryFactor: 4,
   /**
    * Memory of one entry of a listing, at most: a key of 1 KiB as it is read, percent-encoded, in the document, and what of
